@@ -29,7 +29,7 @@ await suite('pages about CI and for operators', {
   afterAll(() => browser?.[Symbol.asyncDispose]());
 
   test(
-    'a run that waits is seen in its line until it runs, and what was refused is listed',
+    'a run that waits is seen in its queue until it runs, and what was refused is listed',
     async () => {
       const holdfast = await server();
       await using scenario = await Scenario.create(holdfast);
@@ -54,7 +54,7 @@ await suite('pages about CI and for operators', {
       await page.goto(ciUrl);
       await page.getByRole('heading', { name: 'Every stack is free' }).waitFor();
       expect(await findBarriers(page)).toEqual([]);
-      const line = page.getByRole('list', { name: `Line of ${project}/dev` });
+      const line = page.getByRole('list', { name: `Queue of ${project}/dev` });
       const run = (text: string) => line.getByRole('listitem').filter({ hasText: text });
 
       const first = await commit('1');

@@ -7,14 +7,18 @@ import { parseArgs } from 'node:util';
 import PQueue from 'p-queue';
 import { RawClient } from '../bench/support/raw-client.ts';
 import { readRunningUrl } from '../src/shared/platform/db/embedded-postgres.ts';
+import { callsWith } from './demo/calls.ts';
+import { seedIncidents } from './demo/incidents.ts';
 import { environmentOf, organizations, planStacks, type StackPlan } from './demo/plan.ts';
+import { startReceiver } from './demo/receiver.ts';
 import { Choices } from './demo/resources.ts';
-import { StackPlayer } from './demo/runs.ts';
+import { type LiveRun, StackPlayer } from './demo/runs.ts';
 import { startDemoServer } from './demo/server.ts';
-import { type Moment, spreadTimes } from './demo/times.ts';
+import { seedSettings } from './demo/settings.ts';
+import { type Moment, spreadRefusals, spreadTimes } from './demo/times.ts';
 
-// `npm run demo`: a server with 20 organizations and 1,000 stacks to look at, and an update that never ceases. The data stay in
-// data/demo; without them, seeding takes a minute or two.
+// `npm run demo`: a server with 20 organizations and 1,000 stacks to look at, and pipelines that update one of them by turns. The first
+// organization has everything else, too. The data stay in data/demo; without them, seeding takes a minute or two.
 
 const { values } = parseArgs({
   options: {
@@ -29,6 +33,8 @@ const { values } = parseArgs({
 const home = path.resolve(values.data);
 const tokensFile = path.join(home, 'tokens.json');
 const list = organizations();
+const first = list[0]?.name as string;
+const port = Number(values.port);
 
 async function readTokens(): Promise<Record<string, string>> {
   if (existsSync(tokensFile)) return JSON.parse(await readFile(tokensFile, 'utf8')) as Record<string, string>;
@@ -39,17 +45,22 @@ async function readTokens(): Promise<Record<string, string>> {
   return tokens;
 }
 
-/** Plays the histories of all stacks, eight stacks at a time. */
+type Played = Map<string, { readonly plan: StackPlan; readonly player: StackPlayer }>;
+
+/** Plays the histories of all stacks, eight stacks at a time. Returns when the updates are to have run, and the stacks of the first organization. */
 async function seed(
   url: string,
   clientOf: (login: string) => RawClient,
   plans: readonly StackPlan[],
-): Promise<Moment[]> {
+): Promise<{ readonly moments: Moment[]; readonly played: Played }> {
   const moments: Moment[] = [];
+  const played: Played = new Map();
   let done = 0;
   const queue = new PQueue({ concurrency: 8 });
-  const playAll = async ({ program, runs, stack }: StackPlan): Promise<void> => {
+  const playAll = async (plan: StackPlan): Promise<void> => {
+    const { program, runs, stack } = plan;
     const player = new StackPlayer(clientOf('ada'), url, program, stack);
+    if (stack.organization === first) played.set(`${stack.project}/${stack.stack}`, { plan, player });
     await player.create();
     for (const { by, daysAgo, run } of runs) {
       const endedMs = Date.now() - daysAgo * 86_400_000;
@@ -59,46 +70,64 @@ async function seed(
     if (++done % 100 === 0) console.log(`${done} of ${plans.length} stacks`);
   };
   await queue.addAll(plans.map((plan) => () => playAll(plan)));
-  return moments;
+  return { moments, played };
 }
 
-/** Runs updates of one stack, one after the other and each for a minute or two, until the process ends. */
+/** Runs updates of one stack, each for a minute or two, until the process ends. Three pipelines take turns, so that two wait. */
 async function keepBusy(
   url: string,
   clientOf: (login: string) => RawClient,
   { program, stack }: StackPlan,
-): Promise<never> {
+): Promise<void> {
   const choices = new Choices(String(Date.now()));
   const player = new StackPlayer(clientOf('ada'), url, program, { ...stack, stack: `preview-${choices.hex(6)}` });
   await player.create();
-  for (let edition = 1; ; edition++) {
-    const by = choices.of(['ada', 'grace', 'alan']);
-    const message = edition === 1 ? 'First rollout' : `Rollout ${edition}`;
-    const environment = environmentOf(choices, stack, by);
-    const failure = edition % 5 === 4 ? 'timed out waiting for the resource to become ready' : null;
-    const run = { kind: 'update', edition, failure, message, environment, seconds: 90 } as const;
-    const live = await player.begin(run, clientOf(by));
-    for (const group of live.groups) {
-      // The two halves of a step, with the time that the provider takes in between.
-      await live.send([group.slice(0, 1)]);
-      await sleep(choices.between(200, 3_000));
-      if (group.length > 1) await live.send([group.slice(1)]);
-      await live.renew();
+  let edition = 0;
+  const pipeline = async (by: string): Promise<never> => {
+    for (;;) {
+      edition++;
+      const message = edition === 1 ? 'First rollout' : `Rollout ${edition}`;
+      const environment = environmentOf(choices, stack, by);
+      const failure = edition % 5 === 4 ? 'timed out waiting for the resource to become ready' : null;
+      const run = { kind: 'update', edition, failure, message, environment, seconds: 90 } as const;
+      // A wait may be over before its turn has come.
+      const live = await player.begin(run, clientOf(by)).catch(() => null);
+      if (live) await follow(live);
+      await sleep(2_000);
     }
-    await live.end();
-    await sleep(5_000);
+  };
+  await Promise.all(['ada', 'grace', 'alan'].map(pipeline));
+}
+
+/** Sends the events of a run at their times, and ends it. */
+async function follow(live: LiveRun): Promise<void> {
+  let doneMs = 0;
+  for (const { atMs, payload } of live.timeline) {
+    if (atMs - doneMs > 200) {
+      await sleep(atMs - doneMs);
+      await live.renew();
+      doneMs = atMs;
+    }
+    await live.send([{ atMs: Date.now(), payload }]);
   }
+  await live.end();
 }
 
 const tokens = await readTokens();
-const server = await startDemoServer({ home, port: Number(values.port), organizations: list, tokens });
+const receiver = await startReceiver(port + 1);
+const server = await startDemoServer({ home, port, organizations: list, tokens, receiver });
 const clientOf = (login: string): RawClient => new RawClient(server.url, tokens[login] as string);
+const callsOf = (login: string) => callsWith(server.url, tokens[login] as string);
 const plans = planStacks(list, Number(values.stacks));
 const seededFile = path.join(home, 'seeded');
 if (!existsSync(seededFile)) {
   console.log(`Seeding ${plans.length} stacks …`);
-  const moments = await seed(server.url, clientOf, plans);
-  await spreadTimes((await readRunningUrl(path.join(server.dataDir, 'postgres'))) as string, moments);
+  const { moments, played } = await seed(server.url, clientOf, plans);
+  const databaseUrl = (await readRunningUrl(path.join(server.dataDir, 'postgres'))) as string;
+  await spreadTimes(databaseUrl, moments);
+  await seedSettings(first, { calls: callsOf('ada'), client: clientOf('ada'), receiver });
+  await seedIncidents({ organization: first, clientOf, callsOf, played });
+  await spreadRefusals(databaseUrl);
   await server.setPassword('ada');
   await writeFile(seededFile, `${moments.length} updates\n`);
   console.log(`${moments.length} updates of ${plans.length} stacks`);

@@ -1,5 +1,5 @@
-import type { DemoStack } from './programs.ts';
-import type { DemoResource } from './resources.ts';
+import type { DemoStack } from './programs/program.ts';
+import { Choices, type DemoResource } from './resources.ts';
 
 /** A resource as it is stored in a state. */
 export interface StateResource {
@@ -22,17 +22,20 @@ export function secretValue(ciphertext: string): Record<string, string> {
   return { ...secretSignature, ciphertext };
 }
 
-const providerVersions: Readonly<Record<string, string>> = {
-  aws: '7.8.0',
-  gcp: '9.1.0',
-  kubernetes: '4.24.0',
-  cloudflare: '6.4.1',
-  random: '4.18.2',
+/** The newest ones first. Not every stack has come as far. */
+const providerVersions: Readonly<Record<string, readonly string[]>> = {
+  aws: ['7.8.0', '7.8.0', '7.2.1', '6.83.0', '5.43.0'],
+  gcp: ['9.1.0', '9.1.0', '8.41.1'],
+  kubernetes: ['4.24.0', '4.24.0', '4.21.1', '3.30.2'],
+  cloudflare: ['6.4.1', '5.49.0'],
+  random: ['4.18.2'],
 };
+/** The engine's own resources have none. */
+const builtIn = 'pulumi';
 
 /** The resources of a stack in the order in which the engine stores them: the stack, its providers, then the others. */
 export function toState(
-  { project, stack }: DemoStack,
+  { organization, project, stack }: DemoStack,
   resources: readonly DemoResource[],
   outputs: Readonly<Record<string, unknown>>,
 ): StateResource[] {
@@ -47,10 +50,12 @@ export function toState(
   }
   // Several resources may have the same name: a dependency is on the last one before it.
   const latest = new Map<string, string>();
-  const packages = [...new Set(resources.filter(({ custom }) => custom).map(({ type }) => packageOf(type)))];
+  const used = resources.filter(({ custom }) => custom).map(({ type }) => packageOf(type));
+  const packages = [...new Set(used)].filter((name) => name !== builtIn);
   const providers = new Map(
     packages.map((name) => {
-      const version = providerVersions[name] ?? '1.0.0';
+      const choices = new Choices(`${name} of ${organization}/${project}/${stack}`);
+      const version = choices.of(providerVersions[name] ?? ['1.0.0']);
       const urn = `${prefix}::pulumi:providers:${name}::default_${version.replaceAll('.', '_')}`;
       return [name, { urn, version, id: idOf(urn, 32) }];
     }),

@@ -1,4 +1,5 @@
 import type { StateResource, Step } from './deployment.ts';
+import { type StepTimes, scheduleOf } from './schedule.ts';
 
 /** An engine event without its number and time. */
 export type EventPayload = Readonly<Record<string, unknown>>;
@@ -8,8 +9,14 @@ export type Ending =
   | { readonly result: 'succeeded' }
   | { readonly result: 'failed'; readonly urn: string; readonly reason: string };
 
-/** The events of a run, in groups that belong together: one per step, with what comes first and last. */
-export function eventsOf(
+/** An event with its time in ms: after the beginning of its run, or since 1970. */
+export interface TimedEvent {
+  readonly atMs: number;
+  readonly payload: EventPayload;
+}
+
+/** The events of a run in their order, with the times that the steps would take. */
+export function timelineOf(
   steps: readonly Step[],
   {
     config,
@@ -17,38 +24,31 @@ export function eventsOf(
     isPreview,
     seconds,
   }: { config: Readonly<Record<string, string>>; ending: Ending; isPreview: boolean; seconds: number },
-): EventPayload[][] {
-  const groups: EventPayload[][] = [[{ preludeEvent: { config } }]];
+): TimedEvent[] {
+  const brokenAt =
+    ending.result === 'failed' ? steps.findIndex(({ after }) => after !== null && after.urn === ending.urn) : -1;
+  const done = brokenAt < 0 ? steps : steps.slice(0, brokenAt + 1);
+  const times = scheduleOf(done, seconds);
   const changes: Record<string, number> = {};
-  for (const step of steps) {
+  const timeline: TimedEvent[] = [];
+  for (const [at, step] of done.entries()) {
+    const { beganMs, endedMs } = times[at] as StepTimes;
     const resource = (step.after ?? step.before) as StateResource;
     const metadata = metadataOf(step, resource);
-    const begin = { resourcePreEvent: { metadata, planning: isPreview } };
-    if (ending.result === 'failed' && ending.urn === resource.urn) {
-      const message = `<{%reset%}><{%fg 1%}>error: <{%reset%}>${ending.reason}<{%reset%}>\n`;
-      groups.push([
-        begin,
-        {
-          diagnosticEvent: {
-            urn: resource.urn,
-            prefix: '<{%fg 1%}>error: <{%reset%}>',
-            message,
-            color: 'raw',
-            severity: 'error',
-          },
-        },
-        { resOpFailedEvent: { metadata, status: 0, steps: 1 } },
-      ]);
-      break;
+    const add = (atMs: number, payload: EventPayload): number => timeline.push({ atMs, payload });
+    add(beganMs, { resourcePreEvent: { metadata, planning: isPreview } });
+    if (at === brokenAt && ending.result === 'failed') {
+      add(endedMs, { diagnosticEvent: failureOf(resource.urn, ending.reason) });
+      add(endedMs, { resOpFailedEvent: { metadata, status: 0, steps: 1 } });
+      continue;
     }
     changes[step.operation] = (changes[step.operation] ?? 0) + 1;
-    const group: EventPayload[] = [begin];
     if (step.operation !== 'same' && resource.type.endsWith(':Deployment')) {
       const message = `<{%fg 13%}>${resource.type}<{%reset%}> waiting for the rollout to finish: <{%bold%}>1 of 2<{%reset%}> replicas are ready\n`;
-      group.push({ diagnosticEvent: { urn: resource.urn, message, color: 'raw', severity: 'info', ephemeral: true } });
+      const diagnosticEvent = { urn: resource.urn, message, color: 'raw', severity: 'info', ephemeral: true };
+      add((beganMs + endedMs) / 2, { diagnosticEvent });
     }
-    group.push({ resOutputsEvent: { metadata, planning: isPreview } });
-    groups.push(group);
+    add(endedMs, { resOutputsEvent: { metadata, planning: isPreview } });
   }
   const summary = {
     maybeCorrupt: ending.result === 'failed',
@@ -56,8 +56,18 @@ export function eventsOf(
     resourceChanges: changes,
     PolicyPacks: {},
   };
-  groups.push([{ summaryEvent: { ...summary, isPreview, result: ending.result } }, { cancelEvent: {} }]);
-  return groups;
+  const endMs = seconds * 1000;
+  return [
+    { atMs: 0, payload: { preludeEvent: { config } } },
+    ...timeline.sort((a, b) => a.atMs - b.atMs),
+    { atMs: endMs, payload: { summaryEvent: { ...summary, isPreview, result: ending.result } } },
+    { atMs: endMs, payload: { cancelEvent: {} } },
+  ];
+}
+
+function failureOf(urn: string, reason: string): object {
+  const prefix = '<{%fg 1%}>error: <{%reset%}>';
+  return { urn, prefix, message: `${reason}<{%reset%}>\n`, color: 'raw', severity: 'error' };
 }
 
 function metadataOf({ after, before, operation }: Step, resource: StateResource): object {

@@ -1,4 +1,5 @@
-import { type DemoProgram, type DemoStack, programs } from './programs.ts';
+import type { DemoProgram, DemoStack } from './programs/program.ts';
+import { programs } from './programs/programs.ts';
 import { Choices } from './resources.ts';
 import type { DemoRun } from './runs.ts';
 
@@ -130,9 +131,12 @@ export function planStacks(list: readonly DemoOrganization[], count: number): St
     const isMain = organization === list[0] && project === program.project;
     plans.push({ stack: place, program, runs: historyOf(place, organization, isMain ? 12 : 1) });
   };
-  for (const program of [programs.storefront, programs.cluster, programs.analytics, programs.site])
-    for (const organization of list)
-      for (const stack of ['prod', 'staging', 'dev', 'prod-us'].slice(0, organization === list[0] ? 4 : 2))
+  const [main, ...others] = list;
+  const large = [programs.storefront, programs.cluster, programs.analytics, programs.site];
+  // A small demo has all of the first one, too.
+  for (const organization of main ? [main, ...others] : [])
+    for (const program of large)
+      for (const stack of ['prod', 'staging', 'dev', 'prod-us'].slice(0, organization === main ? 4 : 2))
         add(organization, program, program.project, stack);
   for (const name of serviceNames)
     for (const organization of list)

@@ -38,6 +38,11 @@ export class ResourceList {
     return name;
   }
 
+  /** Reads the outputs of another stack, named in full. */
+  reads(stack: string): void {
+    this.#add('pulumi:pulumi:StackReference', stack, { inputs: { name: stack }, computed: { outputs: {} } });
+  }
+
   #add(type: string, name: string, rest: Partial<DemoResource>): void {
     const usual = { parent: null, dependsOn: [], custom: true, protect: false, inputs: {}, computed: {} };
     this.resources.push({ ...usual, ...rest, type, name });

@@ -1,7 +1,7 @@
 import type { RawClient } from '../../bench/support/raw-client.ts';
 import { type StateResource, type Step, secretValue, stepsBetween, toDeployment, toState } from './deployment.ts';
-import { type Ending, type EventPayload, eventsOf } from './events.ts';
-import type { DemoProgram, DemoStack } from './programs.ts';
+import { type Ending, type TimedEvent, timelineOf } from './events.ts';
+import type { DemoProgram, DemoStack } from './programs/program.ts';
 import { Choices } from './resources.ts';
 
 /** A run of the CLI against a stack. */
@@ -13,7 +13,12 @@ export interface DemoRun {
   readonly message: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly seconds: number;
+  /** A refresh that compares, finds resources that differ, and leaves the state as it is. */
+  readonly findsDrift?: boolean;
 }
+
+/** What was under way when a run was cut off. */
+type PendingOperation = 'creating' | 'updating' | 'deleting';
 
 /** Plays runs of the CLI on one stack and knows its state in between. */
 export class StackPlayer {
@@ -56,15 +61,14 @@ export class StackPlayer {
   /** Plays a whole run as fast as the server takes it, with the times of one that began then. Returns the id of the update. */
   async play(run: DemoRun, by: RawClient, beganMs: number): Promise<string> {
     const live = await this.begin(run, by);
-    const stepMs = (run.seconds * 1000) / Math.max(1, live.groups.length - 1);
-    await live.send(live.groups, (group, half) => beganMs + stepMs * (group + half * 0.6));
+    await live.send(live.timeline.map(({ atMs, payload }) => ({ atMs: beganMs + atMs, payload })));
     await live.end();
     return live.id;
   }
 
-  /** Starts a run, whose groups of events the caller sends. */
+  /** Starts a run, whose events the caller sends. */
   async begin(run: DemoRun, by: RawClient = this.#client): Promise<LiveRun> {
-    const goal = run.kind === 'destroy' ? [] : run.kind === 'refresh' ? this.#state : await this.#stateOf(run.edition);
+    const goal = await this.#goalOf(run);
     const steps = stepsBetween(this.#state, goal);
     const changing = steps.filter(({ after, operation }) => operation !== 'same' && after?.custom === true);
     const broken = run.failure === null ? undefined : changing[Math.floor(changing.length / 2)]?.after;
@@ -72,14 +76,34 @@ export class StackPlayer {
       run.failure === null || !broken
         ? { result: 'succeeded' }
         : { result: 'failed', urn: broken.urn, reason: run.failure };
-    const isPreview = run.kind === 'preview';
+    const isPreview = changesNothing(run);
     const config = { [`${this.#stack.project}:size`]: String(this.#stack.scale), 'aws:region': this.#stack.region };
     const update = await startRun(by, this.#path, run, this.#program, config, this.#stack.project);
-    const groups = eventsOf(steps, { config, ending, isPreview, seconds: run.seconds });
+    const timeline = timelineOf(steps, { config, ending, isPreview, seconds: run.seconds });
     const reached = isPreview ? this.#state : ending.result === 'failed' ? upTo(this.#state, steps, ending.urn) : goal;
     this.#state = reached;
     const document = isPreview ? null : toDeployment(this.#stack, reached, this.#url);
-    return new LiveRun(by, update, groups, document, ending.result);
+    return new LiveRun(by, update, timeline, document, ending.result);
+  }
+
+  /** Begins a run that is cut off while resources are being changed, as when its machine dies, and cancels it. */
+  async interrupt(run: DemoRun, by: RawClient, operations: readonly PendingOperation[]): Promise<string> {
+    const update = await startRun(by, this.#path, run, this.#program, {}, this.#stack.project);
+    const pending = this.#state
+      .filter(({ custom, type }) => custom && !type.startsWith('pulumi:'))
+      .slice(-operations.length)
+      .map((resource, at) => ({ type: operations[at], resource: pendingResource(resource, operations[at]) }));
+    const document = { ...toDeployment(this.#stack, this.#state, this.#url), pending_operations: pending };
+    const live = new LiveRun(by, update, [], document, 'failed');
+    await live.save();
+    await live.cancel();
+    return update.id;
+  }
+
+  #goalOf({ edition, findsDrift, kind }: DemoRun): Promise<readonly StateResource[]> | readonly StateResource[] {
+    if (kind === 'destroy') return [];
+    if (kind !== 'refresh') return this.#stateOf(edition);
+    return findsDrift ? driftedFrom(this.#state) : this.#state;
   }
 
   async #stateOf(edition: number): Promise<StateResource[]> {
@@ -114,7 +138,8 @@ interface StartedRun {
 /** A run under way: sends events, the state, and the end. */
 export class LiveRun {
   readonly id: string;
-  readonly groups: readonly EventPayload[][];
+  /** Its events, with their times after its beginning. */
+  readonly timeline: readonly TimedEvent[];
   readonly #client: RawClient;
   readonly #update: StartedRun;
   readonly #document: object | null;
@@ -124,30 +149,25 @@ export class LiveRun {
   constructor(
     client: RawClient,
     update: StartedRun,
-    groups: readonly EventPayload[][],
+    timeline: readonly TimedEvent[],
     document: object | null,
     result: Ending['result'],
   ) {
     this.id = update.id;
-    this.groups = groups;
+    this.timeline = timeline;
     this.#client = client;
     this.#update = update;
     this.#document = document;
     this.#result = result;
   }
 
-  /** Sends groups of events. `timeOf`: when something happened, in ms; `half` is 0 for the first event of a group and then 1. */
-  async send(
-    groups: readonly (readonly EventPayload[])[],
-    timeOf: (group: number, half: number) => number = () => Date.now(),
-  ): Promise<void> {
-    const events = groups.flatMap((group, number) =>
-      group.map((payload, index) => ({
-        sequence: this.#sequence++,
-        timestamp: Math.floor(timeOf(number, Math.min(index, 1)) / 1000),
-        ...payload,
-      })),
-    );
+  /** Sends events with their times, in ms since 1970. */
+  async send(timed: readonly TimedEvent[]): Promise<void> {
+    const events = timed.map(({ atMs, payload }) => ({
+      sequence: this.#sequence++,
+      timestamp: Math.floor(atMs / 1000),
+      ...payload,
+    }));
     const options = { auth: this.#update.lease, gzip: true };
     for (let at = 0; at < events.length; at += 500)
       await this.#client.call(
@@ -168,28 +188,61 @@ export class LiveRun {
     );
   }
 
+  /** Saves the state, if the run has changed it. */
+  async save(): Promise<void> {
+    const { lease, path } = this.#update;
+    if (!this.#document) return;
+    const body = { version: 3, untypedDeployment: { version: 3, deployment: this.#document }, sequenceNumber: 1 };
+    await this.#client.call('PATCH', `${path}/checkpointverbatim`, body, { auth: lease, gzip: true });
+  }
+
   async end(): Promise<void> {
     const { lease, path } = this.#update;
-    if (this.#document) {
-      const body = { version: 3, untypedDeployment: { version: 3, deployment: this.#document }, sequenceNumber: 1 };
-      await this.#client.call('PATCH', `${path}/checkpointverbatim`, body, { auth: lease, gzip: true });
-    }
+    await this.save();
     await this.#client.call('POST', `${path}/complete`, { status: this.#result }, { auth: lease });
   }
+
+  /** Takes the lock from the run, as \`pulumi cancel\` does. */
+  async cancel(): Promise<void> {
+    await this.#client.call('POST', `${this.#update.path}/cancel`, {});
+  }
+}
+
+/** Whether a run leaves the state as it is. */
+function changesNothing({ findsDrift = false, kind }: DemoRun): boolean {
+  return kind === 'preview' || findsDrift;
+}
+
+/** The resources as they are after somebody has changed some of them by hand. */
+function driftedFrom(state: readonly StateResource[]): StateResource[] {
+  const isTagged = ({ inputs }: StateResource): boolean =>
+    inputs?.['tags'] !== undefined || inputs?.['labels'] !== undefined;
+  const changed = new Set(state.filter(isTagged).slice(0, 3));
+  return state.map((resource) =>
+    changed.has(resource) ? { ...resource, inputs: { ...resource.inputs, description: 'changed by hand' } } : resource,
+  );
+}
+
+/** A resource as the engine notes it before it begins; one that is being created has no id and no outputs yet. */
+function pendingResource(resource: StateResource, operation: PendingOperation | undefined): object {
+  if (operation !== 'creating') return resource;
+  const { id: _, outputs: __, ...rest } = resource;
+  return { ...rest, urn: `${resource.urn}-next` };
 }
 
 async function startRun(
   client: RawClient,
   stackPath: string,
-  { environment, kind, message }: DemoRun,
+  run: DemoRun,
   { description, runtime }: DemoProgram,
   config: Readonly<Record<string, string>>,
   project: string,
 ): Promise<StartedRun> {
+  const { environment, kind, message } = run;
   const options = {
     localPolicyPackPaths: [],
     color: 'raw',
-    dryRun: kind === 'preview',
+    dryRun: changesNothing(run),
     parallel: 16,
     showConfig: false,
   };

@@ -17,18 +17,22 @@ export interface DemoServer {
 
 const root = path.join(import.meta.dirname, '../..');
 const password = 'kelp holds to rock';
+const operator = 'ada';
 
 /** Starts an embedded server whose data are in `home`, and stops it when this process ends. */
 export async function startDemoServer({
   home,
   organizations,
   port,
+  receiver,
   tokens,
 }: {
   readonly home: string;
   readonly organizations: readonly DemoOrganization[];
   readonly port: number;
   readonly tokens: Readonly<Record<string, string>>;
+  /** Where webhooks may be sent. */
+  readonly receiver: string;
 }): Promise<DemoServer> {
   const dataDir = path.join(home, 'data');
   const bootstrap = path.join(home, 'bootstrap.json');
@@ -38,6 +42,8 @@ export async function startDemoServer({
     members: people.map(({ login, role }) => ({
       login,
       role,
+      // Sees the pages of the installation, too.
+      ...(login === operator ? { siteAdmin: true } : {}),
       ...(name === organizations[0]?.name ? { token: tokens[login] } : {}),
     })),
   }));
@@ -52,6 +58,7 @@ export async function startDemoServer({
     HOLDFAST_DATA_DIR: dataDir,
     HOLDFAST_BOOTSTRAP: bootstrap,
     HOLDFAST_LOG_LEVEL: 'warn',
+    HOLDFAST_OUTGOING_ALLOW: receiver,
   };
   const flags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
   const server = spawn(process.execPath, [...flags, path.join(root, 'bin/holdfast.js'), 'server'], {

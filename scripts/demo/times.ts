@@ -9,9 +9,7 @@ export interface Moment {
 
 /** Moves updates into the past: the server has given all of them the time of the seeding. */
 export async function spreadTimes(databaseUrl: string, moments: readonly Moment[]): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
+  await withDatabase(databaseUrl, async (client) => {
     const columns = [
       moments.map(({ updateId }) => updateId),
       moments.map(({ beganMs }) => beganMs / 1000),
@@ -45,6 +43,21 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
        where u.ended_at is not null and u.started_at is not null and u.kind not in ('import', 'rename') group by 1, 2, 3`,
     );
     await client.query('analyze');
+  });
+}
+
+/** Moves refusals into the last week: they came one after the other. */
+export async function spreadRefusals(databaseUrl: string): Promise<void> {
+  await withDatabase(databaseUrl, (client) =>
+    client.query(`update refused_runs set refused_at = clock_timestamp() - interval '1 minute' * (id * 7919 % 9000)`),
+  );
+}
+
+async function withDatabase(databaseUrl: string, act: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await act(client);
   } finally {
     await client.end();
   }

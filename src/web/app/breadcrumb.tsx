@@ -27,7 +27,8 @@ export function Breadcrumb() {
       </Link>,
     );
     if (version !== undefined) parts.push(<span key="update">Update {version}</span>);
-    if (updateId !== undefined) parts.push(<span key="preview">Preview</span>);
+    // By its id: a preview, or an update.
+    if (updateId !== undefined) parts.push(<span key="run">Run</span>);
   }
   if (crumb !== undefined) parts.push(<span key="page">{crumb}</span>);
   return (

@@ -2,7 +2,7 @@ import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { CircleAlert, Compass } from 'lucide-react';
 import { Button, buttonClass } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
-import { errorCode } from './trpc.ts';
+import { errorCode, isUnreached } from './trpc.ts';
 
 /** There is nothing at this path, or nothing that the user may see. */
 export function NotFoundPage() {
@@ -27,16 +27,16 @@ export function ErrorPage({ error, reset }: ErrorComponentProps) {
 export function Problem({ error, onRetry }: { readonly error: unknown; readonly onRetry: () => void }) {
   const code = errorCode(error);
   if (code === 'NOT_FOUND') return <NotFoundPage />;
-  const isUnreached = code === null && error instanceof Error && error.name === 'TRPCClientError';
+  const isAway = isUnreached(error);
   return (
     <Empty
-      title={isUnreached ? 'The server does not answer' : 'This did not work'}
+      title={isAway ? 'The server does not answer' : 'This did not work'}
       icon={<CircleAlert size={20} />}
       isPage
       isProblem
     >
       <p>
-        {isUnreached
+        {isAway
           ? 'It may be restarting, or your connection is gone. Updates that run are not affected by this page.'
           : messageOf(error)}
       </p>

@@ -4,12 +4,14 @@ import { operatorRoutes } from '../operator/routes.tsx';
 import { organizationRoutes } from '../organization/routes.tsx';
 import { searchRoutes } from '../search/routes.tsx';
 import { stackRoutes } from '../stacks/routes.tsx';
+import { printedRoutes } from './printed-routes.ts';
 import { rootRoute } from './root-route.tsx';
 import { parseSearch, stringifySearch } from './search-params.ts';
 
 export const router = createRouter({
   routeTree: rootRoute.addChildren([
     ...stackRoutes,
+    ...printedRoutes,
     ...searchRoutes,
     // Other pages are under `~`, which is part of no name.
     organizationRoutes,

@@ -1,9 +1,11 @@
 import { Link, type LinkProps, useLocation } from '@tanstack/react-router';
-import { type ReactNode, useEffect, useRef } from 'react';
+import { Fragment, type ReactNode, useEffect, useRef } from 'react';
 import styles from './section-layout.module.css';
 
 export interface SectionLink {
   readonly name: string;
+  /** Links of a group follow each other, below its name. */
+  readonly group?: string;
   readonly link: Pick<LinkProps, 'to' | 'params'>;
 }
 
@@ -27,10 +29,17 @@ export function SectionLayout({
   return (
     <div className={styles['layout']}>
       <nav ref={nav} className={styles['links']} aria-label={label}>
-        {links.map(({ link, name }) => (
-          <Link key={name} {...link} className={styles['link']} activeOptions={{ includeSearch: false }}>
-            {name}
-          </Link>
+        {links.map(({ group, link, name }, at) => (
+          <Fragment key={name}>
+            {group === undefined || group === links[at - 1]?.group ? null : (
+              <span className={styles['group']} aria-hidden="true">
+                {group}
+              </span>
+            )}
+            <Link {...link} className={styles['link']} activeOptions={{ includeSearch: false }}>
+              {name}
+            </Link>
+          </Fragment>
         ))}
       </nav>
       <div className={styles['content']}>{children}</div>

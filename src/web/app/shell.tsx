@@ -2,6 +2,7 @@ import { Outlet, useParams } from '@tanstack/react-router';
 import { Menu as MenuIcon, Search } from 'lucide-react';
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { Button } from '../ui/button.tsx';
+import { AwayNotice } from './away-notice.tsx';
 import { Breadcrumb } from './breadcrumb.tsx';
 import { Rail } from './rail.tsx';
 import styles from './shell.module.css';
@@ -62,6 +63,7 @@ export function Shell() {
           </button>
         </header>
         <main id="content" className={styles['content']} tabIndex={-1}>
+          <AwayNotice />
           <Outlet />
         </main>
       </div>

@@ -2,6 +2,7 @@ import { QueryCache, QueryClient } from '@tanstack/react-query';
 import { createTRPCClient, httpBatchLink, httpSubscriptionLink, TRPCClientError } from '@trpc/client';
 import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query';
 import type { AppRouter } from './contract.ts';
+import { noteReached } from './reachability.ts';
 import { signIn } from './session.ts';
 
 /** Whether an error came from a procedure, and its code. Null: the server was not reached. */
@@ -9,6 +10,11 @@ export function errorCode(error: unknown): string | null {
   if (!(error instanceof TRPCClientError)) return null;
   const data: unknown = error.data;
   return typeof data === 'object' && data !== null && 'code' in data ? String(data.code) : null;
+}
+
+/** Whether no server has answered. */
+export function isUnreached(error: unknown): boolean {
+  return error instanceof TRPCClientError && errorCode(error) === null;
 }
 
 /** Where in a query an error is, in characters from 0. */
@@ -25,9 +31,15 @@ function mayRetry(failures: number, error: unknown): boolean {
 }
 
 export const queryClient = new QueryClient({
-  defaultOptions: { queries: { retry: mayRetry, staleTime: 5_000, refetchOnWindowFocus: 'always' } },
+  defaultOptions: {
+    // Without a network, too: a call that fails is shown, one that is put off is not.
+    queries: { retry: mayRetry, staleTime: 5_000, refetchOnWindowFocus: 'always', networkMode: 'always' },
+    mutations: { networkMode: 'always' },
+  },
   queryCache: new QueryCache({
+    onSuccess: () => noteReached(true),
     onError: (error) => {
+      noteReached(!isUnreached(error));
       if (errorCode(error) === 'UNAUTHORIZED') signIn();
     },
   }),

@@ -15,7 +15,7 @@ const route = getRouteApi('/$organization/~/ci');
 const refreshMs = 60_000;
 
 const views: readonly (readonly [CiView, string])[] = [
-  ['line', 'Line'],
+  ['line', 'Queue'],
   ['runs', 'Runs'],
   ['refusals', 'Refused'],
   ['drift', 'Drift'],

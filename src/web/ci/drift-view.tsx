@@ -4,9 +4,11 @@ import { CircleCheck, Waves } from 'lucide-react';
 import type { CiDrift } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
+import { stackColumn } from '../stacks/stack-link.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Code } from '../ui/code.tsx';
 import { Empty } from '../ui/empty.tsx';
+import { pagedList } from '../ui/paged-list.ts';
 import { type Column, Table } from '../ui/table.tsx';
 import { Time } from '../ui/time.tsx';
 import type { CiDays } from './ci-search.ts';
@@ -21,17 +23,16 @@ export function DriftView({ days, organization }: { readonly organization: strin
       { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: refreshMs },
     ),
   );
-  const items = query.data?.pages.flatMap((page) => page.items);
-  if (items === undefined && query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const { isBusy, ...list } = pagedList(query);
+  if (list.items === undefined && query.error)
+    return <Problem error={query.error} onRetry={() => void query.refetch()} />;
   return (
     <Table
       label="Stacks that have drifted"
       columns={columns(organization)}
-      items={items}
+      {...list}
       keyOf={({ stackId }) => stackId}
-      hasMore={query.hasNextPage}
-      isBusy={query.isFetchingNextPage || query.isPlaceholderData}
-      onMore={() => void query.fetchNextPage()}
+      isBusy={isBusy || query.isPlaceholderData}
       empty={
         <Empty title="No drift was found" icon={<Waves size={20} />}>
           <p>A stack is compared with reality by any refresh, for example by a pipeline at night:</p>
@@ -44,15 +45,7 @@ export function DriftView({ days, organization }: { readonly organization: strin
 
 function columns(organization: string): readonly Column<CiDrift>[] {
   return [
-    {
-      name: 'Stack',
-      isTitle: true,
-      cell: ({ project, stack }) => (
-        <Link to="/$organization/$project/$stack" params={{ organization, project, stack }}>
-          {project}/{stack}
-        </Link>
-      ),
-    },
+    stackColumn(organization),
     {
       name: 'State',
       cell: ({ cleanAt }) =>

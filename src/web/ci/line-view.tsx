@@ -92,7 +92,7 @@ function Line({ line }: { readonly line: readonly QueueItem[] }) {
         </Link>
         {waiting === 0 ? null : <span className={styles['waiting']}>{count(waiting, 'waits', 'wait')}</span>}
       </h2>
-      <ol className={styles['runs']} aria-label={`Line of ${project}/${stack}`}>
+      <ol className={styles['runs']} aria-label={`Queue of ${project}/${stack}`}>
         {line.map((run) => (
           <Run key={run.updateId ?? run.placeId} run={run} />
         ))}

@@ -4,9 +4,11 @@ import { Ban, OctagonX, X } from 'lucide-react';
 import type { CiFigures, CiRefusal } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
+import { stackColumn } from '../stacks/stack-link.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
+import { pagedList } from '../ui/paged-list.ts';
 import { duration } from '../ui/relative-time.ts';
 import { type Column, Table } from '../ui/table.tsx';
 import { Time } from '../ui/time.tsx';
@@ -39,19 +41,18 @@ export function RefusalsView({
       { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: refreshMs },
     ),
   );
-  const items = query.data?.pages.flatMap((page) => page.items);
-  if (items === undefined && query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const { isBusy, ...list } = pagedList(query);
+  if (list.items === undefined && query.error)
+    return <Problem error={query.error} onRetry={() => void query.refetch()} />;
   return (
     <>
       <Reasons figures={figures} />
       <Table
         label="Refused runs"
         columns={columns(organization)}
-        items={items}
+        {...list}
         keyOf={({ id }) => id}
-        hasMore={query.hasNextPage}
-        isBusy={query.isFetchingNextPage || query.isPlaceholderData}
-        onMore={() => void query.fetchNextPage()}
+        isBusy={isBusy || query.isPlaceholderData}
         details={({ message }) => <p className={styles['message']}>{message}</p>}
         empty={
           <Empty title={`No run was refused in ${days} days`} icon={<Ban size={20} />}>
@@ -107,15 +108,7 @@ function Reasons({ figures }: { readonly figures: CiFigures | undefined }) {
 
 function columns(organization: string): readonly Column<CiRefusal>[] {
   return [
-    {
-      name: 'Stack',
-      isTitle: true,
-      cell: ({ project, stack }) => (
-        <Link to="/$organization/$project/$stack" params={{ organization, project, stack }}>
-          {project}/{stack}
-        </Link>
-      ),
-    },
+    stackColumn(organization),
     {
       name: 'Why',
       cell: ({ reason, times }) => (
@@ -152,7 +145,7 @@ function columns(organization: string): readonly Column<CiRefusal>[] {
         </span>
       ),
     },
-    { name: 'In line', align: 'right', cell: ({ waitedMs }) => (waitedMs < 1000 ? '–' : duration(waitedMs / 1000)) },
+    { name: 'Waited', align: 'right', cell: ({ waitedMs }) => (waitedMs < 1000 ? '–' : duration(waitedMs / 1000)) },
     { name: 'When', align: 'right', cell: ({ at }) => <Time at={at} /> },
   ];
 }

@@ -86,7 +86,7 @@ function Charts({ data, sum }: { readonly data: CiFigures; readonly sum: ReturnT
         total={duration(sum.waitedMs / 1000)}
         days={days}
         format={(ms) => duration(ms / 1000)}
-        series={[{ name: 'In line', tone: 'warning', values: of(({ waitedMs }) => waitedMs) }]}
+        series={[{ name: 'Waited', tone: 'warning', values: of(({ waitedMs }) => waitedMs) }]}
       />
     </>
   );
@@ -136,7 +136,7 @@ function Projects({
     },
     { name: 'Mean duration', align: 'right', cell: (each) => duration(meanMs(each) / 1000) },
     { name: 'Longest', align: 'right', isMinor: true, cell: ({ longestMs }) => duration(longestMs / 1000) },
-    { name: 'In line', align: 'right', cell: ({ waitedMs }) => (waitedMs === 0 ? '–' : duration(waitedMs / 1000)) },
+    { name: 'Waited', align: 'right', cell: ({ waitedMs }) => (waitedMs === 0 ? '–' : duration(waitedMs / 1000)) },
     {
       name: 'Refused',
       align: 'right',

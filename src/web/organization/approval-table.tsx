@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { Check, Clock } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import type { Approval } from '../app/contract.ts';
+import { stackColumn } from '../stacks/stack-link.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
@@ -28,15 +29,7 @@ export function ApprovalTable({
   const [chosen, setChosen] = useState<Approval | null>(null);
   const [withdrawn, setWithdrawn] = useState<Approval | null>(null);
   const columns: Column<Approval>[] = [
-    {
-      name: 'Stack',
-      isTitle: true,
-      cell: ({ project, stack }) => (
-        <Link to="/$organization/$project/$stack" params={{ organization, project, stack }}>
-          {project}/{stack}
-        </Link>
-      ),
-    },
+    stackColumn(organization),
     {
       name: 'Commit',
       cell: ({ commit, kind }) => (

@@ -6,8 +6,9 @@ import { organizationPages, useMayManage } from './organization-pages.ts';
 export function OrganizationLayout() {
   const { organization } = useParams({ from: '/$organization/~' });
   const isAdmin = useMayManage(organization);
-  const links = organizationPages(isAdmin).map(({ link, name }) => ({
+  const links = organizationPages(isAdmin).map(({ group = '', link, name }) => ({
     name,
+    group,
     link: { ...link, params: { organization } },
   }));
   return (

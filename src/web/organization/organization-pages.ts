@@ -8,19 +8,19 @@ interface OrganizationPage extends SectionLink {
 
 /** The pages of an organization, in the order of their links. */
 const pages: readonly OrganizationPage[] = [
-  { name: 'Members', link: { to: '/$organization/~/members' } },
-  { name: 'Teams', link: { to: '/$organization/~/teams' } },
-  { name: 'Roles', link: { to: '/$organization/~/roles' } },
-  { name: 'Tokens', link: { to: '/$organization/~/tokens' } },
-  { name: 'Access', link: { to: '/$organization/~/access' }, isForAdmins: true },
-  { name: 'Trust policies', link: { to: '/$organization/~/trust-policies' }, isForAdmins: true },
-  { name: 'Audit log', link: { to: '/$organization/~/audit' }, isForAdmins: true },
-  { name: 'Rules', link: { to: '/$organization/~/rules' }, isForAdmins: true },
-  { name: 'Approvals', link: { to: '/$organization/~/approvals' } },
-  { name: 'Policies', link: { to: '/$organization/~/policies' } },
-  { name: 'Webhooks', link: { to: '/$organization/~/webhooks' }, isForAdmins: true },
-  { name: 'Limits', link: { to: '/$organization/~/limits' }, isForAdmins: true },
-  { name: 'Deleted stacks', link: { to: '/$organization/~/deleted-stacks' }, isForAdmins: true },
+  { name: 'Members', group: 'People', link: { to: '/$organization/~/members' } },
+  { name: 'Teams', group: 'People', link: { to: '/$organization/~/teams' } },
+  { name: 'Roles', group: 'People', link: { to: '/$organization/~/roles' } },
+  { name: 'Access', group: 'People', link: { to: '/$organization/~/access' }, isForAdmins: true },
+  { name: 'Tokens', group: 'Machines', link: { to: '/$organization/~/tokens' } },
+  { name: 'Trust policies', group: 'Machines', link: { to: '/$organization/~/trust-policies' }, isForAdmins: true },
+  { name: 'Rules', group: 'Updates', link: { to: '/$organization/~/rules' }, isForAdmins: true },
+  { name: 'Approvals', group: 'Updates', link: { to: '/$organization/~/approvals' } },
+  { name: 'Policies', group: 'Updates', link: { to: '/$organization/~/policies' } },
+  { name: 'Webhooks', group: 'Updates', link: { to: '/$organization/~/webhooks' }, isForAdmins: true },
+  { name: 'Audit log', group: 'Records', link: { to: '/$organization/~/audit' }, isForAdmins: true },
+  { name: 'Limits', group: 'Records', link: { to: '/$organization/~/limits' }, isForAdmins: true },
+  { name: 'Deleted stacks', group: 'Records', link: { to: '/$organization/~/deleted-stacks' }, isForAdmins: true },
 ];
 
 /** The pages that a member sees, or an admin. */

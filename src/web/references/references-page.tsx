@@ -7,6 +7,7 @@ import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Empty } from '../ui/empty.tsx';
 import { Page } from '../ui/page.tsx';
+import { Segments } from '../ui/segments.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { Table } from '../ui/table.tsx';
 import styles from './references.module.css';
@@ -56,13 +57,15 @@ export function ReferencesPage() {
       title="References"
       lead="Stacks that read the outputs of others, by the stack references in their newest states."
       actions={
-        <fieldset className={styles['shapes']} aria-label="Shown as">
-          {(['graph', 'list'] as const).map((each) => (
-            <button key={each} type="button" aria-pressed={shape === each} onClick={() => setShape(each)}>
-              {each === 'graph' ? 'Graph' : 'List'}
-            </button>
-          ))}
-        </fieldset>
+        <Segments
+          label="Shown as"
+          value={shape}
+          onChange={setShape}
+          options={[
+            { value: 'graph', label: 'Graph' },
+            { value: 'list', label: 'List' },
+          ]}
+        />
       }
     >
       {query.error ? (
@@ -107,10 +110,11 @@ export function ReferencesPage() {
         </>
       )}
       <p className={styles['note']}>
-        A rule of kind <code>consumers</code> keeps outputs that others read from being deleted.{' '}
-        <Link to="/$organization" params={{ organization }}>
-          All stacks
+        A guard can refuse updates that remove outputs which other stacks read: <code>consumers</code>, under{' '}
+        <Link to="/$organization/~/rules" params={{ organization }}>
+          Rules
         </Link>
+        .
       </p>
     </Page>
   );

@@ -1,16 +1,17 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { ChevronDown, ChevronRight, Lock } from 'lucide-react';
-import { lazy, type ReactNode, Suspense, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react';
 import type { ResourceItem, StackRef } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import type { StackPageSearch } from '../stacks/stack-search.ts';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
+import { ListSearch, ListSection } from '../ui/list-bar.tsx';
 import { Segments } from '../ui/segments.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
+import { useWindowRows } from '../ui/window-rows.ts';
 import styles from './resource-list.module.css';
 import { shortType } from './resource-name.ts';
 import { ResourcePanel } from './resource-panel.tsx';
@@ -37,30 +38,30 @@ export function ResourceList({ search, stack }: ResourceListProps) {
     void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
   const open = (urn: string): void => change({ urn });
   return (
-    <section className={styles['section']} aria-label="Resources">
-      <div className={styles['filter']}>
-        <Segments label="Show as" options={shapes} value={search.shape} onChange={(shape) => change({ shape })} />
-        {search.shape === undefined ? (
-          <>
-            <input
-              type="search"
-              className={styles['input']}
-              placeholder="Filter by name"
-              aria-label="Filter resources by name"
-              value={search.text ?? ''}
-              onChange={(event) => change({ text: event.target.value || undefined })}
-            />
-            <input
-              type="search"
-              className={styles['input']}
-              placeholder="Type, such as aws:s3/bucket:Bucket"
-              aria-label="Only resources of this type"
-              value={search.type ?? ''}
-              onChange={(event) => change({ type: event.target.value || undefined })}
-            />
-          </>
-        ) : null}
-      </div>
+    <ListSection
+      label="Resources"
+      bar={
+        <>
+          <Segments label="Show as" options={shapes} value={search.shape} onChange={(shape) => change({ shape })} />
+          {search.shape === undefined ? (
+            <>
+              <ListSearch
+                label="Filter resources by name"
+                placeholder="Filter by name"
+                value={search.text ?? ''}
+                onText={(text) => change({ text: text || undefined })}
+              />
+              <ListSearch
+                label="Only resources of this type"
+                placeholder="Type, such as aws:s3/bucket:Bucket"
+                value={search.type ?? ''}
+                onText={(type) => change({ type: type || undefined })}
+              />
+            </>
+          ) : null}
+        </>
+      }
+    >
       <div className={search.urn === undefined ? styles['alone'] : styles['beside']}>
         <div className={styles['main']}>
           {search.shape === undefined ? <FlatList stack={stack} search={search} onOpen={open} /> : null}
@@ -85,7 +86,7 @@ export function ResourceList({ search, stack }: ResourceListProps) {
           />
         )}
       </div>
-    </section>
+    </ListSection>
   );
 }
 
@@ -106,17 +107,9 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
       { getNextPageParam: (page) => page.next, placeholderData: (before) => before },
     ),
   );
-  const items = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const list = useRef<HTMLUListElement>(null);
-  const [margin, setMargin] = useState(0);
-  useLayoutEffect(() => {
-    const top = list.current === null ? 0 : list.current.getBoundingClientRect().top + window.scrollY;
-    if (Math.abs(top - margin) > 1) setMargin(top);
-  });
-  const virtualizer = useWindowVirtualizer({
-    ...{ count: items.length, estimateSize: () => rowPixels, overscan: 12, scrollMargin: margin },
-  });
-  const shown = virtualizer.getVirtualItems();
+  const { heightPx, rows: shown } = useWindowRows({ items, keyOf: urnOf, list, rowPx: rowPixels });
   const isNearEnd = (shown.at(-1)?.index ?? 0) >= items.length - pageSize / 2;
   const { fetchNextPage, hasNextPage, isFetchingNextPage } = query;
   useEffect(() => {
@@ -129,23 +122,19 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
   return (
     <>
       <IndexNotice indexedVersion={page?.indexedVersion ?? null} headVersion={page?.headVersion ?? null} />
-      <ul ref={list} className={styles['rows']} style={{ height: virtualizer.getTotalSize() }}>
-        {shown.map((item) => {
-          const resource = items[item.index];
-          if (resource === undefined) return null;
-          return (
-            <li
-              key={item.key}
-              className={styles['place']}
-              style={{ transform: `translateY(${item.start - margin}px)` }}
-            >
-              <ResourceButton resource={resource} isChosen={resource.urn === search.urn} onOpen={onOpen} />
-            </li>
-          );
-        })}
+      <ul ref={list} className={styles['rows']} style={{ height: heightPx }}>
+        {shown.map(({ item, key, offsetPx }) => (
+          <li key={key} className={styles['place']} style={{ transform: `translateY(${offsetPx}px)` }}>
+            <ResourceButton resource={item} isChosen={item.urn === search.urn} onOpen={onOpen} />
+          </li>
+        ))}
       </ul>
     </>
   );
+}
+
+function urnOf({ urn }: ResourceItem): string {
+  return urn;
 }
 
 /** Whether the list is behind the newest state. */

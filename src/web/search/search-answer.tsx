@@ -17,10 +17,10 @@ export function Answer({ query, within }: { readonly query: string; readonly wit
   return (
     <p className={styles['answer']} role="status">
       <span>
-        {isCut ? 'At least ' : ''}
+        {isCut ? 'At least ' : null}
         <b>{resources.toLocaleString('en')}</b> {resources === 1 ? 'resource' : 'resources'}
       </span>
-      <span className={styles['kind']}>{isCut ? 'cut short' : 'exact'}</span>
+      {isCut ? <span className={styles['kind']}>cut short</span> : null}
       {isTrimmed ? (
         <span className={styles['trimmed']}>
           <EyeOff size={13} aria-hidden="true" /> without stacks that you may not read

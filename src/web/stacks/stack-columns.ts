@@ -14,7 +14,7 @@ export const columnNames: Readonly<Record<StackColumn, string>> = {
 };
 
 const widths: Readonly<Record<StackColumn, string>> = {
-  status: 'minmax(200px, 4fr)',
+  status: 'minmax(236px, 4fr)',
   tags: 'minmax(0, 3fr)',
   version: '72px',
   owner: 'minmax(90px, 2fr)',

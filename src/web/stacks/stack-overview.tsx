@@ -87,8 +87,8 @@ function About({ details }: { readonly details: StackDetails }) {
     <FactList>
       {last === null ? null : (
         <FactRow name={`Last ${viewKind(last).toLowerCase()}`}>
-          <StatusIcon status={last.result} />
-          <span>
+          <span className={styles['outcome']}>
+            <StatusIcon status={last.result} />
             {viewStatus(last.result).word}
             {last.endedAt === null ? null : (
               <>

@@ -1,16 +1,11 @@
-import { Link } from '@tanstack/react-router';
-import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { ExternalLink, Star } from 'lucide-react';
-import { type CSSProperties, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { type CSSProperties, useEffect, useMemo, useRef, useState } from 'react';
 import type { StackItem } from '../app/contract.ts';
-import { Tag } from '../ui/badge.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
-import { Time } from '../ui/time.tsx';
-import { shortCommit } from '../updates/update-status.ts';
-import { toggleFavourite, useFavourites } from './favourites.ts';
+import { useWindowRows } from '../ui/window-rows.ts';
+import { useFavourites } from './favourites.ts';
 import { columnNames, gridTemplate, type StackColumn } from './stack-columns.ts';
 import { isTyping } from './stack-filter-bar.tsx';
-import { DriftBadge, StackStatus } from './stack-status.tsx';
+import { nameOf, StackRow } from './stack-row.tsx';
 import styles from './stack-table.module.css';
 
 const rowPx = 44;
@@ -19,8 +14,6 @@ const narrow = '(width < 800px)';
 /** The next page is fetched when this many rows are left. */
 const rowsAhead = 40;
 const skeletonRows = [34, 22, 28, 40, 25, 31, 24, 36, 27, 30];
-/** Tags that the service or the CLI sets; others say more. */
-const ownTag = /^(pulumi|git|vcs|gitHub):/;
 
 function useRowPx(): number {
   const [isNarrow, setIsNarrow] = useState(() => matchMedia(narrow).matches);
@@ -51,24 +44,14 @@ export function StackTable({
   readonly showsOrganization: boolean;
 }) {
   const body = useRef<HTMLDivElement>(null);
-  const [top, setTop] = useState(0);
-  const height = useRowPx();
-  useLayoutEffect(() => setTop(body.current?.offsetTop ?? 0), []);
-  const virtualizer = useWindowVirtualizer({
-    count: items.length,
-    estimateSize: () => height,
-    overscan: 12,
-    scrollMargin: top,
-    getItemKey: (at) => nameOf(items[at] as StackItem),
-  });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: rows have another height from then on.
-  useEffect(() => virtualizer.measure(), [height, virtualizer]);
-  const rows = virtualizer.getVirtualItems();
+  const { heightPx, rows, scrollTo } = useWindowRows({ items, keyOf: nameOf, list: body, rowPx: useRowPx() });
+  const favourites = useFavourites();
+  const favouriteNames = useMemo(() => new Set(favourites.map(nameOf)), [favourites]);
   const isNearEnd = (rows.at(-1)?.index ?? 0) >= items.length - rowsAhead;
   useEffect(() => {
     if (isNearEnd && hasMore && !isBusy) onMore();
   }, [hasMore, isBusy, isNearEnd, onMore]);
-  useRowKeys(body, items.length, (at) => virtualizer.scrollToIndex(at, { align: 'auto' }));
+  useRowKeys(body, items.length, scrollTo);
   return (
     <div
       role="table"
@@ -79,14 +62,15 @@ export function StackTable({
       style={gridOf(columns)}
     >
       <Head columns={columns} />
-      <div ref={body} role="rowgroup" className={styles['body']} style={{ height: virtualizer.getTotalSize() }}>
-        {rows.map(({ index, key, start }) => (
-          <Row
+      <div ref={body} role="rowgroup" className={styles['body']} style={{ height: heightPx }}>
+        {rows.map(({ index, item, key, offsetPx }) => (
+          <StackRow
             key={key}
-            item={items[index] as StackItem}
+            item={item}
             columns={columns}
             index={index}
-            offsetPx={start - top}
+            isFavourite={favouriteNames.has(String(key))}
+            offsetPx={offsetPx}
             showsOrganization={showsOrganization}
           />
         ))}
@@ -120,120 +104,6 @@ function Head({ columns }: { readonly columns: readonly StackColumn[] }) {
       </div>
     </div>
   );
-}
-
-function Row({
-  columns,
-  index,
-  item,
-  offsetPx,
-  showsOrganization,
-}: {
-  readonly columns: readonly StackColumn[];
-  readonly item: StackItem;
-  readonly index: number;
-  readonly offsetPx: number;
-  readonly showsOrganization: boolean;
-}) {
-  const { organization, project, stack } = item;
-  const name = nameOf(item);
-  const isFavourite = useFavourites().some((each) => nameOf(each) === name);
-  return (
-    <div
-      role="row"
-      aria-rowindex={index + 2}
-      className={styles['row']}
-      style={{ transform: `translateY(${offsetPx}px)` }}
-    >
-      <div role="cell" className={styles['favourite']}>
-        <button
-          type="button"
-          aria-pressed={isFavourite}
-          aria-label={`Favourite ${name}`}
-          onClick={() => toggleFavourite(item)}
-        >
-          <Star size={15} aria-hidden="true" />
-        </button>
-      </div>
-      <div role="cell" className={styles['stack']}>
-        <Link
-          to="/$organization/$project/$stack"
-          params={{ organization, project, stack }}
-          data-row={index}
-          className={styles['name']}
-          title={name}
-        >
-          <span className={styles['project']}>
-            {showsOrganization ? `${organization}/` : null}
-            {project}/
-          </span>
-          {stack}
-        </Link>
-      </div>
-      {columns.map((column) => (
-        <div key={column} role="cell" className={styles[column]}>
-          <Cell column={column} item={item} />
-        </div>
-      ))}
-    </div>
-  );
-}
-
-function Cell({ column, item }: { readonly column: StackColumn; readonly item: StackItem }) {
-  const { active, drift, lastUpdate, resourceCount, updatedAt, version } = item;
-  switch (column) {
-    case 'status': {
-      const ciUrl = active?.ciUrl ?? (active ? null : lastUpdate?.ciUrl) ?? null;
-      return (
-        <>
-          <StackStatus {...item} />
-          <DriftBadge drift={drift} />
-          {ciUrl === null ? null : (
-            <a
-              className={styles['ci']}
-              href={ciUrl}
-              target="_blank"
-              rel="noreferrer"
-              aria-label={`CI run of ${nameOf(item)}`}
-              title="CI run"
-            >
-              <ExternalLink size={14} aria-hidden="true" />
-            </a>
-          )}
-        </>
-      );
-    }
-    case 'tags':
-      return Object.entries(item.tags)
-        .filter(([tag]) => !ownTag.test(tag))
-        .slice(0, 2)
-        .map(([tag, value]) => (
-          <Link key={tag} to="." search={(before) => ({ ...before, tag: `${tag}=${value}` })} activeProps={{}}>
-            <Tag name={tag} value={value} />
-          </Link>
-        ));
-    case 'resources':
-      return (
-        <>
-          {resourceCount?.toLocaleString() ?? '–'}
-          <span className={styles['unit']}> resources</span>
-        </>
-      );
-    case 'changed':
-      return <Time at={updatedAt} />;
-    case 'version':
-      return version === 0 ? '–' : version;
-    case 'owner':
-      return active?.by ?? '–';
-    case 'by':
-      return lastUpdate?.by ?? '–';
-    case 'commit':
-      return lastUpdate?.commit == null ? '–' : <code title={lastUpdate.commit}>{shortCommit(lastUpdate.commit)}</code>;
-  }
-}
-
-function nameOf({ organization, project, stack }: Pick<StackItem, 'organization' | 'project' | 'stack'>): string {
-  return `${organization}/${project}/${stack}`;
 }
 
 /** j and k, or the arrows, move between rows; Enter follows the link that has the focus. */

@@ -1,7 +1,7 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
-import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { Navigate, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Layers, SearchX } from 'lucide-react';
-import { useEffect } from 'react';
+import { useEffect, useMemo } from 'react';
 import { useMe } from '../app/me.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
@@ -38,10 +38,15 @@ export function StacksPage() {
   useEffect(() => {
     document.title = `${organization ?? 'Stacks'} - Holdfast`;
   }, [organization]);
-  const hasSeveral = (useMe()?.organizations.length ?? 0) > 1;
-  const items = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const me = useMe();
+  const hasSeveral = (me?.organizations.length ?? 0) > 1;
+  const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
+  const columns = useMemo(() => chosenColumns(search.columns), [search.columns]);
   const isFiltered = Object.entries(search).some(([name, value]) => name !== 'columns' && value !== undefined);
   const clear = () => void navigate({ to: '.', search: {} });
+  // `pulumi whoami` prints the user's own page: all that they may see.
+  if (me !== undefined && me.login === organization && me.organizations.every(({ name }) => name !== organization))
+    return <Navigate to="/" replace />;
   return (
     <div className={styles['page']}>
       <header className={styles['head']}>
@@ -59,7 +64,7 @@ export function StacksPage() {
           isBusy={query.isPlaceholderData}
           hasMore={query.hasNextPage}
           onMore={() => (query.isFetching ? undefined : void query.fetchNextPage())}
-          columns={chosenColumns(search.columns)}
+          columns={columns}
           showsOrganization={organization === undefined && hasSeveral}
         />
       ) : isFiltered ? (

@@ -8,6 +8,8 @@ import { JsonView } from '../resources/json-view.tsx';
 import { shortType } from '../resources/resource-name.ts';
 import { Button, buttonClass } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
+import { ListSearch, ListSection } from '../ui/list-bar.tsx';
+import { OpeningList, OpeningRow } from '../ui/opening-list.tsx';
 import { Segments } from '../ui/segments.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { byteSize } from './byte-size.ts';
@@ -37,37 +39,35 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
   const items = query.data.pages.flatMap((page) => page.items);
   const showsText = isText && first?.isText === true;
   return (
-    <section className={styles['viewer']} aria-label={`State of version ${version}`}>
-      <div className={styles['bar']}>
-        <Segments
-          label="Show the state"
-          value={showsText ? 'text' : 'resources'}
-          options={[
-            { value: 'resources', label: 'By resource' },
-            { value: 'text', label: 'Text', why: first?.isText ? undefined : 'Too large to be shown as one text' },
-          ]}
-          onChange={(value) => setIsText(value === 'text')}
-        />
-        {showsText ? null : (
-          <input
-            type="search"
-            className={styles['filter']}
-            placeholder="Filter by name or type"
-            aria-label="Filter the resources of the state"
-            value={filter}
-            onChange={({ target }) => setFilter(target.value)}
+    <ListSection
+      label={`State of version ${version}`}
+      bar={
+        <>
+          <Segments
+            label="Show the state"
+            value={showsText ? 'text' : 'resources'}
+            options={[
+              { value: 'resources', label: 'By resource' },
+              { value: 'text', label: 'Text', why: first?.isText ? undefined : 'Too large to be shown as one text' },
+            ]}
+            onChange={(value) => setIsText(value === 'text')}
           />
-        )}
-        <span className={styles['facts']}>
-          {first === undefined
-            ? null
-            : `${first.resourceCount.toLocaleString('en')} resources, ${byteSize(first.sizeBytes)}`}
-        </span>
-        <a className={buttonClass({ size: 'small' })} href={downloadPath(stack, version)} download>
-          <Download size={14} aria-hidden="true" />
-          Download
-        </a>
-      </div>
+          {showsText ? null : (
+            <ListSearch
+              label="Filter the resources of the state"
+              placeholder="Filter by name or type"
+              value={filter}
+              onText={setFilter}
+            />
+          )}
+          <a className={buttonClass({ size: 'small' })} href={downloadPath(stack, version)} download>
+            <Download size={14} aria-hidden="true" />
+            Download
+          </a>
+        </>
+      }
+      facts={first && `${first.resourceCount.toLocaleString('en')} resources, ${byteSize(first.sizeBytes)}`}
+    >
       {showsText ? (
         <StateText stack={stack} version={version} />
       ) : items.length === 0 ? (
@@ -76,15 +76,12 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
         </Empty>
       ) : (
         <>
-          <ul className={styles['items']}>
-            {items.map((item, at) => (
-              // A resource that is to be deleted has the URN of the one that replaced it.
-              // biome-ignore lint/suspicious/noArrayIndexKey: versions do not change.
-              <li key={at}>
-                <ResourceText stack={stack} version={version} item={item} />
-              </li>
-            ))}
-          </ul>
+          {/* A resource that is to be deleted has the URN of the one that replaced it; versions do not change. */}
+          <OpeningList
+            items={items}
+            keyOf={(_, at) => at}
+            row={(item) => <ResourceText stack={stack} version={version} item={item} />}
+          />
           {query.hasNextPage ? (
             <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
               More resources
@@ -92,7 +89,7 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
           ) : null}
         </>
       )}
-    </section>
+    </ListSection>
   );
 }
 
@@ -122,16 +119,15 @@ function ResourceText({
   readonly stack: StackRef;
   readonly version: number;
 }) {
-  const [isOpen, setIsOpen] = useState(false);
   return (
-    <details onToggle={(event) => setIsOpen(event.currentTarget.open)}>
-      <summary className={styles['summary']} title={item.urn}>
-        <span className={styles['name']}>{item.name}</span>
-        <span className={styles['type']}>{shortType(item.type)}</span>
-        <span className={styles['size']}>{item.isDeleted ? 'to be deleted' : byteSize(item.bytes)}</span>
-      </summary>
-      {isOpen && !item.isDeleted ? <Values stack={stack} version={version} urn={item.urn} /> : null}
-    </details>
+    <OpeningRow
+      name={item.name}
+      type={shortType(item.type)}
+      urn={item.urn}
+      fact={item.isDeleted ? 'to be deleted' : byteSize(item.bytes)}
+    >
+      {() => (item.isDeleted ? null : <Values stack={stack} version={version} urn={item.urn} />)}
+    </OpeningRow>
   );
 }
 

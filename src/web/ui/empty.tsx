@@ -18,7 +18,7 @@ export function Empty({
   readonly isProblem?: boolean;
 }) {
   return (
-    <div className={styles['empty']} role={isProblem ? 'alert' : undefined}>
+    <div className={`${styles['empty']} ${isPage ? styles['page'] : ''}`} role={isProblem ? 'alert' : undefined}>
       {icon === undefined ? null : <div className={styles['icon']}>{icon}</div>}
       {isPage ? <h1>{title}</h1> : <h2>{title}</h2>}
       <div className={styles['body']}>{children}</div>

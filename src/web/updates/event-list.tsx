@@ -1,14 +1,15 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { ChevronDown, ChevronRight } from 'lucide-react';
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import type { StackRef, UpdateDetails } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { JsonView } from '../resources/json-view.tsx';
 import { nameInUrn } from '../resources/resource-name.ts';
 import { Empty } from '../ui/empty.tsx';
+import { ListSearch, ListSection, ListSelect } from '../ui/list-bar.tsx';
+import { useWindowRows } from '../ui/window-rows.ts';
 import { stripColors } from './colored-text.ts';
 import { describeEvent, type EngineEvent, eventKinds, readEvent } from './engine-event.ts';
 import styles from './event-list.module.css';
@@ -56,34 +57,32 @@ export function EventList({ search, stack, update }: EventListProps) {
     if (wantsMore && hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [wantsMore, hasNextPage, isFetchingNextPage, fetchNextPage]);
   return (
-    <section className={styles['section']} aria-label="Events">
-      <div className={styles['filter']}>
-        <input
-          type="search"
-          className={styles['input']}
-          placeholder="Search in events"
-          aria-label="Search in events"
-          value={search.text ?? ''}
-          onChange={(event) => change({ text: event.target.value || undefined })}
-        />
-        <select
-          className={styles['input']}
-          aria-label="Kind of event"
-          value={search.type ?? ''}
-          onChange={(event) => change({ type: event.target.value || undefined })}
-        >
-          <option value="">All kinds</option>
-          {eventKinds.map(({ kind, label }) => (
-            <option key={kind} value={kind}>
-              {label}
-            </option>
-          ))}
-        </select>
-        <span className={styles['count']}>
-          {rows.length}
-          {hasNextPage ? ' newest' : ''} events
-        </span>
-      </div>
+    <ListSection
+      label="Events"
+      facts={`${rows.length.toLocaleString()}${hasNextPage ? ' newest' : ''} events`}
+      bar={
+        <>
+          <ListSearch
+            label="Search in events"
+            placeholder="Search in events"
+            value={search.text ?? ''}
+            onText={(text) => change({ text: text || undefined })}
+          />
+          <ListSelect
+            label="Kind of event"
+            value={search.type ?? ''}
+            onChange={({ target }) => change({ type: target.value || undefined })}
+          >
+            <option value="">All kinds</option>
+            {eventKinds.map(({ kind, label }) => (
+              <option key={kind} value={kind}>
+                {label}
+              </option>
+            ))}
+          </ListSelect>
+        </>
+      }
+    >
       {query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : null}
       {rows.length === 0 && !query.isFetching && !query.error ? (
         <Empty title={search.text === undefined && search.type === undefined ? 'No events' : 'No event matches'}>
@@ -91,7 +90,7 @@ export function EventList({ search, stack, update }: EventListProps) {
         </Empty>
       ) : null}
       <Rows rows={rows} onEnd={() => (hasNextPage && !isFetchingNextPage ? void fetchNextPage() : undefined)} />
-    </section>
+    </ListSection>
   );
 }
 
@@ -113,18 +112,9 @@ function listRows(pages: readonly { readonly items: readonly unknown[] }[], text
 
 function Rows({ onEnd, rows }: { readonly rows: readonly EventRow[]; readonly onEnd: () => void }) {
   const list = useRef<HTMLUListElement>(null);
-  const [margin, setMargin] = useState(0);
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
-  useLayoutEffect(() => {
-    const top = list.current === null ? 0 : list.current.getBoundingClientRect().top + window.scrollY;
-    if (Math.abs(top - margin) > 1) setMargin(top);
-  });
-  const virtualizer = useWindowVirtualizer({
-    ...{ count: rows.length, estimateSize: () => rowPixels, overscan: 12, scrollMargin: margin },
-    getItemKey: (at) => rows[at]?.event.sequence ?? at,
-  });
-  const items = virtualizer.getVirtualItems();
-  const isAtEnd = (items.at(-1)?.index ?? 0) >= rows.length - 1 && rows.length > 0;
+  const { heightPx, measure, rows: shown } = useWindowRows({ items: rows, keyOf: sequenceOf, list, rowPx: rowPixels });
+  const isAtEnd = (shown.at(-1)?.index ?? 0) >= rows.length - 1 && rows.length > 0;
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each length that the end of the list is reached at.
   useEffect(() => {
     if (isAtEnd) onEnd();
@@ -136,25 +126,24 @@ function Rows({ onEnd, rows }: { readonly rows: readonly EventRow[]; readonly on
       return changed;
     });
   return (
-    <ul ref={list} className={styles['rows']} style={{ height: virtualizer.getTotalSize() }}>
-      {items.map((item) => {
-        const row = rows[item.index];
-        if (row === undefined) return null;
-        const { sequence } = row.event;
-        return (
-          <li
-            key={item.key}
-            ref={virtualizer.measureElement}
-            data-index={item.index}
-            className={styles['place']}
-            style={{ transform: `translateY(${item.start - margin}px)` }}
-          >
-            <Row row={row} isOpen={opened.has(sequence)} onToggle={() => toggle(sequence)} />
-          </li>
-        );
-      })}
+    <ul ref={list} className={styles['rows']} style={{ height: heightPx }}>
+      {shown.map(({ index, item: row, key, offsetPx }) => (
+        <li
+          key={key}
+          ref={measure}
+          data-index={index}
+          className={styles['place']}
+          style={{ transform: `translateY(${offsetPx}px)` }}
+        >
+          <Row row={row} isOpen={opened.has(sequenceOf(row))} onToggle={() => toggle(sequenceOf(row))} />
+        </li>
+      ))}
     </ul>
   );
+}
+
+function sequenceOf({ event }: EventRow): number {
+  return event.sequence;
 }
 
 function Row({

@@ -1,9 +1,9 @@
-import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { useMemo, useRef } from 'react';
 import type { UpdateDetails } from '../app/contract.ts';
 import { nameInUrn, shortType } from '../resources/resource-name.ts';
 import { Empty } from '../ui/empty.tsx';
 import { duration } from '../ui/relative-time.ts';
+import { useWindowRows } from '../ui/window-rows.ts';
 import { viewOperation } from './operations.ts';
 import { listTicks } from './time-ticks.ts';
 import { isActive } from './update-status.ts';
@@ -75,24 +75,19 @@ export function WaterfallChart({ live, update }: { readonly live: LiveProgress; 
 
 function BarRows({ total, waterfall }: { readonly waterfall: Waterfall; readonly total: number }) {
   const list = useRef<HTMLUListElement>(null);
-  const [margin, setMargin] = useState(0);
-  useLayoutEffect(() => {
-    const top = list.current === null ? 0 : list.current.getBoundingClientRect().top + window.scrollY;
-    if (Math.abs(top - margin) > 1) setMargin(top);
-  });
-  const virtualizer = useWindowVirtualizer({
-    ...{ count: waterfall.bars.length, estimateSize: () => rowPixels, overscan: 20, scrollMargin: margin },
-  });
+  const { bars, start } = waterfall;
+  const { heightPx, rows } = useWindowRows({ items: bars, keyOf: urnOf, list, rowPx: rowPixels });
   return (
-    <ul ref={list} className={styles['bars']} style={{ height: virtualizer.getTotalSize() }}>
-      {virtualizer.getVirtualItems().map((item) => {
-        const bar = waterfall.bars[item.index];
-        if (bar === undefined) return null;
-        const top = item.start - margin;
-        return <BarRow key={bar.row.urn} bar={bar} top={top} start={waterfall.start} total={total} />;
-      })}
+    <ul ref={list} className={styles['bars']} style={{ height: heightPx }}>
+      {rows.map(({ item, key, offsetPx }) => (
+        <BarRow key={key} bar={item} top={offsetPx} start={start} total={total} />
+      ))}
     </ul>
   );
+}
+
+function urnOf({ row }: Bar): string {
+  return row.urn;
 }
 
 function BarRow({

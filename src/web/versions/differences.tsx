@@ -2,6 +2,7 @@ import type { StackDifference, VersionDifference } from '../app/contract.ts';
 import { isSealed } from '../resources/json-tree.ts';
 import { Sealed } from '../resources/json-view.tsx';
 import { shortType } from '../resources/resource-name.ts';
+import { OpeningList, OpeningRow } from '../ui/opening-list.tsx';
 import { viewOperation } from '../updates/operations.ts';
 import styles from './version-diff.module.css';
 
@@ -30,40 +31,46 @@ export function Differences({
   readonly words?: DifferenceWords;
 }) {
   return (
-    <ul className={styles['items']}>
-      {items.map((item) => (
-        <li key={item.urn} className={styles['item']}>
-          <Difference item={item} words={words} />
-        </li>
-      ))}
-    </ul>
+    <OpeningList items={items} keyOf={({ urn }) => urn} row={(item) => <Difference item={item} words={words} />} />
   );
 }
 
-function Difference({
-  item,
-  words,
-}: {
+interface DifferenceProps {
   readonly item: VersionDifference | StackDifference;
   readonly words: DifferenceWords;
-}) {
+}
+
+function Difference({ item, words }: DifferenceProps) {
   const operation = viewOperation(operations[item.change]);
   const isKept = item.change === 'updated' || item.change === 'replaced';
   return (
-    <details open={isKept && item.paths.length <= 20}>
-      <summary className={styles['summary']} title={item.urn}>
+    <OpeningRow
+      name={item.name}
+      type={shortType(item.type)}
+      urn={item.urn}
+      isOpen={isKept && item.paths.length <= 20}
+      sign={
         <span className={`${styles['sign']} ${styles[operation.tone]}`} aria-hidden="true">
           {operation.sign}
         </span>
-        <span className={styles['name']}>{item.name}</span>
-        <span className={styles['type']}>{shortType(item.type)}</span>
-        <span className={styles['change']}>
+      }
+      fact={
+        <>
           {words.changes[item.change]}
           {isKept && item.pathCount > 0
             ? `, ${item.pathCount} ${item.pathCount === 1 ? 'property' : 'properties'}`
             : ''}
-        </span>
-      </summary>
+        </>
+      }
+    >
+      {() => <Paths item={item} words={words} />}
+    </OpeningRow>
+  );
+}
+
+function Paths({ item, words }: DifferenceProps) {
+  return (
+    <>
       <dl className={styles['paths']}>
         {item.paths.map(({ after, before, path }) => (
           <div key={path} className={styles['path']}>
@@ -86,7 +93,7 @@ function Difference({
       {item.pathCount > item.paths.length ? (
         <p className={styles['more']}>{item.pathCount - item.paths.length} more properties differ.</p>
       ) : null}
-    </details>
+    </>
   );
 }
 

@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
+import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { outputOf, Scenario, unattended } from '../testkit/scenario.ts';
+import { thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { buildWeb } from '../testkit/web-build.ts';
+import { findFlaws, setPassword, signIn } from '../testkit/web-session.ts';
+
+await suite('links to pages, and pages without a server', {
+  ownServer: true,
+  tools: ['pulumi-3.255', 'test-provider', 'chromium'],
+}, () => {
+  const server = fileServer(async () => {
+    await buildWeb();
+    const started = await startOwnHoldfast();
+    await setPassword(started, 'ada');
+    return started;
+  });
+  let browser: TestBrowser;
+  beforeAll(async () => {
+    browser = await startChromium();
+  }, scenarioTimeoutMs);
+  afterAll(() => browser?.[Symbol.asyncDispose]());
+
+  test(
+    'the CLI prints links to the preview and the update, which lead to each other',
+    async () => {
+      const holdfast = await server();
+      await using scenario = await Scenario.create(holdfast);
+      const { project, workspace } = scenario;
+      const base = `${holdfast.url}/${holdfast.organization}/${project}/dev`;
+      const env = { PULUMI_CONSOLE_DOMAIN: new URL(holdfast.url).host };
+      const linksOf = async (...args: string[]): Promise<string[]> =>
+        outputOf(await workspace.runOk(args, { env })).match(/https?:\/\/\S+/g) ?? [];
+      await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1' } } }));
+      const printed = await linksOf('up', '--yes', '--non-interactive');
+      const [preview = '', update = ''] = printed;
+      expect(preview).toMatch(new RegExp(`^${base}/previews/[0-9a-f-]{36}$`));
+      expect(update).toBe(`${base}/updates/1`);
+      expect(await linksOf('stack')).toContain(base);
+
+      const { page, refused } = await signIn(browser, holdfast.url, 'ada');
+      await page.goto(update);
+      await page.getByRole('heading', { name: /^Update 1/ }).waitFor();
+      await page.getByRole('link', { name: 'Its preview' }).click();
+      await page.waitForURL(preview);
+      await page.getByRole('heading', { name: /^Preview/ }).waitFor();
+      await page.goto(`${preview}?view=details`);
+      await page.getByRole('link', { name: 'the update after it' }).click();
+      await page.getByRole('heading', { name: /^Update 1/ }).waitFor();
+
+      // Other pages that it names, in hints, by `whoami`, and after policy packs are published.
+      await page.goto(`${base}/settings/options`);
+      await page.waitForURL(base);
+      await page.getByRole('heading', { name: `${project}/dev` }).waitFor();
+      await page.goto(`${holdfast.url}/${holdfast.organization}/insights/policypacks/security/1.0.0`);
+      await page.getByRole('heading', { name: 'Policies', exact: true }).waitFor();
+      await page.goto(`${holdfast.url}/ada`);
+      await page.waitForURL(`${holdfast.url}/`);
+      await page.getByRole('heading', { name: 'Stacks' }).waitFor();
+      await page.goto(`${holdfast.url}/user/settings/tokens`);
+      await page.waitForURL(`${holdfast.url}/account`);
+      await page.goto(`${holdfast.url}/${holdfast.organization}/resources?query=type%3Aa`);
+      await page.getByRole('heading', { name: /^Search/ }).waitFor();
+      expect(refused).toEqual([]);
+      await page.close();
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a page says that the server does not answer, or has failed, and goes on when it does',
+    async () => {
+      const holdfast = await server();
+      await using scenario = await Scenario.create(holdfast);
+      const { project, workspace } = scenario;
+      await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1' } } }));
+      await workspace.runOk(['up', ...unattended]);
+      const { organization, url } = holdfast;
+      const { page, refused } = await signIn(browser, url, 'ada');
+      const stack = `${url}/${organization}/${project}/dev`;
+      const pages: readonly (readonly [string, RegExp, string])[] = [
+        [`${url}/`, /stacks\.list/, 'Stacks'],
+        [stack, /stacks\.get/, `${project}/dev`],
+        [`${stack}/updates/1`, /updates\.get/, 'Update 1'],
+        [`${url}/${organization}/~/ci?view=refusals`, /ci\.refusals/, 'CI'],
+        [`${url}/${organization}/~/references`, /references\.graph/, 'References'],
+        [`${url}/${organization}/~/members`, /members\.list/, 'Members'],
+      ];
+      for (const [address, procedure, title] of pages) {
+        await page.route(procedure, (route) => route.abort());
+        await page.goto(address);
+        await page.getByRole('heading', { name: 'The server does not answer' }).waitFor();
+        expect(await findFlaws(page)).toEqual([]);
+        await page.unroute(procedure);
+        await page.getByRole('button', { name: 'Try again' }).click();
+        await page.getByRole('heading', { name: 'The server does not answer' }).waitFor({ state: 'detached' });
+        await page.getByRole('heading', { name: title }).first().waitFor();
+      }
+
+      const fault = {
+        error: { message: 'Something failed on the server', code: -32603, data: { code: 'INTERNAL_SERVER_ERROR' } },
+      };
+      await page.route(/updates\.list/, (route) =>
+        route.fulfill({ status: 500, contentType: 'application/json', body: JSON.stringify([fault]) }),
+      );
+      await page.goto(`${stack}?tab=updates`);
+      await page.getByRole('heading', { name: 'This did not work' }).waitFor();
+      await page.getByText('Something failed on the server').waitFor();
+      await page.unroute(/updates\.list/);
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await page.getByRole('link', { name: /^Update 1/ }).waitFor();
+
+      // What is shown stays, and the page says that it may be old.
+      await page.goto(`${url}/${organization}`);
+      const row = page.getByRole('row').filter({ hasText: `${project}/dev` });
+      await row.waitFor();
+      await page.route('**/trpc/**', (route) => route.abort());
+      await page.evaluate('document.dispatchEvent(new Event("visibilitychange"))');
+      await page.getByText('What you see may be old').waitFor();
+      expect(await row.count()).toBe(1);
+      expect(await findFlaws(page)).toEqual([]);
+      await page.unroute('**/trpc/**');
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await page.getByText('What you see may be old').waitFor({ state: 'detached' });
+      expect(refused).toEqual([]);
+      await page.close();
+    },
+    scenarioTimeoutMs,
+  );
+});

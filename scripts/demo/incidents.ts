@@ -1,0 +1,127 @@
+import { AnswerError, type RawClient } from '../../bench/support/raw-client.ts';
+import { pollUntil } from '../../testkit/poll.ts';
+import type { Calls } from './calls.ts';
+import { environmentOf, type StackPlan } from './plan.ts';
+import { Choices } from './resources.ts';
+import type { DemoRun, StackPlayer } from './runs.ts';
+
+/** The stacks of one organization that something happens to, with their players, by project and stack. */
+export interface Incidents {
+  readonly organization: string;
+  readonly clientOf: (login: string) => RawClient;
+  readonly callsOf: (login: string) => Calls;
+  readonly played: ReadonlyMap<string, { readonly plan: StackPlan; readonly player: StackPlayer }>;
+}
+
+const choices = new Choices('incidents');
+
+/** What no update of its own shows: refusals, drift, a run that was cut off, and approvals. */
+export async function seedIncidents(incidents: Incidents): Promise<void> {
+  for (const name of ['storefront/prod', 'storefront/dev', 'cluster/prod', 'cluster/staging', 'analytics/prod'])
+    await refuseOthers(incidents, name);
+  await supersede(incidents, 'cluster/prod');
+  for (const by of ['ken', 'linus', 'grace']) await runRefused(incidents, 'storefront/prod-us', by);
+  for (const [name, by] of [
+    ['analytics/prod', 'edsger'],
+    ['cluster/staging', 'barbara'],
+  ] as const)
+    await runAs(incidents, name, by, { kind: 'refresh', message: 'Look for drift', findsDrift: true });
+  await cutOff(incidents, 'cluster/dev', 'linus');
+  await askForApprovals(incidents);
+}
+
+async function runAs(
+  { clientOf, played }: Incidents,
+  name: string,
+  by: string,
+  rest: Pick<DemoRun, 'kind' | 'message'> & Partial<DemoRun>,
+): Promise<void> {
+  const found = played.get(name);
+  if (found) await found.player.play(runOf(found.plan, by, rest), clientOf(by), Date.now() - 60_000);
+}
+
+function runOf({ runs, stack }: StackPlan, by: string, rest: Partial<DemoRun> = {}): DemoRun {
+  const edition = Math.max(1, ...runs.map(({ run }) => run.edition)) + 1;
+  const usual = { kind: 'update', edition, failure: null, message: 'Merge the release', seconds: 60 } as const;
+  return { ...usual, environment: environmentOf(choices, stack, by), ...rest };
+}
+
+/** A run fails because a rule or another run is in its way. */
+async function runRefused({ clientOf, played }: Incidents, name: string, by: string): Promise<void> {
+  const found = played.get(name);
+  if (!found) return;
+  try {
+    await (await found.player.begin(runOf(found.plan, by), clientOf(by))).cancel();
+  } catch (error) {
+    if (!(error instanceof AnswerError) || error.status !== 409) throw error;
+  }
+}
+
+/** Somebody updates the stack while others try the same and do not wait. */
+async function refuseOthers(incidents: Incidents, name: string): Promise<void> {
+  const { callsOf, clientOf, organization, played } = incidents;
+  const found = played.get(name);
+  if (!found) return;
+  const [project = '', stack = ''] = name.split('/');
+  const rule = { organization, project, stack, kind: 'lock-wait', settings: { seconds: 0 } };
+  const { id } = await callsOf('ada').rules.set.mutate(rule);
+  const live = await found.player.begin(runOf(found.plan, 'ada'), clientOf('ada'));
+  for (const by of ['grace', 'alan', 'barbara', 'ken'].slice(0, choices.between(1, 4)))
+    await runRefused(incidents, name, by);
+  await live.send(live.timeline.map((event) => ({ ...event, atMs: Date.now() })));
+  await live.end();
+  await callsOf('ada').rules.remove.mutate({ organization, ruleId: id });
+}
+
+/** Two runs of a branch wait; the one of the older commit makes way. */
+async function supersede(incidents: Incidents, name: string): Promise<void> {
+  const { callsOf, clientOf, organization, played } = incidents;
+  const found = played.get(name);
+  if (!found) return;
+  const [project = '', stack = ''] = name.split('/');
+  const waiting = async (): Promise<number> => {
+    const { items } = await callsOf('ada').queue.list.query({ organization, project, stack });
+    return items.length - 1;
+  };
+  const ciOf = (by: string, build: number) => ({
+    ...environmentOf(choices, found.plan.stack, by),
+    ...{ 'git.headName': 'refs/heads/main', 'ci.system': 'GitHub Actions', 'ci.build.number': String(build) },
+  });
+  const live = await found.player.begin(runOf(found.plan, 'ada'), clientOf('ada'));
+  const older = found.player.begin(runOf(found.plan, 'ken', { environment: ciOf('ken', 812) }), clientOf('ken'));
+  const gone = older.then(
+    (run) => run.cancel(),
+    () => {},
+  );
+  await pollUntil('a run waits', async () => (await waiting()) >= 1, { everyMs: 100 });
+  const newer = found.player.begin(runOf(found.plan, 'radia', { environment: ciOf('radia', 815) }), clientOf('radia'));
+  await gone;
+  await live.end();
+  await (await newer).end();
+}
+
+/** The machine of a pipeline dies in the middle of an update. */
+async function cutOff({ clientOf, played }: Incidents, name: string, by: string): Promise<void> {
+  const found = played.get(name);
+  const run = { message: 'Upgrade the ingress' };
+  await found?.player.interrupt(runOf(found.plan, by, run), clientOf(by), ['creating', 'updating']);
+}
+
+async function askForApprovals({ callsOf, organization }: Incidents): Promise<void> {
+  const asked = [
+    { by: 'grace', project: 'storefront', stack: 'prod', reason: 'Replaces the orders database: Postgres 18' },
+    { by: 'radia', project: 'cluster', stack: 'prod', reason: 'Removes the old node groups' },
+    { by: 'barbara', project: 'cluster', stack: 'staging', reason: 'Deletes 12 of 40 resources' },
+  ] as const;
+  const made = [];
+  for (const { by, ...rest } of asked) {
+    const approval = { organization, commit: choices.hex(40), ...rest };
+    made.push({ ...approval, ...(await callsOf(by).approvals.ask.mutate(approval)) });
+  }
+  const last = made.at(-1);
+  if (last)
+    await callsOf('ada').approvals.give.mutate({
+      ...{ organization, project: last.project, stack: last.stack },
+      ...{ approvalId: last.id, reason: 'Looked at the preview', minutes: 1_440 },
+    });
+}

@@ -1,0 +1,135 @@
+import { Link } from '@tanstack/react-router';
+import { ExternalLink, Star } from 'lucide-react';
+import { memo } from 'react';
+import type { StackItem } from '../app/contract.ts';
+import { Tag } from '../ui/badge.tsx';
+import { Time } from '../ui/time.tsx';
+import { shortCommit } from '../updates/update-status.ts';
+import { toggleFavourite } from './favourites.ts';
+import type { StackColumn } from './stack-columns.ts';
+import { DriftBadge, StackStatus } from './stack-status.tsx';
+import styles from './stack-table.module.css';
+
+/** Tags that the service or the CLI sets; others say more. */
+const ownTag = /^(pulumi|git|vcs|gitHub):/;
+
+/** A stack as a row. While the list scrolls, rows that stay in view are not drawn again: `columns` must be the same list each time. */
+export const StackRow = memo(function StackRow({
+  columns,
+  index,
+  isFavourite,
+  item,
+  offsetPx,
+  showsOrganization,
+}: {
+  readonly columns: readonly StackColumn[];
+  readonly item: StackItem;
+  readonly index: number;
+  readonly isFavourite: boolean;
+  readonly offsetPx: number;
+  readonly showsOrganization: boolean;
+}) {
+  const { organization, project, stack } = item;
+  const name = nameOf(item);
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      className={styles['row']}
+      style={{ transform: `translateY(${offsetPx}px)` }}
+    >
+      <div role="cell" className={styles['favourite']}>
+        <button
+          type="button"
+          aria-pressed={isFavourite}
+          aria-label={`Favourite ${name}`}
+          onClick={() => toggleFavourite(item)}
+        >
+          <Star size={15} aria-hidden="true" />
+        </button>
+      </div>
+      <div role="cell" className={styles['stack']}>
+        <Link
+          to="/$organization/$project/$stack"
+          params={{ organization, project, stack }}
+          data-row={index}
+          className={styles['name']}
+          title={name}
+        >
+          <span className={styles['project']}>
+            {showsOrganization ? `${organization}/` : null}
+            {project}/
+          </span>
+          {stack}
+        </Link>
+      </div>
+      {columns.map((column) => (
+        <div key={column} role="cell" className={styles[column]}>
+          <Cell column={column} item={item} />
+        </div>
+      ))}
+    </div>
+  );
+});
+
+function Cell({ column, item }: { readonly column: StackColumn; readonly item: StackItem }) {
+  const { active, drift, lastUpdate, resourceCount, updatedAt, version } = item;
+  switch (column) {
+    case 'status': {
+      const ciUrl = active?.ciUrl ?? (active ? null : lastUpdate?.ciUrl) ?? null;
+      return (
+        <>
+          <StackStatus {...item} />
+          <DriftBadge drift={drift} />
+          {ciUrl === null ? null : (
+            <a
+              className={styles['ci']}
+              href={ciUrl}
+              target="_blank"
+              rel="noreferrer"
+              aria-label={`CI run of ${nameOf(item)}`}
+              title="CI run"
+            >
+              <ExternalLink size={14} aria-hidden="true" />
+            </a>
+          )}
+        </>
+      );
+    }
+    case 'tags':
+      return Object.entries(item.tags)
+        .filter(([tag]) => !ownTag.test(tag))
+        .slice(0, 2)
+        .map(([tag, value]) => (
+          <Link key={tag} to="." search={(before) => ({ ...before, tag: `${tag}=${value}` })} activeProps={{}}>
+            <Tag name={tag} value={value} />
+          </Link>
+        ));
+    case 'resources':
+      return (
+        <>
+          {resourceCount?.toLocaleString() ?? '–'}
+          <span className={styles['unit']}> resources</span>
+        </>
+      );
+    case 'changed':
+      return <Time at={updatedAt} />;
+    case 'version':
+      return version === 0 ? '–' : version;
+    case 'owner':
+      return active?.by ?? '–';
+    case 'by':
+      return lastUpdate?.by ?? '–';
+    case 'commit':
+      return lastUpdate?.commit == null ? '–' : <code title={lastUpdate.commit}>{shortCommit(lastUpdate.commit)}</code>;
+  }
+}
+
+/** Names a stack among those of all organizations. */
+export function nameOf({
+  organization,
+  project,
+  stack,
+}: Pick<StackItem, 'organization' | 'project' | 'stack'>): string {
+  return `${organization}/${project}/${stack}`;
+}

@@ -1,0 +1,51 @@
+import { useWindowVirtualizer } from '@tanstack/react-virtual';
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useState } from 'react';
+
+/** Rows beyond the edges of the window that are elements, too. */
+const overscan = 12;
+
+/**
+ * Rows of a long list that scrolls with the page: only those that are in view are to be elements. `items` and `keyOf` must be the same
+ * from one call to the next while nothing has changed: with others, all items are measured again, at each step of scrolling.
+ */
+export function useWindowRows<Item>({
+  items,
+  keyOf,
+  list,
+  rowPx,
+}: {
+  readonly items: readonly Item[];
+  readonly keyOf: (item: Item) => string | number;
+  /** The element that the rows are in. */
+  readonly list: RefObject<HTMLElement | null>;
+  readonly rowPx: number;
+}) {
+  const [top, setTop] = useState(0);
+  // What is above the list changes its height, too.
+  useLayoutEffect(() => {
+    const now = list.current === null ? 0 : list.current.getBoundingClientRect().top + window.scrollY;
+    if (Math.abs(now - top) > 1) setTop(now);
+  });
+  const getItemKey = useCallback(
+    (at: number) => {
+      const item = items[at];
+      return item === undefined ? at : keyOf(item);
+    },
+    [items, keyOf],
+  );
+  const virtualizer = useWindowVirtualizer({
+    ...{ count: items.length, estimateSize: () => rowPx, overscan, scrollMargin: top, getItemKey },
+  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows have another height from then on.
+  useEffect(() => virtualizer.measure(), [rowPx, virtualizer]);
+  const rows = virtualizer.getVirtualItems().flatMap(({ index, key, start }) => {
+    const item = items[index];
+    return item === undefined ? [] : [{ index, key, item, offsetPx: start - top }];
+  });
+  return {
+    rows,
+    heightPx: virtualizer.getTotalSize(),
+    measure: virtualizer.measureElement,
+    scrollTo: (at: number) => virtualizer.scrollToIndex(at, { align: 'auto' }),
+  };
+}

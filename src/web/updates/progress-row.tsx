@@ -1,0 +1,195 @@
+import { ChevronDown, ChevronRight, CircleX, Lock, MessageSquareText, TriangleAlert } from 'lucide-react';
+import { memo } from 'react';
+import { isSealed } from '../resources/json-tree.ts';
+import { nameInUrn, shortType } from '../resources/resource-name.ts';
+import { duration } from '../ui/relative-time.ts';
+import { diffJson } from '../versions/json-diff.ts';
+import { Colored } from './colored.tsx';
+import { viewOperation } from './operations.ts';
+import styles from './progress-tree.module.css';
+import type { TreeRow } from './tree-rows.ts';
+import type { ResourceRow } from './update-progress.ts';
+
+interface RowProps {
+  readonly isPreview: boolean;
+  readonly isActive: boolean;
+  readonly now: number;
+  readonly onCollapse: (urn: string) => void;
+  readonly onOpen: (urn: string) => void;
+  readonly tree: TreeRow;
+  readonly isOpen: boolean;
+  readonly status: string;
+  readonly messageCount: number;
+}
+
+/** A resource of the tree, what happens to it, and what it says when it is open. */
+export function ProgressRow({ isOpen, isPreview, messageCount, now, onCollapse, onOpen, tree, ...rest }: RowProps) {
+  const { row, depth, guides, isLast } = tree;
+  const operation = viewOperation(row.op);
+  const name = nameInUrn(row.urn);
+  return (
+    <>
+      <div className={`${styles['row']} ${styles[row.status]} ${styles[`${operation.tone}Row`]}`}>
+        <div className={styles['resource']} title={row.urn}>
+          {depth > 0 ? <Guides guides={guides} isLast={isLast} /> : null}
+          {tree.hasChildren ? (
+            <button
+              type="button"
+              className={styles['chevron']}
+              aria-expanded={!tree.isCollapsed}
+              aria-label={tree.isCollapsed ? `Show what is in ${name}` : `Hide what is in ${name}`}
+              onClick={() => onCollapse(row.urn)}
+            >
+              {tree.isCollapsed ? <ChevronRight size={14} /> : <ChevronDown size={14} />}
+            </button>
+          ) : (
+            <span className={styles['leaf']} />
+          )}
+          <span className={styles['sign']} aria-hidden="true">
+            {operation.sign}
+          </span>
+          <span className={styles['name']}>{name}</span>
+          <span className={styles['type']}>{shortType(row.type)}</span>
+          <span className="unseen">, level {depth + 1}</span>
+          {row.isProtected ? <Lock size={12} className={styles['lock']} aria-label="protected" /> : null}
+        </div>
+        <div className={styles['info']}>
+          <Info row={row} messageCount={messageCount} isOpen={isOpen} onOpen={() => onOpen(row.urn)} />
+        </div>
+        <div className={styles['state']}>
+          <State row={row} isPreview={isPreview} isActive={rest.isActive} now={now} />
+        </div>
+      </div>
+      {isOpen ? <Opened row={row} /> : null}
+    </>
+  );
+}
+
+const Guides = memo(function Guides({
+  guides,
+  isLast,
+}: {
+  readonly guides: readonly boolean[];
+  readonly isLast: boolean;
+}) {
+  return (
+    <span className={styles['guides']} aria-hidden="true">
+      {guides.map((goesOn, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the level is what identifies a line.
+        <span key={at} className={goesOn ? styles['line'] : styles['gap']} />
+      ))}
+      <span className={isLast ? styles['corner'] : styles['branch']} />
+    </span>
+  );
+});
+
+/** What is worth saying about a resource in one line. */
+function Info({
+  isOpen,
+  messageCount,
+  onOpen,
+  row,
+}: {
+  readonly row: ResourceRow;
+  readonly messageCount: number;
+  readonly isOpen: boolean;
+  readonly onOpen: () => void;
+}) {
+  if (row.status === 'running' && row.activity !== null) return <Colored text={row.activity} />;
+  if (messageCount > 0) {
+    const Icon = row.worst === 'error' ? CircleX : row.worst === 'warning' ? TriangleAlert : MessageSquareText;
+    return (
+      <button
+        type="button"
+        className={`${styles['messages']} ${styles[row.worst ?? 'info']}`}
+        aria-expanded={isOpen}
+        onClick={onOpen}
+      >
+        <Icon size={14} aria-hidden="true" />
+        <span className={styles['messageText']}>{messageCount === 1 ? '1 message' : `${messageCount} messages`}</span>
+      </button>
+    );
+  }
+  if (row.diffs.length > 0) {
+    return (
+      <button
+        type="button"
+        className={styles['diffs']}
+        title={row.diffs.join(', ')}
+        aria-expanded={isOpen}
+        onClick={onOpen}
+      >
+        {row.diffs.join(', ')}
+      </button>
+    );
+  }
+  return null;
+}
+
+function State({
+  isActive: isLive,
+  isPreview,
+  now,
+  row,
+}: {
+  readonly row: ResourceRow;
+  readonly isPreview: boolean;
+  readonly isActive: boolean;
+  readonly now: number;
+}) {
+  const operation = viewOperation(row.op);
+  if (row.status === 'known') return null;
+  if (row.status === 'failed')
+    return <span className={styles['word']}>{isPreview ? 'failed' : `${operation.running} failed`}</span>;
+  if (row.status === 'running') {
+    if (!isLive) return <span className={styles['word']}>{isPreview ? operation.planned : 'interrupted'}</span>;
+    const isStack = row.type === 'pulumi:pulumi:Stack';
+    return (
+      <>
+        <span className={styles['word']}>{isStack ? 'running' : operation.running}</span>
+        <span className={styles['took']}>{duration(now - (row.startedAt ?? now))}</span>
+      </>
+    );
+  }
+  const took = (row.endedAt ?? 0) - (row.startedAt ?? row.endedAt ?? 0);
+  return (
+    <>
+      <span className={styles['word']}>{isPreview ? operation.planned : operation.done}</span>
+      <span className={styles['took']}>{row.op === 'same' || isPreview ? '' : took < 1 ? '<1 s' : duration(took)}</span>
+    </>
+  );
+}
+
+/** What was said about a resource, and which of its inputs a step changes. */
+function Opened({ row }: { readonly row: ResourceRow }) {
+  const step = row.lastStep;
+  const { changes, isCut } = diffJson(step?.old?.inputs ?? {}, step?.new?.inputs ?? {}, maxChanges);
+  const isChange = step?.old?.inputs !== undefined && step.new?.inputs !== undefined;
+  return (
+    <ul className={styles['opened']}>
+      {row.diagnostics.map(({ message, sequence, severity }) => (
+        <li key={sequence} className={styles[severity]}>
+          <Colored text={message.trimEnd()} />
+        </li>
+      ))}
+      {isChange
+        ? changes.map(({ after, before, kind, path }) => (
+            <li key={path} className={styles[kind]}>
+              <span className={styles['path']}>{path}</span> {kind === 'added' ? '' : show(before)}
+              {kind === 'changed' ? ' → ' : kind === 'removed' ? ' removed' : ''}
+              {kind === 'removed' ? '' : show(after)}
+            </li>
+          ))
+        : null}
+      {isChange && isCut ? <li>More inputs change.</li> : null}
+    </ul>
+  );
+}
+
+const maxChanges = 50;
+const maxValueCharacters = 300;
+
+function show(value: unknown): string {
+  const text = isSealed(value) ? '[secret]' : JSON.stringify(value);
+  return text.length > maxValueCharacters ? `${text.slice(0, maxValueCharacters)}…` : text;
+}
