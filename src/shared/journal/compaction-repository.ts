@@ -180,7 +180,7 @@ export function createCompactionRepository(db: Queryable) {
 
     /** The stack's faulty journals, newest version first. */
     findFaults: (stackId: string) =>
-      db.any(sql.rows(JournalFaultRow)`
+      db.any(sql.prepared('journals_find_faults', JournalFaultRow)`
         /* journals.findFaults */
         select j.update_id as "updateId", o.name as organization, p.name as project, s.name as stack,
           u.stack_version as "stackVersion", j.entry_count as "entryCount", j.folded_entries as "compactedEntries",
