@@ -16,7 +16,7 @@ end $$;
 
 -- Completes a running update in one round trip: locks its stack and then the update, looks at both after it has the locks, and ends
 -- the update. Returns what the audit log says about it; no row, and nothing is changed, if there is more to decide: the lease is over or
--- another one, entries are in no checkpoint, or secrets were read that are in no event yet.
+-- another one, entries are in no checkpoint, secrets were read that are in no event yet, or a rule asks which outputs were removed.
 create function complete_update(of_update uuid, of_epoch integer, new_status text)
 returns table (organization text, project text, stack text, stack_id uuid, kind text, dry_run boolean, stack_version integer,
   entry_count integer, checkpoint_count integer)
@@ -38,7 +38,11 @@ begin
     join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
   where u.id = of_update and s.id = held_stack and u.status = 'running' and u.epoch = of_epoch and u.end_reason is null
     and u.expires_at > clock_timestamp() and not coalesce(j.entry_count > j.folded_entries and j.fold_error is null, false)
-    and not exists (select 1 from audit_secret_reads r where r.update_id = u.id);
+    and not exists (select 1 from audit_secret_reads r where r.update_id = u.id)
+    and not (new_status = 'succeeded' and u.kind in ('update', 'preview') and exists (
+      select 1 from update_rules r
+      where r.organization_id = o.id and r.kind = 'consumers' and (r.project is null or r.project = p.name)
+        and (r.stack is null or r.stack = s.name) and (r.tag_name is null or s.tags::jsonb ->> r.tag_name = r.tag_value)));
   if not found then return; end if;
   perform end_locked_update(of_update, held_stack, new_status, null, true, stack_version);
   return next;

@@ -40,7 +40,8 @@ export function createLockedUpdateRepository(tx: Queryable) {
   return {
     /**
      * Locks and completes a running update and adds `action` to the audit log, all in one statement. Returns null, and changes nothing,
-     * if there is more to decide than whether the lease of this epoch is valid: entries in no checkpoint, reads of secrets in no event.
+     * if there is more to decide than whether the lease of this epoch is valid: entries in no checkpoint, reads of secrets in no event,
+     * outputs that a rule watches.
      */
     complete: (
       { epoch, id, status }: { readonly id: string; readonly epoch: number; readonly status: UpdateStatus },
