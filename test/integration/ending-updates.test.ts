@@ -73,6 +73,26 @@ test('a journaled update ends with few statements', async () => {
   expect(await exportedNames(app, stack)).toEqual(['new', 'r0', 'r1']);
 });
 
+test('entries that arrive after the compaction are compacted before the update ends', async () => {
+  const update = await journaledUpdate();
+  const { compactor } = app.context;
+  const compact = compactor.compact.bind(compactor);
+  const statuses: unknown[] = [];
+  compactor.compact = async (updateId) => {
+    statuses.push(...(await query(app, 'select status from updates where id = $1', [updateId])));
+    await compact(updateId);
+    if (statuses.length === 1) await ok(append(app, update, creation(3, 'late', stack)));
+  };
+  try {
+    await ok(complete(app, update));
+    await readBack(update.id);
+  } finally {
+    compactor.compact = compact;
+  }
+  expect(statuses).toEqual([{ status: 'running' }, { status: 'running' }, { status: 'succeeded' }]);
+  expect(await exportedNames(app, stack)).toContain('late');
+});
+
 test('the audit log says the same of an update that one statement has ended', async () => {
   const update = await journaledUpdate();
   await ok(complete(app, update));
