@@ -65,19 +65,49 @@ test('a journaled update ends with few statements', async () => {
     [
       'updates.findInStack',
       ...['journals.claim', 'checkpoints.find', 'journalEntries.readPage', 'checkpoints.commitCompaction'],
-      ...[
-        'START TRANSACTION',
-        'updates.lockWithStack',
-        'updates.readWithStack',
-        'updates.end',
-        'audit.insert',
-        'COMMIT',
-      ],
+      'updates.complete',
       // In the background.
       ...['journals.claim', 'checkpoints.find', 'journals.markCompacted'],
     ].toSorted(),
   );
   expect(await exportedNames(app, stack)).toEqual(['new', 'r0', 'r1']);
+});
+
+test('entries that arrive after the compaction are compacted before the update ends', async () => {
+  const update = await journaledUpdate();
+  const { compactor } = app.context;
+  const compact = compactor.compact.bind(compactor);
+  const statuses: unknown[] = [];
+  compactor.compact = async (updateId) => {
+    statuses.push(...(await query(app, 'select status from updates where id = $1', [updateId])));
+    await compact(updateId);
+    if (statuses.length === 1) await ok(append(app, update, creation(3, 'late', stack)));
+  };
+  try {
+    await ok(complete(app, update));
+    await readBack(update.id);
+  } finally {
+    compactor.compact = compact;
+  }
+  expect(statuses).toEqual([{ status: 'running' }, { status: 'running' }, { status: 'succeeded' }]);
+  expect(await exportedNames(app, stack)).toContain('late');
+});
+
+test('the audit log says the same of an update that one statement has ended', async () => {
+  const update = await journaledUpdate();
+  await ok(complete(app, update));
+  const plain = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, plain, creation(1, 'other', stack)));
+  const { auth } = stack;
+  const { json } = await ok(app.call('POST', `${stack.path}/encrypt`, { auth, body: { plaintext: '' } }));
+  await ok(app.call('POST', `${stack.path}/decrypt`, { auth, body: { ciphertext: json.ciphertext } }));
+  // Secrets were read, so this one ends in a transaction of several statements.
+  await ok(complete(app, plain));
+  const event = `select action, organization, object, outcome, actor, user_id, login, token_id, token_name, sign_in, role, granted_by,
+    ci_run, organization_id, details::jsonb - 'stackVersion' as details from audit_events where update_id = $1 and action = 'update.end'`;
+  const [atOnce] = await query(app, event, [update.id]);
+  expect(atOnce).toMatchObject({ details: { journalEntries: 2, checkpoints: 0, kind: 'update', status: 'succeeded' } });
+  expect(await query(app, event, [plain.id])).toEqual([atOnce]);
 });
 
 test('a read of secrets that is committed while the update ends is in the log', async () => {
@@ -96,12 +126,12 @@ test('a read of secrets that is committed while the update ends is in the log', 
   expect(await query(app, 'select 1 from audit_secret_reads where update_id = $1', [update.id])).toEqual([]);
 });
 
-/** Records of each call of a method whether it goes first. */
-function noteOrder<T extends object>(object: T, method: keyof T & string): boolean[] {
+/** Records of each call of a method, or of those with the statement `name`, whether it goes first. */
+function noteOrder<T extends object>(object: T, method: keyof T & string, name?: string): boolean[] {
   const noted: boolean[] = [];
   const original = object[method] as (...args: unknown[]) => unknown;
   const noting = (...args: unknown[]): unknown => {
-    noted.push(isFirst());
+    if (name === undefined || (args[0] as { sql: string }).sql.includes(`/* ${name} */`)) noted.push(isFirst());
     return original.apply(object, args);
   };
   Object.defineProperty(object, method, { value: noting, configurable: true });
@@ -114,6 +144,7 @@ test('the calls that begin, renew and end an update go first, and the compaction
   const compacted = noteOrder(compactor, 'compact');
   const renewed = noteOrder(updates, 'renewLease');
   const transactions = noteOrder(db, 'inTransaction');
+  const ended = noteOrder(db, 'maybeOne', 'updates.complete');
   const update = await journaledUpdate();
   // Of the new stack and the import, then of creation and start.
   expect([appended, transactions.slice(-2)]).toEqual([[false], [true, true]]);
@@ -139,9 +170,10 @@ test('the calls that begin, renew and end an update go first, and the compaction
   transactions.length = 0;
   expect(await post('complete', { status: 'succeeded' })).toMatchObject({ status: 204 });
   await readBack(update.id);
-  expect({ renewed, compacted, transactions }).toEqual({
+  expect({ renewed, compacted, ended, transactions }).toEqual({
     renewed: [true],
     compacted: [true, false],
-    transactions: [true],
+    ended: [true],
+    transactions: [],
   });
 });

@@ -52,6 +52,13 @@ export class AuditTrail {
     this.#isSettled = true;
   }
 
+  /** The same by a statement that makes the change, too; it returns null if there is none to record. */
+  async recordWith<T>(statement: (source: AuditSource, action: AuditAction) => Promise<T | null>): Promise<T | null> {
+    const changed = await statement(this.source, this.#action);
+    if (changed !== null) this.#isSettled = true;
+    return changed;
+  }
+
   /** Adds the event of a read. Call before the first byte of the response. Throws UnavailableError if it cannot be committed. */
   async recordRead(db: Queryable, event: Omit<AuditEvent, 'action'>): Promise<void> {
     await this.#whileRead(this.record(db, event));

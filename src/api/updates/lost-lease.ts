@@ -15,7 +15,7 @@ export async function leaseTakenAway(context: ApiContext, update: UpdateRow, los
     try {
       const ended = await expireUpdate(context.db, update.id);
       if (ended) noteEnded(context, ended);
-      if (ended && update.journalVersion > 0) await compactSoon(context, update.id);
+      if (ended && update.journalVersion > 0) compactSoon(context, update.id);
     } catch (error) {
       // The call is rejected in any case; the sweep will end the update.
       context.logger.warn({ updateId: update.id, err: error }, 'update with a revoked lease left to the sweep');

@@ -5,7 +5,7 @@ import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { type ReclaimOptions, reclaimStack } from '../../shared/states/reclaim-stack.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
-import type { LockedUpdate } from '../../shared/updates/locked-update-repository.ts';
+import { createLockedUpdateRepository, type LockedUpdate } from '../../shared/updates/locked-update-repository.ts';
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
 import { endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
@@ -135,38 +135,50 @@ export class UpdateService {
    * Throws LeaseLostError, and ConflictError if entries keep arriving.
    */
   async complete(lease: Lease, status: EndStatus, audit: AuditTrail): Promise<void> {
-    const { db, compactJournal, metrics } = this.#context;
+    const { compactJournal, metrics } = this.#context;
     let { hasPendingEntries = true } = lease;
-    const finding = status === 'succeeded' ? findOutputLosses(this.#context, lease.updateId) : null;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
       if (hasPendingEntries) await compactJournal(lease.updateId);
-      const losses = await finding;
-      const { kind, outcome } = await db.inTransaction(async (tx) => {
-        const locked = await lockUpdate(tx, lease.updateId);
-        if (!locked || locked.update.epoch !== lease.epoch) throw new LeaseLostError();
-        const { update } = locked;
-        const { kind } = update;
-        if (update.status === 'running' && update.expired) return { kind, outcome: 'expired' };
-        // More entries were accepted since the compaction: compact again, or they would be missing from the version.
-        if (update.status === 'running' && update.hasPendingEntries) return { kind, outcome: 'pending-entries' };
-        const step = await endUpdate(tx, locked, { type: 'complete', status });
-        if (step.outcome === 'lease-dead') throw new LeaseLostError();
-        if (step.outcome === 'move') {
-          await audit.record(tx, endOf(locked, { status }));
-          if (losses) await recordOutputLosses(tx, lease, losses);
-        }
-        // The update ended with an earlier call, which was recorded.
-        else audit.settle();
-        return { kind, outcome: step.outcome };
-      });
+      const { kind, outcome } =
+        (await this.#completeAtOnce(lease, status, audit)) ?? (await this.#completeInSteps(lease, status, audit));
       hasPendingEntries = outcome === 'pending-entries';
       if (hasPendingEntries) continue;
       if (outcome === 'expired') throw await this.#leaseLost(lease);
       if (outcome === 'move') metrics.updatesEnded.labels(kind, status).inc();
-      if (lease.journalVersion > 0) await compactSoon(this.#context, lease.updateId);
+      if (lease.journalVersion > 0) compactSoon(this.#context, lease.updateId);
       return;
     }
     throw new ConflictError('Entries keep arriving while the update is being completed');
+  }
+
+  /** Completes the update in one round trip. Null if there is more to decide, as there seldom is. */
+  async #completeAtOnce({ epoch, updateId: id }: Lease, status: EndStatus, audit: AuditTrail) {
+    const completed = await audit.recordWith((source, action) =>
+      createLockedUpdateRepository(this.#context.db).complete({ id, epoch, status }, source, action),
+    );
+    return completed && { kind: completed.kind, outcome: 'move' as const };
+  }
+
+  async #completeInSteps(lease: Lease, status: EndStatus, audit: AuditTrail) {
+    const losses = status === 'succeeded' ? await findOutputLosses(this.#context, lease.updateId) : null;
+    return this.#context.db.inTransaction(async (tx) => {
+      const locked = await lockUpdate(tx, lease.updateId);
+      if (!locked || locked.update.epoch !== lease.epoch) throw new LeaseLostError();
+      const { update } = locked;
+      const { kind } = update;
+      if (update.status === 'running' && update.expired) return { kind, outcome: 'expired' };
+      // More entries were accepted since the compaction: compact again, or they would be missing from the version.
+      if (update.status === 'running' && update.hasPendingEntries) return { kind, outcome: 'pending-entries' };
+      const step = await endUpdate(tx, locked, { type: 'complete', status });
+      if (step.outcome === 'lease-dead') throw new LeaseLostError();
+      if (step.outcome === 'move') {
+        await audit.record(tx, endOf(locked, { status }));
+        if (losses) await recordOutputLosses(tx, lease, losses);
+      }
+      // The update ended with an earlier call, which was recorded.
+      else audit.settle();
+      return { kind, outcome: step.outcome };
+    });
   }
 
   /** Cancels the update; succeeds even if it has already ended. What it has written is kept. */
@@ -185,7 +197,7 @@ export class UpdateService {
       return outcome;
     });
     if (step.outcome === 'move') metrics.updatesEnded.labels(found.kind, 'cancelled').inc();
-    if (found.journalVersion > 0) await compactSoon(this.#context, updateId);
+    if (found.journalVersion > 0) compactSoon(this.#context, updateId);
   }
 
   /** Prepares the stack for its next change; see reclaimStack. */

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
-import { type Queryable, sql } from '../platform/db/sql.ts';
+import { type Queryable, type SqlFragment, sql } from '../platform/db/sql.ts';
+import type { AuditAction } from './audit-actions.ts';
 import { type AuditEvent, type AuditSource, detailsJson } from './audit-event.ts';
 
 /** Stands for the server as a whole where events belong to an organization. */
@@ -8,23 +9,30 @@ export const serverId = '00000000-0000-0000-0000-000000000000';
 const UpdateIdRow = Type.Object({ updateId: Type.String() });
 const maxNames = 100;
 
-/** Adds to the audit log. */
-export function createAuditRepository(db: Queryable) {
-  const columns = sql.fragment`
-    organization_id, organization, action, outcome, actor, user_id, login, token_id, token_name, sign_in, role, granted_by,
-    address, user_agent, ci_run, object, update_id, request_id, details`;
-  return {
-    /**
-     * Adds an event in the caller's transaction. With a lease, user and token are those of the update, and the role is the one that
-     * the user or the token has now; a token without a user is named as in the calls that it makes. The CI run is that of the update.
-     */
-    insert: (source: AuditSource, event: AuditEvent) => {
-      const { action, organization, object, outcome = 'done', updateId = null, details = {} } = event;
-      const isLease = source.signIn === 'lease';
-      return db.query(sql.nothing`
-        /* audit.insert */
+const columns = sql.fragment`
+  organization_id, organization, action, outcome, actor, user_id, login, token_id, token_name, sign_in, role, granted_by,
+  address, user_agent, ci_run, object, update_id, request_id, details`;
+
+/** What differs between events, as SQL. */
+interface EventValues {
+  readonly action: AuditAction;
+  readonly organization: SqlFragment;
+  readonly object: SqlFragment;
+  readonly outcome: NonNullable<AuditEvent['outcome']>;
+  readonly updateId: SqlFragment;
+  readonly details: SqlFragment;
+}
+
+/**
+ * The statement that adds an event for the row of `from`. With a lease, user and token are those of the update, and the role is the one
+ * that the user or the token has now; a token without a user is named as in the calls that it makes. The CI run is that of the update.
+ */
+export function auditInsertion(source: AuditSource, event: EventValues, from: SqlFragment): SqlFragment {
+  const { action, details, object, organization, outcome, updateId } = event;
+  const isLease = source.signIn === 'lease';
+  return sql.fragment`
         insert into audit_events (${columns})
-        select coalesce(o.id, ${serverId}::uuid), coalesce(${organization}::text, ''), ${action}, ${outcome}, ${source.actor},
+        select coalesce(o.id, ${serverId}::uuid), coalesce(${organization}, ''), ${action}, ${outcome}, ${source.actor},
           a.id, coalesce(a.login, ${source.login}::text,
             case t.kind when 'personal' then null when 'team' then 'team:' || e.name || '/' || t.name else t.kind || ':' || t.name end, ''),
           t.id, coalesce(nullif(t.name, ''), t.description, ${source.tokenName}::text, ''),
@@ -33,14 +41,32 @@ export function createAuditRepository(db: Queryable) {
             when not ${isLease} or t.kind = 'personal' then null
             when t.kind = 'team' then 'team:' || e.name else 'token' end, ''),
           coalesce(${source.address}::text, ''), coalesce(${source.userAgent}::text, ''), coalesce(u.ci_run, ''), ${object},
-          u.id, coalesce(${source.requestId}::text, ''), ${detailsJson(details)}
-        from (select 1) as one
-        left join organizations o on o.name = ${organization}::text
-        left join updates u on u.id = ${updateId}::uuid
+          u.id, coalesce(${source.requestId}::text, ''), ${details}
+        from ${from}
+        left join organizations o on o.name = ${organization}
+        left join updates u on u.id = ${updateId}
         left join users a on a.id = coalesce(${source.userId}::uuid, case when ${isLease} then u.requested_by end)
         left join api_tokens t on t.id = coalesce(${source.tokenId}::uuid, case when ${isLease} then u.token_id end)
         left join teams e on e.id = t.team_id
-        left join memberships m on ${isLease} and m.organization_id = o.id and m.user_id = a.id`);
+        left join memberships m on ${isLease} and m.organization_id = o.id and m.user_id = a.id`;
+}
+
+/** Adds to the audit log. */
+export function createAuditRepository(db: Queryable) {
+  return {
+    /** Adds an event in the caller's transaction; see auditInsertion. */
+    insert: (source: AuditSource, event: AuditEvent) => {
+      const { action, organization, object, outcome = 'done', updateId = null, details = {} } = event;
+      const values = {
+        action,
+        organization: sql.fragment`${organization}::text`,
+        object: sql.fragment`${object}`,
+        outcome,
+        updateId: sql.fragment`${updateId}::uuid`,
+        details: sql.fragment`${detailsJson(details)}`,
+      };
+      return db.query(sql.command('audit_insert')`
+        /* audit.insert */ ${auditInsertion(source, values, sql.fragment`(select 1) as one`)}`);
     },
 
     /**

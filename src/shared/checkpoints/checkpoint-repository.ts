@@ -70,6 +70,13 @@ export function createCheckpointRepository(db: Queryable) {
   const liveBlob = (blobKey: string | null) => sql.fragment`
     (select key from blobs where key = ${blobKey}::text and condemned_at is null for key share)`;
 
+  // Statements for documents in the row and for blobs are two: with one for both, Postgres would plan those of rows each time.
+  const named = (name: string, { document: { blobKey } }: NewCheckpoint) => ({
+    statement: sql.prepared(blobKey === null ? name : `${name}_blob`, IdRow),
+    withBlob: blobKey === null ? sql.fragment`` : sql.fragment`blob as ${liveBlob(blobKey)},`,
+    hasBlob: blobKey === null ? sql.fragment`` : sql.fragment`and exists (select 1 from blob)`,
+  });
+
   // A running update started from the current state, and its writes build on it.
   const noneRuns = sql.fragment`
     not exists (
@@ -87,18 +94,18 @@ export function createCheckpointRepository(db: Queryable) {
      * checkpoint in this order. Returns the new checkpoint's id, or null if nothing was changed.
      */
     commit: async (fence: LeaseFence, checkpoint: NewCheckpoint, write: CheckpointOrder): Promise<string | null> => {
-      const row = await db.maybeOne(sql.prepared('checkpoints_commit', IdRow)`
+      const { hasBlob, statement, withBlob } = named('checkpoints_commit', checkpoint);
+      const row = await db.maybeOne(statement`
         /* checkpoints.commit */
         with stack as (select id from stacks where id = ${fence.stackId} and deleted_at is null for update),
-        blob as ${liveBlob(checkpoint.document.blobKey)},
+        ${withBlob}
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id from updates u join stack on stack.id = u.stack_id
           where u.id = ${fence.updateId} and u.status = 'running' and u.epoch = ${fence.epoch}
             and u.expires_at > clock_timestamp() and u.exclusive and not u.dry_run and u.kind <> 'preview'
             and (${write.sequenceNumber}::integer is null or u.checkpoint_sequence < ${write.sequenceNumber}::integer)
             and (${write.arrivalSequence}::integer is null or u.full_committed < ${write.arrivalSequence}::integer)
-            and (${write.baseCheckpointId}::uuid is null or u.checkpoint_id = ${write.baseCheckpointId}::uuid)
-            and (${checkpoint.document.blobKey}::text is null or exists (select 1 from blob))
+            and (${write.baseCheckpointId}::uuid is null or u.checkpoint_id = ${write.baseCheckpointId}::uuid) ${hasBlob}
           for update of u
         ),
         written as (
@@ -138,16 +145,16 @@ export function createCheckpointRepository(db: Queryable) {
       },
       checkpoint: NewCheckpoint,
     ): Promise<string | null> => {
-      const row = await db.maybeOne(sql.prepared('checkpoints_commit_compaction', IdRow)`
+      const { hasBlob, statement, withBlob } = named('checkpoints_commit_compaction', checkpoint);
+      const row = await db.maybeOne(statement`
         /* checkpoints.commitCompaction */
         with stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
-        blob as ${liveBlob(checkpoint.document.blobKey)},
+        ${withBlob}
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id
           from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
           where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
-            and case when ${compaction.outcome.isNew} then ${noneRuns} else j.folded_entries < ${compaction.compactedEntries} end
-            and (${checkpoint.document.blobKey}::text is null or exists (select 1 from blob))
+            and case when ${compaction.outcome.isNew} then ${noneRuns} else j.folded_entries < ${compaction.compactedEntries} end ${hasBlob}
           for update of u, j
         ),
         written as (

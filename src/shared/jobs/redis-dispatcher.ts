@@ -73,15 +73,19 @@ export class RedisDispatcher implements JobDispatcher {
   }
 
   run(job: Job, options: DispatchOptions = {}): Promise<void> {
-    if (this.#closed) return Promise.reject(shuttingDown());
-    const call = this.#run(job, options).finally(() => this.#calls.delete(call));
-    this.#calls.add(call);
-    return call;
+    return this.#track(() => this.#run(job, options));
   }
 
-  async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
-    if (this.#closed) throw shuttingDown();
-    await this.#queue.enqueue(job, options);
+  enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
+    return this.#track(() => this.#queue.enqueue(job, options));
+  }
+
+  /** `close` waits for the call. */
+  #track(start: () => Promise<void>): Promise<void> {
+    if (this.#closed) return Promise.reject(shuttingDown());
+    const call = start().finally(() => this.#calls.delete(call));
+    this.#calls.add(call);
+    return call;
   }
 
   state(): DispatcherState {

@@ -45,12 +45,15 @@ export function createCompactionRepository(db: Queryable) {
      * Claims the journal for compaction for `seconds`. Returns null if another process holds the claim, there is no journal, or its
      * stack was deleted. A claim that expires later than `seconds` from now was made before the database's clock was set back, and is
      * ignored. If it waited for another statement, the row may have the update's checkpoint from before that: a commit over it fails.
+     * Nobody waits until a claim is on disk: it only saves work, and one that a crash of Postgres has undone is
+     * claimed again. Call it outside of a transaction, which would not wait either.
      */
     claim: (updateId: string, claim: string, seconds: number): Promise<ClaimedRow | null> =>
       db.maybeOne(sql.prepared('journals_claim_update', ClaimedRow)`
         /* journals.claim */
+        with quick as materialized (select set_config('synchronous_commit', 'off', true))
         update journals j set fold_claim = ${claim}, fold_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
-        from updates u join stacks s on s.id = u.stack_id and s.deleted_at is null
+        from quick, updates u join stacks s on s.id = u.stack_id and s.deleted_at is null
         where j.update_id = ${updateId} and u.id = j.update_id and (j.fold_claimed_until is null or j.fold_claimed_until <= clock_timestamp()
           or j.fold_claimed_until > clock_timestamp() + make_interval(secs => ${seconds}))
         returning ${updateColumns}, ${environmentColumn},
@@ -180,7 +183,7 @@ export function createCompactionRepository(db: Queryable) {
 
     /** The stack's faulty journals, newest version first. */
     findFaults: (stackId: string) =>
-      db.any(sql.rows(JournalFaultRow)`
+      db.any(sql.prepared('journals_find_faults', JournalFaultRow)`
         /* journals.findFaults */
         select j.update_id as "updateId", o.name as organization, p.name as project, s.name as stack,
           u.stack_version as "stackVersion", j.entry_count as "entryCount", j.folded_entries as "compactedEntries",

@@ -60,7 +60,7 @@ export function createJournalRepository(db: Queryable) {
   const repository = {
     /** Creates the journal of an update that is being started. */
     open: (updateId: string) =>
-      db.query(sql.nothing`
+      db.query(sql.command('journals_open')`
         /* journals.open */
         insert into journals (update_id, stack_id) select id, stack_id from updates where id = ${updateId}`),
 

@@ -135,7 +135,9 @@ export function createStackRepository(db: Queryable) {
     /** Acquires the stack for an update; null releases it. */
     setActiveUpdate: (id: string, updateId: string | null) =>
       db.query(
-        sql.nothing`/* stacks.setActiveUpdate */ update stacks set active_update_id = ${updateId} where id = ${id}`,
+        sql.command(
+          'stacks_set_active_update',
+        )`/* stacks.setActiveUpdate */ update stacks set active_update_id = ${updateId} where id = ${id}`,
       ),
 
     publishVersion: (id: string, stackVersion: number) =>

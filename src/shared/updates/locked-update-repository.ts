@@ -1,4 +1,7 @@
 import { Type } from 'typebox';
+import type { AuditAction } from '../audit/audit-actions.ts';
+import type { AuditSource } from '../audit/audit-event.ts';
+import { auditInsertion } from '../audit/audit-repository.ts';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { StackRow } from '../stacks/stack-repository.ts';
@@ -30,9 +33,37 @@ export interface LockedUpdate {
   readonly hasSecretReads: boolean;
 }
 
+const CompletedRow = Type.Object({ kind: UpdateRow.properties.kind });
+
 /** Statements of transactions that hold the locks of an update and its stack. */
 export function createLockedUpdateRepository(tx: Queryable) {
   return {
+    /**
+     * Locks and completes a running update and adds `action` to the audit log, all in one statement. Returns null, and changes nothing,
+     * if there is more to decide than whether the lease of this epoch is valid: entries in no checkpoint, reads of secrets in no event,
+     * outputs that a rule watches.
+     */
+    complete: (
+      { epoch, id, status }: { readonly id: string; readonly epoch: number; readonly status: UpdateStatus },
+      source: AuditSource,
+      action: AuditAction,
+    ) => {
+      const event = {
+        action,
+        organization: sql.fragment`ended.organization`,
+        object: sql.fragment`ended.organization || '/' || ended.project || '/' || ended.stack`,
+        outcome: 'done' as const,
+        updateId: sql.fragment`${id}::uuid`,
+        details: sql.fragment`json_build_object('stackId', ended.stack_id, 'kind', ended.kind, 'dryRun', ended.dry_run, 'stackVersion', ended.stack_version,
+          'journalEntries', ended.entry_count, 'checkpoints', ended.checkpoint_count, 'status', ${status}::text)::text`,
+      };
+      return tx.maybeOne(sql.prepared('updates_complete', CompletedRow)`
+        /* updates.complete */
+        with ended as materialized (select * from complete_update(${id}, ${epoch}, ${status})),
+        recorded as (${auditInsertion(source, event, sql.fragment`ended`)})
+        select kind from ended`);
+    },
+
     /**
      * Locks the stack, then the update. Null if there is no such update, or if its stack was deleted. Two statements: journal
      * batches and reads of secrets hold only a share lock and do not change the update's row, so a single statement that waited for
@@ -73,16 +104,8 @@ export function createLockedUpdateRepository(tx: Queryable) {
       readonly keepLease: boolean;
       readonly stackVersion: number | null;
     }) =>
-      tx.maybeOne(sql.prepared('updates_end', IdRow)`
+      tx.query(sql.command('updates_end_locked')`
         /* updates.end */
-        with released as (
-          update stacks s set active_update_id = nullif(s.active_update_id, ${ended.id}::uuid),
-            stack_version = greatest(s.stack_version, ${ended.stackVersion}::integer),
-            updated_at = case when ${ended.stackVersion}::integer is null then s.updated_at else now() end
-          where s.id = ${ended.stackId} and (s.active_update_id = ${ended.id}::uuid or ${ended.stackVersion}::integer is not null)
-        )
-        update updates set status = ${ended.status}, end_reason = ${ended.reason}, ended_at = clock_timestamp(),
-          lease_hash = case when ${ended.keepLease} then lease_hash end
-        where id = ${ended.id} returning id`),
+        select end_locked_update(${ended.id}, ${ended.stackId}, ${ended.status}, ${ended.reason}, ${ended.keepLease}, ${ended.stackVersion})`),
   };
 }

@@ -140,7 +140,7 @@ export function createUpdateRepository(db: Queryable) {
 
     /** Violates `updates_one_active_per_stack` when another exclusive update is active. */
     insert: async (update: NewUpdate): Promise<string> => {
-      const row = await db.one(sql.rows(IdRow)`
+      const row = await db.one(sql.prepared('updates_insert', IdRow)`
         /* updates.insert */
         insert into updates (stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config,
                              program, requested_by, token_id, ci_run, waited_ms, expires_at)
@@ -184,7 +184,7 @@ export function createUpdateRepository(db: Queryable) {
       journalVersion: number;
       checkpointId: string | null;
     }): Promise<Date> => {
-      const row = await db.one(sql.rows(ExpiryRow)`
+      const row = await db.one(sql.prepared('updates_start', ExpiryRow)`
         /* updates.start */
         update updates set status = 'running', started_at = clock_timestamp(), lease_hash = ${sql.binary(update.leaseHash)},
           token_id = ${update.tokenId}, must_end_at = clock_timestamp() + make_interval(secs => ${update.maxSeconds}),
@@ -209,7 +209,7 @@ export function createUpdateRepository(db: Queryable) {
      * is dead, or if its token may no longer do what the update does.
      */
     renewLease: async (id: string, epoch: number, seconds: number): Promise<Date | null> => {
-      const row = await db.maybeOne(sql.rows(ExpiryRow)`
+      const row = await db.maybeOne(sql.prepared('updates_renew_lease', ExpiryRow)`
         /* updates.renewLease */
         with turn as materialized (select lock_exclusive(${id}))
         update updates u

@@ -15,6 +15,9 @@ const stacksAtOnce = 20;
  */
 const pauseShare = 3;
 const maxPauseMs = 500;
+/** How long a stack may wait for calls that begin and end updates, in ms, and the pauses of that wait. */
+const maxYieldMs = 2_000;
+const yieldMs = 100;
 /** Charge for each stack of the backlog, to account for the fixed cost of its statements, in bytes. */
 const minChargeBytes = 16 * 1024;
 
@@ -85,6 +88,7 @@ export async function indexDue(
     }
   };
   for (let count = 0; count < stacksAtOnce && !signal?.aborted; count++) {
+    if (signal) await yieldToCalls(db, signal);
     const claim = randomUUID();
     const options = { claim, claimSeconds, delaySeconds: delay, limit: 1, withBacklog: backlog.isReady };
     const [stack] = await rows.claim(options);
@@ -95,4 +99,11 @@ export async function indexDue(
     if (signal) await sleep(pauseMs, undefined, { signal }).catch(() => {});
   }
   return indexed;
+}
+
+/** Waits while updates begin and end in this process: each stack takes tens of ms of the event loop and of Postgres. */
+async function yieldToCalls(db: Parts['db'], signal: AbortSignal): Promise<void> {
+  const until = performance.now() + maxYieldMs;
+  while (db.servesFirst() && performance.now() < until && !signal.aborted)
+    await sleep(yieldMs, undefined, { signal }).catch(() => {});
 }

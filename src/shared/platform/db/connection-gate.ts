@@ -60,6 +60,11 @@ export class ConnectionGate {
     return this.#first.size + this.#others.size;
   }
 
+  /** Whether there is work that goes first, or was within the last moment. */
+  get servesFirst(): boolean {
+    return performance.now() - this.#lastFirstAt < pauseMs;
+  }
+
   /** Runs `work` as soon as a connection is free. Throws AcquireTimeoutError if none is within `limitMs`. */
   async run<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
     const first = isFirst();
@@ -120,8 +125,7 @@ export class ConnectionGate {
 
   /** Whether one more of the others may have a connection. */
   #hasRoom(): boolean {
-    const isBusy = performance.now() - this.#lastFirstAt < pauseMs;
-    return !isBusy || this.#othersInside < Math.max(Math.floor(this.#size / 2), 1);
+    return !this.servesFirst || this.#othersInside < Math.max(Math.floor(this.#size / 2), 1);
   }
 
   /** Those who are held back although connections are free must not depend on another call. */

@@ -37,6 +37,8 @@ export interface Database extends Queryable {
   channel(name: string): NotificationChannel;
   /** Calls `listener` for each message that a statement has raised, when its transaction has ended. */
   onRaised(listener: (message: RaisedMessage) => void): void;
+  /** Whether there is work that goes first (see ConnectionGate): what nobody waits for should wait. */
+  servesFirst(): boolean;
   poolState(): { acquired: number; idle: number; waiting: number };
   close(): Promise<void>;
 }
@@ -96,6 +98,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     channel: (name: string) => new NotificationChannel(connector, name),
     onRaised: (listener: (message: RaisedMessage) => void) => void listeners.add(listener),
     ping: (timeoutMs: number) => ping(gate, pool, timeoutMs),
+    servesFirst: () => gate.servesFirst,
     poolState: () => {
       const state = pool.state();
       return { acquired: state.acquiredConnections, idle: state.idleConnections, waiting: gate.waiting };

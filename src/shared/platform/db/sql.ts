@@ -1,6 +1,7 @@
 import {
   type CommonQueryMethods,
   createSqlTag,
+  type FragmentSqlToken,
   type Interceptor,
   type QueryResultRow,
   SchemaValidationError,
@@ -11,6 +12,8 @@ import { standard } from '../schema/standard-schema.ts';
 
 /** A pool or a transaction; what a repository needs. */
 export type Queryable = CommonQueryMethods;
+/** A part of a statement. */
+export type SqlFragment = FragmentSqlToken;
 
 const tag = createSqlTag();
 const nothing = standard(Type.Object({}));
@@ -23,6 +26,8 @@ export const sql = {
   rows: <S extends TSchema>(row: S) => tag.type(standard<S>(row)),
   /** A named statement that Postgres plans once per connection; for hot paths. */
   prepared: <S extends TSchema>(name: string, row: S) => tag.prepared(name, standard<S>(row)),
+  /** The same, for a statement whose rows are not read. */
+  command: (name: string) => tag.prepared(name, nothing),
   nothing: tag.type(nothing),
   fragment: tag.fragment,
   binary: tag.binary,

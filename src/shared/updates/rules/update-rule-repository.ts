@@ -84,7 +84,7 @@ export function createUpdateRuleRepository(db: Queryable) {
      * transaction, if it has begun with `holdAccess`.
      */
     lockStack: async (stackId: string): Promise<StackWithRules | null> => {
-      const row = await db.maybeOne(sql.rows(StackWithRulesRow)`
+      const row = await db.maybeOne(sql.prepared('update_rules_lock_stack', StackWithRulesRow)`
         /* updateRules.lockStack */
         select ${stackColumns}, ${applicableRules} from ${stackJoins} where s.id = ${stackId} and s.deleted_at is null for update of s`);
       return row && toStack(row);
