@@ -91,6 +91,24 @@ test('chunks of a decoder are freed behind the encoder that reads them, and none
   expect(seen.length).toBeGreaterThan(20);
 });
 
+test('what generates the chunks may use each until it is asked for the next', async () => {
+  const encoder = createGzip({ level: 1 });
+  const chunks = new SpentChunks(encoder);
+  const texts = Array.from({ length: 20 }, ownText);
+  const lengths: number[] = [];
+  const source = async function* (): AsyncGenerator<Buffer> {
+    for (const text of texts) {
+      yield text.subarray(0, 90_000);
+      yield text.subarray(90_000);
+      lengths.push(text.length);
+    }
+  };
+  for await (const _ of pipeline(chunks.from(source()), encoder, () => {}));
+  expect(lengths).toEqual(texts.map(() => bytes));
+  chunks.end();
+  expect(texts.map(({ length }) => length)).toEqual(texts.map(() => 0));
+});
+
 test('an encoder that has not read each byte is found out', async () => {
   const chunks = new SpentChunks({ bytesWritten: 9 });
   await Array.fromAsync(chunks.from(Readable.from([Buffer.alloc(4), Buffer.alloc(6)])));

@@ -49,7 +49,10 @@ interface Encoder {
   readonly bytesWritten: number;
 }
 
-/** Chunks on their way into an encoder, each spent once the encoder has read it. */
+/**
+ * Chunks on their way into an encoder, each spent once the encoder has read it and the next one was taken: what generates them may use a
+ * chunk until it is asked for the next.
+ */
 export class SpentChunks {
   readonly #encoder: Encoder;
   readonly #unread: { readonly chunk: Buffer; readonly end: number }[] = [];
@@ -61,10 +64,10 @@ export class SpentChunks {
 
   async *from(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const chunk of chunks) {
+      this.#spend();
       this.#bytes += chunk.length;
       this.#unread.push({ chunk, end: this.#bytes });
       yield chunk;
-      this.#spend();
     }
   }
 
