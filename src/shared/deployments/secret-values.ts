@@ -1,4 +1,5 @@
 import { type JsonKind, JsonScanner, type Span } from '../platform/json/json-scanner.ts';
+import { scanInTurns } from '../platform/turns/turns.ts';
 
 /** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
@@ -20,6 +21,21 @@ interface OpenObject {
 
 /** Finds the secrets in the property value `text`, in order; none lies in another. Throws JsonSyntaxError. */
 export function listSecrets(text: Buffer): SecretPlace[] {
+  const { scanner, secrets } = secretScanner(text);
+  scanner.write(text);
+  scanner.end();
+  return secrets;
+}
+
+/** Like `listSecrets`, for a text of several MiB: in several turns of the event loop. */
+export async function listSecretsInTurns(text: Buffer): Promise<SecretPlace[]> {
+  const { scanner, secrets } = secretScanner(text);
+  await scanInTurns(scanner, text);
+  scanner.end();
+  return secrets;
+}
+
+function secretScanner(text: Buffer): { readonly scanner: JsonScanner; readonly secrets: SecretPlace[] } {
   const secrets: SecretPlace[] = [];
   /** By the depth of the object. */
   const open: (OpenObject | undefined)[] = [];
@@ -40,10 +56,7 @@ export function listSecrets(text: Buffer): SecretPlace[] {
     while ((secrets.at(-1)?.start ?? -1) >= start) secrets.pop();
     secrets.push({ start, end, ciphertext: known.ciphertext });
   };
-  const scanner = new JsonScanner({ reportDepth: Number.MAX_SAFE_INTEGER, onValue });
-  scanner.write(text);
-  scanner.end();
-  return secrets;
+  return { scanner: new JsonScanner({ reportDepth: Number.MAX_SAFE_INTEGER, onValue }), secrets };
 }
 
 /** A secret value as the CLI writes it with its plaintext, which is JSON itself. */

@@ -1,4 +1,4 @@
-import { listSecrets } from '../deployments/secret-values.ts';
+import { listSecrets, listSecretsInTurns } from '../deployments/secret-values.ts';
 import { replaceRanges } from '../platform/json/member-edits.ts';
 
 /** In place of a secret. */
@@ -9,11 +9,14 @@ const sealedSecret = Buffer.from(
   '{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"[secret]"}',
 );
 
-/** The JSON in `text` with `[secret]` in place of each ciphertext. All other bytes are kept. Throws JsonSyntaxError. */
-export function sealedText(text: Buffer): Buffer {
+/**
+ * The JSON in `text`, of up to a few MiB, with `[secret]` in place of each ciphertext. All other bytes are kept. Throws JsonSyntaxError.
+ */
+export async function sealedText(text: Buffer): Promise<Buffer> {
+  const secrets = await listSecretsInTurns(text);
   return replaceRanges(
     text,
-    listSecrets(text).map(({ end, start }) => ({ start, end, by: sealedSecret })),
+    secrets.map(({ end, start }) => ({ start, end, by: sealedSecret })),
   );
 }
 

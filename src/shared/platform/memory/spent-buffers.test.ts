@@ -40,7 +40,7 @@ test.each([
   ['that overlap', [0, 120_000], [80_000, bytes]],
 ])('memory stays if parts come %s', (_, ...parts) => {
   const text = ownText();
-  for (const [from, to] of parts as [number, number][]) spend(text.subarray(from, to));
+  for (const [from = 0, to] of parts) spend(text.subarray(from, to));
   expect(text.length).toBe(bytes);
 });
 
