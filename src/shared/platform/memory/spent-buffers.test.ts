@@ -91,6 +91,22 @@ test('chunks of a decoder are freed behind the encoder that reads them, and none
   expect(seen.length).toBeGreaterThan(20);
 });
 
+test('a chunk stays while an encoder without room for its output comes back to it', async () => {
+  const encoder = createGzip({ level: 1, chunkSize: 1_000 });
+  const chunks = new SpentChunks(encoder);
+  const text = mixed(1_000_000);
+  const source = async function* (): AsyncGenerator<Buffer> {
+    for (let at = 0; at < text.length; at += 100_000) {
+      const chunk = Buffer.allocUnsafeSlow(100_000);
+      text.copy(chunk, 0, at);
+      freeWhenSpent(chunk);
+      yield chunk;
+    }
+  };
+  const parts = await Array.fromAsync(pipeline(chunks.from(source()), encoder, () => {}) as AsyncIterable<Buffer>);
+  expect(gunzipSync(Buffer.concat(parts)).equals(text)).toBe(true);
+});
+
 test('what generates the chunks may use each until it is asked for the next', async () => {
   const encoder = createGzip({ level: 1 });
   const chunks = new SpentChunks(encoder);

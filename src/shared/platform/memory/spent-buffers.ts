@@ -50,8 +50,8 @@ interface Encoder {
 }
 
 /**
- * Chunks on their way into an encoder, each spent once the encoder has read it and the next one was taken: what generates them may use a
- * chunk until it is asked for the next.
+ * Chunks on their way into an encoder, each spent once the encoder has read into the one after it, or has ended: while its output is full,
+ * an encoder comes back to a chunk that it has read to the end. What generates the chunks may use each until it is asked for the next.
  */
 export class SpentChunks {
   readonly #encoder: Encoder;
@@ -76,11 +76,11 @@ export class SpentChunks {
     if (this.#encoder.bytesWritten !== this.#bytes) {
       throw new Error(`${this.#encoder.bytesWritten} of ${this.#bytes} bytes of a text were compressed`);
     }
-    this.#spend();
+    for (const { chunk } of this.#unread.splice(0)) spend(chunk);
   }
 
   #spend(): void {
-    for (let [next] = this.#unread; next && next.end <= this.#encoder.bytesWritten; [next] = this.#unread) {
+    for (let [next] = this.#unread; next && next.end < this.#encoder.bytesWritten; [next] = this.#unread) {
       spend(next.chunk);
       this.#unread.shift();
     }
