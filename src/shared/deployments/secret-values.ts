@@ -1,5 +1,4 @@
 import { type JsonKind, JsonScanner, type Span } from '../platform/json/json-scanner.ts';
-import { scanInTurns } from '../platform/turns/turns.ts';
 
 /** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
@@ -27,15 +26,8 @@ export function listSecrets(text: Buffer): SecretPlace[] {
   return secrets;
 }
 
-/** Like `listSecrets`, for a text of several MiB: in several turns of the event loop. */
-export async function listSecretsInTurns(text: Buffer): Promise<SecretPlace[]> {
-  const { scanner, secrets } = secretScanner(text);
-  await scanInTurns(scanner, text);
-  scanner.end();
-  return secrets;
-}
-
-function secretScanner(text: Buffer): { readonly scanner: JsonScanner; readonly secrets: SecretPlace[] } {
+/** A scanner that is to be fed `text`, and the secrets that it has found, as `listSecrets` does. */
+export function secretScanner(text: Buffer): { readonly scanner: JsonScanner; readonly secrets: SecretPlace[] } {
   const secrets: SecretPlace[] = [];
   /** By the depth of the object. */
   const open: (OpenObject | undefined)[] = [];

@@ -1,5 +1,6 @@
-import { listSecrets, listSecretsInTurns } from '../deployments/secret-values.ts';
+import { listSecrets, secretScanner } from '../deployments/secret-values.ts';
 import { replaceRanges } from '../platform/json/member-edits.ts';
+import { scanInTurns } from '../platform/turns/turns.ts';
 
 /** In place of a secret. */
 const sealed = Buffer.from('{"[secret]":true}');
@@ -13,7 +14,9 @@ const sealedSecret = Buffer.from(
  * The JSON in `text`, of up to a few MiB, with `[secret]` in place of each ciphertext. All other bytes are kept. Throws JsonSyntaxError.
  */
 export async function sealedText(text: Buffer): Promise<Buffer> {
-  const secrets = await listSecretsInTurns(text);
+  const { scanner, secrets } = secretScanner(text);
+  await scanInTurns(scanner, text);
+  scanner.end();
   return replaceRanges(
     text,
     secrets.map(({ end, start }) => ({ start, end, by: sealedSecret })),
