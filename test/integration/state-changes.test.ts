@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { DataKeys } from '../../src/shared/secrets/data-keys.ts';
 import { listEvents } from '../support/audit.ts';
 import { browserOf } from '../support/browser.ts';
 import { query } from '../support/database.ts';
@@ -257,6 +258,24 @@ describe('two stacks', () => {
       status: 403,
     });
     expect((await ask(app, denied.token, 'versions.diffStacks', input)).data.mayCompareSecrets).toBe(false);
+  });
+
+  test('with secrets of another server look up its key once', async () => {
+    const foreign = Buffer.concat([Buffer.from([1]), Buffer.alloc(16, 7), Buffer.alloc(60)]).toString('base64');
+    const resources = Array.from({ length: 30 }, (_, at) => ({
+      name: `far-${at}`,
+      inputs: { a: secretOf(foreign), b: secretOf(foreign) },
+    }));
+    await up(resources);
+    await up(resources, {}, other);
+    const find = jest.spyOn(DataKeys.prototype, 'find');
+    try {
+      const data = await read('versions.diffStacks', { other: ref(other), secrets: true });
+      expect(data.secretsNotCompared).toBe(60);
+      expect(find.mock.calls.length).toBeLessThanOrEqual(2);
+    } finally {
+      find.mockRestore();
+    }
   });
 
   test('are not compared for those who may not read both', async () => {

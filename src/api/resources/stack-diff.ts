@@ -1,5 +1,4 @@
 import { listSecrets } from '../../shared/deployments/secret-values.ts';
-import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { canonicalOf, comparedMembers, isSameInStacks } from '../../shared/resources/canonical-resource.ts';
 import { diffProperties } from '../../shared/resources/property-leaves.ts';
 import { joinPath, ResourceView } from '../../shared/resources/resource-facts.ts';
@@ -24,6 +23,8 @@ const maxPaths = 200;
 /** Secrets that are compared, in number and in characters of their ciphertexts, for each of the two stacks. */
 const maxSecrets = 5_000;
 const maxSecretChars = 8 * 1024 * 1024;
+/** Secrets that are decrypted in one call. */
+const secretBatch = 500;
 
 /** A state that is compared: null is the newest. */
 export interface ComparedState {
@@ -171,30 +172,25 @@ export class StackDiff {
   async #compareSecrets(before: Side, after: Side) {
     const differing = new Map<string, Set<number>>();
     let count = 0;
-    for (const [key, secrets] of after.secrets) {
-      const others = before.secrets.get(key);
-      // With another number of secrets, their places do not correspond; the resource differs anyway.
-      if (others?.length !== secrets.length) continue;
-      for (const [at, secret] of secrets.entries()) {
-        const [was, is] = [await this.#decrypt(before, others[at]), await this.#decrypt(after, secret)];
-        if (was === null || is === null) continue;
+    for (const pairs of inBatches(secretPairs(before, after))) {
+      const was = await this.#decrypt(before, pairs, (pair) => pair.before);
+      const is = await this.#decrypt(after, pairs, (pair) => pair.after);
+      for (const [index, { at, key }] of pairs.entries()) {
+        const [old, next] = [was[index] ?? null, is[index] ?? null];
+        if (old === null || next === null) continue;
         count++;
-        if (!was.equals(is)) differing.set(key, (differing.get(key) ?? new Set()).add(at));
+        if (!old.equals(next)) differing.set(key, (differing.get(key) ?? new Set()).add(at));
       }
     }
     return { differing, count };
   }
 
   /** Null: this server has not encrypted it. */
-  async #decrypt({ stackId }: Side, ciphertext: string | null | undefined): Promise<Buffer | null> {
-    if (ciphertext === null || ciphertext === undefined) return null;
-    try {
-      const [plaintext] = await this.#context.cipher.decrypt([stackId], [Buffer.from(ciphertext, 'base64')]);
-      return plaintext ?? null;
-    } catch (error) {
-      if (error instanceof InvalidRequestError) return null;
-      throw error;
-    }
+  #decrypt({ stackId }: Side, pairs: readonly SecretPair[], of: (pair: SecretPair) => string) {
+    return this.#context.cipher.decryptEach(
+      [stackId],
+      pairs.map((pair) => Buffer.from(of(pair), 'base64')),
+    );
   }
 
   async #record(audit: AuditTrail, ref: StackRef, other: StackRef, values: number): Promise<void> {
@@ -215,6 +211,37 @@ function pageOf(keys: readonly string[], sides: readonly Side[]): readonly strin
     return false;
   });
   return end < 0 ? keys : keys.slice(0, end);
+}
+
+/** Ciphertexts at the same place of a resource that both have. */
+interface SecretPair {
+  readonly key: string;
+  readonly at: number;
+  readonly before: string;
+  readonly after: string;
+}
+
+function* secretPairs(before: Side, after: Side): Generator<SecretPair> {
+  for (const [key, secrets] of after.secrets) {
+    const others = before.secrets.get(key);
+    // With another number of secrets, their places do not correspond; the resource differs anyway.
+    if (others?.length !== secrets.length) continue;
+    for (const [at, secret] of secrets.entries()) {
+      const other = others[at] ?? null;
+      if (secret !== null && other !== null) yield { key, at, before: other, after: secret };
+    }
+  }
+}
+
+/** Batches whose plaintexts are in memory together. */
+function* inBatches(pairs: Iterable<SecretPair>): Generator<SecretPair[]> {
+  let batch: SecretPair[] = [];
+  for (const pair of pairs) {
+    if (batch.push(pair) < secretBatch) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
 }
 
 function countShared(before: Side, after: Side): number {

@@ -77,7 +77,7 @@ export class StateView {
       object: formatStackRef(ref),
       details: { stackVersion: version, secrets: 'sealed' },
     });
-    return { text: sealedText(whole).toString('utf8'), sizeBytes: whole.length };
+    return { text: (await sealedText(whole)).toString('utf8'), sizeBytes: whole.length };
   }
 
   async #open(ref: StackRef, version: number): Promise<StateDocument> {

@@ -20,6 +20,14 @@ interface OpenObject {
 
 /** Finds the secrets in the property value `text`, in order; none lies in another. Throws JsonSyntaxError. */
 export function listSecrets(text: Buffer): SecretPlace[] {
+  const { scanner, secrets } = secretScanner(text);
+  scanner.write(text);
+  scanner.end();
+  return secrets;
+}
+
+/** A scanner that is to be fed `text`, and the secrets that it has found, as `listSecrets` does. */
+export function secretScanner(text: Buffer): { readonly scanner: JsonScanner; readonly secrets: SecretPlace[] } {
   const secrets: SecretPlace[] = [];
   /** By the depth of the object. */
   const open: (OpenObject | undefined)[] = [];
@@ -40,10 +48,7 @@ export function listSecrets(text: Buffer): SecretPlace[] {
     while ((secrets.at(-1)?.start ?? -1) >= start) secrets.pop();
     secrets.push({ start, end, ciphertext: known.ciphertext });
   };
-  const scanner = new JsonScanner({ reportDepth: Number.MAX_SAFE_INTEGER, onValue });
-  scanner.write(text);
-  scanner.end();
-  return secrets;
+  return { scanner: new JsonScanner({ reportDepth: Number.MAX_SAFE_INTEGER, onValue }), secrets };
 }
 
 /** A secret value as the CLI writes it with its plaintext, which is JSON itself. */

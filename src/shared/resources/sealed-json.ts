@@ -1,5 +1,6 @@
-import { listSecrets } from '../deployments/secret-values.ts';
+import { listSecrets, secretScanner } from '../deployments/secret-values.ts';
 import { replaceRanges } from '../platform/json/member-edits.ts';
+import { scanInTurns } from '../platform/turns/turns.ts';
 
 /** In place of a secret. */
 const sealed = Buffer.from('{"[secret]":true}');
@@ -9,11 +10,16 @@ const sealedSecret = Buffer.from(
   '{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"[secret]"}',
 );
 
-/** The JSON in `text` with `[secret]` in place of each ciphertext. All other bytes are kept. Throws JsonSyntaxError. */
-export function sealedText(text: Buffer): Buffer {
+/**
+ * The JSON in `text`, of up to a few MiB, with `[secret]` in place of each ciphertext. All other bytes are kept. Throws JsonSyntaxError.
+ */
+export async function sealedText(text: Buffer): Promise<Buffer> {
+  const { scanner, secrets } = secretScanner(text);
+  await scanInTurns(scanner, text);
+  scanner.end();
   return replaceRanges(
     text,
-    listSecrets(text).map(({ end, start }) => ({ start, end, by: sealedSecret })),
+    secrets.map(({ end, start }) => ({ start, end, by: sealedSecret })),
   );
 }
 

@@ -1,4 +1,5 @@
 import { InvalidRequestError, NotFoundError } from '../platform/errors/errors.ts';
+import { Turns } from '../platform/turns/turns.ts';
 import type { DataKey, DataKeys } from './data-keys.ts';
 import { keyIdBytes, keyIdOf, keyIdText } from './key-id.ts';
 import { seal, unseal } from './key-ring.ts';
@@ -8,6 +9,9 @@ import { seal, unseal } from './key-ring.ts';
  * immutable stack id as context. Thanks to the key id, ciphertexts survive renames of the stack and key rotations.
  */
 const formatByte = 1;
+
+/** Decrypting a short ciphertext takes as long as reading this many bytes: some 10 µs. */
+const minSpentBytes = 4096;
 
 /** Encrypts and decrypts the secrets of stacks. Keeps no plaintext. */
 export class StackCipher {
@@ -31,21 +35,34 @@ export class StackCipher {
    * Throws InvalidRequestError if a ciphertext belongs to none of them.
    */
   async decrypt(stackIds: readonly string[], ciphertexts: readonly Buffer[]): Promise<Buffer[]> {
-    const plaintexts: Buffer[] = [];
+    return (await this.decryptEach(stackIds, ciphertexts)).map((plaintext) => {
+      if (plaintext) return plaintext;
+      throw new InvalidRequestError('The ciphertext does not belong to this stack, or is damaged');
+    });
+  }
+
+  /** Like `decrypt`, with null for each ciphertext that belongs to none of the stacks. Looks up each key once. */
+  async decryptEach(stackIds: readonly string[], ciphertexts: readonly Buffer[]): Promise<(Buffer | null)[]> {
+    const keys = new Map<string, DataKey | null>();
+    const turns = new Turns();
+    const plaintexts: (Buffer | null)[] = [];
     for (const ciphertext of ciphertexts) {
-      const key = await this.#keyOfCiphertext(ciphertext);
-      const plaintext =
+      const id = keyIdIn(ciphertext);
+      if (id !== null && !keys.has(id)) keys.set(id, await this.#keys.find(id));
+      const key = id === null ? null : keys.get(id);
+      plaintexts.push(
         key?.stackId && stackIds.includes(key.stackId)
           ? unseal(key.bytes, ciphertext.subarray(1 + keyIdBytes), Buffer.from(key.stackId))
-          : null;
-      if (!plaintext) throw new InvalidRequestError('The ciphertext does not belong to this stack, or is damaged');
-      plaintexts.push(plaintext);
+          : null,
+      );
+      await turns.spend(Math.max(ciphertext.length, minSpentBytes));
     }
     return plaintexts;
   }
+}
 
-  async #keyOfCiphertext(ciphertext: Buffer): Promise<DataKey | null> {
-    if (ciphertext.length <= 1 + keyIdBytes || ciphertext[0] !== formatByte) return null;
-    return this.#keys.find(keyIdText(ciphertext.subarray(1, 1 + keyIdBytes)));
-  }
+/** The id of the data key that encrypted it; null if it is not a ciphertext of this format. */
+function keyIdIn(ciphertext: Buffer): string | null {
+  if (ciphertext.length <= 1 + keyIdBytes || ciphertext[0] !== formatByte) return null;
+  return keyIdText(ciphertext.subarray(1, 1 + keyIdBytes));
 }

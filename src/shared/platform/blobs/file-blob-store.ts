@@ -106,10 +106,10 @@ export class FileBlobStore implements BlobStore {
     try {
       const { size } = await io('reading', () => file.stat());
       const { start, end } = options.range ?? { start: 0, end: size };
-      // The end of a read stream is the position of the last byte.
+      // The end of a read stream is the position of the last byte. With it, a buffer is allocated only for bytes that are there.
       const source = file.createReadStream({
         highWaterMark: readChunkBytes,
-        ...(options.range ? { start, end: end - 1 } : {}),
+        ...(options.range || size > 0 ? { start, end: end - 1 } : {}),
       });
       return new OpenedBlob(source, {
         signal: options.signal,
