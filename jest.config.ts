@@ -1,10 +1,18 @@
-import { availableParallelism } from 'node:os';
+import { randomUUID } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Config } from 'jest';
 import { bundlePackages } from './testkit/bundles/bundled-packages.ts';
 import { bundleServer } from './testkit/bundles/bundled-server.ts';
 
 // Read by testkit/holdfast-program.ts in the processes that run tests.
 process.env['HOLDFAST_TEST_PROGRAM'] ??= await bundleServer();
+
+// Read by testkit/reference-states.ts. Only for this run.
+const references = join(tmpdir(), `holdfast-references-${randomUUID()}`);
+process.env['HOLDFAST_TEST_REFERENCES'] ??= references;
+process.once('exit', () => rmSync(references, { recursive: true, force: true }));
 
 const base = {
   testEnvironment: 'node',

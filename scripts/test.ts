@@ -1,35 +1,36 @@
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
-import { listRepeatable, mergeRepeated, type TestResults } from '../testkit/test-results.ts';
+import { joinResults, listRepeatable, mergeRepeated, type TestResults } from '../testkit/test-results.ts';
 import { ToolUnavailableError } from '../testkit/toolchain/command.ts';
 import { makeTools, type ToolName } from '../testkit/toolchain/toolchain.ts';
 
-// `npm test`: builds or installs the tools that the tests need, then runs the static checks and all tests except those
-// of the extra run. Files that may have failed because of the load of the machine are repeated once, alone, and named.
-// `npm run test:extra`: runs the tests whose tools take long to build. Arguments are passed to Jest.
+// `npm test`: builds or installs the tools that the tests need, and runs the static checks and all tests except those of the
+// extra run. The Pulumi CLI is built with low priority while the tests run that do not use it: those leave the processors
+// idle at times. Files that may have failed because of the load of the machine are repeated once, alone, and named.
+// `npm run test:extra`: runs the tests whose tools take long to build. Arguments are passed to Jest, which then runs once.
 
-const everyRun: readonly ToolName[] = [
-  'test-provider',
-  'pulumi-3.255',
-  'versitygw',
-  'lossy-disk',
-  'redis-server',
-  'faketime',
-  'caddy',
-  'schemathesis',
-];
-const extraRun: readonly ToolName[] = ['test-provider', 'pulumi-3.255', 'pulumi-3.200', 'minio', ...everyRun.slice(4)];
+const system: readonly ToolName[] = ['redis-server', 'faketime', 'caddy', 'schemathesis'];
+/** What the first group of tests uses. */
+const firstTools: readonly ToolName[] = ['versitygw', ...system];
+const laterTools: readonly ToolName[] = ['test-provider', 'pulumi-3.255', 'lossy-disk'];
+const extraTools: readonly ToolName[] = ['test-provider', 'pulumi-3.255', 'pulumi-3.200', 'minio', ...system];
+
+const firstProjects = ['unit', 'integration', 'contracts'];
+/** These tests wait for most of their time: for deadlines of theirs, and for servers. Their Postgres has connections for eight. */
+const firstWorkers = Math.min(2 * availableParallelism(), 8);
+const laterProjects = ['durability', 'faults', 'abuse', 'e2e', 'e2e-cluster'];
 
 const inCi = (process.env['CI'] ?? '') !== '';
 const extra = process.argv.includes('--extra');
 const jestArguments = process.argv.slice(2).filter((argument) => argument !== '--extra');
 
-/** Prepares the tools. If one is unavailable on this machine, its tests are skipped; in CI that is a failure. */
-async function prepareTools(): Promise<boolean> {
+/** Prepares tools. If one is unavailable on this machine, its tests are skipped; in CI that is a failure. */
+async function prepareTools(tools: readonly ToolName[]): Promise<boolean> {
   let ready = true;
-  for (const [tool, outcome] of await makeTools(extra ? extraRun : everyRun)) {
+  for (const [tool, outcome] of await makeTools(tools)) {
     if ('path' in outcome) continue;
     const { error } = outcome;
     if (inCi || !(error instanceof ToolUnavailableError)) {
@@ -44,12 +45,22 @@ async function prepareTools(): Promise<boolean> {
 
 const root = path.join(import.meta.dirname, '..');
 
-function npmRun(script: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): boolean {
-  const { status } = spawnSync('npm', ['run', '--silent', script, '--', ...args], {
+/** Runs a script of package.json. `quietly`: shows its output when it has ended, because others write meanwhile. */
+async function npmRun(
+  script: string,
+  args: readonly string[] = [],
+  { env = {}, quietly = false }: { env?: NodeJS.ProcessEnv; quietly?: boolean } = {},
+): Promise<boolean> {
+  const output = quietly ? 'pipe' : 'inherit';
+  const child = spawn('npm', ['run', '--silent', script, '--', ...args], {
     cwd: root,
-    stdio: 'inherit',
+    stdio: ['inherit', output, output],
     env: { ...process.env, ...env },
   });
+  const chunks: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const [status] = (await once(child, 'close')) as [number | null];
+  process.stderr.write(Buffer.concat(chunks));
   return status === 0;
 }
 
@@ -57,52 +68,70 @@ function readResults(file: string): TestResults | null {
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as TestResults) : null;
 }
 
-/** Runs the tests; `--outputFile=` gets the results of the run and of what was repeated. */
-function runTests(): boolean {
-  const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-results-'));
-  try {
-    const wanted = jestArguments.find((argument) => argument.startsWith('--outputFile='));
-    const others = jestArguments.filter((argument) => argument !== wanted && argument !== '--json');
-    const resultsIn = (name: string): [string, string[]] => {
-      const file = path.join(directory, name);
-      return [file, ['--json', `--outputFile=${file}`]];
-    };
-    const [firstFile, firstArguments] = resultsIn('first');
-    const passed = npmRun('jest', [...firstArguments, ...others]);
-    let results = readResults(firstFile);
-    const repeatable = passed || !results ? [] : listRepeatable(results, root);
-    let remained = !passed;
-    if (results && repeatable.length > 0) {
-      console.error(`\nFAILED, repeated alone: ${repeatable.join(', ')}`);
-      const [secondFile, secondArguments] = resultsIn('second');
-      const passedLater = npmRun('jest', [...secondArguments, '-i', '--forceExit', '--runTestsByPath', ...repeatable]);
-      const repeated = readResults(secondFile);
-      if (repeated) {
-        const merged = mergeRepeated(results, repeated);
-        for (const test of merged.passedLater)
-          console.error(`FLAKY, failed once and passed when repeated: ${path.relative(root, test)}`);
-        remained = !passedLater || merged.numFailedTests + merged.numRuntimeErrorTestSuites > 0;
-        results = merged;
-      }
-    }
-    if (wanted && results) writeFileSync(wanted.slice(wanted.indexOf('=') + 1), JSON.stringify(results));
-    return !remained;
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
+/** A run of Jest, whose results are null if it has not come to its end. */
+interface TestRun {
+  readonly passed: boolean;
+  readonly results: TestResults | null;
 }
 
-if (!(await prepareTools())) {
-  process.exitCode = 1;
-} else if (extra) {
-  const passed = npmRun('jest', jestArguments, { HOLDFAST_TEST_EXTRA: '1', HOLDFAST_TEST_S3: 'minio' });
+const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-results-'));
+process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
+const wanted = jestArguments.find((argument) => argument.startsWith('--outputFile='));
+const others = jestArguments.filter((argument) => argument !== wanted && argument !== '--json');
+
+async function runJest(name: string, args: readonly string[]): Promise<TestRun> {
+  const file = path.join(directory, name);
+  const passed = await npmRun('jest', ['--json', `--outputFile=${file}`, ...args]);
+  return { passed, results: readResults(file) };
+}
+
+/** Repeats files that may have failed because of the load. Writes the results of all runs to the file of `--outputFile=`. */
+async function conclude(runs: readonly TestRun[]): Promise<boolean> {
+  const passed = runs.every((run) => run.passed);
+  const all = runs.map((run) => run.results);
+  if (!all.every((each) => each !== null)) return false;
+  let results = joinResults(all);
+  const repeatable = passed ? [] : listRepeatable(results, root);
+  let remained = !passed;
+  if (repeatable.length > 0) {
+    console.error(`\nFAILED, repeated alone: ${repeatable.join(', ')}`);
+    const repeated = await runJest('repeated', ['-i', '--forceExit', '--runTestsByPath', ...repeatable]);
+    if (repeated.results) {
+      const merged = mergeRepeated(results, repeated.results);
+      for (const test of merged.passedLater)
+        console.error(`FLAKY, failed once and passed when repeated: ${path.relative(root, test)}`);
+      remained = !repeated.passed || merged.numFailedTests + merged.numRuntimeErrorTestSuites > 0;
+      results = merged;
+    }
+  }
+  if (wanted) writeFileSync(wanted.slice(wanted.indexOf('=') + 1), JSON.stringify(results));
+  return !remained;
+}
+
+/** Runs the tests that need no CLI while it is built, then the others. */
+async function runInGroups(): Promise<boolean> {
+  const building = prepareTools(laterTools);
+  const first = await runJest('first', [`--maxWorkers=${firstWorkers}`, '--selectProjects', ...firstProjects]);
+  if (!(await building)) return false;
+  const later = await runJest('later', ['--selectProjects', ...laterProjects]);
+  return conclude([first, later]);
+}
+
+async function runChosen(): Promise<boolean> {
+  return (await prepareTools(laterTools)) && conclude([await runJest('chosen', others)]);
+}
+
+if (extra) {
+  const env = { HOLDFAST_TEST_EXTRA: '1', HOLDFAST_TEST_S3: 'minio' };
+  const passed = (await prepareTools(extraTools)) && (await npmRun('jest', jestArguments, { env }));
   if (!passed) process.exitCode = 1;
 } else {
-  // Run both even if the first fails, so that one run reports all problems.
-  const checked = npmRun('check:static');
+  // Both even if one fails, so that one run reports all problems.
+  const checking = npmRun('check:static', [], { quietly: true });
   // Here, so that tests that need it do not build it at the same time.
-  npmRun('build:web', ['--if-stale']);
-  const tested = runTests();
+  const [ready] = await Promise.all([prepareTools(firstTools), npmRun('build:web', ['--if-stale'], { quietly: true })]);
+  const tested = ready && (await (others.length === 0 ? runInGroups() : runChosen()));
+  const checked = await checking;
   if (!checked) console.error('The static checks failed: see above, or run npm run check:static');
   console.error(
     'Not in this run: Pulumi CLI 3.200, and MinIO as the S3 server (blob store, outages, faults). npm run test:extra runs them;\n' +

@@ -4,7 +4,8 @@ import { expect } from '@jest/globals';
 import type { HoldfastServer } from './holdfast-server.ts';
 import { PulumiWorkspace, type WorkspaceOptions } from './pulumi-cli.ts';
 import type { CliResult } from './pulumi-process.ts';
-import { type Json, normaliseState, type StateResource } from './pulumi-state.ts';
+import { normaliseState, type StateResource } from './pulumi-state.ts';
+import { type KeptState, referenceStates } from './reference-states.ts';
 
 /** Returns a unique project name, because the server may have projects of earlier runs. */
 export function newProject(label: string): string {
@@ -22,7 +23,7 @@ export class Scenario implements AsyncDisposable {
   readonly workspace: PulumiWorkspace;
   readonly project: string;
   /** States recorded by `keep`, in order. */
-  readonly kept: { label: string; state: Json }[] = [];
+  readonly kept: KeptState[] = [];
   readonly #prefix: string;
 
   private constructor(workspace: PulumiWorkspace, project: string, prefix: string) {
@@ -76,7 +77,7 @@ export type ScenarioOptions = Pick<WorkspaceOptions, 'cli' | 'env'> & { project?
 /**
  * Runs the same steps on the server and on the CLI's file backend, and expects equal states from both: those that the
  * steps keep, and the final one. Unless `leavesWork` is set, a preview and a refresh of the server's stack must then
- * find no changes.
+ * find no changes. The file backend runs equal steps once (`referenceStates`).
  */
 export async function expectSameAsFileBackend(
   server: HoldfastServer,
@@ -86,15 +87,24 @@ export async function expectSameAsFileBackend(
   const { leavesWork = false, ...rest } = options;
   const project = options.project ?? newProject('twin');
   await using ours = await Scenario.create(server, { ...rest, project });
-  await using theirs = await Scenario.create(null, { ...rest, project });
-  const run = async (scenario: Scenario): Promise<void> => {
+  const run = async (scenario: Scenario): Promise<readonly KeptState[]> => {
     await steps(scenario);
     await scenario.keep('at the end');
+    return scenario.kept;
   };
-  await Promise.all([run(ours), run(theirs)]);
-  expect(ours.kept.map(({ label }) => label)).toEqual(theirs.kept.map(({ label }) => label));
-  for (const [at, { label, state }] of ours.kept.entries()) {
-    expect({ [label]: state }).toEqual({ [label]: theirs.kept[at]?.state });
+  const runReference = async (): Promise<readonly KeptState[]> => {
+    await using theirs = await Scenario.create(null, { ...rest, project });
+    return await run(theirs);
+  };
+  // If two scenarios differ only in variables that the steps close over, the wrong reference makes the comparison fail.
+  const inputs = [expect.getState().testPath, String(steps), rest.cli, rest.env];
+  const both = [run(ours), referenceStates(inputs, project, runReference)] as const;
+  // Neither outlives the test.
+  await Promise.allSettled(both);
+  const [kept, reference] = await Promise.all(both);
+  expect(kept.map(({ label }) => label)).toEqual(reference.map(({ label }) => label));
+  for (const [at, { label, state }] of kept.entries()) {
+    expect({ [label]: state }).toEqual({ [label]: reference[at]?.state });
   }
   if (!leavesWork) await expectNothingToDo(ours.workspace);
 }

@@ -16,6 +16,17 @@ export interface FileResult {
   readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
 }
 
+/** The results of several runs, of different files, as those of one. */
+export function joinResults(runs: readonly TestResults[]): TestResults {
+  const sum = (count: (run: TestResults) => number): number => runs.reduce((total, run) => total + count(run), 0);
+  return {
+    numPassedTests: sum((run) => run.numPassedTests),
+    numFailedTests: sum((run) => run.numFailedTests),
+    numRuntimeErrorTestSuites: sum((run) => run.numRuntimeErrorTestSuites),
+    testResults: runs.flatMap((run) => run.testResults),
+  };
+}
+
 /** Tests of one process, of pure rules and of what must never be lost: a failure is a fault, however seldom it is. */
 const finalFolders = ['src', 'test/contracts', 'test/durability', 'test/faults'];
 /** More failures than this have a cause in common. */

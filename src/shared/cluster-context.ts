@@ -37,6 +37,12 @@ export interface ClusterContext extends AppContext {
   readonly connectWorker: () => RedisConnection;
 }
 
+/** Parts that tests replace. */
+export interface ClusterOverrides extends ContextOverrides {
+  /** How often a job is attempted before it is given up. */
+  readonly jobAttempts?: number;
+}
+
 /**
  * Opens database, blob store and Redis. A process that does not open secrets needs no master keys, unless documents are sealed.
  * Throws ConfigError with the names of missing settings, PendingMigrationsError, RedisPolicyError, and PartUnavailableError if a
@@ -45,7 +51,7 @@ export interface ClusterContext extends AppContext {
 export async function createClusterContext(
   config: Config,
   logger: Logger,
-  overrides: ContextOverrides = {},
+  { jobAttempts, ...overrides }: ClusterOverrides = {},
   { opensSecrets = true }: { readonly opensSecrets?: boolean } = {},
 ): Promise<ClusterContext> {
   const { database, redisUrl, secrets } = config;
@@ -72,7 +78,7 @@ export async function createClusterContext(
     context.lifecycle.onClose('stores', 'redis', async () => disconnectRedis(producer));
     const timer = setInterval(() => void payloads.check(checkIntervalMs).catch(() => {}), checkIntervalMs);
     context.lifecycle.onClose('queues', 'payload store metrics', async () => clearInterval(timer));
-    const queues = new Queues(producer, logger);
+    const queues = new Queues(producer, logger, jobAttempts === undefined ? {} : { attempts: jobAttempts });
     context.lifecycle.onClose('queues', 'queues', () => queues.close());
     const monitor = new QueueMonitor(producer, queues, logger);
     context.lifecycle.onClose('queues', 'queue metrics', () => monitor.close());

@@ -1,5 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { type FileResult, listRepeatable, mergeRepeated, type TestResults } from '../../testkit/test-results.ts';
+import {
+  type FileResult,
+  joinResults,
+  listRepeatable,
+  mergeRepeated,
+  type TestResults,
+} from '../../testkit/test-results.ts';
 
 const file = (name: string, tests: Record<string, string>, status?: string): FileResult => ({
   name: `/repo/${name}`,
@@ -41,6 +47,11 @@ describe('files that are repeated', () => {
     expect(listRepeatable(results(...many.slice(1)), '/repo')).toHaveLength(3);
     expect(listRepeatable(results(...many), '/repo')).toEqual([]);
   });
+});
+
+test('runs of different files count as one', () => {
+  const broken = file('e2e/c.test.ts', {}, 'failed');
+  expect(joinResults([results(passed), results(failed, broken)])).toEqual(results(passed, failed, broken));
 });
 
 describe('results of both runs', () => {

@@ -3,10 +3,10 @@ import { Redis } from 'ioredis';
 import { createApiContext } from '../../src/api/api-context.ts';
 import {
   type ClusterContext,
+  type ClusterOverrides,
   createClusterContext,
   createClusterDispatcher,
 } from '../../src/shared/cluster-context.ts';
-import type { ContextOverrides } from '../../src/shared/context.ts';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { startClusterJobs } from '../../src/workers/main.ts';
@@ -20,6 +20,8 @@ export interface ClusterOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Blobs in an S3 server instead of files. */
   readonly s3?: 'minio' | 'versitygw';
+  /** How often a job is attempted. All attempts of the default take 25 s. */
+  readonly jobAttempts?: number;
 }
 
 /** The servers that the apps of a test file share. */
@@ -42,7 +44,7 @@ const redisDatabases = 500;
  * Makes `createTestApp` start an API and a worker that share a Redis of this test file, and sends every body through
  * the queue, however small. Call `stop` after everything else.
  */
-export async function startCluster({ settings = {}, s3: kind }: ClusterOptions = {}): Promise<Cluster> {
+export async function startCluster({ jobAttempts, settings = {}, s3: kind }: ClusterOptions = {}): Promise<Cluster> {
   const redis = await startRestrictedRedis({ extraArgs: ['--databases', String(redisDatabases)] });
   const s3 = kind === undefined ? null : await startS3Server(kind);
   const databases: string[] = [];
@@ -60,11 +62,14 @@ export async function startCluster({ settings = {}, s3: kind }: ClusterOptions =
     const bucket = `bucket-${++buckets}`;
     if (s3) await s3.createBucket(bucket);
     // Each process has its own store, as it has its own pool.
-    const openBlobs = () => (s3 ? { blobs: openS3(s3, bucket) } : {});
+    const ownParts = () => ({
+      ...(s3 ? { blobs: openS3(s3, bucket) } : {}),
+      ...(jobAttempts === undefined ? {} : { jobAttempts }),
+    });
     const { worker, ...roles } = await startRoles(
       redisUrl(parts.database),
       { ...parts, settings: { ...settings, ...parts.settings } },
-      openBlobs,
+      ownParts,
     );
     workers.push(worker);
     return roles;
@@ -88,7 +93,7 @@ export function startAppsOn(redisUrl: string, settings: Readonly<Record<string, 
 async function startRoles(
   redisUrl: string,
   { settings, masterKeys, logger, overrides }: RoleParts,
-  openBlobs: () => ContextOverrides = () => ({}),
+  ownParts: () => ClusterOverrides = () => ({}),
 ): Promise<Roles & { readonly worker: ClusterContext }> {
   const config = parseConfig({
     HOLDFAST_DIRECT_BYTES: '1',
@@ -96,8 +101,8 @@ async function startRoles(
     HOLDFAST_MASTER_KEYS: masterKeys,
     ...settings,
   });
-  const api = await createClusterContext(config, logger, { ...openBlobs(), ...overrides });
-  const worker = await createClusterContext(config, logger, { ...openBlobs(), ...overrides });
+  const api = await createClusterContext(config, logger, { ...ownParts(), ...overrides });
+  const worker = await createClusterContext(config, logger, { ...ownParts(), ...overrides });
   startClusterJobs(worker);
   const context = await createApiContext(api, createClusterDispatcher(api));
   return { context, worker, close: () => worker.lifecycle.close() };

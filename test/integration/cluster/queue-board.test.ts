@@ -17,7 +17,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
   let admin: string;
 
   beforeAll(async () => {
-    cluster = await startCluster();
+    cluster = await startCluster({ jobAttempts: 3 });
     app = await createTestApp();
     const token = await app.createUser('operators', 'viewer', 'operator');
     const { identity } = app.context;
@@ -108,7 +108,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
           ...['stackId', 'stalls', 'startedAt', 'state', 'updateId'],
         ].sort(),
       );
-      expect(job).toMatchObject({ name: 'fold-journal', state: 'failed', updateId, attempts: 8 });
+      expect(job).toMatchObject({ name: 'fold-journal', state: 'failed', updateId, attempts: 3 });
       const page = await openPage(admin);
       expect(page.text).toContain('&#60;b&#62;no-update');
       expect(page.text).not.toContain('<b>');
