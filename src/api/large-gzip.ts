@@ -1,7 +1,6 @@
-import { pipeline, type Readable } from 'node:stream';
+import { pipeline, Readable } from 'node:stream';
 import { constants, createGzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { SpentChunks } from '../shared/platform/memory/spent-buffers.ts';
 
 /** Documents up to this size are compressed like all other responses. */
 const minBytes = 1024 * 1024;
@@ -31,7 +30,7 @@ export function largeGzip(request: FastifyRequest, reply: FastifyReply, document
   void reply.header('content-encoding', 'gzip').header('vary', 'accept-encoding');
   const encoder = createGzip({ level: 1, strategy, chunkSize: chunkBytes });
   // An error of the document destroys the encoder, and with it the connection: a response never ends well-formed and short.
-  return pipeline(new SpentChunks(encoder).from(document.bytes), encoder, () => {});
+  return pipeline(Readable.from(document.bytes), encoder, () => {});
 }
 
 function acceptsGzip({ headers }: FastifyRequest): boolean {

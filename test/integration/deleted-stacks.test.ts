@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import pg from 'pg';
 import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
 import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
+import { DeletedStackRestorer } from '../../src/shared/states/deleted-stack-restorer.ts';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 import { encodeVersions } from '../../src/workers/maintenance/encode-versions.ts';
 import { packRecentEvents } from '../../src/workers/maintenance/pack-events.ts';
@@ -380,6 +381,27 @@ describe('at the same time', () => {
     expect(await deleted.begin(own.stackId)).toBe(false);
     expect(await app.context.db.inTransaction((tx) => createDeletedStackRepository(tx).lock(own.stackId))).toBe(false);
   });
+});
+
+test('a restore under another name finds out that the stack was used and deleted again meanwhile', async () => {
+  await importState(stack, 2);
+  const id = await remove(stack);
+  const [reached, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const hold = () => {
+    reached.resolve();
+    return goOn.promise;
+  };
+  const restoration = { organization: stack.organization, id, project: null, stack: 'late', requestedBy: null };
+  const restored = new DeletedStackRestorer(app.context).restore(restoration, { hold, record: async () => {} });
+  const refused = expect(restored).rejects.toMatchObject({ status: 409 });
+  await reached.promise;
+  await ok(restore(replica, stack, id));
+  await importState(stack, 5);
+  await remove(stack);
+  goOn.resolve();
+  await refused;
+  await ok(restore(app, stack, id));
+  expect(await exportedNames(app, stack)).toHaveLength(5);
 });
 
 describe('a process that is killed', () => {

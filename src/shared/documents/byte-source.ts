@@ -4,7 +4,6 @@ import { createGunzip, gunzip, gunzipSync } from 'node:zlib';
 import { type Static, Type } from 'typebox';
 import { InvalidRequestError, PayloadTooLargeError } from '../platform/errors/errors.ts';
 import type { Span } from '../platform/json/json-scanner.ts';
-import { freeDecoded } from '../platform/memory/spent-buffers.ts';
 import { inTurns } from '../platform/turns/turns.ts';
 
 /** Bytes that can be read more than once, with the same result each time. */
@@ -20,7 +19,6 @@ export type BodyEncoding = Static<typeof BodyEncoding>;
  */
 const syncInflatedBytes = 512 * 1024;
 const wholeInflatedBytes = 8 * 1024 * 1024;
-const inflatedChunkBytes = 128 * 1024;
 
 /** For bodies that are larger than they claim. */
 const minChunkBytes = 16 * 1024;
@@ -88,7 +86,7 @@ async function gunzipAtOnce(body: Buffer, maxBytes: number): Promise<Buffer> {
 }
 
 async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
-  const decoder = createGunzip({ chunkSize: inflatedChunkBytes });
+  const decoder = createGunzip({ chunkSize: 128 * 1024 });
   let sourceError: unknown;
   const encoded = async function* (): AsyncGenerator<Buffer> {
     try {
@@ -101,10 +99,7 @@ async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
   };
   const stream = pipeline(Readable.from(encoded()), decoder, () => {});
   try {
-    for await (const chunk of stream) {
-      freeDecoded(chunk as Buffer, inflatedChunkBytes);
-      yield chunk as Buffer;
-    }
+    for await (const chunk of stream) yield chunk as Buffer;
   } catch (error) {
     throw sourceError ?? badGzip(error);
   } finally {

@@ -4,7 +4,6 @@ import { promisify } from 'node:util';
 import { createZstdCompress, createZstdDecompress, zstdCompress, zstdCompressSync, zstdDecompress } from 'node:zlib';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
-import { freeDecoded, SpentChunks } from '../platform/memory/spent-buffers.ts';
 import type { DataKeys } from '../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';
 import { type ByteSource, bytesOf } from './byte-source.ts';
@@ -205,7 +204,6 @@ export class DocumentStore {
     try {
       for await (const chunk of stream) {
         check.update(chunk as Buffer);
-        freeDecoded(chunk as Buffer, openChunkBytes);
         if (held) yield held;
         held = chunk as Buffer;
       }
@@ -342,12 +340,9 @@ function newBlobKey(): string {
 
 async function* compressed(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const encoder = createZstdCompress({ ...zstdOptions, ...aheadOptions });
-  const chunks = new SpentChunks(encoder);
-  const stream = pipeline(chunks.from(text), encoder, () => {});
+  const stream = pipeline(Readable.from(text), encoder, () => {});
   try {
     for await (const chunk of stream) yield chunk as Buffer;
-    // Memory is freed behind the encoder. Should that ever be too early, nothing is stored.
-    chunks.end();
   } finally {
     stream.destroy();
   }

@@ -1,5 +1,4 @@
 import { freeBuffer } from '../platform/memory/free-buffer.ts';
-import { freeWhenSpent } from '../platform/memory/spent-buffers.ts';
 import { ByteBudget } from '../platform/payloads/byte-budget.ts';
 import { inTurns } from '../platform/turns/turns.ts';
 import { checkPiece, decodePiece } from './piece-codec.ts';
@@ -38,9 +37,7 @@ export class PieceReader {
     for (const at of pieces.keys()) {
       for (const piece of pieces.slice(at + ahead.length, at + 1 + piecesAhead))
         ahead.push(startEarly(this.#decode(piece, rows)));
-      const text = (await ahead.shift()) as Buffer;
-      freeWhenSpent(text);
-      yield* inTurns([text]);
+      yield* inTurns([(await ahead.shift()) as Buffer]);
     }
   }
 

@@ -53,7 +53,7 @@ export class DeletedStackRestorer {
 
   /**
    * Makes the stack a live one again, complete, in one transaction. Under another name its state gets that name in a new version, as by a
-   * rename. Returns its name. Throws NotFoundError, StackPurgedError, NameTakenError, InvalidRequestError, and what `hold` throws;
+   * rename. Returns its name. Throws NotFoundError, StackPurgedError, NameTakenError, ConflictError, InvalidRequestError, and what `hold` throws;
    * nothing is changed then.
    */
   async restore(restoration: Restoration, { hold, record }: RestorationSteps): Promise<StackRef> {
@@ -75,6 +75,9 @@ export class DeletedStackRestorer {
         const restorable = createRestorableStackRepository(tx);
         const stacks = createStackRepository(tx);
         const locked = assertRestorable(await restorable.lock(organization, id));
+        // Its name and state may be others than those that were read.
+        if (locked.deletedMicros !== found.deletedMicros)
+          throw new ConflictError(`Stack '${formatStackRef(locked)}' was restored and deleted again meanwhile`);
         const projectId = isRenamed ? await stacks.ensureProject(locked.organizationId, to.project) : locked.projectId;
         await restorable.restore(id, projectId, to.stack);
         if (isRenamed) await recordRenamed(tx, { from: locked, to, requestedBy, state });
