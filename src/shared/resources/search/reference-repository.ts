@@ -26,9 +26,10 @@ export function createReferenceRepository(db: Queryable) {
       db.any(sql.rows(EdgeRow)`
         /* references.listOfOrganization */
         select ${organization.name} as organization, l.project_name as project, l.stack_name as stack, r.reads
-        from (select distinct stack_id, reads from stack_resources where reads is not null) r
-          join stack_changes l on l.stack_id = r.stack_id
-        where l.organization_id = ${organization.id} and ${readable(organization)}
+        from stack_listings l
+          cross join lateral (
+            select distinct reads from stack_resources where stack_id = l.stack_id and reads is not null order by reads) r
+        where l.organization_id = ${organization.id} and l.tag_name = '' and ${readable(organization)}
         order by l.project_name, l.stack_name, r.reads limit ${limit}`),
 
     /** What a stack reads. */

@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { createReferenceRepository } from '../../src/shared/resources/search/reference-repository.ts';
+import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
+import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
+
+const stacks = 300;
+let database: TestDatabase;
+let client: pg.Client;
+let organization: { id: string; name: string; facts: null };
+
+/** Ten organizations with 300 stacks each: each stack has 50 resources, and reads two others three times each. */
+beforeAll(async () => {
+  database = await createTestDatabase();
+  client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query(`insert into organizations (name) select 'org-' || n from generate_series(1, 10) n`);
+  await client.query(`insert into projects (organization_id, name) select id, 'project' from organizations`);
+  await client.query(
+    `insert into stacks (project_id, name) select id, 'stack-' || n from projects, generate_series(1, $1::integer) n`,
+    [stacks],
+  );
+  await client.query('set session_replication_role = replica');
+  await client.query(`insert into stack_resources (stack_id, key, digest, urn, type, name, place, dependencies, is_custom, is_external,
+      is_protected, deletes_first, is_deleted, reads)
+    select s.id, 'key-' || n, '', 'urn-' || n, 'a:b:C', 'name', 'place-' || n, '{}', true, false, false, false, false,
+      case when n <= 6 then 'org/project/stack-' || n % 2 end
+    from stacks s, generate_series(1, 50) n`);
+  await client.query('set session_replication_role = origin');
+  await client.query('vacuum (analyze)');
+  const { rows } = await client.query<typeof organization>(
+    `select id, name, null as facts from organizations where name = 'org-3'`,
+  );
+  organization = rows[0] as typeof organization;
+});
+afterAll(async () => {
+  await client.end();
+  await database[Symbol.asyncDispose]();
+});
+
+async function planOf(work: (db: Queryable) => Promise<unknown>): Promise<ExplainedStatement> {
+  const { pool, statements } = explainingPool(client);
+  await work(pool as Queryable);
+  return statements[0] as ExplainedStatement;
+}
+
+test('the references of an organization are read without those of others', async () => {
+  const plan = await planOf((db) => createReferenceRepository(db).listOfOrganization(organization, 5_000));
+  expect(plan.returned).toBe(2 * stacks);
+  // Each stack, and its six resources that are references.
+  expect(plan.read).toBeLessThanOrEqual(7 * stacks);
+});
+
+test('the graph is cut after as many references as it shows', async () => {
+  const plan = await planOf((db) => createReferenceRepository(db).listOfOrganization(organization, 21));
+  expect(plan.returned).toBe(21);
+  expect(plan.read).toBeLessThanOrEqual(7 * 21);
+});
+
+test('what a stack reads is found without its other resources', async () => {
+  const ref = { organization: 'org-3', project: 'project', stack: 'stack-7' };
+  const plan = await planOf((db) => createReferenceRepository(db).listOfStack(ref, 500));
+  expect(plan.returned).toBe(2);
+  // All ten organizations, the stack, and its references.
+  expect(plan.read).toBeLessThanOrEqual(17);
+});
