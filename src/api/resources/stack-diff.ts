@@ -10,6 +10,8 @@ import { StateReader } from '../../shared/states/state-reader.ts';
 import type { HoldRoom } from '../answers/answer-room.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../request.ts';
+import type { CallerTurns } from '../turns/caller-turns.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** Larger values are not shown, in bytes. */
@@ -74,9 +76,12 @@ interface Side {
 export class StackDiff {
   readonly #context: ApiContext;
   readonly #states: StateReader;
+  readonly #turns: CallerTurns;
 
-  constructor(context: ApiContext) {
+  /** `turns`: of all that compares whole states. */
+  constructor(context: ApiContext, turns: CallerTurns) {
     this.#context = context;
+    this.#turns = turns;
     this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
   }
 
@@ -84,7 +89,11 @@ export class StackDiff {
    * Resources of which one stack has none of that type and name, or another one: in the order of `to`, then those that only `from` has.
    * Ids, and by default outputs, are each stack's own and not compared. Throws NotFoundError, UnavailableError, and what `holdRoom` throws.
    */
-  async diff({ from, holdRoom, limit, offset, secrets, to, withOutputs }: StackDiffQuery) {
+  diff(caller: Caller, query: StackDiffQuery) {
+    return this.#turns.run(caller, () => this.#diff(query));
+  }
+
+  async #diff({ from, holdRoom, limit, offset, secrets, to, withOutputs }: StackDiffQuery) {
     await holdRoom((await this.#weigh(from)) + (await this.#weigh(to)));
     const before = await this.#read(from, withOutputs);
     const after = await this.#read(to, withOutputs);

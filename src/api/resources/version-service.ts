@@ -7,6 +7,8 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { StateReader } from '../../shared/states/state-reader.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { Caller } from '../request.ts';
+import type { CallerTurns } from '../turns/caller-turns.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** Resources of a page whose texts are kept, of both states, in bytes; the page ends early. */
@@ -39,13 +41,24 @@ interface Differing {
   before: Buffer | null;
 }
 
+/** A page of what differs between two versions. */
+export interface VersionDiffQuery {
+  readonly from: number;
+  readonly to: number;
+  readonly offset: number;
+  readonly limit: number;
+}
+
 /** Versions of stacks, and how they differ. */
 export class VersionService {
   readonly #context: ApiContext;
   readonly #states: StateReader;
+  readonly #turns: CallerTurns;
 
-  constructor(context: ApiContext) {
+  /** `turns`: of all that compares whole states. */
+  constructor(context: ApiContext, turns: CallerTurns) {
     this.#context = context;
+    this.#turns = turns;
     this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
   }
 
@@ -71,7 +84,11 @@ export class VersionService {
    * Both states are read as streams, and of them only the digests of resources and the texts of one page are kept. `next` is how many
    * resources that differ to pass over. Throws NotFoundError.
    */
-  async diff(ref: StackRef, { from, offset, limit, to }: { from: number; to: number; offset: number; limit: number }) {
+  diff(caller: Caller, ref: StackRef, query: VersionDiffQuery) {
+    return this.#turns.run(caller, () => this.#diff(ref, query));
+  }
+
+  async #diff(ref: StackRef, { from, offset, limit, to }: VersionDiffQuery) {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     const before = new Map<string, { readonly digest: string; readonly bytes: number }>();

@@ -1,4 +1,3 @@
-import PQueue from 'p-queue';
 import { isStatementTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { parseSearchQuery, type Term } from '../../shared/resources/search/search-query.ts';
@@ -16,6 +15,7 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
+import { CallerTurns } from '../turns/caller-turns.ts';
 import { type WalkedStack, walkStacks } from './stack-walk.ts';
 
 /** How much one search does before it says that it is cut short. */
@@ -88,9 +88,7 @@ class SearchTooBroadError extends AppError {
 export class SearchService {
   readonly #context: ApiContext;
   readonly #bounds: SearchBounds;
-  readonly #turns = new PQueue({ concurrency: atOnce });
-  /** How many searches each caller has running or waiting. */
-  readonly #asked = new Map<string, number>();
+  readonly #turns = new CallerTurns(atOnce);
 
   constructor(context: ApiContext, bounds: SearchBounds = defaultBounds) {
     this.#context = context;
@@ -246,20 +244,6 @@ export class SearchService {
     return { terms: stackTerms, resourceTerms, within };
   }
 
-  /** Searches of a caller who has others under way run after those of the others. */
-  async #inTurn<T>({ tokenId, userId }: Caller, search: () => Promise<T>): Promise<T> {
-    const who = userId ?? tokenId;
-    const asked = this.#asked.get(who) ?? 0;
-    this.#asked.set(who, asked + 1);
-    try {
-      return await this.#turns.add(search, { priority: -asked });
-    } finally {
-      const left = (this.#asked.get(who) ?? 1) - 1;
-      if (left === 0) this.#asked.delete(who);
-      else this.#asked.set(who, left);
-    }
-  }
-
   async #search<T>(
     caller: Caller,
     organization: string | null,
@@ -273,7 +257,7 @@ export class SearchService {
     if (organization !== null && organizations.length === 0)
       throw new NotFoundError('Not found, or you are not a member of the organization');
     try {
-      return await this.#inTurn(caller, () =>
+      return await this.#turns.run(caller, () =>
         db.inTransaction(async (tx) => {
           const rows = createSearchRepository(tx);
           await rows.begin(statementMs);

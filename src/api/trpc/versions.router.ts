@@ -24,9 +24,9 @@ export const versionsRouter = router({
   /** Resources that differ between two versions; 0 is the stack before its first one. Secrets are sealed. */
   diff: stackProcedure('read')
     .input(input(Type.Object({ from: VersionNumber, to: VersionNumber, ...page })))
-    .query(async ({ ctx: { services }, input: { cursor, from, limit = defaultPage, to, ...ref } }) => {
+    .query(async ({ ctx: { caller, services }, input: { cursor, from, limit = defaultPage, to, ...ref } }) => {
       const [offset] = decodeCursor(cursor, Type.Tuple([VersionNumber])) ?? [0];
-      const found = await services.versions.diff(ref, { from, to, offset, limit });
+      const found = await services.versions.diff(caller, ref, { from, to, offset, limit });
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
@@ -60,7 +60,7 @@ export const versionsRouter = router({
         assertAdmitted(caller, ofSecrets, ref);
         assertAdmitted(otherCaller, ofSecrets, otherRef);
       }
-      const found = await services.stackDiff.diff({
+      const found = await services.stackDiff.diff(caller, {
         from: { ref, version: from },
         to: { ref: otherRef, version: to },
         withOutputs: outputs,
