@@ -1,6 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { ruleKindNames } from '../../src/shared/updates/rules/rule-kinds.ts';
+import { guardKinds, queueKinds } from '../../src/web/organization/rule-words.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person } from '../support/grants.ts';
@@ -332,4 +334,8 @@ test('limits are shown with what is used', async () => {
   ]);
   expect(seen.measuredAt).toMatch(/Z$/);
   expect(Object.keys(seen.requestsPerMinute)).toEqual(['token', 'user', 'address']);
+});
+
+test('each kind of rules has a place on the page of rules', () => {
+  expect(['freeze', ...queueKinds, ...guardKinds].sort()).toEqual([...ruleKindNames].sort());
 });

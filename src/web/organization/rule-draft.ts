@@ -120,7 +120,8 @@ function settingsOf(draft: RuleDraft): Record<string, unknown> | null {
       const most = numberOf(draft.most);
       return most === null ? null : { most, ...(draft.per === 'all' ? {} : { per: draft.per }) };
     }
-    case 'lock-wait': {
+    case 'lock-wait':
+    case 'wait-alert': {
       const seconds = numberOf(draft.seconds);
       return seconds === null ? null : { seconds };
     }

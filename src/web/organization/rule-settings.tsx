@@ -49,6 +49,8 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
       );
     case 'lock-wait':
       return number('Seconds', 'seconds', 86_400, '0: updates do not wait.');
+    case 'wait-alert':
+      return number('Seconds', 'seconds', 86_400, 'Once for each update.');
     case 'supersede':
       return choice('A newer commit of', 'by', [
         ['branch', 'the same branch'],

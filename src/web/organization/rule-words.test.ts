@@ -1,12 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import { draftOf, emptyDraft, type RuleDraft, writtenRule } from './rule-draft.ts';
-import { describeSettings, describeWindow, inWords } from './rule-words.ts';
+import { describeSettings, describeWindow, guardKinds, inWords, queueKinds, ruleKinds } from './rule-words.ts';
 
 test.each([
   ['concurrency', { most: 1 }, 'At most 1 update at once'],
   ['concurrency', { most: 20, per: 'user' }, 'At most 20 updates at once for each user'],
   ['lock-wait', { seconds: 0 }, 'Updates do not wait'],
   ['lock-wait', { seconds: 1800 }, 'Updates wait for up to 30 minutes'],
+  ['wait-alert', { seconds: 600 }, 'Webhooks are told after 10 minutes'],
   ['fuse', { changes: 0 }, 'At most 0 resources deleted or replaced'],
   [
     'fuse',
@@ -26,6 +27,10 @@ test.each([
   ['0 0 1 * *', 60, 'From each time of 0 0 1 * *, for 1 hour (Europe/Berlin)'],
 ])('the window %s of %i minutes is: %s', (cron, minutes, words) => {
   expect(describeWindow({ cron, minutes, timeZone: 'Europe/Berlin' })).toBe(words);
+});
+
+test('every kind of rules has a section of the page', () => {
+  expect(['freeze', ...queueKinds, ...guardKinds].sort()).toEqual(Object.keys(ruleKinds).sort());
 });
 
 test('durations are said in the largest unit that fits', () => {

@@ -10,7 +10,8 @@ export interface FreezeWindow {
 export const ruleKinds = {
   freeze: { name: 'Freeze', about: 'No updates, always or at certain times.' },
   concurrency: { name: 'Updates at once', about: 'More updates wait for others to end.' },
-  'lock-wait': { name: 'Waiting in line', about: 'How long an update waits for its stack.' },
+  'lock-wait': { name: 'Waiting', about: 'How long an update waits for its stack.' },
+  'wait-alert': { name: 'Alert about waiting', about: 'Webhooks are told of updates that wait this long.' },
   supersede: { name: 'Superseding', about: 'Waiting runs of an older commit make way for those of a newer one.' },
   fuse: { name: 'Fuse', about: 'An update that deletes or replaces more is stopped, and asks for an approval.' },
   'protected-types': {
@@ -25,7 +26,12 @@ export const ruleKinds = {
 } as const;
 export type RuleKind = keyof typeof ruleKinds;
 
-export const queueKinds = ['concurrency', 'lock-wait', 'supersede'] as const satisfies readonly RuleKind[];
+export const queueKinds = [
+  'concurrency',
+  'lock-wait',
+  'wait-alert',
+  'supersede',
+] as const satisfies readonly RuleKind[];
 export const guardKinds = [
   'fuse',
   'protected-types',
@@ -58,6 +64,8 @@ export function describeSettings(kind: string, settings: Readonly<Record<string,
       return `At most ${count(Number(most), 'update')} at once${per[String(settings['per'])] ?? ''}`;
     case 'lock-wait':
       return Number(seconds) === 0 ? 'Updates do not wait' : `Updates wait for up to ${inWords(Number(seconds))}`;
+    case 'wait-alert':
+      return `Webhooks are told after ${inWords(Number(seconds))}`;
     case 'supersede':
       return supersededBy[String(by)] ?? String(by);
     case 'fuse': {
