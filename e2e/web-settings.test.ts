@@ -145,6 +145,11 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await open('web/prod?tab=webhooks');
       await page.getByText('Nobody is told yet').waitFor();
       await expectSound();
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.reload();
+      const tab = await page.getByRole('link', { name: 'Webhooks', exact: true }).boundingBox();
+      expect(tab && tab.x >= 0 && tab.x + tab.width <= 390).toBe(true);
+      await page.setViewportSize({ width: 1280, height: 900 });
       await page.getByRole('button', { name: 'Add a webhook' }).click();
       await dialog().getByLabel('Name').fill('Alarm');
       await dialog().getByLabel('URL').fill(`${target}/hook`);

@@ -1,5 +1,5 @@
 import { Link, type LinkProps } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect, useRef } from 'react';
 import styles from './tabs.module.css';
 
 /** Views of one page as links: the chosen one is in the URL. */
@@ -17,10 +17,15 @@ export function Tab({
   isChosen,
   ...link
 }: LinkProps & { readonly isChosen: boolean; readonly children: ReactNode; readonly count?: number | undefined }) {
+  const tab = useRef<HTMLAnchorElement>(null);
+  useEffect(() => {
+    if (isChosen && tab.current) showInBar(tab.current);
+  }, [isChosen]);
   return (
     // Without `exact`, the link without a search would be the current one on every tab.
     <Link
       {...link}
+      ref={tab}
       className={styles['tab']}
       aria-current={isChosen ? 'page' : undefined}
       activeOptions={{ exact: true }}
@@ -30,4 +35,13 @@ export function Tab({
       {count === undefined ? null : <span className={styles['count']}>{count}</span>}
     </Link>
   );
+}
+
+/** On phones the bar is wider than the page. */
+function showInBar(tab: HTMLElement): void {
+  const bar = tab.parentElement;
+  if (!bar) return;
+  const place = tab.getBoundingClientRect();
+  const shown = bar.getBoundingClientRect();
+  if (place.left < shown.left || place.right > shown.right) bar.scrollLeft += place.left - shown.left;
 }
