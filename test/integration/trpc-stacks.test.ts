@@ -50,6 +50,7 @@ describe('a stack', () => {
       permissions: ['read', 'preview', 'write', 'admin', 'decrypt', 'manage'],
       outputs: [],
       git: null,
+      hasApprovals: false,
       fault: null,
       frozen: null,
       config: [],
