@@ -63,6 +63,10 @@ export async function findBarriers(page: Page): Promise<string[]> {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+    const moving = (await page.evaluate(
+      `[...document.querySelectorAll('*')].filter((element) => /[1-9]/.test(getComputedStyle(element).transitionDuration)).map((element) => element.className)`,
+    )) as unknown[];
+    if (moving.length > 0) found.push(`${page.url()} moves although less motion is asked for: ${moving.join(', ')}`);
     // By the debugger: the policy of the page permits no scripts of others.
     await page.evaluate(axe);
     const { violations } = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {

@@ -20,7 +20,7 @@ export function Answer({ query, within }: { readonly query: string; readonly wit
         {isCut ? 'At least ' : null}
         <b>{resources.toLocaleString('en')}</b> {resources === 1 ? 'resource' : 'resources'}
       </span>
-      {isCut ? <span className={styles['kind']}>cut short</span> : null}
+      <span className={styles['kind']}>{isCut ? 'cut short' : 'exact'}</span>
       {isTrimmed ? (
         <span className={styles['trimmed']}>
           <EyeOff size={13} aria-hidden="true" /> without stacks that you may not read
