@@ -22,7 +22,10 @@ import { RawClient } from './support/raw-client.ts';
  * serve their pipelines at the same time, `--pipelines` each; the CPU time of the load generator is then that of all.
  * Usage: node bench/busy.ts [--forms whole,delta,journal] [--pipelines 50] [--state-kb 256] [--steps 40] [--changes 4]
  *   [--rounds 1] [--node-flags='--max-semi-space-size=8'] [--entries before=/path/to/bin/holdfast.js,now=bin/holdfast.js]
+ *   [--other name=url,token,pid,dataDir]
  *   --node-flags replaces those of `npm start`; an entry may have its own: name=path|--flag --flag
+ *   --other takes the place of the entries: a server of any kind that speaks the protocol and runs already; its Postgres has its
+ *   data in the folder postgres/cluster of dataDir.
  */
 const { values } = parseArgs({
   options: {
@@ -33,16 +36,24 @@ const { values } = parseArgs({
     changes: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '1' },
     'node-flags': { type: 'string' },
+    other: { type: 'string' },
     entries: { type: 'string', default: `now=${path.join(import.meta.dirname, '..', 'bin', 'holdfast.js')}` },
   },
 });
 
 const organization = 'dev-org';
+/** Another server keeps the stacks of earlier runs. */
+const project = `bench-${Date.now()}`;
 const pipelines = Number(values.pipelines);
 const steps = Number(values.steps);
 const stateBytes = Number(values['state-kb']) * 1024;
 const callNames = ['create', 'start', 'save', 'complete'] as const;
 type CallName = (typeof callNames)[number];
+
+/** What the bench asks of a server, Holdfast or another. */
+interface MeasuredServer extends Pick<OwnHoldfastServer, 'url' | 'token' | 'pid' | 'dataDir'> {
+  readonly managementUrl: string | null;
+}
 
 /** Sends calls over kept connections at little cost, and records how long each took, in ms. */
 class LoadClient {
@@ -51,7 +62,7 @@ class LoadClient {
   readonly #token: string;
   readonly latencies: Record<CallName, number[]> = { create: [], start: [], save: [], complete: [] };
 
-  constructor(server: OwnHoldfastServer) {
+  constructor(server: MeasuredServer) {
     this.#url = new URL(server.url);
     this.#token = `token ${server.token}`;
   }
@@ -110,7 +121,7 @@ interface Usage {
   readonly client: number;
 }
 
-async function usageOf(server: OwnHoldfastServer): Promise<Usage> {
+async function usageOf(server: MeasuredServer): Promise<Usage> {
   const { user, system } = process.cpuUsage();
   return {
     server: await cpuSecondsOf(server.pid()),
@@ -119,23 +130,25 @@ async function usageOf(server: OwnHoldfastServer): Promise<Usage> {
   };
 }
 
-async function round(server: OwnHoldfastServer, form: Form, script: Script, label: string, pipelines: number) {
+async function round(server: MeasuredServer, form: Form, script: Script, label: string, pipelines: number) {
   const setUp = new RawClient(server.url, server.token);
   const stacks: string[] = [];
   for (let at = 0; at < pipelines; at++) {
-    const stack = await setUp.createStack(organization, 'bench', `${form}-${label}-${at}`);
+    const stack = await setUp.createStack(organization, project, `${form}-${label}-${at}`);
     await setUp.once('POST', `${stack}/import`, script.base, { gzip: true });
     stacks.push(stack);
   }
   const client = new LoadClient(server);
-  await loopDelayOf(server.managementUrl);
+  const loopMaxMs = async (): Promise<number> =>
+    server.managementUrl ? (await loopDelayOf(server.managementUrl)).max : Number.NaN;
+  await loopMaxMs();
   await resetPeak(server.pid());
   const before = await usageOf(server);
   const began = performance.now();
   await Promise.all(stacks.map((stack) => runPipeline(client, stack, script, form)));
   const seconds = (performance.now() - began) / 1000;
   const after = await usageOf(server);
-  const loop = await loopDelayOf(server.managementUrl);
+  const loopMax = await loopMaxMs();
   const { peak } = await memoryOf(server.pid());
   client.close();
   for (const stack of [stacks[0], stacks.at(-1)]) assertState(await setUp.export(stack as string), script);
@@ -148,7 +161,7 @@ async function round(server: OwnHoldfastServer, form: Form, script: Script, labe
       msPerRequest('server'),
       msPerRequest('postgres'),
       msPerRequest('client'),
-      loop.max,
+      loopMax,
       peak,
     ],
   };
@@ -163,8 +176,13 @@ function assertState(text: string, { resources }: Script): void {
 
 const flags = values['node-flags']?.split(' ').filter(Boolean);
 await using resources = new AsyncDisposableStack();
-const servers = new Map<string, OwnHoldfastServer>();
-for (const entry of values.entries.split(',')) {
+const servers = new Map<string, MeasuredServer>();
+if (values.other) {
+  const [name = '', rest = ''] = values.other.split('=');
+  const [url = '', token = '', pid = '', dataDir = ''] = rest.split(',');
+  servers.set(name, { url, token, pid: () => Number(pid), dataDir, managementUrl: null });
+}
+for (const entry of values.other ? [] : values.entries.split(',')) {
   const [place = '', own] = entry.split('|');
   const [name = '', file = ''] = place.split('=');
   const nodeFlags = own?.split(' ').filter(Boolean) ?? flags;
