@@ -151,7 +151,9 @@ test('of two processes that index a stack, none writes over what the other has w
   await Promise.all([app.context.indexer.index(id), replica.context.indexer.index(id)]);
   expect((await indexedRows(app, stack)).map(({ name }) => name)).toEqual(['b']);
   if (!read || !state) throw new Error('nothing is indexed');
-  const late = { state, resourceCount: 0, skipped: 0, written: [], removed: [], changes: [] };
+  const none = { batches: () => [] };
+  const counts = { created: 0, updated: 0, replaced: 0, deleted: 0 };
+  const late = { state, resourceCount: 0, skipped: 0, written: none, removed: [], changes: { ...none, counts } };
   expect(await app.context.db.inTransaction((tx) => createStateIndexRepository(tx).write(id, read.edition, late))).toBe(
     false,
   );

@@ -3,9 +3,12 @@ import { parseUrn, providerUrn, rootStackType } from '../deployments/urn.ts';
 
 /** First 132 bits of SHA-256, in base64url: 22 characters. */
 export function shortHash(data: string | Buffer): string {
-  return hash('sha256', data, 'base64url').slice(0, shortHashLength);
+  // `slice` would keep the whole string in memory, and an object for the slice.
+  wholeHash.write(hash('sha256', data, 'base64url'), 'latin1');
+  return wholeHash.toString('latin1', 0, shortHashLength);
 }
 export const shortHashLength = 22;
+const wholeHash = Buffer.alloc(43);
 
 /**
  * The text of a URN without what a rename of the stack changes: its type, with those of its parents, and its name. The root has the

@@ -46,15 +46,25 @@ export interface ResourceChange {
   readonly pathCount: number;
 }
 
+/** Rows that are made as they are read, some hundreds at a time. Can be read more than once. */
+interface Batches<T> {
+  batches(): Iterable<readonly T[]>;
+}
+
+/** What a version has changed. */
+export interface VersionChanges extends Batches<ResourceChange> {
+  readonly counts: Readonly<Record<ChangeKind, number>>;
+}
+
 /** What brings the index from one state to the next. */
 export interface IndexStep {
   readonly state: IndexedState;
   readonly resourceCount: number;
   readonly skipped: number;
-  readonly written: readonly ResourceFacts[];
+  readonly written: Batches<ResourceFacts>;
   readonly removed: readonly string[];
   /** Of the version; null while it runs. */
-  readonly changes: readonly ResourceChange[] | null;
+  readonly changes: VersionChanges | null;
 }
 
 const rowsPerStatement = 1_000;
@@ -201,13 +211,11 @@ export function createStateIndexRepository(db: Queryable) {
      */
     write: async (stackId: string, edition: number, step: IndexStep): Promise<boolean> => {
       if (!(await fence(stackId, edition, step))) return false;
-      for (let at = 0; at < step.written.length; at += rowsPerStatement)
-        await insertRows(db, stackId, step.written.slice(at, at + rowsPerStatement));
-      for (let at = 0; at < step.removed.length; at += rowsPerStatement)
+      for (const rows of step.written.batches()) for (const batch of slices(rows)) await insertRows(db, stackId, batch);
+      for (const keys of slices(step.removed))
         await db.query(sql.nothing`
           /* stateIndex.deleteRows */
-          delete from stack_resources where stack_id = ${stackId}
-            and key = any (${sql.array(step.removed.slice(at, at + rowsPerStatement), 'text')})`);
+          delete from stack_resources where stack_id = ${stackId} and key = any (${sql.array(keys, 'text')})`);
       if (step.changes !== null) await insertChanges(db, stackId, step, step.changes);
       return true;
     },
@@ -267,27 +275,36 @@ async function insertChanges(
   db: Queryable,
   stackId: string,
   { resourceCount, state }: IndexStep,
-  changes: readonly ResourceChange[],
+  changes: VersionChanges,
 ): Promise<void> {
-  const count = (kind: ChangeKind): number => changes.filter(({ change }) => change === kind).length;
   await db.query(sql.nothing`
     /* stateIndex.forgetChanges */ delete from version_changes where stack_id = ${stackId} and version = ${state.version}`);
   await db.query(sql.nothing`
     /* stateIndex.insertVersion */
     insert into version_changes (stack_id, version, created, updated, replaced, deleted, resource_count)
-    values (${stackId}, ${state.version}, ${count('created')}, ${count('updated')}, ${count('replaced')}, ${count('deleted')}, ${resourceCount})`);
-  for (let at = 0; at < changes.length; at += rowsPerStatement) {
-    const rows = changes
-      .slice(at, at + rowsPerStatement)
-      .map(({ change, key, pathCount, paths, type, urn }) => [
-        ...[key, urn, type, change],
-        paths === null ? null : paths.join('\n'),
-        pathCount,
-      ]);
-    await db.query(sql.nothing`
-      /* stateIndex.insertChanges */
-      insert into resource_changes (stack_id, version, key, urn, type, change, paths, path_count)
-      select ${stackId}::uuid, ${state.version}::integer, key, urn, type, change, string_to_array(paths, E'\n'), path_count
-      from ${sql.unnest(rows, ['text', 'text', 'text', 'text', 'text', 'int4'])} as n (key, urn, type, change, paths, path_count)`);
-  }
+    values (${stackId}, ${state.version}, ${changes.counts.created}, ${changes.counts.updated}, ${changes.counts.replaced}, ${changes.counts.deleted}, ${resourceCount})`);
+  for (const rows of changes.batches())
+    for (const batch of slices(rows)) await insertChangesOf(db, stackId, state.version, batch);
+}
+
+async function insertChangesOf(
+  db: Queryable,
+  stackId: string,
+  version: number,
+  changes: readonly ResourceChange[],
+): Promise<void> {
+  const rows = changes.map(({ change, key, pathCount, paths, type, urn }) => [
+    ...[key, urn, type, change],
+    paths === null ? null : paths.join('\n'),
+    pathCount,
+  ]);
+  await db.query(sql.nothing`
+    /* stateIndex.insertChanges */
+    insert into resource_changes (stack_id, version, key, urn, type, change, paths, path_count)
+    select ${stackId}::uuid, ${version}::integer, key, urn, type, change, string_to_array(paths, E'\n'), path_count
+    from ${sql.unnest(rows, ['text', 'text', 'text', 'text', 'text', 'int4'])} as n (key, urn, type, change, paths, path_count)`);
+}
+
+function* slices<T>(rows: readonly T[]): Generator<readonly T[]> {
+  for (let at = 0; at < rows.length; at += rowsPerStatement) yield rows.slice(at, at + rowsPerStatement);
 }
