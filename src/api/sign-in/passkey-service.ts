@@ -1,12 +1,5 @@
 import { isIP } from 'node:net';
-import {
-  type AuthenticationResponseJSON,
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-} from '@simplewebauthn/server';
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import {
   createPasskeyRepository,
   type ListedPasskeyRow,
@@ -74,6 +67,7 @@ export class PasskeyService {
     this.#assertMayAdd(session);
     const present = await this.list(session);
     if (present.length >= maxPasskeys) throw new ConflictError(`You have ${maxPasskeys} passkeys; remove one first`);
+    const { generateRegistrationOptions } = await webauthn();
     const options = await generateRegistrationOptions({
       rpName: 'Holdfast',
       rpID: this.#rpId,
@@ -96,6 +90,7 @@ export class PasskeyService {
     this.#assertMayAdd(session);
     const kept = await this.#take('passkey-add', flowCookie);
     if (kept['session'] !== session.id) throw new ForbiddenError('Another session has begun to add this passkey');
+    const { verifyRegistrationResponse } = await webauthn();
     const verified = await verifyRegistrationResponse({
       response: response as RegistrationResponseJSON,
       expectedChallenge: kept.challenge,
@@ -137,6 +132,7 @@ export class PasskeyService {
   /** Begins a sign-in: the browser offers the passkeys that it has. Throws TooManyRequestsError. */
   async beginSignIn(address: string): Promise<PasskeyQuestion> {
     await this.#limiter.count(addressGroup(address));
+    const { generateAuthenticationOptions } = await webauthn();
     const options = await generateAuthenticationOptions({ rpID: this.#rpId, userVerification: 'required' });
     return { options, cookie: await this.#keep('passkey', { challenge: options.challenge }) };
   }
@@ -164,6 +160,7 @@ export class PasskeyService {
     response: object,
     challenge: string,
   ): Promise<number> {
+    const { verifyAuthenticationResponse } = await webauthn();
     const verified = await verifyAuthenticationResponse({
       response: response as AuthenticationResponseJSON,
       expectedChallenge: challenge,
@@ -195,4 +192,9 @@ export class PasskeyService {
       throw new UnauthenticatedError('This was not begun in this browser, took too long, or has ended');
     return JSON.parse(data) as { challenge: string };
   }
+}
+
+/** Loaded when someone uses a passkey: it takes 8 MB of every process that serves the API. */
+function webauthn(): Promise<typeof import('@simplewebauthn/server')> {
+  return import('@simplewebauthn/server');
 }

@@ -1,11 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Type } from 'typebox';
-import { Value } from 'typebox/value';
-import { parse as parseYaml, YAMLParseError } from 'yaml';
-import { tokenForm } from '../platform/crypto/secret-token.ts';
-import { describeWeakToken } from '../platform/crypto/weak-secrets.ts';
 import { OperatorError } from '../platform/errors/errors.ts';
-import { isLogin, isOrganizationName } from '../stacks/names.ts';
 import { Role } from './roles.ts';
 
 const closed = { additionalProperties: false };
@@ -52,78 +46,7 @@ export class BootstrapError extends OperatorError {
   override readonly name = 'BootstrapError';
 }
 
-/** Reads and validates a JSON or YAML file. Throws BootstrapError. */
-export function readBootstrapFile(file: string): BootstrapFile {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: cannot read ${file}: ${(error as Error).message}`);
-  }
-  let content: unknown;
-  try {
-    content = parseYaml(text, { logLevel: 'error' });
-  } catch (error) {
-    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is neither JSON nor YAML: ${describeYamlError(error)}`);
-  }
-  const problems = [...Value.Errors(BootstrapFile, content)].map(
-    (issue) => `${issue.instancePath || '/'} ${issue.message}`,
-  );
-  if (problems.length === 0) problems.push(...findContradictions(content as BootstrapFile));
-  if (problems.length > 0)
-    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is invalid: ${problems.slice(0, 10).join('; ')}`);
-  return content as BootstrapFile;
-}
-
 /** Whether members that the file does not list are removed from the organization. */
 export function isManaged(file: BootstrapFile, organization: BootstrapFile['organizations'][number]): boolean {
   return organization.manage ?? file.manage ?? false;
-}
-
-/** Checks the names, tokens and roles of a file that matches the schema, and returns the problems. */
-function findContradictions(file: BootstrapFile): string[] {
-  const problems: string[] = [];
-  const names = new Set<string>();
-  const siteAdmins = new Map<string, boolean>();
-  if (file.manage && file.organizations.length === 0)
-    problems.push('/organizations is empty, which with manage: true would remove everyone');
-  for (const [at, organization] of file.organizations.entries()) {
-    const place = `/organizations/${at}`;
-    const { members = [], name } = organization;
-    if (!isOrganizationName(name)) problems.push(`${place}: ${JSON.stringify(name)} is not a valid organization name`);
-    if (names.has(name)) problems.push(`${place}: ${JSON.stringify(name)} is listed twice`);
-    names.add(name);
-    if (members.length === 0 && isManaged(file, organization) && !organization.allowNoMembers)
-      problems.push(
-        `${place}: ${JSON.stringify(name)} is managed and has no members, which would remove everyone from it; set allowNoMembers: true if that is intended`,
-      );
-    const roles = new Map<string, Role>();
-    for (const [index, { login, role, siteAdmin, token }] of members.entries()) {
-      const memberPlace = `${place}/members/${index}`;
-      if (!isLogin(login)) problems.push(`${memberPlace}: ${JSON.stringify(login)} is not a valid login`);
-      const weakness = token === undefined ? null : describeWeakToken(token);
-      if (weakness !== null)
-        problems.push(`${memberPlace}: the token ${weakness}; make one with: openssl rand -hex 24`);
-      // It would never be accepted.
-      if (token !== undefined && tokenForm(token, 'hf-') === 'faulty') {
-        problems.push(
-          `${memberPlace}: the token of ${login} looks like a generated token (hf- and 49 letters and digits), but its checksum is wrong`,
-        );
-      }
-      if ((roles.get(login) ?? role) !== role) problems.push(`${memberPlace}: ${login} has two roles`);
-      roles.set(login, role);
-      if (siteAdmin === undefined) continue;
-      if ((siteAdmins.get(login) ?? siteAdmin) !== siteAdmin)
-        problems.push(`${memberPlace}: ${login} is a site admin in one place and not in another`);
-      siteAdmins.set(login, siteAdmin);
-    }
-  }
-  return problems;
-}
-
-/** Does not use the parser's own message: it quotes the invalid text, which may be a token. */
-function describeYamlError(error: unknown): string {
-  if (!(error instanceof YAMLParseError)) return 'an alias cannot be resolved';
-  const place = error.linePos?.[0];
-  return place ? `${error.code} in line ${place.line}, column ${place.col}` : error.code;
 }

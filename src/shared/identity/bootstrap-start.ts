@@ -2,7 +2,6 @@ import type { AppContext } from '../context.ts';
 import { repeatAtStart } from '../platform/db/postgres-start.ts';
 import { endLostUpdates, noteEnded } from '../updates/lost-leases.ts';
 import { applyBootstrap } from './bootstrap.ts';
-import { readBootstrapFile } from './bootstrap-file.ts';
 
 /**
  * Applies the file of HOLDFAST_BOOTSTRAP, if set, when a process that serves the API starts. Then cancels the updates
@@ -13,6 +12,8 @@ export async function bootstrapAtStart(
 ): Promise<void> {
   const { config, db, logger } = context;
   if (config.bootstrapFile === null) return;
+  // Most processes have no such file, and need no parser for it.
+  const { readBootstrapFile } = await import('./read-bootstrap-file.ts');
   const file = readBootstrapFile(config.bootstrapFile);
   const wait = { waitMs: config.startWaitMs, logger };
   const { removed, warnings } = await repeatAtStart(() => applyBootstrap(db, file), wait);

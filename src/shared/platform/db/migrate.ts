@@ -1,7 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PG_MIGRATE_LOCK_ID, runner } from 'node-pg-migrate';
 import type pg from 'pg';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
@@ -29,7 +28,9 @@ export async function migrate(start: PostgresStart): Promise<string[]> {
 }
 
 async function applyPending(dbClient: pg.Client, logger: Logger): Promise<string[]> {
-  await lockMigrations(dbClient);
+  // API processes and workers only compare names.
+  const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate');
+  await lockMigrations(dbClient, PG_MIGRATE_LOCK_ID);
   const applied = await runner({
     dbClient,
     dir: migrationsDir,
@@ -53,11 +54,9 @@ async function applyPending(dbClient: pg.Client, logger: Logger): Promise<string
  * Takes the lock under which one process migrates at a time; the end of the session releases it. By polling: an index that
  * another run creates concurrently would wait for our statement, and our statement for its lock.
  */
-async function lockMigrations(client: pg.Client): Promise<void> {
+async function lockMigrations(client: pg.Client, lockId: number): Promise<void> {
   for (;;) {
-    const { rows } = await client.query<{ held: boolean }>(
-      `select pg_try_advisory_lock(${PG_MIGRATE_LOCK_ID}) as held`,
-    );
+    const { rows } = await client.query<{ held: boolean }>(`select pg_try_advisory_lock(${lockId}) as held`);
     if (rows[0]?.held) return;
     await sleep(lockPollMs);
   }
