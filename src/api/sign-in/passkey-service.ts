@@ -194,7 +194,7 @@ export class PasskeyService {
   }
 }
 
-/** Loaded when someone uses a passkey: it takes 8 MB of every process that serves the API. */
+/** Loaded when someone uses a passkey: it takes 5 MB of the heap. */
 function webauthn(): Promise<typeof import('@simplewebauthn/server')> {
   return import('@simplewebauthn/server');
 }
