@@ -32,6 +32,7 @@ export const Settings = Type.Object({
       description:
         'Address and port of the service. Default `0.0.0.0:9090`; `127.0.0.1:9090` with the embedded database.',
       pattern: '^(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5}$',
+      form: 'an address and a port, such as 0.0.0.0:9090',
     }),
   ),
   HOLDFAST_MANAGEMENT_LISTEN: Type.Optional(
@@ -39,6 +40,7 @@ export const Settings = Type.Object({
       description:
         'Address and port for `/metrics` and for the detailed `/healthz` and `/readyz` of a server or API process. It has no login. Default `0.0.0.0:9092`; `127.0.0.1:9092` with the embedded database. `same`: use the port of the service.',
       pattern: '^(same|(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5})$',
+      form: '`same`, or an address and a port, such as 0.0.0.0:9092',
     }),
   ),
   HOLDFAST_TLS_CERT_FILE: Type.Optional(
@@ -83,6 +85,7 @@ export const Settings = Type.Object({
       description:
         'URL under which users reach the service. Shown in the login hint, and part of the addresses under which the CLI uploads and downloads policy packs.',
       pattern: '^https?://[^\\s]+$',
+      form: 'a URL that begins with http:// or https://',
     }),
   ),
   HOLDFAST_SESSION_IDLE_MINUTES: positive(
@@ -100,6 +103,7 @@ export const Settings = Type.Object({
       description:
         'Issuer of an OpenID Connect provider with which people may sign in, such as `https://login.example.com/realms/main`. Needs HOLDFAST_PUBLIC_URL; the provider must permit the redirect to its path `/sign-in/provider/callback`.',
       pattern: '^https?://[^\\s]+$',
+      form: 'a URL that begins with http:// or https://',
     }),
   ),
   HOLDFAST_OIDC_CLIENT_ID: Type.Optional(
@@ -118,6 +122,7 @@ export const Settings = Type.Object({
     description: 'Scopes to ask the provider for, separated by spaces.',
     default: 'openid profile email',
     pattern: '^(.* )?openid( .*)?$',
+    form: 'a list of scopes with `openid` among them',
   }),
   HOLDFAST_OIDC_CA_FILE: Type.Optional(
     Type.String({
@@ -165,6 +170,7 @@ export const Settings = Type.Object({
       description:
         'Postgres (15 or later) as `postgres://user:password@host:5432/name`. With several hosts (`a:5432,b:5432`) the one that accepts writes is used. Without it, an embedded Postgres runs in the data directory.',
       pattern: '^postgres(ql)?://[^\\s]+$',
+      form: 'a URL that begins with postgres://',
     }),
   ),
   HOLDFAST_DATABASE_POOL_SIZE: positive('Maximum connections to Postgres per process.', 10, 1000),
@@ -173,6 +179,7 @@ export const Settings = Type.Object({
       description:
         'A streaming replica of that Postgres, as one URL like it with a single host. Serves exports, histories, lists of stacks and pages of events of `server` and `api`, never older than what any client has been told; while it cannot, Postgres itself does.',
       pattern: '^postgres(ql)?://[^\\s]+$',
+      form: 'a URL that begins with postgres://',
     }),
   ),
   HOLDFAST_DATABASE_REPLICA_POOL_SIZE: positive('Maximum connections to the replica per process.', 10, 1000),
@@ -199,12 +206,14 @@ export const Settings = Type.Object({
       description:
         'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. Instead of the key itself, an id may be followed by the URL of a key in a KMS: `id:awskms://alias/NAME?region=REGION`, `id:gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K` or `id:vault://HOST/transit/KEY`. The first wraps new keys, the others only unwrap. Generated in the data directory when the database is embedded. Required by `server` and `api`; by `worker` only when documents are sealed.',
       pattern: `^${masterKey}(,${masterKey})*$`,
+      form: 'a list of id:key, where a key is 32 bytes in base64 (`openssl rand -base64 32`) or the URL of a key in a KMS',
     }),
   ),
   HOLDFAST_VAULT_TOKEN: Type.Optional(
     Type.String({
       description: 'Token for `vault://` keys in HOLDFAST_MASTER_KEYS.',
       pattern: '^[\\x21-\\x7e]+$',
+      form: 'a token without spaces, in ASCII',
     }),
   ),
   HOLDFAST_VAULT_TOKEN_FILE: Type.Optional(
@@ -228,12 +237,14 @@ export const Settings = Type.Object({
       description:
         'Where workers post the events of the audit log as soon as they are sealed; what was sealed before, too. `https`, or `http` to a collector on this machine (localhost).',
       pattern: '^(https://|http://(localhost|127\\.0\\.0\\.1|\\[::1\\])[:/])[^\\s@]+$',
+      form: 'an https:// URL without a password, or http:// to this machine',
     }),
   ),
   HOLDFAST_AUDIT_EXPORT_TOKEN: Type.Optional(
     Type.String({
       description: 'Bearer token for HOLDFAST_AUDIT_EXPORT_URL.',
       pattern: '^[\\x21-\\x7e]+$',
+      form: 'a token without spaces, in ASCII',
     }),
   ),
   HOLDFAST_AUDIT_RETENTION_DAYS: Type.Integer({
@@ -290,6 +301,7 @@ export const Settings = Type.Object({
     Type.String({
       description: 'URL of an S3-compatible server. Without it, AWS.',
       pattern: '^https?://[^\\s]+$',
+      form: 'a URL that begins with http:// or https://',
     }),
   ),
   HOLDFAST_S3_REGION: Type.String({ description: 'Region of the bucket.', default: 'us-east-1', minLength: 1 }),
@@ -303,6 +315,7 @@ export const Settings = Type.Object({
       description:
         'Redis as `redis://user:password@host:6379`, with Sentinel as `redis+sentinel://user:password@a:26379,b:26379/master`, or as a cluster `redis+cluster://user:password@a:6379,b:6379`; `rediss` instead of `redis` for TLS. It must have maxmemory-policy noeviction. Passes large writes to worker processes. Without it, the server process does them itself.',
       pattern: '^rediss?(\\+(sentinel|cluster))?://[^\\s]+$',
+      form: 'a URL that begins with redis://, rediss://, redis+sentinel:// or redis+cluster://',
     }),
   ),
   HOLDFAST_CA_FILE: Type.Optional(
@@ -330,6 +343,7 @@ export const Settings = Type.Object({
     description: 'Address and port of the health and metrics endpoints of a worker process.',
     default: '0.0.0.0:9091',
     pattern: '^(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5}$',
+    form: 'an address and a port, such as 0.0.0.0:9090',
   }),
   HOLDFAST_CHECKPOINT_MODE: Type.Union(
     [Type.Literal('auto'), Type.Literal('journal'), Type.Literal('delta'), Type.Literal('full')],
