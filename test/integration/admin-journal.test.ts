@@ -180,6 +180,6 @@ test('the commands are listed in the help and require an existing stack', async 
   const help = await runAdminCommand(app, 'help');
   for (const command of ['recompact', 'accept', 'restore', 'journal'])
     expect(help.stdout).toContain(`  ${command} <org`);
-  const run = await runAdminCommand(app, 'refold', 'no/such/stack');
+  const run = await runAdminCommand(app, 'recompact', 'no/such/stack');
   expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('there is no stack "no/such/stack"')]);
 });

@@ -90,7 +90,9 @@ async function ask(route: string, place: Place, auth: string | undefined) {
   const { 'x-pulumi-request-id': _id, date: _date, ...headers } = response.headers;
   let body = response.text;
   for (const [name, value] of Object.entries(place)) body = body.replaceAll(value, `<${name}>`);
-  return { status: response.status, headers, body, statements: [...statements.begun] };
+  // The last use of a token is recorded again after some time, which a busy machine needs.
+  const noted = statements.begun.filter((name) => name !== 'identity.touchToken');
+  return { status: response.status, headers, body, statements: noted };
 }
 
 test.each(Object.keys(strangers))(

@@ -249,6 +249,14 @@ describe('without S3', () => {
   });
 });
 
+test('a data directory that is a file ends the server with a sentence', async () => {
+  const file = path.join(dataDir, 'file');
+  writeFileSync(file, '');
+  const { code, stderr } = await start(['server'], { HOLDFAST_DATA_DIR: file }).ended();
+  expect(stderr).toMatch(/^holdfast: HOLDFAST_DATA_DIR: .*file cannot be used: .*\n$/);
+  expect(code).toBe(1);
+});
+
 test('the embedded Postgres starts although another process takes its port first', async () => {
   const directory = temporaryClusterDir();
   const taker = createServer().listen(0, '127.0.0.1');

@@ -186,7 +186,12 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
   });
 
   test.each([
-    ['a file that is not there', 'nowhere.pem', 'first.key', /nowhere\.pem cannot be read: ENOENT/],
+    [
+      'a file that is not there',
+      'nowhere.pem',
+      'first.key',
+      /HOLDFAST_TLS_CERT_FILE: .*nowhere\.pem cannot be read: ENOENT/,
+    ],
     ['a key of another', 'first.pem', 'second.key', /first\.pem .*second\.key cannot be used: they do not match/],
     ['no certificate', 'names', 'first.key', /names .* cannot be used/],
   ])('%s fails the start with a sentence', (_what, cert, key, sentence) => {

@@ -1,10 +1,11 @@
 import type { RequestedPlace } from '../../shared/identity/identity-repository.ts';
-import { ForbiddenError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { Access, Caller } from '../request.ts';
 import { assertManages } from './held-access.ts';
+import { OrganizationNotVisibleError } from './organizations.ts';
 import { assertPermission } from './stack-access.ts';
 
 /** What a call is about. */
@@ -22,11 +23,11 @@ export function assertAdmitted(caller: Caller, access: CallerAccess, place: Plac
     return;
   }
   if (access.kind === 'operator') {
-    if (!caller.siteAdmin) throw new ForbiddenError('Only site admins may do this');
+    if (!caller.siteAdmin) throw new ForbiddenError('Only site admins may do this. An operator makes one: holdfast admin set-site-admin');
     return;
   }
   // Non-members must not learn what exists in the organization.
-  if (!caller.belongs) throw new NotFoundError('Not found, or you are not a member of the organization');
+  if (!caller.belongs) throw new OrganizationNotVisibleError();
   if (access.kind === 'organization') {
     if (access.permission === 'manage') assertManages(caller, place.organization as string);
     if (access.permission === 'provision' && !caller.isProvisioning)

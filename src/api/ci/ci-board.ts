@@ -1,6 +1,4 @@
-import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
-import { createStackListRepository, type ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
 import {
   type CiFigureRow,
   type CiPlace,
@@ -9,6 +7,7 @@ import {
   type RefusalCountRow,
   type RefusedRow,
 } from '../../shared/updates/ci-board-repository.ts';
+import { getListedOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 import { branchName } from '../updates/shown-settings.ts';
@@ -32,7 +31,7 @@ export class CiBoard {
 
   /** Figures of the last `days`, by day and by project. Throws NotFoundError. */
   async sum(caller: Caller, name: string, days: number) {
-    const organization = await this.#find(caller, name);
+    const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const board = createCiBoardRepository(this.#db);
     const [figures, refusals] = await Promise.all([
       board.sum(organization, days),
@@ -57,7 +56,7 @@ export class CiBoard {
 
   /** Runs that were refused, sent away or stopped, the newest first, and the place to go on after. Throws NotFoundError. */
   async listRefused(caller: Caller, name: string, query: RefusedQuery) {
-    const organization = await this.#find(caller, name);
+    const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const limit = query.limit + 1;
     const rows = await createCiBoardRepository(this.#db).listRefused(organization, { ...query, limit });
     return pageOf(rows, query.limit, ({ id, place }) => [place, id], shownRefusal);
@@ -74,16 +73,10 @@ export class CiBoard {
       readonly limit: number;
     },
   ) {
-    const organization = await this.#find(caller, name);
+    const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const limit = query.limit + 1;
     const rows = await createCiBoardRepository(this.#db).listDrifted(organization, { ...query, limit });
     return pageOf(rows, query.limit, ({ place, stackId }) => [place, stackId], shownDrift);
-  }
-
-  async #find({ tokenId }: Caller, name: string): Promise<ListedOrganization> {
-    const [organization] = await createStackListRepository(this.#db).listOrganizations(tokenId, { name, from: null });
-    if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
-    return organization;
   }
 }
 

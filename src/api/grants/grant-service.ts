@@ -18,6 +18,7 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { parseTags, readTags } from '../../shared/stacks/tags.ts';
 import { holdManagement } from '../access/held-access.ts';
+import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -54,7 +55,7 @@ export class GrantService {
   ): Promise<GrantPage> {
     const { db } = this.#context;
     const after = continuationToken ? placeOf(continuationToken) : null;
-    const organization = await findOrganization(db, organizationName);
+    const organization = await getOrganization(db, organizationName);
     const isNamed = [subject.user, subject.team, subject.token].some((each) => each !== undefined);
     const stack = ref && (await this.#context.stacks.find(ref));
     if (ref && !stack) throw stackNotFound(ref);
@@ -81,7 +82,7 @@ export class GrantService {
     return this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
       await holdManagement(tx, organizationName, caller);
-      const organization = await findOrganization(tx, organizationName);
+      const organization = await getOrganization(tx, organizationName);
       const grants = createGrantRepository(tx);
       const grant: NewGrant = {
         organizationId: organization.id,
@@ -108,7 +109,7 @@ export class GrantService {
     await this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
       await holdManagement(tx, organizationName, caller);
-      const organization = await findOrganization(tx, organizationName);
+      const organization = await getOrganization(tx, organizationName);
       const grants = createGrantRepository(tx);
       const row = isId(id) ? await grants.find(organization.id, id) : null;
       if (!row || !(await grants.remove(organization.id, id))) throw grantNotFound(id);
@@ -204,12 +205,6 @@ function placeOf(token: string): GrantPlace {
   if (micros === undefined || id === undefined || !isId(id) || !Number.isSafeInteger(Number(micros)))
     throw new InvalidRequestError('The continuationToken is not valid');
   return { micros: Number(micros), id };
-}
-
-async function findOrganization(db: Queryable, name: string): Promise<Organization> {
-  const organization = await createIdentityRepository(db).findOrganization(name);
-  if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
-  return organization;
 }
 
 function isText(name: string): boolean {

@@ -5,7 +5,7 @@ import {
   createApprovalBoardRepository,
 } from '../../shared/journal/guards/approval-board-repository.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
-import { getListedOrganization } from '../access/listed-organization.ts';
+import { getListedOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 import { hasAsked, refusalOf } from './approval-service.ts';

@@ -1,4 +1,3 @@
-import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { audienceOf, checkIssuer, parseKeySet, parseReplay } from '../../shared/identity/trust/issuer.ts';
 import {
@@ -24,6 +23,7 @@ import {
 } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { holdManagement } from '../access/held-access.ts';
+import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -56,13 +56,13 @@ export class IssuerService {
 
   async list(organization: string): Promise<readonly IssuerRow[]> {
     const { db } = this.#context;
-    return createIssuerRepository(db).list(await getOrganizationId(db, organization));
+    return createIssuerRepository(db).list((await getOrganization(db, organization)).id);
   }
 
   /** A page in the order of names; `next` is the last name of it, null on the last page. */
   async listPage(organization: string, after: string | null, limit: number) {
     const { db } = this.#context;
-    const organizationId = await getOrganizationId(db, organization);
+    const { id: organizationId } = await getOrganization(db, organization);
     const rows = await createIssuerRepository(db).listPage(organizationId, { after: after ?? '', limit: limit + 1 });
     const issuers = rows.slice(0, limit);
     return { issuers, next: rows.length > limit ? (issuers.at(-1)?.name ?? null) : null };
@@ -71,7 +71,7 @@ export class IssuerService {
   /** Throws NotFoundError. */
   async get(organization: string, id: string): Promise<IssuerRow> {
     const { db } = this.#context;
-    return getIssuer(createIssuerRepository(db), await getOrganizationId(db, organization), id);
+    return getIssuer(createIssuerRepository(db), (await getOrganization(db, organization)).id, id);
   }
 
   /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name or the URL is taken. */
@@ -89,7 +89,7 @@ export class IssuerService {
     return orTaken(
       this.#context.db.inTransaction(async (tx) => {
         await holdManagement(tx, organization, caller);
-        const organizationId = await getOrganizationId(tx, organization);
+        const { id: organizationId } = await getOrganization(tx, organization);
         const createdBy = caller.userId;
         const issuer = { organizationId, name, url, audience, replay, maxSeconds, jwks, createdBy };
         const made = await createIssuerRepository(tx).insert(issuer);
@@ -164,7 +164,7 @@ export class IssuerService {
       await holdManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
       if (version !== null && version !== issuer.policyVersion)
-        throw new ConflictError('Somebody else has changed the policies of this issuer since you have read them');
+        throw new ConflictError('Somebody else has changed the policies of this issuer since you have read them: load them again');
       const maker = { userId: caller.userId, actsFor: caller.userId };
       const policies = await replacePolicies(tx, issuer, wanted, maker);
       await audit.record(tx, {
@@ -198,15 +198,9 @@ function changeOf(request: IssuerRequest) {
   };
 }
 
-async function getOrganizationId(db: Queryable, name: string): Promise<string> {
-  const organization = await createIdentityRepository(db).findOrganization(name);
-  if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
-  return organization.id;
-}
-
 async function lockIssuer(tx: Queryable, organization: string, id: string): Promise<IssuerRow> {
   const issuers = createIssuerRepository(tx);
-  const organizationId = await getOrganizationId(tx, organization);
+  const { id: organizationId } = await getOrganization(tx, organization);
   await getIssuer(issuers, organizationId, id);
   await issuers.lock(id);
   return getIssuer(issuers, organizationId, id);

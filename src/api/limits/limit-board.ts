@@ -1,6 +1,6 @@
-import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { createQuotaRepository } from '../../shared/quotas/quota-repository.ts';
 import { type QuotaName, quotaNames } from '../../shared/quotas/quotas.ts';
+import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 
 /** What an organization may do, and what it uses. */
@@ -24,7 +24,7 @@ export class LimitBoard {
   async get(organization: string) {
     const { config, db, quotas } = this.#context;
     const usage = await createQuotaRepository(db).findUsage(organization);
-    if (!usage) throw new NotFoundError('Not found, or you are not a member of the organization');
+    if (!usage) throw new OrganizationNotVisibleError();
     const limits = await quotas.limitsOf(organization);
     const { keptBytes, measuredAt, stacks, updates } = usage;
     const used: Partial<Record<QuotaName, number | null>> = {

@@ -4,6 +4,7 @@ import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { assertAdmitted, type Place } from '../access/admission.ts';
+import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import type { Caller } from '../request.ts';
 import type { LiveTopic } from './live-hub.ts';
 
@@ -60,8 +61,7 @@ async function permitOne(
   if (of === 'organization') {
     const at = { organization: place.organization, project: null, stack: null };
     assertAdmitted(await callerAt(at), { kind: 'organization', permission: 'read' }, at);
-    if (found.organizationId === null)
-      throw new NotFoundError('Not found, or you are not a member of the organization');
+    if (found.organizationId === null) throw new OrganizationNotVisibleError();
     return { of, name, id: found.organizationId };
   }
   const at = of === 'update' ? found : place;

@@ -1,7 +1,7 @@
-import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleBoardRepository, type ShownTeamRow } from '../../shared/identity/people-board-repository.ts';
 import type { Role } from '../../shared/identity/roles.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 
@@ -66,8 +66,7 @@ export class PeopleBoard {
 
   async #open(name: string) {
     const { db } = this.#context;
-    const organization = await createIdentityRepository(db).findOrganization(name);
-    if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
+    const organization = await getOrganization(db, name);
     return { board: createPeopleBoardRepository(db), organizationId: organization.id };
   }
 }

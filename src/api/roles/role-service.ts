@@ -16,6 +16,7 @@ import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/
 import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
 import type { CreateRoleRequest, UpdateRoleRequest } from '../../shared/protocol/roles.ts';
 import { holdManagement } from '../access/held-access.ts';
+import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -92,7 +93,7 @@ export class RoleService {
     return this.#change(caller, organization, name, async (tx, place) => {
       const repository = createRoleRepository(tx);
       if ((await repository.count(place.id, maxRoles)) >= maxRoles)
-        throw new ConflictError(`An organization can have at most ${maxRoles} roles`);
+        throw new ConflictError(`An organization can have at most ${maxRoles} roles: remove one first`);
       const row = await repository.insert(place.id, { name, description, permissions });
       await audit.record(tx, {
         organization,
@@ -299,7 +300,7 @@ async function getOwnRole(db: Queryable, organization: Organization, id: string)
 
 async function findOrganization(db: Queryable, name: string): Promise<Organization> {
   const organization = await createRoleRepository(db).findOrganization(name);
-  if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
+  if (!organization) throw new OrganizationNotVisibleError();
   return organization;
 }
 

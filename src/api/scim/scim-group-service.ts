@@ -11,6 +11,7 @@ import {
 import { createTeamRepository } from '../../shared/identity/team-repository.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -144,7 +145,7 @@ export class ScimGroupService {
   async #groups(organization: string): Promise<ScimGroupRepository> {
     const { db, identity } = this.#context;
     const found = await identity.findOrganization(organization);
-    if (!found) throw new NotFoundError('Not found, or you are not a member of the organization');
+    if (!found) throw new OrganizationNotVisibleError();
     return createScimGroupRepository(db, found.id);
   }
 }

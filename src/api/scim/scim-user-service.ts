@@ -9,6 +9,7 @@ import {
 } from '../../shared/identity/scim/scim-user-repository.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -171,7 +172,7 @@ export class ScimUserService {
   async #users(organization: string): Promise<ScimUserRepository> {
     const { db, identity } = this.#context;
     const found = await identity.findOrganization(organization);
-    if (!found) throw new NotFoundError('Not found, or you are not a member of the organization');
+    if (!found) throw new OrganizationNotVisibleError();
     return createScimUserRepository(db, found.id);
   }
 }

@@ -83,14 +83,15 @@ export class TlsFiles {
 }
 
 function readPair({ certFile, keyFile }: FileNames): Pair {
-  const read = (file: string): string => {
+  const read = (file: string, setting: string): string => {
     try {
       return readFileSync(file, 'utf8');
     } catch (error) {
-      throw new TlsFilesError(`${file} cannot be read: ${(error as NodeJS.ErrnoException).code}`, { cause: error });
+      const { code } = error as NodeJS.ErrnoException;
+      throw new TlsFilesError(`${setting}: ${file} cannot be read: ${code}`, { cause: error });
     }
   };
-  return { cert: read(certFile), key: read(keyFile) };
+  return { cert: read(certFile, 'HOLDFAST_TLS_CERT_FILE'), key: read(keyFile, 'HOLDFAST_TLS_KEY_FILE') };
 }
 
 /** Throws TlsFilesError if OpenSSL rejects the pair; rewords its message when the two do not match. */

@@ -1,7 +1,6 @@
 import { namesOf } from '../../shared/identity/permissions.ts';
 import { createCompactionRepository } from '../../shared/journal/compaction-repository.ts';
 import { describeFault } from '../../shared/journal/journal-fault.ts';
-import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { type BoardRow, createStackBoardRepository } from '../../shared/stacks/stack-board-repository.ts';
@@ -15,7 +14,7 @@ import { listFreezesInForce } from '../../shared/updates/rules/freezes-in-force.
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope } from '../../shared/updates/rules/update-rules.ts';
 import { createUpdateBoardRepository } from '../../shared/updates/update-board-repository.ts';
-import { getListedOrganization } from '../access/listed-organization.ts';
+import { getListedOrganization, OrganizationNotVisibleError } from '../access/organizations.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
@@ -168,8 +167,7 @@ export class StackBoard {
       name: organization,
       from: null,
     });
-    if (organization !== null && organizations.length === 0)
-      throw new NotFoundError('Not found, or you are not a member of the organization');
+    if (organization !== null && organizations.length === 0) throw new OrganizationNotVisibleError();
     const frozenBy =
       status === 'frozen'
         ? await listFreezesInForce(

@@ -1,7 +1,6 @@
 import { decide, type GrantFacts } from '../../shared/identity/access-decision.ts';
 import { createGrantRepository } from '../../shared/identity/grant-repository.ts';
 import { isTeamName } from '../../shared/identity/grants.ts';
-import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { namesOf, noPermissions, type PermissionSet } from '../../shared/identity/permissions.ts';
 import {
@@ -24,6 +23,7 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { holdManagement, holdTeam } from '../access/held-access.ts';
+import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -64,7 +64,7 @@ export class TeamService {
 
   /** All teams with their members, without their stacks. */
   async list(organizationName: string): Promise<readonly TeamView[]> {
-    const { id } = await findOrganization(this.#context.db, organizationName);
+    const { id } = await getOrganization(this.#context.db, organizationName);
     const teams = createTeamRepository(this.#context.db);
     const members = Map.groupBy(await teams.listMembers(id), ({ team }) => team);
     return (await teams.list(id)).map((team) => ({ team, members: members.get(team.name) ?? [], stacks: null }));
@@ -73,7 +73,7 @@ export class TeamService {
   /** With those of its stacks that the caller may read. Throws NotFoundError. */
   async get(caller: Caller, { name, organization }: TeamName): Promise<TeamView> {
     const { db } = this.#context;
-    const { id } = await findOrganization(db, organization);
+    const { id } = await getOrganization(db, organization);
     const teams = createTeamRepository(db);
     const team = await findTeam(db, id, name);
     const facts = caller.role === 'admin' && !caller.isScoped ? null : caller.facts;
@@ -93,7 +93,7 @@ export class TeamService {
     return this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
       await holdManagement(tx, organization, caller);
-      const { id: organizationId } = await findOrganization(tx, organization);
+      const { id: organizationId } = await getOrganization(tx, organization);
       const id = await createTeamRepository(tx).insert(organizationId, { name, displayName, description });
       if (id === null) throw new ConflictError(`There is a team named ${name} already`);
       await audit.record(tx, { organization, object: name });
@@ -106,7 +106,7 @@ export class TeamService {
     await this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
       await holdManagement(tx, organization, caller);
-      const team = await findTeam(tx, (await findOrganization(tx, organization)).id, name);
+      const team = await findTeam(tx, (await getOrganization(tx, organization)).id, name);
       await createTeamRepository(tx).remove(team.id);
       await audit.record(tx, { organization, object: name });
     });
@@ -130,7 +130,7 @@ export class TeamService {
       throw new InvalidRequestError('member and memberAction need each other');
     await this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
-      const organizationId = (await findOrganization(tx, organization)).id;
+      const organizationId = (await getOrganization(tx, organization)).id;
       // Non-admins learn that they are none before they learn what exists: members see all teams anyway.
       const team = await findTeam(tx, organizationId, name);
       const managesAll = await holdTeam(tx, organization, caller, team.id);
@@ -282,12 +282,6 @@ function levelsOn<Of>(
 ): Level<Of>[] {
   const held = ({ grants }: Holder<Of>): PermissionSet => decide({ base: noPermissions, grants, scopes: null }, stack);
   return holders.map((holder) => ({ of: holder.of, level: toLevel(held(holder)) })).filter(({ level }) => level > 0);
-}
-
-async function findOrganization(db: Queryable, name: string) {
-  const organization = await createIdentityRepository(db).findOrganization(name);
-  if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
-  return organization;
 }
 
 async function findTeam(db: Queryable, organizationId: string, name: string): Promise<TeamRow> {

@@ -21,6 +21,7 @@ import {
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
 import { holdManagement, holdOwner, holdTeam } from '../access/held-access.ts';
+import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -177,8 +178,7 @@ export class TokenService {
       if (caller.userId === null) throw new ForbiddenError('This token belongs to no user: it has no personal tokens');
       return { reach: { userId: caller.userId }, owner: { kind: 'personal', userId: caller.userId } };
     }
-    const organization = await createIdentityRepository(this.#context.db).findOrganization(place.organization);
-    if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
+    const organization = await getOrganization(this.#context.db, place.organization);
     if (place.of === 'team') {
       const team = await this.#findTeam(caller, organization.id, place.team);
       return { reach: { teamId: team.id }, owner: { kind: 'team', organizationId: organization.id, teamId: team.id } };

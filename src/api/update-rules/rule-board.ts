@@ -7,10 +7,9 @@ import {
   type RuleRow,
 } from '../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope, type NewRule, scopeOf } from '../../shared/updates/rules/update-rules.ts';
-import { getListedOrganization } from '../access/listed-organization.ts';
+import { getListedOrganization, getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
-import { getOrganizationId } from './update-rule-service.ts';
 
 /** How many windows to come are shown. */
 const maxWindows = 3;
@@ -33,7 +32,7 @@ export class RuleBoard {
     organization: string,
     page: { readonly kinds: readonly string[] | null; readonly after: RulePlace | null; readonly limit: number },
   ): Promise<{ readonly items: readonly (ShownRule & FreezeState)[]; readonly next: RulePlace | null }> {
-    const organizationId = await getOrganizationId(this.#db, organization);
+    const { id: organizationId } = await getOrganization(this.#db, organization);
     const rules = createUpdateRuleRepository(this.#db);
     const rows = await rules.listPage(organizationId, { ...page, limit: page.limit + 1 });
     const shown = rows.slice(0, page.limit);

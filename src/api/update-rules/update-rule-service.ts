@@ -1,4 +1,3 @@
-import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
@@ -10,6 +9,7 @@ import { setRule } from '../../shared/updates/rules/set-rule.ts';
 import { createUpdateRuleRepository, type RuleRow } from '../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope, type NewRule, scopeOf } from '../../shared/updates/rules/update-rules.ts';
 import { holdManagement } from '../access/held-access.ts';
+import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -26,7 +26,7 @@ export class UpdateRuleService {
   }
 
   async list(organization: string): Promise<readonly RuleRow[]> {
-    return createUpdateRuleRepository(this.#db).list(await getOrganizationId(this.#db, organization));
+    return createUpdateRuleRepository(this.#db).list((await getOrganization(this.#db, organization)).id);
   }
 
   /** What a destroy of the stack, or its preview, tells its user of stacks that read the outputs. */
@@ -37,7 +37,7 @@ export class UpdateRuleService {
 
   /** Throws NotFoundError. */
   async get(organization: string, id: string): Promise<RuleRow> {
-    return getRule(this.#db, await getOrganizationId(this.#db, organization), id);
+    return getRule(this.#db, (await getOrganization(this.#db, organization)).id, id);
   }
 
   /**
@@ -103,17 +103,10 @@ export class UpdateRuleService {
   async #lock(tx: Queryable, caller: Caller, organization: string): Promise<string> {
     await createPeopleRepository(tx).lock();
     await holdManagement(tx, organization, caller);
-    const organizationId = await getOrganizationId(tx, organization);
+    const { id: organizationId } = await getOrganization(tx, organization);
     await createUpdateRuleRepository(tx).lockForChange(organizationId);
     return organizationId;
   }
-}
-
-/** Throws NotFoundError. */
-export async function getOrganizationId(db: Queryable, name: string): Promise<string> {
-  const organization = await createIdentityRepository(db).findOrganization(name);
-  if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
-  return organization.id;
 }
 
 async function getRule(db: Queryable, organizationId: string, id: string): Promise<RuleRow> {

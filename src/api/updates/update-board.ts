@@ -1,6 +1,5 @@
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import { permits } from '../../shared/identity/permissions.ts';
-import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -12,6 +11,7 @@ import {
   type QueuedRunRow,
   type UpdateSelector,
 } from '../../shared/updates/update-board-repository.ts';
+import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 import { branchName, readConfig, safeEnvironment } from './shown-settings.ts';
@@ -57,7 +57,7 @@ export class UpdateBoard {
     const { db } = this.#context;
     const place = { name: at.organization, from: null };
     const organizations = await createStackListRepository(db).listOrganizations(caller.tokenId, place);
-    if (organizations.length === 0) throw new NotFoundError('Not found, or you are not a member of the organization');
+    if (organizations.length === 0) throw new OrganizationNotVisibleError();
     const rows = await createUpdateBoardRepository(db).listQueue(organizations, at, after, limit + 1);
     const page = rows.slice(0, limit);
     const last = page.at(-1);

@@ -1,5 +1,4 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import {
@@ -29,6 +28,7 @@ import {
 } from '../../shared/webhooks/webhook-repository.ts';
 import { claimSeconds, secretOwner } from '../../shared/webhooks/webhook-sender.ts';
 import { holdAccess, holdManagement } from '../access/held-access.ts';
+import { getOrganization } from '../access/organizations.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
@@ -91,7 +91,7 @@ export class WebhookService {
         const place = await holdPlace(tx, owner, caller);
         const webhooks = createWebhookRepository(tx);
         if ((await webhooks.count(place)) >= maxWebhooks)
-          throw new ConflictError(`There are ${maxWebhooks} webhooks here, which is the most there can be`);
+          throw new ConflictError(`There are ${maxWebhooks} webhooks here, which is the most there can be: remove one first`);
         const made = await webhooks.insert(place, {
           ...wanted,
           id,
@@ -205,8 +205,7 @@ export class WebhookService {
 /** Throws NotFoundError. */
 async function findPlace(db: Queryable, owner: WebhookOwner): Promise<WebhookPlace> {
   if (owner.stack === undefined) {
-    const organization = await createIdentityRepository(db).findOrganization(owner.organization);
-    if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
+    const organization = await getOrganization(db, owner.organization);
     return { organizationId: organization.id, stackId: null };
   }
   const stack = await createStackRepository(db).find(owner);

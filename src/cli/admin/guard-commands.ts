@@ -18,8 +18,8 @@ export function addGuardCommands(admin: Command, open: OpenSession): void {
     .command('drain')
     .description('let the running update of a stack begin nothing more; what it has begun is finished and saved')
     .argument('<organization/project/stack>')
-    .option('--reason <text>', 'for those who run the update', '')
-    .action((name: string, { reason }: { readonly reason: string }) =>
+    .option('--reason <text>', 'for those who run the update')
+    .action((name: string, { reason = '' }: { readonly reason?: string }) =>
       open().withDatabase((db) => refusing(() => drain(db, name, reason))),
     );
   admin

@@ -19,7 +19,6 @@ import { operator } from './operator.ts';
 export function addJournalCommands(admin: Command, open: OpenSession): void {
   admin
     .command('recompact')
-    .alias('refold')
     .description('replay an invalid journal again, from its beginning')
     .argument('<organization/project/stack>')
     .action((name: string) => withStack(open, name, recompact));

@@ -1,21 +1,23 @@
-import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { assertPasswordAllowed } from '../../shared/identity/password-rules.ts';
 import { hashPassword } from '../../shared/platform/crypto/password-hash.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findUser, orRefused, refused } from './people-rules.ts';
 import { changeAction, type Work } from './people-transaction.ts';
+import { readPassword } from './read-password.ts';
 
 /** Adds the commands about how users sign in with a browser. */
 export function addUserCommands(admin: Command, open: OpenSession): void {
   const user = admin.command('user').description('manage how users sign in with a browser');
   user
     .command('set-password')
-    .description('set the password of a user, read from standard input; ends all sessions of the user')
+    .description(
+      'set the password of a user, asked for at a terminal, otherwise read from standard input; ends all sessions of the user',
+    )
     .argument('<login>')
     .action(async (...given: [string, object, Command]) => {
       const [login] = given;
-      const password = (await text(process.stdin)).replace(/\r?\n$/, '');
+      const password = await readPassword();
       orRefused(() => assertPasswordAllowed(login, password));
       const hash = await hashPassword(password);
       await changeAction(open, 'password.set', (work: Work, _login: string, _options: object) =>

@@ -74,7 +74,7 @@ export class Queues {
       skipWaitingForReady: true,
       streams: { events: { maxLen: 1000 } },
     });
-    queue.on('error', (error) => this.#logger.debug({ queue: name, err: error }, 'queue'));
+    queue.on('error', (error) => this.#logger.debug({ queue: name, err: error }, 'queue reported an error'));
     try {
       // BullMQ asks Redis for its version only once; a queue for which that failed never works.
       await queue.waitUntilReady();

@@ -19,16 +19,16 @@ function errorMessageOf(run: () => unknown): string {
 describe('a list of master keys', () => {
   const good = key();
   test.each([
-    ['a key without an id', good, 'Master key 1 of the list is not of the form id:base64 or id:URL'],
-    ['a second one without an id', `k1:${good},${key()}`, 'Master key 2 of the list'],
-    ['nothing', '', 'Master key 1 of the list'],
+    ['a key without an id', good, 'Master key 1 in HOLDFAST_MASTER_KEYS is not of the form id:base64 or id:URL'],
+    ['a second one without an id', `k1:${good},${key()}`, 'Master key 2 in HOLDFAST_MASTER_KEYS'],
+    ['nothing', '', 'Master key 1 in HOLDFAST_MASTER_KEYS'],
     ['a short key', `k1:${key(16)}`, '"k1" has 16 bytes; it must be 32'],
     ['a long key', `k1:${good},k2:${key(33)}`, '"k2" has 33 bytes'],
     ['letters that are no base64', `k1:${good.slice(0, 5)}!!${good.slice(5)}`, '"k1" is not valid base64'],
-    ['the URL of a KMS without an id', 'vault://h/transit/k', 'Master key 1 of the list'],
+    ['the URL of a KMS without an id', 'vault://h/transit/k', 'Master key 1 in HOLDFAST_MASTER_KEYS'],
     ['a URL of another kind', 'k1:azurekms://hhhhh', '"k1" has'],
     ['a URL that is not complete', 'k1:vault://h', '"k1": the key must be vault://'],
-    ['an id twice', `k1:${good},k1:${key()}`, '"k1" occurs twice'],
+    ['an id twice', `k1:${good},k1:${key()}`, '"k1" occurs twice in HOLDFAST_MASTER_KEYS'],
   ])('with %s is rejected without showing a key', (_name, text, expected) => {
     const message = errorMessageOf(() => parseMasterKeys(text));
     expect(message).toContain(expected);

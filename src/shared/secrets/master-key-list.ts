@@ -18,9 +18,12 @@ export function parseMasterKeys(text: string): readonly MasterKeyEntry[] {
     const at = pair.indexOf(':');
     // Without an id, the text may be a key, so do not show it. A URL without one has // there, as one key in 4,096 has.
     if (at < 1 || (pair.startsWith('//', at + 1) && keyOf(pair.slice(at + 1).trim()) === null))
-      throw new MasterKeyError(`Master key ${index + 1} of the list is not of the form id:base64 or id:URL`);
+      throw new MasterKeyError(
+        `Master key ${index + 1} in HOLDFAST_MASTER_KEYS is not of the form id:base64 or id:URL`,
+      );
     const id = pair.slice(0, at).trim();
-    if (entries.has(id)) throw new MasterKeyError(`Master key id ${JSON.stringify(id)} occurs twice`);
+    if (entries.has(id))
+      throw new MasterKeyError(`Master key ${JSON.stringify(id)} occurs twice in HOLDFAST_MASTER_KEYS`);
     entries.set(id, entryOf(id, pair.slice(at + 1).trim()));
   }
   return [...entries.values()];

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { ConfigError, holdfastVersion, parseConfig } from './config.ts';
+import { expected } from './expected.ts';
 import { Settings, secretSettings } from './settings.ts';
 
 function problemsOf(environment: Record<string, string>): string {
@@ -44,6 +45,25 @@ test('reports all invalid variables at once, each with its description', () => {
   const problems = problemsOf(faulty);
   for (const name of Object.keys(faulty)) expect(problems.match(new RegExp(`^ {2}${name}: `, 'gm'))).toHaveLength(1);
   expect(problems).toContain('Maximum connections to Postgres');
+});
+
+test.each([
+  ['HOLDFAST_JOB_CONCURRENCY', 'many', 'must be a whole number from 1 to 256. Jobs of'],
+  ['HOLDFAST_LEASE_SECONDS', '60', 'must be a whole number from 300 to '],
+  ['HOLDFAST_INLINE_BYTES', '1.5', 'must be a whole number from 1 to '],
+  ['HOLDFAST_SEAL_DOCUMENTS', 'yes', 'must be true or false. '],
+  ['HOLDFAST_CHECKPOINT_MODE', 'fast', 'must be one of auto, journal, delta, full. '],
+  ['HOLDFAST_LISTEN', '9090', 'must be an address and a port, such as 0.0.0.0:9090. '],
+  ['HOLDFAST_PUBLIC_URL', 'pulumi.example.com', 'must be a URL that begins with http:// or https://. '],
+  ['HOLDFAST_OIDC_NAME', 'x'.repeat(61), 'must be a text of 1 to 60 characters. '],
+])('says what %s must be when it is %j', (name, value, sentence) => {
+  expect(problemsOf({ [name]: value })).toContain(`  ${name}: ${sentence}`);
+});
+
+test.each(Object.entries(Settings.properties))('what %s must be can be said in words', (_, schema) => {
+  // Readers of a log should not have to read a regular expression.
+  if ('pattern' in schema) expect((schema as { form?: string }).form).toMatch(/\w/);
+  expect(expected(schema)).not.toContain('undefined');
 });
 
 test.each(Object.keys(Settings.properties))('%s has a description', (name) => {

@@ -5,6 +5,7 @@ import { Value } from 'typebox/value';
 import { OperatorError } from '../errors/errors.ts';
 import { type AllowList, parseAllowList } from '../outgoing/address-rules.ts';
 import { trustAuthorities } from '../tls/trust.ts';
+import { expected } from './expected.ts';
 import { frontConfig, frontProblems, trustedProxiesOf } from './front.ts';
 import { oidcConfig, oidcProblems } from './oidc.ts';
 import { Settings } from './settings.ts';
@@ -52,8 +53,8 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     const schema: TSchema & { description?: string } = Settings.properties[name];
     // Convert truncates fractions silently.
     const isTruncated = typeof value === 'number' && given[name] !== undefined && Number(given[name]) !== value;
-    const [issue] = isTruncated ? [{ message: 'must be a whole number' }] : Value.Errors(schema, value);
-    if (issue) problems.push(`${name}: ${issue.message}. ${schema.description ?? ''}`.trim());
+    if (isTruncated || !Value.Check(schema, value))
+      problems.push(`${name}: must be ${expected(schema)}. ${schema.description ?? ''}`.trim());
   }
   problems.push(...frontProblems(converted));
   problems.push(...oidcProblems(converted));

@@ -8,12 +8,22 @@ export class DataDirInUseError extends OperatorError {
   override readonly name = 'DataDirInUseError';
 }
 
+/** The data directory cannot be created or written. */
+class DataDirError extends OperatorError {
+  override readonly name = 'DataDirError';
+}
+
 /**
  * Creates the data directory if needed and claims it for this process, so that two servers cannot run on it at once.
- * Replaces the claim of a killed process. Returns a function that releases the claim. Throws DataDirInUseError.
+ * Replaces the claim of a killed process. Returns a function that releases the claim. Throws DataDirInUseError,
+ * and DataDirError if the directory cannot be created or written.
  */
 export function claimDataDir(directory: string): () => void {
-  makeFolderDurably(directory);
+  try {
+    makeFolderDurably(directory);
+  } catch (error) {
+    throw unusable(directory, error);
+  }
   const file = path.join(directory, 'server.pid');
   const claim = `${process.pid} ${startOf(process.pid) ?? ''}`.trim();
   for (let attempt = 1; attempt <= 2; attempt++) {
@@ -21,7 +31,7 @@ export function claimDataDir(directory: string): () => void {
       writeFileSync(file, claim, { flag: 'wx' });
       return () => rmSync(file, { force: true });
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw unusable(directory, error);
     }
     const holder = readFileSync(file, 'utf8').trim();
     const pid = Number(holder.split(' ')[0]);
@@ -50,6 +60,12 @@ export function ensureMasterKeys(directory: string, generate: () => string): str
   syncPath(file);
   syncPath(directory);
   return readFileSync(file, 'utf8').trim();
+}
+
+function unusable(directory: string, error: unknown): DataDirError {
+  return new DataDirError(`HOLDFAST_DATA_DIR: ${directory} cannot be used: ${(error as Error).message}`, {
+    cause: error,
+  });
 }
 
 const masterKeysFile = (directory: string): string => path.join(directory, 'master-keys');

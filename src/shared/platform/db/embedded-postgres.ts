@@ -224,7 +224,7 @@ async function untilReady(
   child.stderr?.on('data', (chunk: Buffer) => {
     timer.refresh();
     tail = (tail + chunk.toString()).slice(-4000);
-    logger.debug({ postgres: chunk.toString().trim() }, 'postgres');
+    logger.debug({ postgres: chunk.toString().trim() }, 'the embedded Postgres has written');
     if (!isRecovering && tail.includes(recoveryLine)) {
       isRecovering = true;
       logger.warn('waiting for the embedded Postgres: it is recovering, because it was not shut down properly');

@@ -19,6 +19,6 @@ export async function setRule(
   const rules = createUpdateRuleRepository(tx);
   const id = await rules.set(organizationId, rule, setBy);
   if ((await rules.count(organizationId)) > maxRules)
-    throw new InvalidRequestError(`An organization can have at most ${maxRules} rules`);
+    throw new InvalidRequestError(`An organization can have at most ${maxRules} rules: delete one first`);
   return id;
 }

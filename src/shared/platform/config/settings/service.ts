@@ -1,0 +1,145 @@
+import { Type } from 'typebox';
+import { positive } from './integers.ts';
+
+/** How the service is reached, and how people sign in. */
+export const serviceSettings = {
+  HOLDFAST_LISTEN: Type.Optional(
+    Type.String({
+      description:
+        'Address and port of the service. Default `0.0.0.0:9090`; `127.0.0.1:9090` with the embedded database.',
+      pattern: '^(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5}$',
+      form: 'an address and a port, such as 0.0.0.0:9090',
+    }),
+  ),
+  HOLDFAST_MANAGEMENT_LISTEN: Type.Optional(
+    Type.String({
+      description:
+        'Address and port for `/metrics` and for the detailed `/healthz` and `/readyz` of a server or API process. It has no login. Default `0.0.0.0:9092`; `127.0.0.1:9092` with the embedded database. `same`: use the port of the service.',
+      pattern: '^(same|(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5})$',
+      form: '`same`, or an address and a port, such as 0.0.0.0:9092',
+    }),
+  ),
+  HOLDFAST_WORKER_LISTEN: Type.String({
+    description: 'Address and port of the health and metrics endpoints of a worker process.',
+    default: '0.0.0.0:9091',
+    pattern: '^(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5}$',
+    form: 'an address and a port, such as 0.0.0.0:9090',
+  }),
+  HOLDFAST_TLS_CERT_FILE: Type.Optional(
+    Type.String({
+      description:
+        'PEM file with the certificate of the service and its intermediates. The service then speaks TLS (1.2 or later) only. Reloaded when it changes.',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_TLS_KEY_FILE: Type.Optional(
+    Type.String({ description: 'PEM file with the private key of that certificate.', minLength: 1 }),
+  ),
+  HOLDFAST_TRUSTED_PROXIES: Type.Optional(
+    Type.String({
+      description:
+        'Addresses and networks of the reverse proxies in front, comma separated (`10.0.0.0/8,fd00::1`). Their X-Forwarded-For is trusted, and the connection limit per address does not apply to them.',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_MAX_CONNECTIONS: positive(
+    'Maximum client connections per process. Trusted proxies have the same number again for themselves. Further connections get 503.',
+    4096,
+    1_000_000,
+  ),
+  HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS: positive(
+    'Maximum connections from one address, or from one IPv6 /64 network. Lower it where clients do not share an address.',
+    1024,
+    1_000_000,
+  ),
+  HOLDFAST_HEADERS_TIMEOUT_SECONDS: positive(
+    'Maximum time to receive the headers of a request, counted from the connection or from the first byte of the request, in seconds.',
+    20,
+    3600,
+  ),
+  HOLDFAST_KEEP_ALIVE_SECONDS: positive(
+    'How long an idle connection is kept open, in seconds. A proxy in front should close its idle connections sooner.',
+    75,
+    3600,
+  ),
+  HOLDFAST_PUBLIC_URL: Type.Optional(
+    Type.String({
+      description:
+        'URL under which users reach the service. Shown in the login hint, and part of the addresses under which the CLI uploads and downloads policy packs.',
+      pattern: '^https?://[^\\s]+$',
+      form: 'a URL that begins with http:// or https://',
+    }),
+  ),
+  HOLDFAST_SESSION_IDLE_MINUTES: positive(
+    'A person who is signed in by a browser is signed out after this time without a request, in minutes.',
+    720,
+    525_600,
+  ),
+  HOLDFAST_SESSION_HOURS: positive(
+    'A person who is signed in by a browser must sign in again after this time, in hours.',
+    168,
+    8760,
+  ),
+  HOLDFAST_OIDC_ISSUER: Type.Optional(
+    Type.String({
+      description:
+        'Issuer of an OpenID Connect provider with which people may sign in, such as `https://login.example.com/realms/main`. Needs HOLDFAST_PUBLIC_URL; the provider must permit the redirect to its path `/sign-in/provider/callback`.',
+      pattern: '^https?://[^\\s]+$',
+      form: 'a URL that begins with http:// or https://',
+    }),
+  ),
+  HOLDFAST_OIDC_CLIENT_ID: Type.Optional(
+    Type.String({ description: 'Id of this service as a client of the provider.', minLength: 1 }),
+  ),
+  HOLDFAST_OIDC_CLIENT_SECRET: Type.Optional(
+    Type.String({ description: 'Secret of that client. Without it, a public client with PKCE.', minLength: 1 }),
+  ),
+  HOLDFAST_OIDC_NAME: Type.String({
+    description: 'Name of the provider on the sign-in page.',
+    default: 'single sign-on',
+    minLength: 1,
+    maxLength: 60,
+  }),
+  HOLDFAST_OIDC_SCOPES: Type.String({
+    description: 'Scopes to ask the provider for, separated by spaces.',
+    default: 'openid profile email',
+    pattern: '^(.* )?openid( .*)?$',
+    form: 'a list of scopes with `openid` among them',
+  }),
+  HOLDFAST_OIDC_CA_FILE: Type.Optional(
+    Type.String({
+      description: 'PEM file of certificate authorities to trust for TLS to the provider, instead of the usual ones.',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_OIDC_ALLOWED_DOMAINS: Type.Optional(
+    Type.String({
+      description:
+        'Only people with a verified e-mail address in one of these domains may sign in with the provider; comma separated.',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_OIDC_LOGIN_CLAIM: Type.String({
+    description:
+      'Claim that becomes the login of a user who is created by the first sign-in. Users are recognized by the subject of the provider, never by this. With `email`, the address must be verified.',
+    default: 'preferred_username',
+    minLength: 1,
+  }),
+  HOLDFAST_OIDC_GROUPS_CLAIM: Type.String({
+    description: 'Claim with the groups of a person: a list of texts.',
+    default: 'groups',
+    minLength: 1,
+  }),
+  HOLDFAST_OIDC_GROUPS_FILE: Type.Optional(
+    Type.String({
+      description:
+        'JSON file that says which roles and teams groups of the provider give: a list of `{"group", "organization", "role", "teams"}`. Applied at each sign-in.',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_OIDC_CREATE_USERS: Type.Union([Type.Literal('mapped'), Type.Literal('all'), Type.Literal('none')], {
+    description:
+      'Whose user is created by the first sign-in with the provider: those to whom their groups give a role (`mapped`), everybody (`all`), or nobody (`none`; an operator links users by `holdfast admin user link`).',
+    default: 'mapped',
+  }),
+};

@@ -1,0 +1,149 @@
+import { Type } from 'typebox';
+import { positive } from './integers.ts';
+
+/** A key itself, or the URL of one in a KMS. */
+const masterKey = '[A-Za-z0-9_.-]{1,64}:([A-Za-z0-9+/]{43}=|(awskms|gcpkms|vault)://[^,\\s]+)';
+
+/** Where data is, and the keys that protect it. */
+export const storesSettings = {
+  HOLDFAST_DATA_DIR: Type.String({
+    description: 'Directory of the embedded database, of the file blob store and of the generated master key.',
+    default: './data',
+    minLength: 1,
+  }),
+  HOLDFAST_DATABASE_URL: Type.Optional(
+    Type.String({
+      description:
+        'Postgres (15 or later) as `postgres://user:password@host:5432/name`. With several hosts (`a:5432,b:5432`) the one that accepts writes is used. Without it, an embedded Postgres runs in the data directory.',
+      pattern: '^postgres(ql)?://[^\\s]+$',
+      form: 'a URL that begins with postgres://',
+    }),
+  ),
+  HOLDFAST_DATABASE_POOL_SIZE: positive('Maximum connections to Postgres per process.', 10, 1000),
+  HOLDFAST_DATABASE_REPLICA_URL: Type.Optional(
+    Type.String({
+      description:
+        'A streaming replica of that Postgres, as one URL like it with a single host. Serves exports, histories, lists of stacks and pages of events of `server` and `api`, never older than what any client has been told; while it cannot, Postgres itself does.',
+      pattern: '^postgres(ql)?://[^\\s]+$',
+      form: 'a URL that begins with postgres://',
+    }),
+  ),
+  HOLDFAST_DATABASE_REPLICA_POOL_SIZE: positive('Maximum connections to the replica per process.', 10, 1000),
+  HOLDFAST_DATABASE_TIMEOUT_MS: positive('Timeout of one SQL statement, in ms.', 60_000),
+  HOLDFAST_DATABASE_CONNECT_MS: positive(
+    'Timeout of connecting to one Postgres host, in ms. A statement that has no answer after its own timeout plus this one is abandoned and its connection closed.',
+    5_000,
+    600_000,
+  ),
+  HOLDFAST_DATABASE_ACQUIRE_MS: positive(
+    'Maximum wait for a free Postgres connection before a request gets 503, in ms.',
+    10_000,
+    600_000,
+  ),
+  HOLDFAST_START_WAIT_SECONDS: Type.Integer({
+    description:
+      'How long a starting process waits for Postgres, Redis and S3 before it exits, in seconds. 0 does not wait.',
+    default: 60,
+    minimum: 0,
+    maximum: 3600,
+  }),
+  HOLDFAST_S3_BUCKET: Type.Optional(
+    Type.String({
+      description:
+        'Bucket for large checkpoints; turns the S3 blob store on. Without it, blobs are files in the data directory.',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_S3_ENDPOINT: Type.Optional(
+    Type.String({
+      description: 'URL of an S3-compatible server. Without it, AWS.',
+      pattern: '^https?://[^\\s]+$',
+      form: 'a URL that begins with http:// or https://',
+    }),
+  ),
+  HOLDFAST_S3_REGION: Type.String({ description: 'Region of the bucket.', default: 'us-east-1', minLength: 1 }),
+  HOLDFAST_S3_PATH_STYLE: Type.Boolean({
+    description: 'Put the bucket name into the path rather than the host name.',
+    default: true,
+  }),
+  HOLDFAST_S3_TIMEOUT_MS: positive('Maximum wait for the S3 server to make progress on one request, in ms.', 30_000),
+  HOLDFAST_REDIS_URL: Type.Optional(
+    Type.String({
+      description:
+        'Redis as `redis://user:password@host:6379`, with Sentinel as `redis+sentinel://user:password@a:26379,b:26379/master`, or as a cluster `redis+cluster://user:password@a:6379,b:6379`; `rediss` instead of `redis` for TLS. It must have maxmemory-policy noeviction. Passes large writes to worker processes. Without it, the server process does them itself.',
+      pattern: '^rediss?(\\+(sentinel|cluster))?://[^\\s]+$',
+      form: 'a URL that begins with redis://, rediss://, redis+sentinel:// or redis+cluster://',
+    }),
+  ),
+  HOLDFAST_CA_FILE: Type.Optional(
+    Type.String({
+      description:
+        'PEM file of certificate authorities to trust, in addition to the usual ones, for TLS to Postgres, Redis, S3, issuers of CI tokens and webhooks.',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_MASTER_KEYS: Type.Optional(
+    Type.String({
+      description:
+        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. Instead of the key itself, an id may be followed by the URL of a key in a KMS: `id:awskms://alias/NAME?region=REGION`, `id:gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K` or `id:vault://HOST/transit/KEY`. The first wraps new keys, the others only unwrap. Generated in the data directory when the database is embedded. Required by `server` and `api`; by `worker` only when documents are sealed.',
+      pattern: `^${masterKey}(,${masterKey})*$`,
+      form: 'a list of id:key, where a key is 32 bytes in base64 (`openssl rand -base64 32`) or the URL of a key in a KMS',
+    }),
+  ),
+  HOLDFAST_VAULT_TOKEN: Type.Optional(
+    Type.String({
+      description: 'Token for `vault://` keys in HOLDFAST_MASTER_KEYS.',
+      pattern: '^[\\x21-\\x7e]+$',
+      form: 'a token without spaces, in ASCII',
+    }),
+  ),
+  HOLDFAST_VAULT_TOKEN_FILE: Type.Optional(
+    Type.String({
+      description:
+        'File with the token for `vault://` keys, such as a Vault agent writes; read before each use. Wins over HOLDFAST_VAULT_TOKEN.',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_AUDIT_EXPORT: Type.Boolean({
+    description:
+      'Whether workers write the events of the audit log to the blob store, under `audit/events/`, as soon as they are sealed. What was sealed before is written, too.',
+    default: false,
+  }),
+  HOLDFAST_AUDIT_EXPORT_FORMAT: Type.Union([Type.Literal('jsonl'), Type.Literal('csv'), Type.Literal('cef')], {
+    description: 'Format of exported events, in the blob store and for HOLDFAST_AUDIT_EXPORT_URL: jsonl, csv or cef.',
+    default: 'jsonl',
+  }),
+  HOLDFAST_AUDIT_EXPORT_URL: Type.Optional(
+    Type.String({
+      description:
+        'Where workers post the events of the audit log as soon as they are sealed; what was sealed before, too. `https`, or `http` to a collector on this machine (localhost).',
+      pattern: '^(https://|http://(localhost|127\\.0\\.0\\.1|\\[::1\\])[:/])[^\\s@]+$',
+      form: 'an https:// URL without a password, or http:// to this machine',
+    }),
+  ),
+  HOLDFAST_AUDIT_EXPORT_TOKEN: Type.Optional(
+    Type.String({
+      description: 'Bearer token for HOLDFAST_AUDIT_EXPORT_URL.',
+      pattern: '^[\\x21-\\x7e]+$',
+      form: 'a token without spaces, in ASCII',
+    }),
+  ),
+  HOLDFAST_AUDIT_RETENTION_DAYS: Type.Integer({
+    description:
+      'How long events of the audit log are kept, in days. Whole months are dropped, once their last event is that old. 0: forever.',
+    default: 0,
+    minimum: 0,
+    maximum: 36_500,
+  }),
+  HOLDFAST_DATA_KEY_DAYS: Type.Integer({
+    description: 'Age at which a data key is replaced by a new one at the next encryption, in days. 0: never.',
+    default: 0,
+    minimum: 0,
+    maximum: 36_500,
+  }),
+  HOLDFAST_SEAL_DOCUMENTS: Type.Boolean({
+    description:
+      'Encrypt checkpoints in the blob store with a data key of their own. Existing ones can be read either way. Checkpoints and journals in Postgres are not encrypted.',
+    default: false,
+  }),
+};
