@@ -81,6 +81,18 @@ beforeAll(async () => {
   before = await readRows();
   for (const [table, rows] of Object.entries(before)) foreign[table] = Object.keys(rows);
   own = await createOrganization();
+  const tables = [
+    'api_tokens',
+    'grants',
+    'roles',
+    'stacks',
+    'trusted_issuers',
+    'update_approvals',
+    'update_rules',
+    'updates',
+  ];
+  for (const table of [...tables, 'webhooks', 'webhook_deliveries'])
+    expect(`${table}: ${foreign[table]?.length ?? 0}`).toMatch(/: [1-9]/);
   statements = noteStatements(app);
 });
 
@@ -113,7 +125,7 @@ async function differencesOf(call: (id: string) => Promise<Answer>): Promise<obj
   const isSame = (one: Answer, other: Answer) => JSON.stringify(one) === JSON.stringify(other);
   let nothing = await call(randomUUID());
   for (const [table, ids] of Object.entries(foreign))
-    for (const id of ids.slice(0, 12)) {
+    for (const id of ids.slice(0, 4)) {
       let answer = await call(id);
       // Work in the background may add a statement to one of them.
       for (let again = 0; again < 5 && !isSame(answer, nothing); again++)
@@ -141,7 +153,6 @@ const byId: Record<string, (id: string) => object> = {
   'webhooks.redeliver': (deliveryId) => ({ webhook: 'hook', deliveryId }),
   'webhooks.ofStack.delivery': (deliveryId) => ({ webhook: 'hook', deliveryId }),
   'webhooks.ofStack.redeliver': (deliveryId) => ({ webhook: 'hook', deliveryId }),
-  'webhooks.change': (webhook) => ({ webhook, ...hookChange }),
   'roles.countGrants': (id) => ({ id }),
   'roles.edit': (id) => ({ id, name: 'other', description: '', permissions: ['read'] }),
   'roles.delete': (id) => ({ id, force: true }),
