@@ -23,6 +23,10 @@ interface Organization {
   readonly stackHook: string;
 }
 
+const tables = [
+  ...['api_tokens', 'grants', 'roles', 'stacks', 'trusted_issuers', 'update_approvals', 'update_rules', 'updates'],
+  ...['webhook_deliveries', 'webhooks'],
+];
 /** Ids of rows, by table, that belong to the organization of the first stack. The caller administers the other one. */
 const foreign: Record<string, string[]> = {};
 let own: Organization;
@@ -79,20 +83,9 @@ beforeAll(async () => {
   await createOrganization();
   await deliverDue(app);
   before = await readRows();
-  for (const [table, rows] of Object.entries(before)) foreign[table] = Object.keys(rows);
+  for (const table of tables) foreign[table] = Object.keys(before[table] ?? {});
+  expect(tables.filter((table) => foreign[table]?.length === 0)).toEqual([]);
   own = await createOrganization();
-  const tables = [
-    'api_tokens',
-    'grants',
-    'roles',
-    'stacks',
-    'trusted_issuers',
-    'update_approvals',
-    'update_rules',
-    'updates',
-  ];
-  for (const table of [...tables, 'webhooks', 'webhook_deliveries'])
-    expect(`${table}: ${foreign[table]?.length ?? 0}`).toMatch(/: [1-9]/);
   statements = noteStatements(app);
 });
 
@@ -125,7 +118,7 @@ async function differencesOf(call: (id: string) => Promise<Answer>): Promise<obj
   const isSame = (one: Answer, other: Answer) => JSON.stringify(one) === JSON.stringify(other);
   let nothing = await call(randomUUID());
   for (const [table, ids] of Object.entries(foreign))
-    for (const id of ids.slice(0, 4)) {
+    for (const id of ids.slice(0, 2)) {
       let answer = await call(id);
       // Work in the background may add a statement to one of them.
       for (let again = 0; again < 5 && !isSame(answer, nothing); again++)
