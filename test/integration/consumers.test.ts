@@ -107,7 +107,13 @@ const create = ({ auth, path }: TestStack, dryRun: boolean, head: object = envir
   app.call('POST', `${path}/update`, { auth, body: { options: { dryRun }, metadata: { environment: head } } });
 
 /** Runs an update or a preview after which the stack has these outputs; it had `url` and `name`. */
-async function run(stack: TestStack, outputs: object, dryRun: boolean, head = environment): Promise<TestResponse> {
+async function run(
+  stack: TestStack,
+  outputs: object,
+  dryRun: boolean,
+  head = environment,
+  meanwhile: (updateId: string) => unknown = () => {},
+): Promise<TestResponse> {
   const created = await ok(create(stack, dryRun, head));
   const path = `${stack.path}/update/${created.json.updateID}`;
   const { json } = await ok(app.call('POST', path, { auth: stack.auth, body: {} }));
@@ -120,6 +126,7 @@ async function run(stack: TestStack, outputs: object, dryRun: boolean, head = en
     resOutputsEvent: { metadata: each },
   }));
   await ok(app.call('POST', `${path}/events/batch`, { auth: update.lease, body: { events } }));
+  await meanwhile(update.id);
   await ok(complete(app, update));
   return created;
 }
@@ -158,6 +165,44 @@ test('an update whose preview removes outputs that other stacks read is refused,
   );
   expect(told.map(({ text }) => text)).toEqual(['true ["name"]', 'true ["name","url"]', 'false ["name","url"]']);
 });
+
+/** An event of rows that cannot be read, and one that is too large to be looked at. */
+const unreadable = {
+  'is damaged': `update engine_events set event = replace(event, '"new":', 'new:') where update_id = $1`,
+  'is too large': `update engine_events set event = event || repeat(' ', 9000000) where update_id = $1 and sequence = 0`,
+};
+
+test.each(Object.entries(unreadable))(
+  'a preview whose event about outputs %s does not let its update pass, and says so',
+  async (_, damage) => {
+    const stack = await createStack(app);
+    await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' }, note: 'Ask first.' });
+    const before = (await app.context.metrics.outputChecksFailed.get()).values[0]?.value ?? 0;
+    const preview = await run(stack, { url: 1 }, true, environment, (id) => query(app, damage, [id]));
+    expect((await app.context.metrics.outputChecksFailed.get()).values[0]?.value).toBe(before + 1);
+    // Nobody reads its outputs.
+    const passed = await ok(create(stack, false));
+    await ok(app.call('POST', `${stack.path}/update/${passed.json.updateID}/cancel`, { auth: stack.auth }));
+    await consumerOf(stack, 'shop');
+    const refused = await create(stack, false);
+    expect(refused.status).toBe(409);
+    expect(refused.json.message).toMatch(
+      /^Whether the preview .* removes outputs of stack .*proj\/dev, which is read by \S+apps\/shop, is not known.*Run a new preview: .*Ask first/,
+    );
+    const { data } = await ask(app, stack.auth.replace('token ', ''), 'updates.figures', {
+      ...{ organization: stack.organization, project: stack.project, stack: stack.stack },
+      updateId: preview.json.updateID,
+    });
+    expect(data.removedOutputs).toEqual({
+      names: [],
+      isUnknown: true,
+      consumers: expect.stringContaining('apps/shop'),
+    });
+    // A new preview that keeps them.
+    await run(stack, { url: 1, name: 'n' }, true);
+    await ok(create(stack, false));
+  },
+);
 
 test('outputs that are gone already do not count, whatever a preview from before said', async () => {
   const stack = await createStack(app);

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { deploymentOf } from '../../bench/support/raw-client.ts';
 import { flipBit, headOf, spread, storedBytes } from '../support/damage.ts';
 import { query } from '../support/database.ts';
+import { deleteStack } from '../support/deleted-stacks.ts';
 import { creation } from '../support/journal-entries.ts';
-import { exportedNames, exportState } from '../support/stack-state.ts';
+import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import {
   createStack,
   deployment,
@@ -23,7 +24,8 @@ let app: TestApp;
 const log: Record<string, unknown>[] = [];
 beforeAll(async () => {
   const write = (line: string): void => void log.push(JSON.parse(line));
-  app = await createTestApp({ settings: { HOLDFAST_INLINE_BYTES: '300' }, log: { write } });
+  const settings = { HOLDFAST_INLINE_BYTES: '300', HOLDFAST_DELETED_STACK_DAYS: '7' };
+  app = await createTestApp({ settings, log: { write } });
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
@@ -237,6 +239,22 @@ describe('a damaged state whose journal is still stored', () => {
     await ok(complete(app, update));
     expect(await exportedNames(app, stack)).toHaveLength(43);
     expect(await exportedNames(app, stack, 1)).toHaveLength(40);
+  });
+
+  test('is rebuilt by the check that finds the damage while the stack is deleted, and restored with it', async () => {
+    const stack = await createJournaled();
+    const stored = await storedBytes(app, await headOf(app, stack));
+    const { id } = await getStack(app, stack);
+    await ok(deleteStack(app, stack));
+    await stored.overwrite(Buffer.alloc(stored.bytes.length));
+    expect(await app.context.guard.check(stored.id)).toBe('repaired');
+    // The journal is kept for a while only.
+    await query(app, 'delete from journals where stack_id = $1', [id]);
+    const path = `/api/orgs/${stack.organization}/deleted-stacks/${id}/restore`;
+    await ok(app.call('POST', path, { auth: stack.auth, body: {} }));
+    expect(await exportedNames(app, stack)).toHaveLength(40);
+    expect(await exportedNames(app, stack, 1)).toHaveLength(40);
+    expect(await query(app, 'select 1 from checkpoints where id = $1', [stored.id])).toEqual([]);
   });
 
   test('is rejected when the journal is gone', async () => {

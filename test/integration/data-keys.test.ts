@@ -177,6 +177,33 @@ describe('a rotated data key', () => {
     expect(await decrypt(stack, await encrypt(stack, 'new', after), after)).toBe('new');
   });
 
+  test('is used by a deleted stack, too, when it is restored, and no other master key is needed then', async () => {
+    await using database = await createTestDatabase();
+    const [oldKey, newKey] = [KeyRing.generate().replace(/^[^:]+/, 'old'), KeyRing.generate().replace(/^[^:]+/, 'new')];
+    const settings = { HOLDFAST_DELETED_STACK_DAYS: '7' };
+    await using before = await createTestApp({ database, settings, masterKeys: oldKey });
+    const [stack, purged] = [await createStack(before), await createStack(before)];
+    const leaked = await encrypt(stack, 'leaked', before);
+    await encrypt(purged, 'x', before);
+    const remove = async (of: TestStack): Promise<string> => {
+      const { id } = (await ok(before.call('GET', of.path, { auth: of.auth }))).json;
+      await ok(before.call('DELETE', `${of.path}?force=true`, { auth: of.auth }));
+      return `/api/orgs/${of.organization}/deleted-stacks/${id}`;
+    };
+    const path = await remove(stack);
+    const purgedPath = await remove(purged);
+    await ok(before.call('DELETE', purgedPath, { auth: purged.auth }));
+
+    expect(await rotateStackKeys(keysOf(before), keyRingOf(oldKey), { kind: 'all-stacks' })).toBe(1);
+    expect(await rewrapKeys(keysOf(before), keyRingOf(`${newKey},${oldKey}`))).toEqual({ rewrapped: 2, lost: [] });
+    await using after = await createTestApp({ database, settings, masterKeys: newKey });
+    await ok(after.call('POST', `${path}/restore`, { auth: stack.auth, body: {} }));
+    expect(await decrypt(stack, leaked, after)).toBe('leaked');
+    const next = await encrypt(stack, 'next', after);
+    expect(keyOf(next)).not.toBe(keyOf(leaked));
+    expect(await decrypt(stack, next, after)).toBe('next');
+  });
+
   test('is deleted with its stack, and so are all earlier versions', async () => {
     const stack = await createStack(app);
     const id = await idOf(stack);

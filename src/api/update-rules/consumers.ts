@@ -4,7 +4,7 @@ import { hasPermission } from '../../shared/identity/permissions.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { listOutputs } from '../../shared/resources/output-loss.ts';
-import { createOutputLossRepository } from '../../shared/resources/output-loss-repository.ts';
+import { createOutputLossRepository, type RemovedOutputs } from '../../shared/resources/output-loss-repository.ts';
 import { createResourceRepository } from '../../shared/resources/resource-repository.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
@@ -91,18 +91,21 @@ export async function checkOutputLoss(
   const rule = stack.updateRules.first('consumers');
   if (!rule) return null;
   const { id: stackId, stackVersion } = stack;
-  const names = await createOutputLossRepository(tx).findPreviewed({ stackId, stackVersion, ...preview });
-  const consumers = names.length === 0 ? null : await describeConsumers(tx, stack, access);
-  if (consumers === null) return null;
+  const loss = await createOutputLossRepository(tx).findPreviewed({ stackId, stackVersion, ...preview });
+  const consumers = loss === null ? null : await describeConsumers(tx, stack, access);
+  if (loss === null || consumers === null) return null;
+  const { isUnknown, names } = loss;
+  const ofStack = (by: string): string => `of stack ${formatStackRef(stack)}, which is read by ${by}`;
   const said = (by: string): string =>
-    `The preview of this update removes ${names.length === 1 ? 'the output' : 'the outputs'} ${listOutputs(names)} of stack ${formatStackRef(stack)}, which is read by ${by}`;
+    isUnknown
+      ? `Whether the preview of this update removes outputs ${ofStack(by)}, is not known, because its events could not be read`
+      : `The preview of this update removes ${names.length === 1 ? 'the output' : 'the outputs'} ${listOutputs(names)} ${ofStack(by)}`;
   if (rule.settings.mode === 'warn') return `${said(consumers.named)}.`;
+  const advice = isUnknown
+    ? 'Run a new preview: a rule does not allow to remove outputs as long as others have a stack reference to it.'
+    : 'A rule does not allow that as long as they have a stack reference to it: keep the outputs, or run a new preview without that change.';
   const note = rule.note === '' ? '' : ` ${rule.note}`;
-  throw new ConsumersError(
-    consumers,
-    (by) =>
-      `${said(by)}. A rule does not allow that as long as they have a stack reference to it: keep the outputs, or run a new preview without that change.${note}`,
-  );
+  throw new ConsumersError(consumers, (by) => `${said(by)}. ${advice}${note}`);
 }
 
 /** What an update or a preview has removed, and who reads the stack now, as far as the caller may know; null if it has removed nothing. */
@@ -111,10 +114,10 @@ export async function findRemovedOutputs(
   stack: StackRef,
   access: HeldAccess,
   updateId: string,
-): Promise<{ readonly names: readonly string[]; readonly consumers: string | null } | null> {
-  const names = await createOutputLossRepository(db).find(updateId);
-  if (names.length === 0) return null;
-  return { names, consumers: (await describeConsumers(db, stack, access))?.named ?? null };
+): Promise<(RemovedOutputs & { readonly consumers: string | null }) | null> {
+  const loss = await createOutputLossRepository(db).find(updateId);
+  if (loss === null) return null;
+  return { ...loss, consumers: (await describeConsumers(db, stack, access))?.named ?? null };
 }
 
 /** Null if there are none. */

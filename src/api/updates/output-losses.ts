@@ -3,39 +3,44 @@ import type { EventReader } from '../../shared/events/event-reader.ts';
 import { textOf } from '../../shared/events/event-text.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { listOutputs, outputLossOf } from '../../shared/resources/output-loss.ts';
-import { createOutputLossRepository, type WatchedUpdate } from '../../shared/resources/output-loss-repository.ts';
+import {
+  createOutputLossRepository,
+  type RemovedOutputs,
+  type WatchedUpdate,
+} from '../../shared/resources/output-loss-repository.ts';
 import { createResourceRepository } from '../../shared/resources/resource-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { tellWebhooks } from '../../shared/webhooks/tell-webhooks.ts';
 import type { ApiContext } from '../api-context.ts';
 
-/** A larger event says nothing here, in bytes. */
+/** What a larger event says is not known, in bytes. */
 const maxEventBytes = 8 * 1024 * 1024;
 const appetite = { events: 1, bytes: maxEventBytes };
 /** More consumers are not counted. */
 const maxConsumers = 200;
 
 /** Outputs that an update has removed, of a stack whose rules care about them. */
-interface OutputLosses {
+interface OutputLosses extends RemovedOutputs {
   readonly watched: WatchedUpdate;
-  readonly names: readonly string[];
 }
 
 /**
- * What an update that is about to end has removed, or a preview would remove; null if nothing, or if no rule cares. Costs one short
- * statement without such a rule. Never throws: an update ends, whether or not its events can be read.
+ * What an update that is about to end has removed, or a preview would remove; null if nothing, or if no rule cares. An update ends whether or
+ * not its events can be read: what it has removed is then unknown, and rules do not take that for nothing.
  */
 export async function findOutputLosses(
-  { db, eventReader, logger }: Pick<ApiContext, 'db' | 'eventReader' | 'logger'>,
+  { db, eventReader, logger, metrics }: Pick<ApiContext, 'db' | 'eventReader' | 'logger' | 'metrics'>,
   updateId: string,
 ): Promise<OutputLosses | null> {
+  const watched = await createOutputLossRepository(db).findWatched(updateId);
+  if (!watched) return null;
   try {
-    const watched = await createOutputLossRepository(db).findWatched(updateId);
-    const names = watched ? await readOutputLoss(eventReader, updateId, watched) : [];
-    return watched && names.length > 0 ? { watched, names } : null;
+    const names = await readOutputLoss(eventReader, updateId, watched);
+    return names.length > 0 ? { watched, names, isUnknown: false } : null;
   } catch (error) {
+    metrics.outputChecksFailed.inc();
     logger.warn({ updateId, err: error }, 'outputs: whether this update removes some is not known');
-    return null;
+    return { watched, names: [], isUnknown: true };
   }
 }
 
@@ -43,9 +48,10 @@ export async function findOutputLosses(
 export async function recordOutputLosses(
   tx: Queryable,
   { stackId, updateId }: { readonly stackId: string; readonly updateId: string },
-  { names, watched }: OutputLosses,
+  { isUnknown, names, watched }: OutputLosses,
 ): Promise<void> {
-  await createOutputLossRepository(tx).insert(updateId, names);
+  await createOutputLossRepository(tx).insert(updateId, { isUnknown, names });
+  if (isUnknown) return;
   const consumers = (await createResourceRepository(tx).listConsumers(watched, maxConsumers)).length;
   if (consumers === 0) return;
   const text = `${watched.isPreview ? 'a preview would remove' : 'an update has removed'} ${listOutputs(names)}; read by ${consumers} ${consumers === 1 ? 'stack' : 'stacks'}`;
@@ -56,7 +62,7 @@ export async function recordOutputLosses(
 
 /**
  * The names of the outputs that an update or a preview removes, as the last event about the outputs of its stack says. Empty if there
- * is no such event: the program failed, or a policy of the CLI drops it. Throws the errors of EventReader.
+ * is no such event: the program failed, or a policy of the CLI drops it. Throws the errors of EventReader, and Error if the event is too large.
  */
 async function readOutputLoss(events: EventReader, updateId: string, stack: StackRef): Promise<string[]> {
   const urn = formatUrn({
@@ -67,6 +73,9 @@ async function readOutputLoss(events: EventReader, updateId: string, stack: Stac
   });
   const selection = { beyond: Number.MAX_SAFE_INTEGER, newestFirst: true, urn, types: ['resOutputsEvent'] };
   for await (const [event] of events.read({ id: updateId, mayHaveRows: true }, selection, appetite))
-    if (event) return event.bytes <= maxEventBytes ? outputLossOf(await textOf(event)) : [];
+    if (event) {
+      if (event.bytes > maxEventBytes) throw new Error(`the event about outputs has ${event.bytes} bytes`);
+      return outputLossOf(await textOf(event));
+    }
   return [];
 }

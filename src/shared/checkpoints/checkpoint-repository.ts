@@ -187,7 +187,7 @@ export function createCheckpointRepository(db: Queryable) {
 
     /**
      * Replaces a damaged document by another one of the same state, wherever an update of the stack or its head refers to the
-     * checkpoint `foundCheckpointId` of `updateId`. Returns null if the update has another checkpoint now, or does not own it.
+     * checkpoint `foundCheckpointId` of `updateId`, also if the stack is deleted. Returns null if the update has another checkpoint now, or does not own it.
      */
     replace: async (
       damaged: { updateId: string; stackId: string; foundCheckpointId: string },
@@ -217,8 +217,12 @@ export function createCheckpointRepository(db: Queryable) {
         ),
         unread as (update journals j set folded_at = null from written w, fenced f where j.update_id = f.id),
         head as (
-          update stacks s set checkpoint_id = w.id, updated_at = now() from written w, fenced f
-          where s.id = f.stack_id and s.checkpoint_id = f.checkpoint_id
+          update stacks s set
+            checkpoint_id = case when s.checkpoint_id = f.checkpoint_id then w.id else s.checkpoint_id end,
+            deleted_checkpoint_id = case when s.deleted_checkpoint_id = f.checkpoint_id then w.id else s.deleted_checkpoint_id end,
+            updated_at = now()
+          from written w, fenced f
+          where s.id = f.stack_id and f.checkpoint_id in (s.checkpoint_id, s.deleted_checkpoint_id)
         ),
         superseded as (delete from checkpoints c using fenced f, written w where c.id = f.checkpoint_id)
         select id from written`);

@@ -18,10 +18,15 @@ export class CompactionClaims {
   /**
    * Runs `work` with the update while holding the exclusive claim on its journal. Returns false without running it if another
    * process holds the claim, or there is nothing to claim. `work` returns whether it committed something that ended the claim.
+   * `deletedToo`: also for a deleted stack that can be restored.
    */
-  async run(updateId: string, work: (claimed: ClaimedRow) => Promise<boolean>): Promise<boolean> {
+  async run(
+    updateId: string,
+    work: (claimed: ClaimedRow) => Promise<boolean>,
+    { deletedToo = false }: { readonly deletedToo?: boolean } = {},
+  ): Promise<boolean> {
     const claim = randomUUID();
-    const claimed = await this.#compactions.claim(updateId, claim, claimSeconds);
+    const claimed = await this.#compactions.claim(updateId, claim, { seconds: claimSeconds, deletedToo });
     if (!claimed) return false;
     const renewal = setInterval(() => {
       // Losing the claim is harmless: a compaction done without it either fails to commit or has the same result.

@@ -43,17 +43,22 @@ export function createCompactionRepository(db: Queryable) {
   return {
     /**
      * Claims the journal for compaction for `seconds`. Returns null if another process holds the claim, there is no journal, or its
-     * stack was deleted. A claim that expires later than `seconds` from now was made before the database's clock was set back, and is
+     * stack was deleted: for good, with `deletedToo`. A claim that expires later than `seconds` from now was made before the database's clock was set back, and is
      * ignored. If it waited for another statement, the row may have the update's checkpoint from before that: a commit over it fails.
      * Nobody waits until a claim is on disk: it only saves work, and one that a crash of Postgres has undone is
      * claimed again. Call it outside of a transaction, which would not wait either.
      */
-    claim: (updateId: string, claim: string, seconds: number): Promise<ClaimedRow | null> =>
+    claim: (
+      updateId: string,
+      claim: string,
+      { deletedToo, seconds }: { readonly seconds: number; readonly deletedToo: boolean },
+    ): Promise<ClaimedRow | null> =>
       db.maybeOne(sql.prepared('journals_claim_update', ClaimedRow)`
         /* journals.claim */
         with quick as materialized (select set_config('synchronous_commit', 'off', true))
         update journals j set fold_claim = ${claim}, fold_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
-        from quick, updates u join stacks s on s.id = u.stack_id and s.deleted_at is null
+        from quick, updates u
+          join stacks s on s.id = u.stack_id and (s.deleted_at is null or (${deletedToo} and s.restorable_until is not null))
         where j.update_id = ${updateId} and u.id = j.update_id and (j.fold_claimed_until is null or j.fold_claimed_until <= clock_timestamp()
           or j.fold_claimed_until > clock_timestamp() + make_interval(secs => ${seconds}))
         returning ${updateColumns}, ${environmentColumn},
@@ -73,7 +78,7 @@ export function createCompactionRepository(db: Queryable) {
 
     /**
      * Records that no entry of an ended update can be replayed, and resets its state to the base. Does nothing and returns false
-     * if the update no longer has the checkpoint that the compaction found.
+     * if the update no longer has the checkpoint that the compaction found, or the stack was deleted.
      */
     revertToBase: async (compaction: {
       updateId: string;
@@ -83,7 +88,7 @@ export function createCompactionRepository(db: Queryable) {
     }): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* journals.revertToBase */
-        with stack as (select id from stacks where id = ${compaction.stackId} for update),
+        with stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id, u.base_checkpoint_id
           from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id

@@ -2,7 +2,7 @@ import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.
 import { findDamage } from '../documents/document-damage.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
+import type { UpdateRow } from '../updates/update-repository.ts';
 import type { CompactionRepository } from './compaction-repository.ts';
 import type { JournalReplayer } from './replay/journal-replayer.ts';
 
@@ -11,7 +11,6 @@ import type { JournalReplayer } from './replay/journal-replayer.ts';
  * the journal.
  */
 export class StateRebuilder {
-  readonly #updates: UpdateRepository;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
   readonly #compactions: CompactionRepository;
@@ -20,7 +19,6 @@ export class StateRebuilder {
   readonly #logger: Logger;
 
   constructor(parts: {
-    updates: UpdateRepository;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
     compactions: CompactionRepository;
@@ -28,7 +26,6 @@ export class StateRebuilder {
     graceSeconds: number;
     logger: Logger;
   }) {
-    this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
     this.#compactions = parts.compactions;
@@ -53,7 +50,7 @@ export class StateRebuilder {
         { updateId: update.id },
         'checkpoint does not read back as written; rebuilding it from the journal',
       );
-      await this.rebuild(update.id);
+      await this.rebuild(update);
       return false;
     }
     const isMarked = await this.#compactions.markCompacted(update.id, update.checkpointId);
@@ -62,9 +59,9 @@ export class StateRebuilder {
   }
 
   /** Replaces the update's checkpoint with one rebuilt from its base and its journal. Returns false if that is not possible. */
-  async rebuild(updateId: string): Promise<boolean> {
-    const update = await this.#updates.find(updateId);
-    if (!update || update.checkpointId === null || update.compactedEntries === 0) return false;
+  async rebuild(update: UpdateRow): Promise<boolean> {
+    if (update.checkpointId === null || update.compactedEntries === 0) return false;
+    const { id: updateId } = update;
     const damaged = { updateId, stackId: update.stackId, foundCheckpointId: update.checkpointId };
     const rebuilt = await this.#replayer.catchUp(
       update,

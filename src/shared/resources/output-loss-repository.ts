@@ -10,7 +10,14 @@ const WatchedRow = Type.Object({
 });
 export type WatchedUpdate = Row<typeof WatchedRow>;
 
-const LossRow = Type.Object({ names: Type.String() });
+const LossRow = Type.Object({ names: Type.String(), isUnknown: Type.Boolean() });
+
+/** Outputs that an update has removed, or a preview would remove. */
+export interface RemovedOutputs {
+  readonly names: readonly string[];
+  /** Its events could not be read when it ended. There may be others than the names. */
+  readonly isUnknown: boolean;
+}
 
 /** So many of the newest previews of a stack are searched. */
 const searchedPreviews = 200;
@@ -40,29 +47,31 @@ export function createOutputLossRepository(db: Queryable) {
           where r.organization_id = o.id and r.kind = 'consumers' and (r.project is null or r.project = p.name)
             and (r.stack is null or r.stack = s.name) and (r.tag_name is null or s.tags::jsonb ->> r.tag_name = r.tag_value))`),
 
-    insert: (updateId: string, names: readonly string[]) =>
+    insert: (updateId: string, { isUnknown, names }: RemovedOutputs) =>
       db.query(sql.nothing`
         /* outputLosses.insert */
-        insert into output_losses (update_id, names) values (${updateId}, ${JSON.stringify(names)}) on conflict (update_id) do nothing`),
+        insert into output_losses (update_id, names, is_unknown) values (${updateId}, ${JSON.stringify(names)}, ${isUnknown})
+        on conflict (update_id) do nothing`),
 
-    /** What this update or preview has removed; empty if that is not known. */
-    find: async (updateId: string): Promise<readonly string[]> =>
-      namesOf(
+    /** What this update or preview has removed; null if nothing. */
+    find: async (updateId: string): Promise<RemovedOutputs | null> =>
+      lossOf(
         await db.maybeOne(sql.rows(LossRow)`
-          /* outputLosses.find */ select names from output_losses where update_id = ${updateId}`),
+          /* outputLosses.find */ select names, is_unknown as "isUnknown" from output_losses where update_id = ${updateId}`),
       ),
 
     /**
      * What the newest preview that counts would remove, but for what an update after it has removed: that is gone already. The environment is stored as JSON without spaces, in which a quoted name that is
      * followed by a colon is a member.
      */
-    findPreviewed: async (update: PreviewedUpdate): Promise<readonly string[]> =>
-      namesOf(
+    findPreviewed: async (update: PreviewedUpdate): Promise<RemovedOutputs | null> =>
+      lossOf(
         await db.maybeOne(sql.rows(LossRow)`
           /* outputLosses.findPreviewed */
           select coalesce(l.names::jsonb - array(
               select jsonb_array_elements_text(g.names::jsonb) from updates u join output_losses g on g.update_id = u.id
-              where u.stack_id = ${update.stackId} and u.number > p.number and u.kind = 'update' and not u.dry_run), '[]')::text as names
+              where u.stack_id = ${update.stackId} and u.number > p.number and u.kind = 'update' and not u.dry_run), '[]')::text as names,
+            coalesce(l.is_unknown, false) as "isUnknown"
           from (
             select id, number, status, kind, base_stack_version, environment, requested_by, token_id from updates
             where stack_id = ${update.stackId} and (dry_run or kind = 'preview') order by number desc limit ${searchedPreviews}) p
@@ -78,6 +87,8 @@ export function createOutputLossRepository(db: Queryable) {
   };
 }
 
-function namesOf(row: Row<typeof LossRow> | null): readonly string[] {
-  return row ? (JSON.parse(row.names) as string[]) : [];
+function lossOf(row: Row<typeof LossRow> | null): RemovedOutputs | null {
+  const names = row ? (JSON.parse(row.names) as string[]) : [];
+  const isUnknown = row?.isUnknown ?? false;
+  return names.length > 0 || isUnknown ? { names, isUnknown } : null;
 }

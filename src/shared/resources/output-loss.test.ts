@@ -17,6 +17,9 @@ test.each([
   ['of no known form', { old: { outputs: ['a'] }, new: { outputs: {} } }, []],
 ])('outputs that are %s', (_, metadata, expected) => expect(outputLossOf(event(metadata))).toEqual(expected));
 
-test.each(['', 'null', '[]', '{"resOutputsEvent":3}', event(null)])('anything else says nothing: %s', (text) =>
+test.each(['null', '[]', '{"resOutputsEvent":3}', event(null)])('anything else says nothing: %s', (text) =>
   expect(outputLossOf(text)).toEqual([]),
 );
+
+test('an event that is no JSON is not one that removes nothing', () =>
+  expect(() => outputLossOf('{"resOutputsEvent":')).toThrow(SyntaxError));

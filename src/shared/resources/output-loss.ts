@@ -3,10 +3,10 @@ const maxNameChars = 200;
 const maxNames = 1_000;
 const maxToldNames = 5;
 
-/** The names of outputs that are in the old state of a resource and not in its new one. No value is looked at. */
+/** The names of outputs that are in the old state of a resource and not in its new one. No value is looked at. Throws SyntaxError. */
 export function outputLossOf(text: string): string[] {
-  const { resOutputsEvent } = parsed(text);
-  const metadata = objectOf(objectOf(resOutputsEvent)?.['metadata']);
+  const event = objectOf(JSON.parse(text))?.['resOutputsEvent'];
+  const metadata = objectOf(objectOf(event)?.['metadata']);
   const before = objectOf(objectOf(metadata?.['old'])?.['outputs']);
   // Without a new state, the stack itself goes: that is for whoever looks at destroys.
   const next = objectOf(metadata?.['new']);
@@ -30,12 +30,4 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
     ? (value as Record<string, unknown>)
     : null;
-}
-
-function parsed(text: string): Readonly<Record<string, unknown>> {
-  try {
-    return objectOf(JSON.parse(text)) ?? {};
-  } catch {
-    return {};
-  }
 }

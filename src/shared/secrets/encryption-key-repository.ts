@@ -41,6 +41,8 @@ export function createEncryptionKeyRepository(db: Queryable) {
       ? sql.fragment`true`
       : sql.fragment`exists (
           select 1 from master_keys where master_keys.id = ${masterKeyId} and canary = ${sql.binary(storedCanary)})`;
+  // A deleted stack that can be restored goes on with its keys then. Whoever ends that deletes them under the lock of the stack's row.
+  const hasFuture = sql.fragment`(s.deleted_at is null or s.restorable_until is not null)`;
   const inScope = (scope: KeyScope) => {
     if (scope.kind === 'stack') return sql.fragment`s.id = ${scope.stackId}::uuid`;
     if (scope.kind === 'organization') return sql.fragment`p.organization_id = ${scope.organizationId}::uuid`;
@@ -62,15 +64,15 @@ export function createEncryptionKeyRepository(db: Queryable) {
       db.maybeOne(sql.rows(EncryptionKeyRow)`
         /* encryptionKeys.findById */ select ${columns} from encryption_keys k where k.id = ${id}`),
 
-    /** Adds a version. Returns false if another process added it first, or the stack was deleted, or the master key is not stored. */
+    /** Adds a version. Returns false if another process added it first, or the stack was deleted for good, or the master key is not stored. */
     insert: async (key: { stackId: string | null; version: number; wrapped: WrappedDataKey }): Promise<boolean> => {
       const { masterKeyId, wrappedKey } = key.wrapped;
       const values = sql.fragment`${key.version}::integer, ${masterKeyId}::text, ${sql.binary(wrappedKey)}::bytea`;
       const source =
         key.stackId === null
           ? sql.fragment`select null::uuid, ${values} where ${isStored(key.wrapped)}`
-          : sql.fragment`select id, ${values} from stacks
-              where id = ${key.stackId}::uuid and deleted_at is null and ${isStored(key.wrapped)} for key share`;
+          : sql.fragment`select s.id, ${values} from stacks s
+              where s.id = ${key.stackId}::uuid and ${hasFuture} and ${isStored(key.wrapped)} for key share of s`;
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* encryptionKeys.insert */
         insert into encryption_keys (stack_id, version, master_key_id, wrapped_key) ${source}
@@ -112,12 +114,12 @@ export function createEncryptionKeyRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Lists the stacks of the scope that have a key and are not deleted, ordered by id. */
+    /** Lists the stacks of the scope that have a key, with deleted ones that can be restored, ordered by id. */
     listStacksWithKeys: async (scope: KeyScope, after: string | null, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* encryptionKeys.listStacksWithKeys */
         select s.id from stacks s join projects p on p.id = s.project_id
-        where s.deleted_at is null and ${inScope(scope)} and (${after}::uuid is null or s.id > ${after}::uuid)
+        where ${hasFuture} and ${inScope(scope)} and (${after}::uuid is null or s.id > ${after}::uuid)
           and exists (select 1 from encryption_keys k where k.stack_id = s.id)
         order by s.id limit ${limit}`);
       return rows.map((row) => row.id);

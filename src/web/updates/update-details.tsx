@@ -22,14 +22,22 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
         <Notice
           tone={removed.consumers === null ? 'neutral' : 'warning'}
           icon={<TriangleAlert size={16} />}
-          title={`${update.dryRun ? 'Would remove' : 'Removed'} ${removed.names.length === 1 ? 'an output' : `${removed.names.length} outputs`}`}
+          title={
+            removed.isUnknown
+              ? `Unknown whether it ${update.dryRun ? 'would remove' : 'removed'} outputs`
+              : `${update.dryRun ? 'Would remove' : 'Removed'} ${removed.names.length === 1 ? 'an output' : `${removed.names.length} outputs`}`
+          }
         >
-          <p className={styles['removed']}>
-            {removed.names.slice(0, 20).map((name) => (
-              <code key={name}>{name}</code>
-            ))}
-            {removed.names.length > 20 ? ' and more' : ''}
-          </p>
+          {removed.isUnknown ? (
+            <p>Its events could not be read when it ended.{update.dryRun ? ' Run a new preview.' : ''}</p>
+          ) : (
+            <p className={styles['removed']}>
+              {removed.names.slice(0, 20).map((name) => (
+                <code key={name}>{name}</code>
+              ))}
+              {removed.names.length > 20 ? ' and more' : ''}
+            </p>
+          )}
           <p>
             {removed.consumers === null
               ? 'No other stack reads the outputs of this one.'

@@ -15,6 +15,15 @@ export class QueryDeadlineError extends Error {
   }
 }
 
+/** Postgres cannot run a prepared statement of this connection any more, and has not. */
+class StaleStatementError extends Error {
+  override readonly name = 'StaleStatementError';
+
+  constructor(cause: unknown) {
+    super('a prepared statement cannot be run any more', { cause });
+  }
+}
+
 /** Shorter time limit, in ms, for the statements that run in this context. */
 export const queryLimit = new AsyncLocalStorage<number>();
 
@@ -26,9 +35,12 @@ interface Member {
 /** Postgres closes the connection after these: shutdown, crash, startup, dropped database, idle session or transaction. */
 const fatalStates = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04']);
 
+/** No prepared statement of this name, or already one. */
+const staleStatementStates = new Set(['26000', '42P05']);
+
 /**
  * Creates a slonik driver for connections opened by `connector`. A statement without a response within `queryMs`, a
- * lost connection or a server that accepts no writes closes this connection and all idle ones to the same server.
+ * lost connection, a prepared statement that cannot run any more or a server that accepts no writes closes this connection and all idle ones to the same server.
  * `onRaised` gets what statements have raised, after their transactions.
  */
 export function createPostgresDriver(
@@ -88,6 +100,14 @@ export function createPostgresDriver(
               throw error;
             }
             const { code } = error as { code?: unknown };
+            if (options?.name !== undefined && hasStaleStatement(error)) {
+              // It would fail for as long as the connection lives, and so may the others.
+              const stale = new BackendTerminatedError(new StaleStatementError(error));
+              report(clientEventEmitter, stale);
+              destroy();
+              dropIdle(host.name, stale);
+              throw stale;
+            }
             const isFatal = fatalStates.has(String(code));
             if (code === readOnlyState || isFatal) dropIdle(host.name, error as Error);
             throw isFatal ? new BackendTerminatedError(error as Error) : error;
@@ -99,6 +119,15 @@ export function createPostgresDriver(
       };
     },
   }));
+}
+
+/**
+ * Whether a migration has changed the type of a column that a prepared statement returns, or the server has forgotten the statement, as
+ * behind a pooler of transactions.
+ */
+function hasStaleStatement(error: unknown): boolean {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  return staleStatementStates.has(String(code)) || (code === '0A000' && /^cached plan /.test(String(message)));
 }
 
 /** Keeps `idle` up to date and closes the connection when it breaks. */

@@ -46,6 +46,7 @@ const connectionErrors = new Set([
   'ConnectionError',
   'NoPrimaryError',
   'QueryDeadlineError',
+  'StaleStatementError',
 ]);
 const socketCodes = new Set([
   'EAI_AGAIN',

@@ -77,6 +77,11 @@ export function createMetrics() {
       labelNames: ['reason'],
       registers,
     }),
+    outputChecksFailed: new Counter({
+      name: 'holdfast_output_checks_failed_total',
+      help: 'Updates and previews that ended without knowing which outputs they remove, because their events could not be read. Rules of kind consumers do not let updates pass by such a preview.',
+      registers,
+    }),
     commitSeconds: new Histogram({
       name: 'holdfast_commit_seconds',
       help: 'Time to commit a state write.',

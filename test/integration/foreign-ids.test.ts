@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, expect, jest, test } from '@jest/globals';
+import { appRouter } from '../../src/api/trpc/router.ts';
+import { query } from '../support/database.ts';
+import { deleteStack } from '../support/deleted-stacks.ts';
+import { grant, person, team } from '../support/grants.ts';
+import { command } from '../support/procedures.ts';
+import { listRoutes } from '../support/routes.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { type NotedStatements, noteStatements } from '../support/statement-count.ts';
+import { testApp } from '../support/test-app.ts';
+import { setRule } from '../support/update-rules.ts';
+import { createHook, deliverDue } from '../support/webhooks.ts';
+
+jest.setTimeout(180_000);
+
+const settings = { HOLDFAST_DELETED_STACK_DAYS: '7', HOLDFAST_USER_REQUESTS_PER_MINUTE: '0' };
+const app = testApp({ settings });
+
+interface Organization {
+  readonly stack: TestStack;
+  readonly hook: string;
+  readonly stackHook: string;
+}
+
+const tables = [
+  ...['api_tokens', 'grants', 'roles', 'stacks', 'trusted_issuers', 'update_approvals', 'update_rules', 'updates'],
+  ...['webhook_deliveries', 'webhooks'],
+];
+/** Ids of rows, by table, that belong to the organization of the first stack. The caller administers the other one. */
+const foreign: Record<string, string[]> = {};
+let own: Organization;
+let statements: NotedStatements;
+
+/** An organization with one of everything that has an id. */
+async function createOrganization(): Promise<Organization> {
+  const stack = await createStack(app);
+  const { auth, organization } = stack;
+  const post = (path: string, body: object) => ok(app.call('POST', path, { auth, body }));
+  const make = async (procedure: string, input: object) =>
+    expect(await command(app, auth.replace('token ', ''), procedure, { organization, ...input })).toMatchObject({
+      error: null,
+    });
+  const hook = await createHook(app, stack, 'organization', { name: 'hook', payloadUrl: 'https://203.0.113.1/x' });
+  const stackHook = await createHook(app, stack, 'stack', { name: 'hook', payloadUrl: 'https://203.0.113.1/y' });
+  await post(`${hook}/ping`, {});
+  await post(`${stackHook}/ping`, {});
+  const { organizationId, userId } = await person(app, organization, 'member');
+  await team(app, organizationId, 'blue', []);
+  await grant(app, organizationId, { userId }, 'allow', ['write'], { stacks: 'proj/*' });
+  await post(`/api/orgs/${organization}/tokens`, { name: 'ci' });
+  await post(`/api/orgs/${organization}/teams/blue/tokens`, { name: 'blue' });
+  await make('roles.create', { name: 'deployer', description: '', permissions: ['read'] });
+  await setRule(app, stack, { kind: 'lock-wait', settings: { seconds: 1 } });
+  await make('approvals.ask', { project: stack.project, stack: stack.stack, commit: 'a'.repeat(40) });
+  await make('issuers.create', { name: 'ci', url: `https://ci.example.com/${organization}`, keys: null });
+  await startUpdate(app, stack);
+  await post(`/api/stacks/${organization}/proj`, { stackName: 'gone' });
+  await ok(deleteStack(app, { ...stack, path: stack.path.replace(/dev$/, 'gone') }));
+  return { stack, hook, stackHook };
+}
+
+/** Every row with an id, as text, but for what calls of anybody write. */
+async function readRows(): Promise<Record<string, Record<string, string>>> {
+  const tables = await query<{ name: string }>(
+    app,
+    `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'id' and a.atttypid = 'uuid'::regtype
+     where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace and c.relname !~ '^(audit_|maintenance|processes)'`,
+  );
+  const rows: Record<string, Record<string, string>> = {};
+  for (const { name } of tables) {
+    const found = await query<{ id: string; text: string }>(
+      app,
+      `select id, (to_jsonb(t) - array['last_used_at', 'claimed_until', 'next_at'])::text as text from ${name} t`,
+    );
+    rows[name] = Object.fromEntries(found.map(({ id, text }) => [id, text]));
+  }
+  return rows;
+}
+let before: Awaited<ReturnType<typeof readRows>>;
+
+beforeAll(async () => {
+  await createOrganization();
+  await deliverDue(app);
+  before = await readRows();
+  for (const table of tables) foreign[table] = Object.keys(before[table] ?? {});
+  expect(tables.filter((table) => foreign[table]?.length === 0)).toEqual([]);
+  own = await createOrganization();
+  statements = noteStatements(app);
+});
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+  readonly statements: readonly string[];
+}
+
+/** What the caller is told about an id, and what that costs, without the id itself. */
+async function answerTo(
+  id: string,
+  method: string,
+  path: string,
+  body: object | undefined,
+  accept: null | undefined,
+): Promise<Answer> {
+  statements.begun.length = 0;
+  const response = await app.call(method, path, {
+    auth: own.stack.auth,
+    ...(accept === null ? { accept } : {}),
+    ...(body === undefined ? {} : { body }),
+  });
+  return { status: response.status, text: response.text.replaceAll(id, '<id>'), statements: [...statements.begun] };
+}
+
+/** Calls that differ between an id of the other organization and one that nothing has. */
+async function differencesOf(call: (id: string) => Promise<Answer>): Promise<object[]> {
+  const differences: object[] = [];
+  const isSame = (one: Answer, other: Answer) => JSON.stringify(one) === JSON.stringify(other);
+  let nothing = await call(randomUUID());
+  for (const [table, ids] of Object.entries(foreign))
+    for (const id of ids.slice(0, 2)) {
+      let answer = await call(id);
+      // Work in the background may add a statement to one of them.
+      for (let again = 0; again < 5 && !isSame(answer, nothing); again++)
+        [nothing, answer] = [await call(randomUUID()), await call(id)];
+      if (!isSame(answer, nothing)) differences.push({ table, answer, nothing });
+    }
+  return differences;
+}
+
+/** Procedures whose input has an id, by what else it has. */
+const byId: Record<string, (id: string) => object> = {
+  'updates.get': (updateId) => ({ updateId }),
+  'updates.figures': (updateId) => ({ updateId }),
+  'updates.events': (updateId) => ({ updateId }),
+  'updates.cancel': (updateId) => ({ updateId }),
+  'updates.drain': (updateId) => ({ updateId }),
+  'ci.sendAway': (placeId) => ({ placeId }),
+  'rules.change': (ruleId) => ({ ruleId, kind: 'lock-wait', settings: { seconds: 2 } }),
+  'rules.remove': (ruleId) => ({ ruleId }),
+  'approvals.give': (approvalId) => ({ approvalId, reason: 'seen' }),
+  'approvals.withdraw': (approvalId) => ({ approvalId }),
+  'deletedStacks.restore': (id) => ({ id }),
+  'deletedStacks.purge': (id) => ({ id }),
+  'webhooks.delivery': (deliveryId) => ({ webhook: 'hook', deliveryId }),
+  'webhooks.redeliver': (deliveryId) => ({ webhook: 'hook', deliveryId }),
+  'webhooks.ofStack.delivery': (deliveryId) => ({ webhook: 'hook', deliveryId }),
+  'webhooks.ofStack.redeliver': (deliveryId) => ({ webhook: 'hook', deliveryId }),
+  'roles.countGrants': (id) => ({ id }),
+  'roles.edit': (id) => ({ id, name: 'other', description: '', permissions: ['read'] }),
+  'roles.delete': (id) => ({ id, force: true }),
+  'grants.take': (id) => ({ id }),
+  'tokens.revokeMine': (id) => ({ id }),
+  'tokens.rotateMine': (id) => ({ id, overlapSeconds: 0 }),
+  'tokens.revoke': (id) => ({ id }),
+  'tokens.rotate': (id) => ({ id, overlapSeconds: 0 }),
+  'tokens.revokeOfTeam': (id) => ({ id, team: 'blue' }),
+  'tokens.rotateOfTeam': (id) => ({ id, team: 'blue', overlapSeconds: 0 }),
+  'issuers.get': (id) => ({ id }),
+  'issuers.edit': (id) => ({ id, name: 'other' }),
+  'issuers.setPolicies': (id) => ({ id, version: 1, policies: [] }),
+  'issuers.delete': (id) => ({ id }),
+};
+
+test.each(Object.keys(byId))(
+  '%s tells nothing about ids of another organization, and changes nothing there',
+  async (name) => {
+    const procedures = appRouter._def.procedures as unknown as Record<string, { _def: { type: string } }>;
+    const isChange = procedures[name]?._def.type === 'mutation';
+    const { organization, project, stack } = own.stack;
+    const differences = await differencesOf((id) => {
+      const input = { organization, project, stack, ...byId[name]?.(id) };
+      return isChange
+        ? answerTo(id, 'POST', `/trpc/${name}`, input, null)
+        : answerTo(id, 'GET', `/trpc/${name}?input=${encodeURIComponent(JSON.stringify(input))}`, undefined, null);
+    });
+    expect(differences).toEqual([]);
+  },
+);
+
+test('routes with ids tell nothing about those of another organization', async () => {
+  const routes = listRoutes(app.app).filter(
+    (route) => /:organization.*:[a-zA-Z]+Id\b/.test(route) && !route.startsWith('HEAD'),
+  );
+  expect(routes.length).toBeGreaterThan(15);
+  const { organization, project, stack } = own.stack;
+  for (const route of routes) {
+    const [method, pattern] = route.split(' ') as [string, string];
+    const differences = await differencesOf((id) => {
+      const path = pattern
+        .replace(/:kind\(.*?\)\//, 'update/')
+        .replace(/:organization/, organization)
+        .replace(':project', project)
+        .replace(':stackVersion', '1')
+        .replace(/:stack\b/, stack)
+        .replace(/:hook\b/, 'hook')
+        .replace(/:team\b/, 'blue')
+        .replace(/:[a-zA-Z]+Id\b/g, id);
+      return answerTo(id, method, path, ['GET', 'DELETE'].includes(method) ? undefined : {}, undefined);
+    });
+    expect({ route, differences: differences.slice(0, 3) }).toEqual({ route, differences: [] });
+  }
+});
+
+test('nothing of the other organization has changed', async () => {
+  const now = await readRows();
+  for (const [table, rows] of Object.entries(before))
+    for (const [id, text] of Object.entries(rows)) expect({ table, text: now[table]?.[id] }).toEqual({ table, text });
+});
