@@ -10,7 +10,7 @@ jest.setTimeout(180_000);
 
 // Two admins have read the same and save one after the other: the second is told, and what the first has saved stays.
 
-const app = testApp({ settings: { HOLDFAST_OUTGOING_ALLOW: 'https://hooks.example.com' } });
+const app = testApp();
 let stack: TestStack;
 let token: string;
 let other: Person;
