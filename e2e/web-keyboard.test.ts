@@ -24,10 +24,12 @@ const focused = `(() => {
   const name = (element.getAttribute('aria-label') || labels || element.textContent || '').replace(/\\s+/g, ' ').trim();
   const isInDialog = element.closest('[role=dialog]') !== null;
   if (element === document.body) return { name, isInDialog, flaw: 'nothing has the focus' };
-  const { boxShadow, outlineStyle, outlineWidth } = getComputedStyle(element);
+  // A link that fills its row is marked by what covers the row.
+  const styles = [getComputedStyle(element), getComputedStyle(element, '::after')];
   const box = element.getBoundingClientRect();
   const isOut = box.bottom <= 0 || box.right <= 0 || box.top >= innerHeight || box.left >= innerWidth;
-  const isMarked = (outlineStyle !== 'none' && outlineWidth !== '0px') || boxShadow !== 'none';
+  const isMarked = styles.some(({ boxShadow, outlineStyle, outlineWidth }) =>
+    (outlineStyle !== 'none' && outlineWidth !== '0px') || boxShadow !== 'none');
   const flaw = !element.matches(':focus-visible') ? 'is not :focus-visible' : isOut ? 'is out of sight' : isMarked ? null : 'looks as without it';
   return { name, isInDialog, flaw };
 })()`;
