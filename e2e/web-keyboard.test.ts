@@ -75,11 +75,11 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
   const press = (key: string) => page.keyboard.press(key);
   const look = async () => (await page.evaluate(focused)) as Focused;
 
-  /** Goes on by Tab until something of this name has the focus. Each stop must be seen. */
-  async function tabTo(name: string | RegExp): Promise<void> {
+  /** Goes on by a key until something of this name has the focus. Each stop must be seen. */
+  async function tabTo(name: string | RegExp, key = 'Tab'): Promise<void> {
     const passed: string[] = [];
     for (let stop = 0; stop < maxStops; stop += 1) {
-      await press('Tab');
+      await press(key);
       const { flaw, name: found } = await look();
       passed.push(found);
       // From the end of the page, the next stop is the browser itself.
@@ -165,9 +165,21 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
       await tabTo(/^Versions/);
       await press('Enter');
       await page.getByLabel('To version').waitFor();
-      await tabTo(/^1\D/);
+      await tabTo(/^2\D/);
       await press('Enter');
-      await page.getByRole('region', { name: 'Differences of versions 0 and 1' }).getByText('first').first().waitFor();
+      const secondValue = page
+        .getByRole('region', { name: 'Differences of versions 1 and 2' })
+        .getByText(/second/)
+        .first();
+      await secondValue.waitFor();
+      await tabTo(/note/);
+      await press('Enter');
+      await secondValue.waitFor({ state: 'hidden' });
+      await press('Enter');
+      await secondValue.waitFor();
+      await tabTo(/^1\D/, 'Shift+Tab');
+      await press('Enter');
+      await page.getByRole('region', { name: 'Differences of versions 0 and 1' }).waitFor();
       await tabTo('Restore version 1');
       await press('Enter');
       await page.getByRole('dialog').waitFor();
