@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Locator, Page } from 'playwright-core';
 import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { pollUntil } from '../testkit/poll.ts';
 import { outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -79,6 +81,8 @@ await suite('links to pages, and pages without a server', {
       await workspace.runOk(['up', ...unattended]);
       const { organization, url } = holdfast;
       const { page, refused } = await signIn(browser, url, 'ada');
+      // A page asks four times, with pauses of seven seconds in all, which are passed over here.
+      await page.clock.install();
       const stack = `${url}/${organization}/${project}/dev`;
       const pages: readonly (readonly [string, RegExp, string])[] = [
         [`${url}/`, /stacks\.list/, 'Stacks'],
@@ -89,9 +93,14 @@ await suite('links to pages, and pages without a server', {
         [`${url}/${organization}/~/members`, /members\.list/, 'Members'],
       ];
       for (const [address, procedure, title] of pages) {
-        await page.route(procedure, (route) => route.abort());
+        let asked = 0;
+        await page.route(procedure, (route) => {
+          asked += 1;
+          return route.abort();
+        });
         await page.goto(address);
-        await page.getByRole('heading', { name: 'The server does not answer' }).waitFor();
+        await passPauses(page, page.getByRole('heading', { name: 'The server does not answer' }));
+        expect(asked).toBe(asksOfQuery);
         expect(await findFlaws(page)).toEqual([]);
         await page.unroute(procedure);
         await page.getByRole('button', { name: 'Try again' }).click();
@@ -106,7 +115,7 @@ await suite('links to pages, and pages without a server', {
         route.fulfill({ status: 500, contentType: 'application/json', body: JSON.stringify([fault]) }),
       );
       await page.goto(`${stack}?tab=updates`);
-      await page.getByRole('heading', { name: 'This did not work' }).waitFor();
+      await passPauses(page, page.getByRole('heading', { name: 'This did not work' }));
       await page.getByText('Something failed on the server').waitFor();
       await page.unroute(/updates\.list/);
       await page.getByRole('button', { name: 'Try again' }).click();
@@ -118,7 +127,7 @@ await suite('links to pages, and pages without a server', {
       await row.waitFor();
       await page.route('**/trpc/**', (route) => route.abort());
       await page.evaluate('document.dispatchEvent(new Event("visibilitychange"))');
-      await page.getByText('What you see may be old').waitFor();
+      await passPauses(page, page.getByText('What you see may be old'));
       expect(await row.count()).toBe(1);
       expect(await findFlaws(page)).toEqual([]);
       await page.unroute('**/trpc/**');
@@ -130,3 +139,15 @@ await suite('links to pages, and pages without a server', {
     scenarioTimeoutMs,
   );
 });
+
+/** How often a page asks before it says that nobody answers. */
+const asksOfQuery = 4;
+
+/** Waits until it is shown, and lets the clock of the page run ahead while the page pauses. */
+async function passPauses(page: Page, shown: Locator): Promise<void> {
+  await pollUntil('it is shown', async () => {
+    if (await shown.isVisible()) return true;
+    await page.clock.fastForward(1_000);
+    return false;
+  });
+}

@@ -7,7 +7,8 @@ import type { TestBrowser } from './chromium.ts';
 import { holdfastProgram } from './holdfast-program.ts';
 import type { OwnHoldfastServer } from './holdfast-server.ts';
 
-const password = 'correct horse battery';
+/** The password with which `signIn` and `enter` sign in. */
+export const webPassword = 'correct horse battery';
 const waitMs = 120_000;
 
 /** Runs a command of `holdfast admin` on the server. */
@@ -24,7 +25,7 @@ export async function runAdmin({ dataDir }: OwnHoldfastServer, args: readonly st
 
 /** Gives somebody the password with which `signIn` signs in. */
 export async function setPassword(server: OwnHoldfastServer, login: string): Promise<void> {
-  await runAdmin(server, ['user', 'set-password', login], `${password}\n`);
+  await runAdmin(server, ['user', 'set-password', login], `${webPassword}\n`);
 }
 
 /** A page of somebody who is signed in, and what its policy refused or failed in it. */
@@ -49,7 +50,7 @@ export async function signIn(
 export async function enter(page: Page, url: string, login: string): Promise<void> {
   await page.goto(`${url}/sign-in`);
   await page.getByLabel('Login').fill(login);
-  await page.getByLabel('Password').fill(password);
+  await page.getByLabel('Password').fill(webPassword);
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
 }

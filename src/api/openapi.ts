@@ -14,6 +14,7 @@ const errorResponses: Readonly<Record<string, string>> = {
   403: 'A permission is missing, or the lease is no longer valid',
   404: 'Not found, or not visible to the caller',
   409: 'The state of the stack or update does not allow it',
+  412: 'Somebody has changed it since you have read the ETag that If-Match names; nothing was changed',
   413: 'The body is too large, as sent or decompressed',
   414: 'A part of the path exceeds the maximum length of a name',
   415: 'The Accept header names no version of the protocol, or the body has an encoding other than gzip',

@@ -47,9 +47,9 @@ export async function registerWebAssets(app: FastifyInstance, folder: string): P
     }
     if (!wantsPage(request) || notPages.test(url)) return undefined;
     if (!(await exists(folder, 'index.html'))) return sendMissing(reply);
-    return allowCaching(reply)
-      .headers({ 'content-security-policy': policy, 'referrer-policy': 'same-origin' })
-      .sendFile('index.html', { maxAge: 0 });
+    return reply
+      .headers({ 'cache-control': 'no-cache', 'content-security-policy': policy, 'referrer-policy': 'same-origin' })
+      .sendFile('index.html', { cacheControl: false });
   });
 }
 

@@ -1,37 +1,28 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { startChromium, type TestBrowser } from '../../testkit/chromium.ts';
-import { type Cluster, startCluster } from '../../testkit/cluster.ts';
-import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { withHelpers } from '../../testkit/holdfast-server.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 import { Scenario, unattended } from '../../testkit/scenario.ts';
 import { thingProgram } from '../../testkit/stash-program.ts';
-import { buildWeb } from '../../testkit/web-build.ts';
+import { findFlaws } from '../../testkit/web-session.ts';
+import { creation } from '../support/journal-entries.ts';
+import { deployment } from '../support/state.ts';
+import { startWebCluster, type WebCluster } from './support/web-cluster.ts';
 
-// The web UI of a cluster: its container behind the proxy, and three replicas, of which one dies under an open page.
+// The web UI of a cluster: its container behind the proxy, three replicas, of which one dies under open pages, and workers.
 
-const password = 'correct horse battery';
 const startMs = 600_000;
-let cluster: Cluster;
-let browser: TestBrowser;
+let web: WebCluster;
 beforeAll(async () => {
-  await buildWeb();
-  [cluster, browser] = await Promise.all([startCluster({ workers: 1 }), startChromium()]);
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: cluster.databaseUrl };
-  const args = [holdfastProgram, 'admin', 'user', 'set-password', 'ada'];
-  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'ignore'] });
-  child.stdin.end(`${password}\n`);
-  expect((await once(child, 'exit'))[0]).toBe(0);
+  // Every state is in S3, so that workers need it.
+  web = await startWebCluster({ workers: 2, settings: { HOLDFAST_INLINE_BYTES: '1' } });
 }, startMs);
 afterAll(async () => {
-  await browser?.[Symbol.asyncDispose]();
-  await cluster?.stop();
+  await web?.[Symbol.asyncDispose]();
 }, startMs);
 
-const get = (path: string, accept = 'text/html') => fetch(`${cluster.url}${path}`, { headers: { accept } });
+const get = (path: string, accept = 'text/html', headers: Record<string, string> = {}) =>
+  fetch(`${web.cluster.url}${path}`, { headers: { accept, ...headers } });
 
 test('every path of a page is the page, and other paths keep their answers', async () => {
   const page = await (await get('/')).text();
@@ -56,56 +47,257 @@ test('every path of a page is the page, and other paths keep their answers', asy
   }
 });
 
+test('the web container sends the headers that a replica sends, compressed files, and none that are hidden', async () => {
+  const [script = ''] = /\/assets\/[^"]+\.js/.exec(await (await get('/')).text()) ?? [];
+  const ofFiles = ['x-content-type-options', 'x-frame-options', 'cross-origin-resource-policy', 'cache-control'];
+  const ofPages = [...ofFiles, 'content-security-policy', 'referrer-policy', 'content-type'];
+  const headersOf = (answer: Response, names: readonly string[]) =>
+    names.map((name) => [name, answer.headers.get(name)?.toLowerCase()]);
+  for (const [path, names] of [
+    ['/', ofPages],
+    ['/dev-org/app/prod', ofPages],
+    [script, ofFiles],
+    ['/theme.js', ofFiles],
+    ['/mark.svg', ofFiles],
+  ] as const) {
+    const own = await fetch(`${web.cluster.apiUrls[0]}${path}`, { headers: { accept: 'text/html' } });
+    expect([path, own.status]).toEqual([path, 200]);
+    expect([path, headersOf(await get(path), names)]).toEqual([path, headersOf(own, names)]);
+  }
+  for (const encoding of ['br', 'gzip']) {
+    const answer = await get(script, '*/*', { 'accept-encoding': encoding });
+    expect([encoding, answer.headers.get('content-encoding')]).toEqual([encoding, encoding]);
+    expect(answer.headers.get('vary')?.toLowerCase()).toContain('accept-encoding');
+  }
+  expect((await get('/.sources')).status).toBe(404);
+});
+
 test(
-  'a page goes on by itself when the replica dies that holds its stream',
+  'who is signed in is so at every replica, and at none once signed out',
   async () => {
-    const { token, url } = cluster;
-    const server = withHelpers({
-      ...{ url, token, organization: cluster.organization, managementUrl: cluster.apiManagementUrls[0] as string },
-      faults: () => [],
-      [Symbol.asyncDispose]: async () => undefined,
-    });
-    await using scenario = await Scenario.create(server);
+    const page = await web.signIn();
+    const cookies = await web.browser.context.cookies(web.cluster.url);
+    const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join('; ');
+    const ask = () =>
+      Promise.all(
+        web.cluster.apiUrls.map(async (url) => {
+          const headers = { cookie, 'sec-fetch-site': 'same-origin' };
+          const answer = await fetch(`${url}/trpc/me.get`, { headers });
+          return [answer.status, (await answer.text()).includes('"login":"ada"')];
+        }),
+      );
+    expect(await ask()).toEqual([1, 2, 3].map(() => [200, true]));
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Stack, page or command' }).waitFor();
+    await page.keyboard.type('Sign out');
+    await page.getByRole('option', { name: 'Sign out Session' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await ask()).toEqual([1, 2, 3].map(() => [401, false]));
+    await page.close();
+  },
+  startMs,
+);
+
+test(
+  'an update that talks to one replica is watched through another',
+  async () => {
+    const { apiUrls, organization, url } = web.cluster;
+    await using scenario = await Scenario.create(withHelpers({ ...web.server, url: apiUrls[0] as string }));
     const { project, workspace } = scenario;
-    const page = await signIn();
-    await page.goto(`${url}/${cluster.organization}/${project}/dev`);
-    await page.getByText('This stack has not been updated yet').waitFor();
-    await workspace.cloud.control({ slowMs: { slow: 30_000 } });
+    const page = await web.signIn();
+    // The proxy gives streams to the replicas in turn.
+    await pollUntil('a stream of another replica', async () => {
+      await page.goto(`${url}/${organization}/${project}/dev`);
+      await page.getByText('This stack has not been updated yet').waitFor();
+      return (await holderOfStream()) > 0;
+    });
+    await workspace.cloud.control({ slowMs: { slow: 8_000 } });
     await workspace.writeProgram(thingProgram({ project, things: { quick: { value: 'a' }, slow: { value: 'b' } } }));
     const up = await workspace.spawn(['up', ...unattended]);
     await page.getByRole('link', { name: 'Watch it' }).click();
     const row = page.getByRole('listitem').filter({ hasText: 'slow' });
     await row.getByText('creating').waitFor();
-    await page.evaluate('window.isSamePage = true');
-    const holder = await pollUntil('a stream', async () => (await streams()).findIndex((count) => count > 0) + 1);
-    await cluster.apis[holder - 1]?.kill();
-    await pollUntil('a stream to another replica', async () => (await streams()).some((count) => count > 0));
+    expect(await holderOfStream()).toBeGreaterThan(0);
     await row.getByText('created').waitFor();
     await page.getByText('Succeeded', { exact: true }).waitFor();
-    expect(await page.evaluate('window.isSamePage')).toBe(true);
     expect((await up.done).exitCode).toBe(0);
-    await page.getByRole('link', { name: 'dev', exact: true }).first().click();
-    await page.getByRole('link', { name: /^Update 1/ }).waitFor();
+    await page.close();
   },
   startMs,
 );
 
-/** Lands on the list of stacks. */
-async function signIn(): Promise<Page> {
-  const page = await browser.context.newPage();
-  page.setDefaultTimeout(120_000);
-  await page.goto(`${cluster.url}/sign-in`);
-  await page.getByLabel('Login').fill('ada');
-  await page.getByLabel('Password').fill(password);
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-  await page.waitForURL(`${cluster.url}/`);
-  return page;
+test(
+  'processes and queues are shown; a job that was given up is run again by its button, and succeeds',
+  async () => {
+    const { cluster } = web;
+    const page = await web.signIn();
+    await page.goto(`${cluster.url}/~/operator/health`);
+    const processes = page.getByRole('table', { name: 'Processes' });
+    await pollUntil('all processes are shown', async () => {
+      const shown = await processes.getByRole('row').allTextContents();
+      const count = (role: string) => shown.filter((text) => text.startsWith(role)).length;
+      return count('API') === 3 && count('Worker') === 2;
+    });
+    expect(await page.getByText('Answers', { exact: true }).count()).toBe(3);
+    expect(await findFlaws(page)).toEqual([]);
+    await cluster.workers[1]?.kill();
+    await processes.getByText(/^Silent for/).waitFor();
+    expect(await processes.getByText(/^Silent for/).count()).toBe(1);
+    await cluster.workers[1]?.start();
+
+    const update = await startJournal();
+    await cluster.s3.stop();
+    const completed = update.complete();
+    await page.goto(`${cluster.url}/~/operator/queues`);
+    const jobs = page.getByRole('table', { name: 'Jobs: Small writes' });
+    const failed = jobs.getByRole('row').filter({ hasText: 'fold journal' }).filter({ hasText: 'Given up' });
+    await failed.first().waitFor();
+    expect((await completed).status).toBe(503);
+    expect(await findFlaws(page)).toEqual([]);
+    expect(await failed.count()).toBe(1);
+    await cluster.s3.start();
+    await page.getByRole('button', { name: /^Retry fold-journal/ }).click();
+    await page.getByRole('button', { name: 'Run it again' }).click();
+    await failed.waitFor({ state: 'detached' });
+    await pollUntil('the job has ended', async () => (await page.getByText('fold journal').count()) === 0);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Small writes' }).waitFor();
+    await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
+    expect(await page.getByText('fold journal').count()).toBe(0);
+    // What it was for is done.
+    expect((await update.complete()).status).toBe(204);
+    expect(await update.exported()).toContain('::added"');
+    await page.close();
+  },
+  startMs,
+);
+
+// The last: a replica stays dead.
+test(
+  'pages go on by themselves when the replica dies that holds their streams, and nothing is missing or twice',
+  async () => {
+    const { organization, url } = web.cluster;
+    await using scenario = await Scenario.create(web.server);
+    const { project, workspace } = scenario;
+    const list = await web.signIn();
+    const name = `${project}/dev`;
+    await list.goto(`${url}/${organization}`);
+    const rowOf = (page: Page) => page.getByRole('row').filter({ hasText: name });
+    await rowOf(list).waitFor();
+    const page = await list.context().newPage();
+    page.setDefaultTimeout(120_000);
+    await page.goto(`${url}/${organization}/${name}`);
+    await page.getByText('This stack has not been updated yet').waitFor();
+    await workspace.cloud.control({ slowMs: { slow: 30_000 } });
+    const things = { quick: { value: 'a' }, slow: { value: 'b' }, third: { value: 'c' } };
+    await workspace.writeProgram(thingProgram({ project, things }));
+    const up = await workspace.spawn(['up', ...unattended]);
+    await page.getByRole('link', { name: 'Watch it' }).click();
+    const row = page.getByRole('listitem').filter({ hasText: 'slow' });
+    await row.getByText('creating').waitFor();
+    await rowOf(list).getByText('Updating').waitFor();
+    for (const each of [page, list]) await each.evaluate('window.isSamePage = true');
+    const holder = await pollUntil('a stream', async () => (await holderOfStream()) + 1);
+    await web.cluster.apis[holder - 1]?.kill();
+    await pollUntil('a stream to another replica', async () => (await streams()).some((count) => count > 0));
+    await row.getByText('created').waitFor();
+    await page.getByText('Succeeded', { exact: true }).waitFor();
+    expect((await up.done).exitCode).toBe(0);
+    await rowOf(list).getByText('Updated', { exact: true }).waitFor();
+    for (const each of [page, list]) expect(await each.evaluate('window.isSamePage')).toBe(true);
+
+    // What was put together from the streams is what a page that was opened now shows.
+    const resources = page.getByRole('list', { name: 'Resources' });
+    const namesIn = async () => (await resources.getByRole('listitem').allTextContents()).map(withoutTimes);
+    const live = await namesIn();
+    expect(live.filter((text) => text.includes('created'))).toHaveLength(live.length);
+    const inList = (await rowOf(list).allTextContents()).map(withoutTimes);
+    expect(inList).toHaveLength(1);
+    await Promise.all([page.reload(), list.reload()]);
+    await row.getByText('created').waitFor();
+    await rowOf(list).getByText('Updated', { exact: true }).waitFor();
+    expect(live).toEqual(await namesIn());
+    expect(inList).toEqual((await rowOf(list).allTextContents()).map(withoutTimes));
+
+    await page.getByRole('link', { name: 'dev', exact: true }).first().click();
+    await page
+      .getByRole('link', { name: /^Update 1/ })
+      .first()
+      .waitFor();
+    await page.goto(`${url}/${organization}/${name}?tab=updates`);
+    await page.getByRole('link', { name: /^Update 1/ }).waitFor();
+    expect(await page.getByRole('region', { name: 'Updates' }).getByRole('listitem').count()).toBe(1);
+    await page.goto(`${url}/${organization}/${name}/updates/1?view=events`);
+    const facts = page.getByRole('region', { name: 'Events' }).getByText(/^\d+ events$/);
+    const events = await countEvents(name);
+    await pollUntil('all events are shown', async () => (await facts.innerText()) === `${events} events`);
+    await Promise.all([page.close(), list.close()]);
+  },
+  startMs,
+);
+
+/** A text of a row without how long something took, or how long ago it was. */
+function withoutTimes(text: string): string {
+  return text.replaceAll(/\d+(\.\d+)? ?(ms|s|min|h)\b( ago)?|just now|now\b/g, '');
+}
+
+async function call(path: string, body: object | null, method = 'POST', auth = `token ${web.cluster.token}`) {
+  const headers = { authorization: auth, accept: 'application/vnd.pulumi+9', 'content-type': 'application/json' };
+  return fetch(`${web.cluster.url}/api/stacks/${web.cluster.organization}/${path}`, {
+    ...{ method, headers },
+    ...(body === null ? {} : { body: JSON.stringify(body) }),
+  });
+}
+
+async function read(answer: Promise<Response>) {
+  const response = await answer;
+  if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+  // biome-ignore lint/suspicious/noExplicitAny: responses of every shape.
+  return (await response.json()) as any;
+}
+
+/** An update of a new stack whose journal has a resource, and which is not completed yet. */
+async function startJournal() {
+  await read(call('jobs', { stackName: 'dev' }));
+  await read(call('jobs/dev/import', deployment(3)));
+  const { updateID } = await read(call('jobs/dev/update', { config: {} }));
+  const path = `jobs/dev/update/${updateID}`;
+  const { token } = await read(call(path, { journalVersion: 1 }));
+  const lease = `update-token ${token}`;
+  const entries = creation(1, 'added', { project: 'jobs', stack: 'dev' });
+  const appended = await call(`${path}/journalentries`, { entries }, 'PATCH', lease);
+  expect(appended.status).toBeLessThan(300);
+  return {
+    complete: () => call(`${path}/complete`, { status: 'succeeded' }, 'POST', lease),
+    exported: async () => JSON.stringify(await read(call('jobs/dev/export', null, 'GET'))),
+  };
+}
+
+/** How many events the newest update of the stack has, as the API says. */
+async function countEvents(stack: string): Promise<number> {
+  const { updates } = await read(call(`${stack}/updates?pageSize=1`, null, 'GET'));
+  let count = 0;
+  for (let more: string | null = ''; more !== null; ) {
+    const query: string = more === '' ? '' : `?continuationToken=${encodeURIComponent(more)}`;
+    const { continuationToken, events } = await read(
+      call(`${stack}/update/${updates[0].updateID}/events${query}`, null, 'GET'),
+    );
+    count += events.length;
+    more = continuationToken ?? null;
+  }
+  return count;
+}
+
+/** The place of the replica that has a stream; -1: none. */
+async function holderOfStream(): Promise<number> {
+  return (await streams()).findIndex((count) => count > 0);
 }
 
 /** Streams of each replica; 0 for one that is dead. */
 function streams(): Promise<number[]> {
   return Promise.all(
-    cluster.apiManagementUrls.map(async (management) => {
+    web.cluster.apiManagementUrls.map(async (management) => {
       const text = await fetch(`${management}/metrics`).then(
         (answer) => answer.text(),
         () => '',

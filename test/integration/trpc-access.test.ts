@@ -89,6 +89,7 @@ const needed: Record<string, { readonly needs: Need; readonly input?: object | (
   'policies.changeGroup': { needs: 'manager', input: { group: 'default-policy-group' } },
   'policies.removeGroup': { needs: 'manager', input: { group: 'no-group' } },
   'rules.list': { needs: 'manager' },
+  'rules.get': { needs: 'manager', input: { ruleId: randomUUID() } },
   'rules.preview': { needs: 'manager', input: lockWait },
   'rules.set': { needs: 'manager', input: lockWait },
   'rules.change': { needs: 'manager', input: { ruleId: randomUUID(), ...lockWait } },

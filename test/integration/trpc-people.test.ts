@@ -126,6 +126,7 @@ describe('teams', () => {
     });
     await change('teams.setMember', { team: 'red', login: member.login, isAdmin: true });
     expect(await read('teams.get', { team: 'red' }, member.token)).toEqual({
+      revision: expect.any(String),
       name: 'red',
       displayName: 'Red',
       description: 'Network',

@@ -8,7 +8,7 @@ import { createStack, deployment, ok, startUpdate, type TestStack } from '../sup
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, cancel, complete } from '../support/update-calls.ts';
-import { removeRule, setRule } from '../support/update-rules.ts';
+import { removeRule, rulesPath, setRule } from '../support/update-rules.ts';
 import { createHook, deliverDue } from '../support/webhooks.ts';
 
 /** Two replicas. */
@@ -114,6 +114,36 @@ test('freezes, and updates that they refuse or hold', async () => {
     details: { text: 'Black Friday', project: 'proj', stack: 'dev', tag: null, settings: {} },
   });
   expect(events.find(({ type }) => type === 'update_frozen')).toMatchObject({ details: { kind: 'update', commit } });
+});
+
+test('a freeze that is changed to be for another stack is told to the webhooks of both', async () => {
+  const other: TestStack = { ...stack, stack: 'other', path: stack.path.replace(/dev$/, 'other') };
+  await ok(app.call('POST', other.path.replace(/\/other$/, ''), { auth: stack.auth, body: { stackName: 'other' } }));
+  await createHook(app, stack, 'stack', { payloadUrl: `${receiver.url}/dev` });
+  await createHook(app, other, 'stack', { payloadUrl: `${receiver.url}/other` });
+  await createHook(app, stack, 'organization', { payloadUrl: `${receiver.url}/all` });
+  const freeze = { kind: 'freeze', note: 'Release', project: 'proj', stack: 'dev', settings: {} };
+  const id = await setRule(app, stack, freeze);
+  const change = (body: object) =>
+    ok(app.call('PUT', `${rulesPath(stack)}/${id}`, { auth: stack.auth, body: { ...freeze, ...body } }));
+  const toldSince = async (): Promise<string[]> => {
+    receiver.received.length = 0;
+    await deliverDue(app);
+    return receiver.received
+      .map(({ body, path }) => [path, JSON.parse(body)])
+      .map(([path, { stackName = '-', type }]) => `${path} ${type} ${stackName}`)
+      .sort();
+  };
+  expect(await toldSince()).toEqual(['/all freeze_set dev', '/dev freeze_set dev']);
+  await change({ note: 'Later' });
+  expect(await toldSince()).toEqual(['/all freeze_set dev', '/dev freeze_set dev']);
+  await change({ stack: 'other' });
+  expect(await toldSince()).toEqual([
+    ...['/all freeze_lifted dev', '/all freeze_set other'],
+    ...['/dev freeze_lifted dev', '/other freeze_set other'],
+  ]);
+  await change({ stack: undefined, project: undefined, tag: { name: 'env', value: 'prod' } });
+  expect(await toldSince()).toEqual(['/all freeze_lifted other', '/all freeze_set -', '/other freeze_lifted other']);
 });
 
 test('an update that a rule stops, and the approval that is asked for and given', async () => {

@@ -11,6 +11,8 @@ import type { AccessPolicy, ChangeAccessPolicyRequest } from '../../shared/proto
 import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { findLastEdit } from '../edits/last-edit.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../edits/revisions.ts';
 import type { Caller } from '../request.ts';
 
 /** What organizations have decided about their roles. */
@@ -25,21 +27,19 @@ export class AccessPolicyService {
   async get(organization: string): Promise<AccessPolicy> {
     const id = await idOf(this.#db, organization);
     const { defaultPermissions } = await createGrantRepository(this.#db).findDefaults(id);
-    return {
-      decryptByRole: decryptsByRole(defaultPermissions),
-      defaultPermissions: defaultPermissions === null ? null : namesOf(defaultPermissions),
-    };
+    return policyOf(defaultPermissions);
   }
 
   /**
    * Changes what roles below admin give. Holds from the commit on, on all replicas. Throws InvalidRequestError, NotFoundError,
-   * UnauthenticatedError, ForbiddenError.
+   * UnauthenticatedError, ForbiddenError, EditConflictError.
    */
   async change(
     caller: Caller,
     organization: string,
     { decryptByRole, defaultPermissions: names }: ChangeAccessPolicyRequest,
     audit: AuditTrail,
+    seen: SeenRevisions = null,
   ): Promise<void> {
     if (decryptByRole === undefined && names === undefined)
       throw new InvalidRequestError('Say what to change: decryptByRole, defaultPermissions or both');
@@ -50,6 +50,9 @@ export class AccessPolicyService {
       const id = await idOf(tx, organization);
       const grants = createGrantRepository(tx);
       const { defaultPermissions: before } = await grants.lockDefaults(id);
+      await assertSeen(seen, revisionOfPolicy(policyOf(before)), 'what roles give here', () =>
+        findLastEdit(tx, id, 'grant.defaults', () => true),
+      );
       const chosen = given === undefined ? before : given;
       const defaults = decryptByRole === undefined ? chosen : withDecryptByRole(chosen, decryptByRole);
       if (defaults === before) return audit.settle();
@@ -61,6 +64,18 @@ export class AccessPolicyService {
       return audit.record(tx, { organization, object: organization, details });
     });
   }
+}
+
+/** Of what `change` sets. */
+export function revisionOfPolicy({ decryptByRole, defaultPermissions }: AccessPolicy): string {
+  return revisionOf({ decryptByRole, defaultPermissions });
+}
+
+function policyOf(defaults: PermissionSet | null): AccessPolicy {
+  return {
+    decryptByRole: decryptsByRole(defaults),
+    defaultPermissions: defaults === null ? null : namesOf(defaults),
+  };
 }
 
 /** Null: all that the role has. All that a member has is no limit, either. Throws InvalidRequestError. */

@@ -26,6 +26,8 @@ import { holdManagement } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { findLastEdit } from '../edits/last-edit.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../edits/revisions.ts';
 import type { Caller } from '../request.ts';
 
 export type { IssuerRow, PolicyRow };
@@ -99,13 +101,14 @@ export class IssuerService {
     );
   }
 
-  /** Throws NotFoundError, InvalidRequestError, ForbiddenError, and ConflictError if the name is taken. */
+  /** Throws NotFoundError, InvalidRequestError, ForbiddenError, EditConflictError, and ConflictError if the name is taken. */
   async update(
     caller: Caller,
     organization: string,
     id: string,
     request: IssuerRequest,
     audit: AuditTrail,
+    seen: SeenRevisions = null,
   ): Promise<IssuerRow> {
     refuseExchanged(caller);
     const change = changeOf(request);
@@ -113,6 +116,9 @@ export class IssuerService {
       this.#context.db.inTransaction(async (tx) => {
         await holdManagement(tx, organization, caller);
         const issuer = await lockIssuer(tx, organization, id);
+        await assertSeen(seen, revisionOfIssuer(issuer), 'this issuer', () =>
+          findLastEdit(tx, issuer.organizationId, 'issuer.change', ({ object }) => object === issuer.name),
+        );
         checkIssuer({ ...issuer, ...change });
         const changed = await createIssuerRepository(tx).update(id, change);
         const { jwks, ...details } = change;
@@ -146,8 +152,8 @@ export class IssuerService {
   }
 
   /**
-   * Replaces all policies of an issuer. Throws NotFoundError, InvalidRequestError, ForbiddenError, and ConflictError if somebody has changed
-   * them since `version`.
+   * Replaces all policies of an issuer. `seen`: revisions of its policies. Throws NotFoundError, InvalidRequestError, ForbiddenError,
+   * EditConflictError.
    */
   async setPolicies(
     caller: Caller,
@@ -155,7 +161,7 @@ export class IssuerService {
     id: string,
     written: readonly WrittenPolicy[],
     audit: AuditTrail,
-    version: number | null = null,
+    seen: SeenRevisions = null,
   ): Promise<IssuerPolicies> {
     refuseExchanged(caller);
     const wanted = parsePolicies(written);
@@ -163,8 +169,9 @@ export class IssuerService {
       await createPeopleRepository(tx).lock();
       await holdManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
-      if (version !== null && version !== issuer.policyVersion)
-        throw new ConflictError('Somebody else has changed the policies of this issuer since you have read them: load them again');
+      await assertSeen(seen, revisionOfPolicies(issuer), 'the policies of this issuer', () =>
+        findLastEdit(tx, issuer.organizationId, 'issuer.policies', ({ object }) => object === issuer.name),
+      );
       const maker = { userId: caller.userId, actsFor: caller.userId };
       const policies = await replacePolicies(tx, issuer, wanted, maker);
       await audit.record(tx, {
@@ -175,6 +182,15 @@ export class IssuerService {
       return { issuer: await getIssuer(createIssuerRepository(tx), issuer.organizationId, id), policies };
     });
   }
+}
+
+/** Of what `update` sets. */
+export function revisionOfIssuer({ audience, jwks, maxSeconds, name, replay }: IssuerRow): string {
+  return revisionOf({ audience, jwks, maxSeconds, name, replay });
+}
+
+export function revisionOfPolicies({ policyVersion }: IssuerRow): string {
+  return String(policyVersion);
 }
 
 /** They could give themselves what their policy does not. */

@@ -19,6 +19,8 @@ import { holdManagement } from '../access/held-access.ts';
 import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { findLastEdit } from '../edits/last-edit.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../edits/revisions.ts';
 import type { Caller } from '../request.ts';
 import { builtInRole, findRole, isId, roleNotFound } from './role-references.ts';
 
@@ -106,18 +108,22 @@ export class RoleService {
 
   /**
    * Changes what the request names. Grants that give the role change with it: running updates that they no longer permit end. Throws
-   * InvalidRequestError, NotFoundError, ForbiddenError, ConflictError.
+   * InvalidRequestError, NotFoundError, ForbiddenError, ConflictError, EditConflictError.
    */
   async update(
     caller: Caller,
     organization: string,
     { id, request }: { readonly id: string; readonly request: UpdateRoleRequest },
     audit: AuditTrail,
+    seen: SeenRevisions = null,
   ): Promise<RoleView> {
     const permissions =
       request.details === undefined || request.details === null ? null : parseRoleDetails(request.details);
     return this.#change(caller, organization, request.name ?? '', async (tx, place) => {
       const role = await getOwnRole(tx, place, id);
+      await assertSeen(seen, revisionOfRole(ownView(place, role)), 'this role', () =>
+        findLastEdit(tx, place.id, 'role.change', ({ details }) => isOfRole(details, id)),
+      );
       const next = {
         name: request.name ?? role.name,
         description: request.description ?? role.description,
@@ -236,6 +242,15 @@ export class RoleService {
     if (!description.isWellFormed() || description.includes('\0'))
       throw new InvalidRequestError('description is not valid text');
   }
+}
+
+/** Of what `update` sets. */
+export function revisionOfRole({ description, details, name }: RoleView): string {
+  return revisionOf({ description, details, name });
+}
+
+function isOfRole(details: string, id: string): boolean {
+  return (JSON.parse(details) as { role?: unknown }).role === id;
 }
 
 function assertKind({ resourceType, uxPurpose }: CreateRoleRequest): void {

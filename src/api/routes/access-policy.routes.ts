@@ -1,7 +1,10 @@
 import { Type } from 'typebox';
 import { AccessPolicy, ChangeAccessPolicyRequest } from '../../shared/protocol/access-policy.ts';
+import { IfMatchHeaders } from '../../shared/protocol/edits.ts';
 import { OrganizationParams } from '../../shared/protocol/tokens.ts';
+import { revisionOfPolicy } from '../access/access-policy-service.ts';
 import type { ApiServices } from '../api-services.ts';
+import { seenByHeader, tagOf } from '../edits/revisions.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { apiToken } from './paths.ts';
 
@@ -23,14 +26,19 @@ export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Ap
         response: { 200: AccessPolicy },
       },
     },
-    async ({ params }) => accessPolicy.get(params.organization),
+    async ({ params }, reply) => {
+      const policy = await accessPolicy.get(params.organization);
+      void reply.header('etag', tagOf(revisionOfPolicy(policy)));
+      return policy;
+    },
   );
   app.patch(
     path,
     {
-      config: { access: manage, rate: 'held', audit: 'grant.defaults' },
+      config: { access: manage, rate: 'held', audit: 'grant.defaults', described: { errorStatuses: [412] } },
       schema: {
         tags,
+        headers: IfMatchHeaders,
         summary: 'Change what roles below admin give',
         description: 'What is left out stays. Running updates that are no longer permitted lose their lock.',
         security: apiToken,
@@ -39,8 +47,8 @@ export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Ap
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, caller, audit }, reply) => {
-      await accessPolicy.change(caller, params.organization, body, audit);
+    async ({ params, body, caller, audit, headers }, reply) => {
+      await accessPolicy.change(caller, params.organization, body, audit, seenByHeader(headers['if-match']));
       return reply.code(204).send(null);
     },
   );

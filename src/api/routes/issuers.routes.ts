@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { writePolicy } from '../../shared/identity/trust/trust-definitions.ts';
+import { IfMatchHeaders } from '../../shared/protocol/edits.ts';
 import {
   IssuerParams,
   IssuerResponse,
@@ -12,7 +13,13 @@ import {
 } from '../../shared/protocol/issuers.ts';
 import { OrganizationParams } from '../../shared/protocol/tokens.ts';
 import type { ApiServices } from '../api-services.ts';
-import type { IssuerPolicies, IssuerRow } from '../issuers/issuer-service.ts';
+import { seenByHeader, tagOf } from '../edits/revisions.ts';
+import {
+  type IssuerPolicies,
+  type IssuerRow,
+  revisionOfIssuer,
+  revisionOfPolicies,
+} from '../issuers/issuer-service.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { apiToken } from './paths.ts';
 
@@ -81,7 +88,11 @@ function getIssuer(app: RouteScope, { issuers }: ApiServices): void {
         response: { 200: IssuerResponse },
       },
     },
-    async ({ params }) => toResponse(await issuers.get(params.organization, params.issuerId)),
+    async ({ params }, reply) => {
+      const issuer = await issuers.get(params.organization, params.issuerId);
+      void reply.header('etag', tagOf(revisionOfIssuer(issuer)));
+      return toResponse(issuer);
+    },
   );
 }
 
@@ -89,9 +100,10 @@ function updateIssuer(app: RouteScope, { issuers }: ApiServices): void {
   app.patch(
     `${path}/:issuerId`,
     {
-      config: { access, rate: 'held', audit: 'issuer.change', described: { errorStatuses: [409] } },
+      config: { access, rate: 'held', audit: 'issuer.change', described: { errorStatuses: [409, 412] } },
       schema: {
         tags,
+        headers: IfMatchHeaders,
         summary: 'Change what is expected of an issuer',
         security: apiToken,
         params: IssuerParams,
@@ -99,8 +111,12 @@ function updateIssuer(app: RouteScope, { issuers }: ApiServices): void {
         response: { 200: IssuerResponse },
       },
     },
-    async ({ audit, body, caller, params }) =>
-      toResponse(await issuers.update(caller, params.organization, params.issuerId, body, audit)),
+    async ({ audit, body, caller, headers, params }, reply) => {
+      const seen = seenByHeader(headers['if-match']);
+      const issuer = await issuers.update(caller, params.organization, params.issuerId, body, audit, seen);
+      void reply.header('etag', tagOf(revisionOfIssuer(issuer)));
+      return toResponse(issuer);
+    },
   );
 }
 
@@ -137,7 +153,11 @@ function getPolicies(app: RouteScope, { issuers }: ApiServices): void {
         response: { 200: PoliciesResponse },
       },
     },
-    async ({ params }) => toPolicies(await issuers.getPolicies(params.organization, params.issuerId)),
+    async ({ params }, reply) => {
+      const policies = await issuers.getPolicies(params.organization, params.issuerId);
+      void reply.header('etag', tagOf(revisionOfPolicies(policies.issuer)));
+      return toPolicies(policies);
+    },
   );
 }
 
@@ -145,9 +165,10 @@ function updatePolicies(app: RouteScope, { issuers }: ApiServices): void {
   app.patch(
     `${policiesPath}/:policyId`,
     {
-      config: { access, rate: 'held', audit: 'issuer.policies' },
+      config: { access, rate: 'held', audit: 'issuer.policies', described: { errorStatuses: [412] } },
       schema: {
         tags,
+        headers: IfMatchHeaders,
         summary: 'Replace the policies of an issuer',
         security: apiToken,
         params: PoliciesParams,
@@ -155,8 +176,13 @@ function updatePolicies(app: RouteScope, { issuers }: ApiServices): void {
         response: { 200: PoliciesResponse },
       },
     },
-    async ({ audit, body, caller, params }) =>
-      toPolicies(await issuers.setPolicies(caller, params.organization, params.policyId, body.policies, audit)),
+    async ({ audit, body, caller, headers, params }, reply) => {
+      const { organization, policyId } = params;
+      const seen = seenByHeader(headers['if-match']);
+      const policies = await issuers.setPolicies(caller, organization, policyId, body.policies, audit, seen);
+      void reply.header('etag', tagOf(revisionOfPolicies(policies.issuer)));
+      return toPolicies(policies);
+    },
   );
 }
 

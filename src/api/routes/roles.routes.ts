@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { IfMatchHeaders } from '../../shared/protocol/edits.ts';
 import {
   CreateRoleRequest,
   DescribedRole,
@@ -12,7 +13,8 @@ import {
 } from '../../shared/protocol/roles.ts';
 import { OrganizationParams, TeamParams } from '../../shared/protocol/tokens.ts';
 import type { ApiServices } from '../api-services.ts';
-import type { RoleView } from '../roles/role-service.ts';
+import { seenByHeader, tagOf } from '../edits/revisions.ts';
+import { type RoleView, revisionOfRole } from '../roles/role-service.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { apiToken } from './paths.ts';
 
@@ -86,7 +88,11 @@ function getRole(app: RouteScope, { roles }: ApiServices): void {
         response: { 200: RoleResponse },
       },
     },
-    async ({ params }) => toResponse(await roles.get(params.organization, params.role)),
+    async ({ params }, reply) => {
+      const role = await roles.get(params.organization, params.role);
+      void reply.header('etag', tagOf(revisionOfRole(role)));
+      return toResponse(role);
+    },
   );
 }
 
@@ -94,9 +100,10 @@ function updateRole(app: RouteScope, { roles }: ApiServices): void {
   app.patch(
     `${path}/:role`,
     {
-      config: { ...manage, audit: 'role.change', described: { body: DescribedRole.change, errorStatuses: [409] } },
+      config: { ...manage, audit: 'role.change', described: { body: DescribedRole.change, errorStatuses: [409, 412] } },
       schema: {
         tags,
+        headers: IfMatchHeaders,
         summary: 'Change the name, the description or the permissions of a role',
         security: apiToken,
         params: RoleParams,
@@ -104,9 +111,12 @@ function updateRole(app: RouteScope, { roles }: ApiServices): void {
         response: { 200: RoleResponse },
       },
     },
-    async ({ audit, body, caller, params }) => {
+    async ({ audit, body, caller, headers, params }, reply) => {
       const { organization, role: id } = params;
-      return toResponse(await roles.update(caller, organization, { id, request: body }, audit));
+      const seen = seenByHeader(headers['if-match']);
+      const role = await roles.update(caller, organization, { id, request: body }, audit, seen);
+      void reply.header('etag', tagOf(revisionOfRole(role)));
+      return toResponse(role);
     },
   );
 }

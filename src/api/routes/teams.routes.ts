@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { StackParams } from '../../shared/protocol/core.ts';
+import { IfMatchHeaders } from '../../shared/protocol/edits.ts';
 import {
   CollaboratorsResponse,
   CreateTeamRequest,
@@ -10,10 +11,11 @@ import {
 } from '../../shared/protocol/teams.ts';
 import { OrganizationParams, TeamParams } from '../../shared/protocol/tokens.ts';
 import type { ApiServices } from '../api-services.ts';
+import { seenByHeader, tagOf } from '../edits/revisions.ts';
 import type { Caller } from '../request.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { toLevel } from '../teams/stack-permissions.ts';
-import type { TeamView } from '../teams/team-service.ts';
+import { revisionOfTeam, type TeamView } from '../teams/team-service.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const tags = ['teams'];
@@ -84,9 +86,11 @@ function getTeam(app: RouteScope, { teams }: ApiServices): void {
         response: { 200: TeamResponse },
       },
     },
-    async ({ caller, params }) => {
+    async ({ caller, params }, reply) => {
       const { organization, team: name } = params;
-      return toResponse(caller, await teams.get(caller, { organization, name }));
+      const view = await teams.get(caller, { organization, name });
+      void reply.header('etag', tagOf(revisionOfTeam(view.team)));
+      return toResponse(caller, view);
     },
   );
 }
@@ -96,9 +100,10 @@ function updateTeam(app: RouteScope, { teams }: ApiServices): void {
     `${path}/:team`,
     {
       // Admins of the team, too: the service checks.
-      config: { ...read, audit: 'team.change', described: { errorStatuses: [403] } },
+      config: { ...read, audit: 'team.change', described: { errorStatuses: [403, 412] } },
       schema: {
         tags,
+        headers: IfMatchHeaders,
         summary: 'Change the name, the members or the stacks of a team',
         security: apiToken,
         params: TeamParams,
@@ -106,9 +111,9 @@ function updateTeam(app: RouteScope, { teams }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ audit, body, caller, params }, reply) => {
+    async ({ audit, body, caller, headers, params }, reply) => {
       const { organization, team: name } = params;
-      await teams.update(caller, { organization, name }, body, audit);
+      await teams.update(caller, { organization, name }, body, audit, seenByHeader(headers['if-match']));
       return reply.code(204).send(null);
     },
   );

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { IfMatchHeaders } from '../../shared/protocol/edits.ts';
 import { OrganizationParams } from '../../shared/protocol/tokens.ts';
 import {
   ListUpdateRulesResponse,
@@ -8,8 +9,9 @@ import {
 } from '../../shared/protocol/update-rules.ts';
 import { parseRule } from '../../shared/updates/rules/update-rules.ts';
 import type { ApiServices } from '../api-services.ts';
+import { seenByHeader, tagOf } from '../edits/revisions.ts';
 import type { RouteScope } from '../route-scope.ts';
-import type { RuleRow } from '../update-rules/update-rule-service.ts';
+import { type RuleRow, revisionOfRule } from '../update-rules/update-rule-service.ts';
 import { apiToken } from './paths.ts';
 
 const tags = ['update-rules'];
@@ -76,7 +78,11 @@ function getRule(app: RouteScope, { updateRules }: ApiServices): void {
         response: { 200: UpdateRuleResponse },
       },
     },
-    async ({ params }) => toResponse(await updateRules.get(params.organization, params.ruleId)),
+    async ({ params }, reply) => {
+      const rule = await updateRules.get(params.organization, params.ruleId);
+      void reply.header('etag', tagOf(revisionOfRule(rule)));
+      return toResponse(rule);
+    },
   );
 }
 
@@ -84,9 +90,10 @@ function changeRule(app: RouteScope, { updateRules }: ApiServices): void {
   app.put(
     `${path}/:ruleId`,
     {
-      config: { access, rate: 'held', audit: 'update-rule.set', described: { errorStatuses: [409] } },
+      config: { access, rate: 'held', audit: 'update-rule.set', described: { errorStatuses: [409, 412] } },
       schema: {
         tags,
+        headers: IfMatchHeaders,
         summary: 'Change a rule for updates',
         description: 'Replaces its stacks, settings and note. Its kind stays. There is no moment without the rule.',
         security: apiToken,
@@ -95,8 +102,13 @@ function changeRule(app: RouteScope, { updateRules }: ApiServices): void {
         response: { 200: UpdateRuleResponse },
       },
     },
-    async ({ audit, body, caller, params }) =>
-      toResponse(await updateRules.change(caller, params.organization, params.ruleId, parseRule(body), audit)),
+    async ({ audit, body, caller, headers, params }, reply) => {
+      const { organization, ruleId } = params;
+      const seen = seenByHeader(headers['if-match']);
+      const rule = await updateRules.change(caller, organization, ruleId, parseRule(body), audit, seen);
+      void reply.header('etag', tagOf(revisionOfRule(rule)));
+      return toResponse(rule);
+    },
   );
 }
 

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { StackParams } from '../../shared/protocol/core.ts';
+import { IfMatchHeaders } from '../../shared/protocol/edits.ts';
 import { OrganizationParams } from '../../shared/protocol/tokens.ts';
 import {
   ListDeliveriesResponse,
@@ -15,8 +16,14 @@ import {
 import type { EventFacts } from '../../shared/webhooks/event-facts.ts';
 import { payloadOf } from '../../shared/webhooks/payloads.ts';
 import type { ApiServices } from '../api-services.ts';
+import { seenByHeader, tagOf } from '../edits/revisions.ts';
 import type { RouteScope } from '../route-scope.ts';
-import type { DeliveryRow, WebhookOwner, WebhookRow } from '../webhooks/webhook-service.ts';
+import {
+  type DeliveryRow,
+  revisionOfWebhook,
+  type WebhookOwner,
+  type WebhookRow,
+} from '../webhooks/webhook-service.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const tags = ['webhooks'];
@@ -102,17 +109,20 @@ function single(app: RouteScope, { webhooks }: ApiServices, { access, hookParams
         response: { 200: WebhookResponse },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const owner = ownerOf(request.params);
-      return toResponse(owner, await webhooks.get(owner, request.params.hook));
+      const webhook = await webhooks.get(owner, request.params.hook);
+      void reply.header('etag', tagOf(revisionOfWebhook(webhook)));
+      return toResponse(owner, webhook);
     },
   );
   app.patch(
     `${path}/:hook`,
     {
-      config: { access, rate: 'held', audit: 'webhook.change', described: { errorStatuses: [409] } },
+      config: { access, rate: 'held', audit: 'webhook.change', described: { errorStatuses: [409, 412] } },
       schema: {
         tags,
+        headers: IfMatchHeaders,
         summary: `Change a webhook of ${of}`,
         security: apiToken,
         params,
@@ -120,10 +130,13 @@ function single(app: RouteScope, { webhooks }: ApiServices, { access, hookParams
         response: { 200: WebhookResponse },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const owner = ownerOf(request.params);
-      const { audit, body, caller } = request;
-      return toResponse(owner, await webhooks.update(caller, owner, request.params.hook, body, audit));
+      const { audit, body, caller, headers, params: named } = request;
+      const seen = seenByHeader(headers['if-match']);
+      const webhook = await webhooks.update(caller, owner, named.hook, body, audit, seen);
+      void reply.header('etag', tagOf(revisionOfWebhook(webhook)));
+      return toResponse(owner, webhook);
     },
   );
   app.delete(

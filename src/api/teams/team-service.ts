@@ -26,6 +26,8 @@ import { holdManagement, holdTeam } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { findLastEdit } from '../edits/last-edit.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../edits/revisions.ts';
 import type { Caller } from '../request.ts';
 import { fromLevel, toLevel } from './stack-permissions.ts';
 
@@ -114,13 +116,14 @@ export class TeamService {
 
   /**
    * Makes all changes of a request, or none. Names and members are changed by admins of the team, too; stacks are given by those of the
-   * organization. Throws InvalidRequestError, NotFoundError, ForbiddenError.
+   * organization. `seen`: revisions of its names. Throws InvalidRequestError, NotFoundError, ForbiddenError, EditConflictError.
    */
   async update(
     caller: Caller,
     { name, organization }: TeamName,
     request: UpdateTeamRequest,
     audit: AuditTrail,
+    seen: SeenRevisions = null,
   ): Promise<void> {
     if (request.addEnvironmentPermission || request.editEnvironmentPermission || request.removeEnvironment)
       throw new InvalidRequestError(
@@ -137,6 +140,9 @@ export class TeamService {
       const givesStacks = request.addStackPermission || request.editStackPermission || request.removeStack;
       if (givesStacks && !managesAll)
         throw new ForbiddenError(`Giving stacks to a team needs the role admin in organization ${organization}`);
+      await assertSeen(seen, revisionOfTeam(team), 'this team', () =>
+        findLastEdit(tx, organizationId, 'team.change', ({ object }) => object === name),
+      );
       // Before the events of the parts, each of which has an action of its own.
       audit.settle();
       const place = { organization, organizationId, team };
@@ -201,6 +207,11 @@ export class TeamService {
     if (![displayName, description].every((text) => text.isWellFormed() && !text.includes('\0')))
       throw new InvalidRequestError('displayName or description is not valid text');
   }
+}
+
+/** Of how it is shown; members and stacks are added and removed one by one. */
+export function revisionOfTeam({ description, displayName }: Pick<TeamRow, 'displayName' | 'description'>): string {
+  return revisionOf({ description, displayName });
 }
 
 interface TeamPlace {

@@ -1,7 +1,9 @@
 import { Type } from 'typebox';
 import { ChangeAccessPolicyRequest } from '../../shared/protocol/access-policy.ts';
+import { revisionOfPolicy } from '../access/access-policy-service.ts';
+import { seenByField } from '../edits/revisions.ts';
 import { accessHolder, grantResponse } from '../routes/response-mappers.ts';
-import { defaultPage, input, page } from './inputs.ts';
+import { defaultPage, input, page, Revision } from './inputs.ts';
 import { organizationMutation, organizationProcedure, router, stackProcedure } from './trpc.ts';
 
 /** Who may do what with a stack, and what decides that. */
@@ -21,15 +23,16 @@ export const accessRouter = router({
     }),
 
   /** What roles below admin give. */
-  policy: organizationProcedure('manage').query(({ ctx: { services }, input: { organization } }) =>
-    services.accessPolicy.get(organization),
-  ),
+  policy: organizationProcedure('manage').query(async ({ ctx: { services }, input: { organization } }) => {
+    const policy = await services.accessPolicy.get(organization);
+    return { ...policy, revision: revisionOfPolicy(policy) };
+  }),
 
   /** What is left out stays. Running updates that are no longer permitted lose their lock. */
   changePolicy: organizationMutation('manage', 'grant.defaults')
-    .input(input(ChangeAccessPolicyRequest))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, ...change } }) => {
-      await services.accessPolicy.change(caller, organization, change, audit);
+    .input(input(Type.Object({ ...ChangeAccessPolicyRequest.properties, revision: Revision })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, revision, ...change } }) => {
+      await services.accessPolicy.change(caller, organization, change, audit, seenByField(revision));
     }),
 
   /** What the caller may do. */

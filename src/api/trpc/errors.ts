@@ -3,6 +3,7 @@ import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { SearchQueryError } from '../../shared/resources/search/search-query.ts';
+import { EditConflictError } from '../edits/revisions.ts';
 import type { ErrorReply } from '../plugins/errors.ts';
 
 type Code = TRPCError['code'];
@@ -58,7 +59,9 @@ export function shapeOf(thrown: unknown, path: string | null): ErrorShape {
   const error = causeOf(thrown);
   if (!(error instanceof AppError))
     return shape({ status: 500, message: unexpected, retryAfterSeconds: undefined }, 'fault', path);
-  const { message, retryAfterSeconds, status } = error;
+  const { message, retryAfterSeconds } = error;
+  // To those who call a procedure, it is no matter of headers.
+  const status = error instanceof EditConflictError ? 409 : error.status;
   const retry = retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
   const shown = shape({ status, message, retryAfterSeconds: retry }, error.code, path);
   if (!(error instanceof SearchQueryError)) return shown;

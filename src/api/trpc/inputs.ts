@@ -18,6 +18,9 @@ export const Id = Type.String({
   pattern: '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$',
 });
 
+/** That of what the caller has read: what somebody has changed since is not changed. Missing: whatever is there. */
+export const Revision = Type.Optional(text(100));
+
 export const OrganizationInput = Type.Object({ organization: Name });
 export const StackInput = Type.Object({ organization: Name, project: Name, stack: Name });
 

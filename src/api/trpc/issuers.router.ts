@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
 import { maxLifeSeconds, type WrittenPolicy, writePolicy } from '../../shared/identity/trust/trust-definitions.ts';
-import type { IssuerPolicies, IssuerRow } from '../issuers/issuer-service.ts';
-import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from './inputs.ts';
+import { seenByField } from '../edits/revisions.ts';
+import { type IssuerPolicies, type IssuerRow, revisionOfIssuer } from '../issuers/issuer-service.ts';
+import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, Revision, text } from './inputs.ts';
 import { organizationMutation, organizationProcedure, router } from './trpc.ts';
 
 const LastName = Type.Tuple([Name]);
@@ -65,11 +66,13 @@ export const issuersRouter = router({
     }),
 
   edit: organizationMutation('manage', 'issuer.change')
-    .input(input(Type.Object({ ...chosen, name: Type.Optional(Name), ...settings })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { id, maxSeconds, organization, ...change } }) => {
-      const request = { ...change, ...(maxSeconds === undefined ? {} : { maxExpiration: maxSeconds }) };
-      return toIssuer(await services.issuers.update(caller, organization, id, request, audit));
-    }),
+    .input(input(Type.Object({ ...chosen, revision: Revision, name: Type.Optional(Name), ...settings })))
+    .mutation(
+      async ({ ctx: { audit, caller, services }, input: { id, maxSeconds, organization, revision, ...change } }) => {
+        const request = { ...change, ...(maxSeconds === undefined ? {} : { maxExpiration: maxSeconds }) };
+        return toIssuer(await services.issuers.update(caller, organization, id, request, audit, seenByField(revision)));
+      },
+    ),
 
   /** Replaces the policies, unless somebody has changed them since the version that the caller has seen. */
   setPolicies: organizationMutation('manage', 'issuer.policies')
@@ -83,7 +86,9 @@ export const issuersRouter = router({
       ),
     )
     .mutation(async ({ ctx: { audit, caller, services }, input: { id, organization, policies, version } }) =>
-      toPolicies(await services.issuers.setPolicies(caller, organization, id, policies.map(toWritten), audit, version)),
+      toPolicies(
+        await services.issuers.setPolicies(caller, organization, id, policies.map(toWritten), audit, [String(version)]),
+      ),
     ),
 
   delete: organizationMutation('manage', 'issuer.remove')
@@ -106,8 +111,10 @@ function toWritten({ decision, isAdmin, maxSeconds, owner, rules, scopes, tokenT
   };
 }
 
-function toIssuer({ audience, createdAt, id, jwks, maxSeconds, modifiedAt, name, replay, url }: IssuerRow) {
+function toIssuer(row: IssuerRow) {
+  const { audience, createdAt, id, jwks, maxSeconds, modifiedAt, name, replay, url } = row;
   return {
+    revision: revisionOfIssuer(row),
     ...{ id, name, url, audience, replay, maxSeconds },
     /** Whether its keys were given by hand; otherwise they are fetched. */
     hasOwnKeys: jwks !== null,

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
-import type { RoleView } from '../roles/role-service.ts';
-import { input, Name, text } from './inputs.ts';
+import { seenByField } from '../edits/revisions.ts';
+import { type RoleView, revisionOfRole } from '../roles/role-service.ts';
+import { input, Name, Revision, text } from './inputs.ts';
 import { organizationMutation, organizationProcedure, router } from './trpc.ts';
 
 const maxDescription = 5_000;
@@ -31,11 +32,23 @@ export const rolesRouter = router({
     }),
 
   edit: organizationMutation('manage', 'role.change')
-    .input(input(Type.Object({ ...chosen, name: Name, description: text(maxDescription), permissions: Permissions })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { id, organization, permissions, ...role } }) => {
-      const request = { ...role, details: detailsOf(permissions) };
-      return toRole(await services.roles.update(caller, organization, { id, request }, audit));
-    }),
+    .input(
+      input(
+        Type.Object({
+          ...chosen,
+          revision: Revision,
+          name: Name,
+          description: text(maxDescription),
+          permissions: Permissions,
+        }),
+      ),
+    )
+    .mutation(
+      async ({ ctx: { audit, caller, services }, input: { id, organization, permissions, revision, ...role } }) => {
+        const request = { ...role, details: detailsOf(permissions) };
+        return toRole(await services.roles.update(caller, organization, { id, request }, audit, seenByField(revision)));
+      },
+    ),
 
   /** With `force`, also the grants that give it. */
   delete: organizationMutation('manage', 'role.remove')
@@ -51,8 +64,10 @@ function detailsOf(permissions: readonly string[]) {
   return { __type: 'PermissionDescriptorAllow', permissions: permissions.map((name) => prefix + name) };
 }
 
-function toRole({ builtIn, changedAt, description, details, id, name }: RoleView) {
+function toRole(view: RoleView) {
+  const { builtIn, changedAt, description, details, id, name } = view;
   return {
+    revision: revisionOfRole(view),
     id,
     name,
     description,

@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
 import { parseRule } from '../../shared/updates/rules/update-rules.ts';
+import { seenByField } from '../edits/revisions.ts';
 import { shownRule } from '../update-rules/rule-board.ts';
-import { decodeCursor, encodeCursor, input, Name, page, text } from './inputs.ts';
+import { decodeCursor, encodeCursor, input, Name, page, Revision, text } from './inputs.ts';
 import { organizationMutation, organizationProcedure, router } from './trpc.ts';
 
 const Place = Type.Tuple([
@@ -40,6 +41,12 @@ export const rulesRouter = router({
       return { items, next: next && encodeCursor(next) };
     }),
 
+  get: organizationProcedure('manage')
+    .input(input(Type.Object({ ruleId: text(100) })))
+    .query(async ({ ctx: { services }, input: { organization, ruleId } }) =>
+      shownRule(await services.updateRules.get(organization, ruleId), organization),
+    ),
+
   /** For which stacks a rule would be, and when it would hold; refused as `set` would be if it cannot be understood. Changes nothing. */
   preview: organizationProcedure('manage')
     .input(input(Type.Object(Rule)))
@@ -56,10 +63,12 @@ export const rulesRouter = router({
 
   /** Changes what a rule says and for which stacks it is; its kind stays. */
   change: organizationMutation('manage', 'update-rule.set')
-    .input(input(Type.Object({ ruleId: text(100), ...Rule })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, ruleId, ...rule } }) =>
-      shownRule(await services.updateRules.change(caller, organization, ruleId, parseRule(rule), audit), organization),
-    ),
+    .input(input(Type.Object({ ruleId: text(100), revision: Revision, ...Rule })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, revision, ruleId, ...rule } }) => {
+      const seen = seenByField(revision);
+      const changed = await services.updateRules.change(caller, organization, ruleId, parseRule(rule), audit, seen);
+      return shownRule(changed, organization);
+    }),
 
   remove: organizationMutation('manage', 'update-rule.remove')
     .input(input(Type.Object({ ruleId: text(100) })))

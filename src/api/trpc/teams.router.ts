@@ -1,5 +1,7 @@
 import { Type } from 'typebox';
-import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from './inputs.ts';
+import { seenByField } from '../edits/revisions.ts';
+import { revisionOfTeam } from '../teams/team-service.ts';
+import { decodeCursor, defaultPage, encodeCursor, input, Name, page, Revision, text } from './inputs.ts';
 import { organizationMutation, organizationProcedure, router } from './trpc.ts';
 
 const LastName = Type.Tuple([Name]);
@@ -21,9 +23,10 @@ export const teamsRouter = router({
 
   get: organizationProcedure('read')
     .input(input(Type.Object({ team: Name })))
-    .query(({ ctx: { caller, services }, input: { organization, team } }) =>
-      services.peopleBoard.getTeam(caller, organization, team),
-    ),
+    .query(async ({ ctx: { caller, services }, input: { organization, team } }) => {
+      const found = await services.peopleBoard.getTeam(caller, organization, team);
+      return { ...found, revision: revisionOfTeam(found) };
+    }),
 
   /** In the order of their logins. */
   members: organizationProcedure('read')
@@ -52,10 +55,12 @@ export const teamsRouter = router({
 
   /** Also for admins of the team. */
   edit: organizationMutation('read', 'team.change')
-    .input(input(Type.Object({ team: Name, displayName: text(maxText), description: text(maxText) })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { description, displayName, organization, team } }) => {
-      const change = { newDisplayName: displayName, newDescription: description };
-      await services.teams.update(caller, { organization, name: team }, change, audit);
+    .input(
+      input(Type.Object({ team: Name, revision: Revision, displayName: text(maxText), description: text(maxText) })),
+    )
+    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, revision, team, ...shown } }) => {
+      const change = { newDisplayName: shown.displayName, newDescription: shown.description };
+      await services.teams.update(caller, { organization, name: team }, change, audit, seenByField(revision));
     }),
 
   delete: organizationMutation('manage', 'team.delete')

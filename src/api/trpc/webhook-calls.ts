@@ -3,9 +3,16 @@ import type { EventFacts } from '../../shared/webhooks/event-facts.ts';
 import { payloadOf } from '../../shared/webhooks/payloads.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { seenByField } from '../edits/revisions.ts';
 import type { Caller } from '../request.ts';
-import type { DeliveryRow, LoggedDeliveryRow, WebhookOwner, WebhookRow } from '../webhooks/webhook-service.ts';
-import { decodeCursor, defaultPage, encodeCursor, Name, page, text } from './inputs.ts';
+import {
+  type DeliveryRow,
+  type LoggedDeliveryRow,
+  revisionOfWebhook,
+  type WebhookOwner,
+  type WebhookRow,
+} from '../webhooks/webhook-service.ts';
+import { decodeCursor, defaultPage, encodeCursor, Name, page, Revision, text } from './inputs.ts';
 
 const Names = Type.Array(text(100), { maxItems: 200 });
 const After = Type.Tuple([text(200)]);
@@ -29,11 +36,12 @@ export const webhookInputs = {
   page: Type.Object(page),
   named: Type.Object(named),
   created: Type.Object(definition),
-  changed: Type.Object({ ...named, ...definition }),
+  changed: Type.Object({ ...named, revision: Revision, ...definition }),
   log: Type.Object({ ...named, ...page }),
   delivery: Type.Object({ ...named, deliveryId: text(100) }),
 };
 type Created = Static<typeof webhookInputs.created>;
+type Changed = Omit<Static<typeof webhookInputs.changed>, 'webhook'>;
 
 /** What the CLI sends to remove a secret. */
 const removedSecret = '__remove-secret';
@@ -67,8 +75,10 @@ export const webhookCalls = {
   create: async ({ audit, caller, services }: Changing, owner: WebhookOwner, made: Created) =>
     shownWebhook(await services.webhooks.create(caller, owner, requestOf(made), audit)),
 
-  change: async ({ audit, caller, services }: Changing, owner: WebhookOwner, webhook: string, made: Created) =>
-    shownWebhook(await services.webhooks.update(caller, owner, webhook, requestOf(made), audit)),
+  change: async ({ audit, caller, services }: Changing, owner: WebhookOwner, webhook: string, made: Changed) => {
+    const seen = seenByField(made.revision);
+    return shownWebhook(await services.webhooks.update(caller, owner, webhook, requestOf(made), audit, seen));
+  },
 
   remove: ({ audit, caller, services }: Changing, owner: WebhookOwner, webhook: string) =>
     services.webhooks.remove(caller, owner, webhook, audit),
@@ -115,8 +125,10 @@ function requestOf({ displayName, events, format, groups, isActive, secret, url 
   };
 }
 
-function shownWebhook({ displayName, events, format, groups, isActive, name, sealed, url }: WebhookRow) {
-  return { name, displayName, url, format, isActive, events, groups, hasSecret: sealed !== null };
+function shownWebhook(row: WebhookRow) {
+  const { displayName, events, format, groups, isActive, name, sealed, url } = row;
+  const revision = revisionOfWebhook(row);
+  return { name, displayName, url, format, isActive, events, groups, hasSecret: sealed !== null, revision };
 }
 
 function loggedDelivery({ at, number: _number, ...row }: LoggedDeliveryRow) {

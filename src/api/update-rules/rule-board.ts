@@ -10,6 +10,7 @@ import { describeScope, type NewRule, scopeOf } from '../../shared/updates/rules
 import { getListedOrganization, getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
+import { revisionOfRule } from './update-rule-service.ts';
 
 /** How many windows to come are shown. */
 const maxWindows = 3;
@@ -73,6 +74,7 @@ export function shownRule(row: RuleRow, organization: string) {
   const place = scopeOf(row);
   return {
     ...{ id, kind, note, setBy, ...place },
+    revision: revisionOfRule(row),
     /** What the rule is for, in words. */
     scope: describeScope(place, organization),
     settings: JSON.parse(settings) as Record<string, unknown>,

@@ -12,6 +12,7 @@ import { holdManagement } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../edits/revisions.ts';
 import type { Caller } from '../request.ts';
 import { warnOfConsumers } from './consumers.ts';
 
@@ -57,13 +58,21 @@ export class UpdateRuleService {
 
   /**
    * Changes what a rule says and for which stacks it is, not its kind. There is no moment without it. Throws as `set` does, NotFoundError,
-   * and ConflictError if another rule of its kind is for these stacks already.
+   * EditConflictError, and ConflictError if another rule of its kind is for these stacks already.
    */
-  async change(caller: Caller, organization: string, id: string, rule: NewRule, audit: AuditTrail): Promise<RuleRow> {
+  async change(
+    caller: Caller,
+    organization: string,
+    id: string,
+    rule: NewRule,
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<RuleRow> {
     try {
       return await this.#db.inTransaction(async (tx) => {
         const organizationId = await this.#lock(tx, caller, organization);
         const before = await getRule(tx, organizationId, id);
+        await assertSeen(seen, revisionOfRule(before), 'this rule', () => ({ by: before.setBy, at: before.setAt }));
         const { kind, note, settings } = rule;
         if (before.kind !== kind)
           throw new InvalidRequestError(`The rule is of kind ${before.kind}, and a rule stays of its kind`);
@@ -107,6 +116,11 @@ export class UpdateRuleService {
     await createUpdateRuleRepository(tx).lockForChange(organizationId);
     return organizationId;
   }
+}
+
+/** Of what `change` sets. */
+export function revisionOfRule({ note, project, settings, stack, tagName, tagValue }: RuleRow): string {
+  return revisionOf({ note, project, settings, stack, tagName, tagValue });
 }
 
 async function getRule(db: Queryable, organizationId: string, id: string): Promise<RuleRow> {

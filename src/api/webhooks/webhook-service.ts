@@ -32,6 +32,8 @@ import { getOrganization } from '../access/organizations.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { findLastEdit } from '../edits/last-edit.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../edits/revisions.ts';
 import type { Caller } from '../request.ts';
 
 export type { DeliveryRow, LoggedDeliveryRow, WebhookRow };
@@ -105,19 +107,23 @@ export class WebhookService {
     );
   }
 
-  /** Throws NotFoundError, InvalidRequestError, and ConflictError if the name is taken. */
+  /** Throws NotFoundError, InvalidRequestError, EditConflictError, and ConflictError if the name is taken. */
   async update(
     caller: Caller,
     owner: WebhookOwner,
     name: string,
     request: WebhookRequest,
     audit: AuditTrail,
+    seen: SeenRevisions = null,
   ): Promise<WebhookRow> {
     const { db, secrets } = this.#context;
     return orTaken(
       db.inTransaction(async (tx) => {
         const webhooks = createWebhookRepository(tx);
         const before = existing(await webhooks.lock(await holdPlace(tx, owner, caller), name), name);
+        await assertSeen(seen, revisionOfWebhook(before), 'this webhook', () =>
+          findLastEdit(tx, before.organizationId, 'webhook.change', ({ object }) => object === objectOf(owner, name)),
+        );
         const wanted = changed(before, request);
         const secret = secretOf(request);
         // Otherwise whoever may change the webhook could have the secret sent to a server of their own, as a token or a signature.
@@ -255,6 +261,15 @@ function secretOf({ secret }: WebhookRequest): string | null | undefined {
   return secret;
 }
 
+/** Of what `update` sets, the secret included. */
+export function revisionOfWebhook({ displayName, events, format, groups, isActive, sealed, url }: WebhookRow): string {
+  return revisionOf({ displayName, events, format, groups, isActive, sealed: sealed?.toString('base64'), url });
+}
+
+function objectOf(owner: WebhookOwner, name: string): string {
+  return `${owner.stack === undefined ? owner.organization : formatStackRef(owner)}/${name}`;
+}
+
 /** Paths of URLs can be secrets, so that the log has only their origins. */
 function record(
   tx: Queryable,
@@ -263,9 +278,8 @@ function record(
   { displayName, events, format, groups, isActive, name, url }: WebhookRow,
   more: Readonly<Record<string, unknown>> = {},
 ): Promise<void> {
-  const place = owner.stack === undefined ? owner.organization : formatStackRef(owner);
   const details = { displayName, server: originOf(url), format, isActive, events, groups, ...more };
-  return audit.record(tx, { organization: owner.organization, object: `${place}/${name}`, details });
+  return audit.record(tx, { organization: owner.organization, object: objectOf(owner, name), details });
 }
 
 function deliveryNotFound(id: string): NotFoundError {

@@ -42,6 +42,7 @@ export type VersionItem = Outputs['versions']['list']['items'][number];
 export type VersionDifference = Outputs['versions']['diff']['items'][number];
 export type MemberItem = Outputs['members']['list']['items'][number];
 export type TeamItem = Outputs['teams']['list']['items'][number];
+export type TeamDetails = Outputs['teams']['get'];
 export type TeamMemberItem = Outputs['teams']['members']['items'][number];
 export type RoleItem = Outputs['roles']['list']['items'][number];
 export type GrantItem = Outputs['grants']['list']['items'][number];

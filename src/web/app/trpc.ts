@@ -17,6 +17,12 @@ export function isUnreached(error: unknown): boolean {
   return error instanceof TRPCClientError && errorCode(error) === null;
 }
 
+/** Whether somebody else has changed what was to be changed. */
+export function isEditConflict(error: unknown): boolean {
+  const data = error instanceof TRPCClientError ? (error.data as { kind?: string } | null | undefined) : null;
+  return data?.kind === 'edit-conflict';
+}
+
 /** Where in a query an error is, in characters from 0. */
 export function errorPlace(error: unknown): { readonly start: number; readonly end: number } | null {
   if (!(error instanceof TRPCClientError)) return null;

@@ -3,7 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { AccessPolicy } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { apiClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Button } from '../ui/button.tsx';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
@@ -13,6 +13,7 @@ import { Skeleton } from '../ui/skeleton.tsx';
 import { lostPermissions, memberPermissions, withNeeds } from './default-permissions.ts';
 import { PermissionChoice, PermissionSet } from './permission-set.tsx';
 import { thenRefresh } from './then-refresh.ts';
+import { useEdit } from './use-edit.ts';
 
 const route = getRouteApi('/$organization/~/access');
 
@@ -49,7 +50,7 @@ export function AccessPage() {
         </FactList>
       )}
       {policy !== undefined && asked === 'decrypt' ? (
-        <DecryptDialog organization={organization} isOn={policy.decryptByRole} onClose={() => setAsked(null)} />
+        <DecryptDialog organization={organization} policy={policy} onClose={() => setAsked(null)} />
       ) : null}
       {policy !== undefined && asked === 'defaults' ? (
         <DefaultsDialog organization={organization} policy={policy} onClose={() => setAsked(null)} />
@@ -77,7 +78,9 @@ interface DialogProps {
 const lossWords =
   'At once, on all stacks. What grants give stays. Running updates that nothing permits any more lose their lock; what they have saved is kept.';
 
-function DecryptDialog({ isOn, onClose, organization }: DialogProps & { readonly isOn: boolean }) {
+function DecryptDialog({ onClose, organization, policy }: DialogProps & { readonly policy: AccessPolicy }) {
+  const [isOn] = useState(policy.decryptByRole);
+  const { base, dialog } = useEdit({ item: policy, draftOf: () => ({}), read: () => readPolicy(organization) });
   const change = useMutation(trpc.access.changePolicy.mutationOptions(thenRefresh(onClose)));
   return (
     <ActionDialog
@@ -90,9 +93,8 @@ function DecryptDialog({ isOn, onClose, organization }: DialogProps & { readonly
       action={isOn ? 'Take it from roles' : 'Let roles decrypt'}
       isDanger={isOn}
       {...(isOn ? { typed: organization } : {})}
-      error={change.error}
-      isPending={change.isPending}
-      onSubmit={() => change.mutate({ organization, decryptByRole: !isOn })}
+      {...dialog(change)}
+      onSubmit={() => change.mutate({ organization, revision: base.revision, decryptByRole: !isOn })}
       onClose={onClose}
     />
   );
@@ -105,13 +107,23 @@ const ways = [
 ] as const;
 type Way = (typeof ways)[number][0];
 
-function DefaultsDialog({
-  onClose,
-  organization,
-  policy: { defaultPermissions: before },
-}: DialogProps & { readonly policy: AccessPolicy }) {
-  const [way, setWay] = useState<Way>(before === null ? 'all' : withNeeds(before).length === 0 ? 'none' : 'some');
-  const [names, setNames] = useState<readonly string[]>(withNeeds(before));
+function draftOf({ defaultPermissions }: AccessPolicy): { readonly way: Way; readonly names: readonly string[] } {
+  const names = withNeeds(defaultPermissions);
+  return { way: defaultPermissions === null ? 'all' : names.length === 0 ? 'none' : 'some', names };
+}
+
+function readPolicy(organization: string): Promise<AccessPolicy> {
+  return apiClient.access.policy.query({ organization });
+}
+
+function DefaultsDialog({ onClose, organization, policy }: DialogProps & { readonly policy: AccessPolicy }) {
+  const {
+    base,
+    change: edit,
+    dialog,
+    draft: { names, way },
+  } = useEdit({ item: policy, draftOf, read: () => readPolicy(organization) });
+  const before = base.defaultPermissions;
   const change = useMutation(trpc.access.changePolicy.mutationOptions(thenRefresh(onClose)));
   const after = way === 'all' ? null : way === 'none' ? [] : [...withNeeds(names)];
   const lost = lostPermissions(before, after);
@@ -123,19 +135,23 @@ function DefaultsDialog({
       isDanger={lost.length > 0}
       {...(lost.length > 0 ? { typed: organization } : {})}
       isReady={way !== 'some' || names.length > 0}
-      error={change.error}
-      isPending={change.isPending}
-      onSubmit={() => change.mutate({ organization, defaultPermissions: after })}
+      {...dialog(change)}
+      onSubmit={() => change.mutate({ organization, revision: base.revision, defaultPermissions: after })}
       onClose={onClose}
     >
       <SelectField
         label="Roles give"
         value={way}
         options={ways}
-        onChange={({ target }) => setWay(target.value as Way)}
+        onChange={({ target }) => edit({ way: target.value as Way })}
       />
       {way === 'some' ? (
-        <PermissionChoice label="Permissions" names={withNeeds(names)} of={memberPermissions} onChange={setNames} />
+        <PermissionChoice
+          label="Permissions"
+          names={withNeeds(names)}
+          of={memberPermissions}
+          onChange={(chosen) => edit({ names: chosen })}
+        />
       ) : null}
       {lost.length > 0 ? (
         <p>

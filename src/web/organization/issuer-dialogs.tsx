@@ -1,10 +1,10 @@
 import { useMutation } from '@tanstack/react-query';
-import { useState } from 'react';
 import type { IssuerItem } from '../app/contract.ts';
-import { trpc } from '../app/trpc.ts';
+import { apiClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
 import { thenRefresh } from './then-refresh.ts';
+import { useEdit } from './use-edit.ts';
 
 interface DialogProps {
   readonly organization: string;
@@ -16,18 +16,33 @@ const replays = [
   ['within-life', 'As often as its holder likes'],
 ] as const;
 type Replay = (typeof replays)[number][0];
+type EditedIssuer = Omit<IssuerItem, 'policies'>;
+
+function draftOf(issuer: EditedIssuer | null) {
+  return {
+    name: issuer?.name ?? '',
+    url: issuer?.url ?? 'https://',
+    audience: issuer?.audience ?? '',
+    replay: issuer?.replay ?? ('once' as Replay),
+    life: issuer?.maxSeconds?.toString() ?? '',
+  };
+}
 
 /** `issuer`: the one that is changed; null: a new one. */
 export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { readonly issuer: IssuerItem | null }) {
-  const [name, setName] = useState(issuer?.name ?? '');
-  const [url, setUrl] = useState(issuer?.url ?? 'https://');
-  const [audience, setAudience] = useState(issuer?.audience ?? '');
-  const [replay, setReplay] = useState<Replay>(issuer?.replay ?? 'once');
-  const [life, setLife] = useState(issuer?.maxSeconds?.toString() ?? '');
+  const {
+    base,
+    change,
+    dialog,
+    draft: { audience, life, name, replay, url },
+  } = useEdit<EditedIssuer | null, ReturnType<typeof draftOf>>({
+    item: issuer,
+    draftOf,
+    read: async () => (await apiClient.issuers.get.query({ organization, id: issuer?.id ?? '' })).issuer,
+  });
   const options = thenRefresh(onClose);
   const create = useMutation(trpc.issuers.create.mutationOptions(options));
   const edit = useMutation(trpc.issuers.edit.mutationOptions(options));
-  const { error, isPending } = issuer === null ? create : edit;
   const submit = (): void => {
     const given = {
       organization,
@@ -37,7 +52,7 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
       ...(audience.trim() === '' ? {} : { audience: audience.trim() }),
     };
     if (issuer === null) create.mutate({ ...given, url: url.trim() });
-    else edit.mutate({ ...given, id: issuer.id });
+    else edit.mutate({ ...given, id: issuer.id, ...(base === null ? {} : { revision: base.revision }) });
   };
   return (
     <ActionDialog
@@ -48,13 +63,18 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
           : 'What is changed counts from the next exchange on.'
       }
       action={issuer === null ? 'Trust the issuer' : 'Save'}
-      error={error}
-      isPending={isPending}
+      {...dialog(issuer === null ? create : edit)}
       isReady={name.trim() !== '' && URL.canParse(url) && /^\d*$/.test(life)}
       onSubmit={submit}
       onClose={onClose}
     >
-      <TextField label="Name" value={name} maxLength={100} required onChange={({ target }) => setName(target.value)} />
+      <TextField
+        label="Name"
+        value={name}
+        maxLength={100}
+        required
+        onChange={({ target }) => change({ name: target.value })}
+      />
       {issuer === null ? (
         <TextField
           label="URL"
@@ -63,7 +83,7 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
           maxLength={500}
           required
           hint="As the id tokens have it in iss, such as https://token.actions.githubusercontent.com"
-          onChange={({ target }) => setUrl(target.value)}
+          onChange={({ target }) => change({ url: target.value })}
         />
       ) : null}
       <TextField
@@ -72,13 +92,13 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
         maxLength={500}
         placeholder={`urn:pulumi:org:${organization}`}
         hint="As the id tokens have it in aud. The CLI asks for the one shown."
-        onChange={({ target }) => setAudience(target.value)}
+        onChange={({ target }) => change({ audience: target.value })}
       />
       <SelectField
         label="An id token can be exchanged"
         value={replay}
         options={replays}
-        onChange={({ target }) => setReplay(target.value as Replay)}
+        onChange={({ target }) => change({ replay: target.value as Replay })}
       />
       <TextField
         label="What is given lives for at most, in seconds"
@@ -86,7 +106,7 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
         inputMode="numeric"
         maxLength={6}
         placeholder="7200"
-        onChange={({ target }) => setLife(target.value.trim())}
+        onChange={({ target }) => change({ life: target.value.trim() })}
       />
     </ActionDialog>
   );

@@ -1,8 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { Plus, X } from 'lucide-react';
-import { useState } from 'react';
 import type { IssuerDetails } from '../app/contract.ts';
-import { trpc } from '../app/trpc.ts';
+import { apiClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Button } from '../ui/button.tsx';
 import { CheckboxField, SelectField, TextArea, TextField } from '../ui/field.tsx';
@@ -11,6 +10,7 @@ import { draftOf, draftToSent, isReady, type Policy, type PolicyDraft, toSent } 
 import { isWhole, newScope, ScopesField } from './scopes-field.tsx';
 import { TeamField } from './suggest-fields.tsx';
 import { thenRefresh } from './then-refresh.ts';
+import { useEdit } from './use-edit.ts';
 
 const kinds = [
   ['organization', 'A token of the organization'],
@@ -19,9 +19,12 @@ const kinds = [
   ['personal', 'A token of a person'],
 ] as const;
 
-/** Adds a policy at the end, or changes one in its place. */
+/**
+ * Adds a policy at the end, or changes one in its place. One that somebody else has meanwhile changed or removed is another one, beside which what
+ * was typed here is added.
+ */
 export function PolicyDialog({
-  details: { issuer, policies, version },
+  details,
   onClose,
   organization,
   policy,
@@ -32,17 +35,21 @@ export function PolicyDialog({
   readonly policy: Policy | null;
   readonly onClose: () => void;
 }) {
-  const [draft, setDraft] = useState(() => draftOf(policy));
-  const change = (part: Partial<PolicyDraft>) => setDraft({ ...draft, ...part });
+  const { base, change, dialog, draft } = useEdit<IssuerDetails, PolicyDraft>({
+    item: details,
+    draftOf: ({ policies }) => draftOf(policies.find(({ id }) => id === policy?.id) ?? policy),
+    read: () => apiClient.issuers.get.query({ organization, id: details.issuer.id }),
+  });
+  const { issuer, policies, version } = base;
   const set = useMutation(trpc.issuers.setPolicies.mutationOptions(thenRefresh(onClose)));
   const isAllowed = draft.decision === 'allow';
   const needsScopes = isAllowed && draft.tokenType === 'service';
   const scopes = isAllowed ? (draft.scopes ?? (needsScopes ? [newScope] : null)) : null;
   const sent = draftToSent({ ...draft, scopes });
-  const next =
-    policy === null
-      ? [...policies.map(toSent), sent]
-      : policies.map((each) => (each.id === policy.id ? sent : toSent(each)));
+  const isThere = policies.some(({ id }) => id === policy?.id);
+  const next = !isThere
+    ? [...policies.map(toSent), sent]
+    : policies.map((each) => (each.id === policy?.id ? sent : toSent(each)));
   return (
     <ActionDialog
       title={policy === null ? `Add a policy of ${issuer.name}` : `Edit a policy of ${issuer.name}`}
@@ -51,10 +58,9 @@ export function PolicyDialog({
           ? 'Denials win; otherwise the first policy counts that allows what a run asks for.'
           : 'Tokens that the policy has given end, and updates that run with them lose their lock.'
       }
-      action={policy === null ? 'Add the policy' : 'Save'}
+      action={isThere ? 'Save' : 'Add the policy'}
       isDanger={policy !== null}
-      error={set.error}
-      isPending={set.isPending}
+      {...dialog(set)}
       isReady={isReady(draft) && (scopes === null || scopes.every(isWhole))}
       onSubmit={() => set.mutate({ organization, id: issuer.id, version, policies: next })}
       onClose={onClose}

@@ -4,7 +4,7 @@ import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { RoleItem } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { apiClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
@@ -17,6 +17,7 @@ import styles from './people.module.css';
 import { PermissionChoice, PermissionSet } from './permission-set.tsx';
 import { RowMenu } from './row-menu.tsx';
 import { thenRefresh } from './then-refresh.ts';
+import { useEdit } from './use-edit.ts';
 
 const route = getRouteApi('/$organization/~/roles');
 
@@ -92,15 +93,32 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
+function draftOf(role: RoleItem | null) {
+  return {
+    name: role?.name ?? '',
+    description: role?.description ?? '',
+    permissions: (role?.permissions ?? ['read']) as readonly string[],
+  };
+}
+
 /** `role`: the one that is changed; null: a new one. */
 function RoleDialog({ onClose, organization, shown: role }: DialogProps & { readonly shown: RoleItem | null }) {
-  const [name, setName] = useState(role?.name ?? '');
-  const [description, setDescription] = useState(role?.description ?? '');
-  const [permissions, setPermissions] = useState<readonly string[]>(role?.permissions ?? ['read']);
+  const {
+    base,
+    change,
+    dialog,
+    draft: { description, name, permissions },
+  } = useEdit({
+    item: role,
+    draftOf,
+    read: async () => {
+      const { items } = await apiClient.roles.list.query({ organization });
+      return items.find(({ id }) => id === role?.id) ?? null;
+    },
+  });
   const options = thenRefresh(onClose);
   const create = useMutation(trpc.roles.create.mutationOptions(options));
   const edit = useMutation(trpc.roles.edit.mutationOptions(options));
-  const { error, isPending } = role === null ? create : edit;
   const given = { organization, name: name.trim(), description, permissions: [...permissions] };
   return (
     <ActionDialog
@@ -111,21 +129,34 @@ function RoleDialog({ onClose, organization, shown: role }: DialogProps & { read
           : 'All grants that give it change with it, at once. Running updates that they no longer permit lose their lock.'
       }
       action={role === null ? 'Create the role' : 'Save'}
-      error={error}
-      isPending={isPending}
+      {...dialog(role === null ? create : edit)}
       isReady={name.trim() !== '' && permissions.length > 0}
-      onSubmit={() => (role === null ? create.mutate(given) : edit.mutate({ ...given, id: role.id }))}
+      onSubmit={() =>
+        role === null
+          ? create.mutate(given)
+          : edit.mutate({ ...given, id: role.id, ...(base === null ? {} : { revision: base.revision }) })
+      }
       onClose={onClose}
     >
-      <TextField label="Name" value={name} maxLength={100} required onChange={({ target }) => setName(target.value)} />
+      <TextField
+        label="Name"
+        value={name}
+        maxLength={100}
+        required
+        onChange={({ target }) => change({ name: target.value })}
+      />
       <TextArea
         label="Description"
         rows={2}
         value={description}
         maxLength={2_000}
-        onChange={({ target }) => setDescription(target.value)}
+        onChange={({ target }) => change({ description: target.value })}
       />
-      <PermissionChoice label="Permissions" names={permissions} onChange={setPermissions} />
+      <PermissionChoice
+        label="Permissions"
+        names={permissions}
+        onChange={(chosen) => change({ permissions: chosen })}
+      />
     </ActionDialog>
   );
 }

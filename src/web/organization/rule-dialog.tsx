@@ -1,46 +1,52 @@
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import type { StackRef } from '../app/contract.ts';
-import { trpc } from '../app/trpc.ts';
+import type { Rule, StackRef } from '../app/contract.ts';
+import { apiClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
 import styles from './rule-dialog.module.css';
-import { type RuleDraft, type ScopeKind, type WrittenRule, writtenRule } from './rule-draft.ts';
+import { draftOf, type RuleDraft, type ScopeKind, type WrittenRule, writtenRule } from './rule-draft.ts';
 import { RuleSettings } from './rule-settings.tsx';
 import { type RuleKind, ruleKinds } from './rule-words.ts';
 import { ProjectField, StackField, TagNameField, TagValueField } from './suggest-fields.tsx';
 import { thenRefresh } from './then-refresh.ts';
+import { useEdit } from './use-edit.ts';
 import { NextWindows } from './window-times.tsx';
 
 const pauseMs = 400;
 
-/** Sets a rule, whose kind (one of `kinds`) can be chosen, or changes the rule `ruleId`. `stack`: it is for this one. */
+type EditedRule = Omit<Rule, 'freeze'>;
+
+/** Sets a rule, whose kind (one of `kinds`) can be chosen, or changes `rule`. `stack`: it is for this one. */
 export function RuleDialog({
   first,
   kinds,
   onClose,
   organization,
-  ruleId,
+  rule: changedRule = null,
   stack,
 }: {
   readonly organization: string;
+  /** What a new one says at first. */
   readonly first: RuleDraft;
-  readonly ruleId?: string | undefined;
+  readonly rule?: EditedRule | null;
   readonly kinds: readonly RuleKind[];
   readonly stack?: StackRef;
   readonly onClose: () => void;
 }) {
-  const [draft, setDraft] = useState(first);
-  const change = (part: Partial<RuleDraft>): void => setDraft((known) => ({ ...known, ...part }));
+  const { base, change, dialog, draft } = useEdit<EditedRule | null, RuleDraft>({
+    item: changedRule,
+    draftOf: (item) => (item === null ? first : draftOf(item)),
+    read: () => apiClient.rules.get.query({ organization, ruleId: changedRule?.id ?? '' }),
+  });
   const rule = writtenRule(draft);
   const set = useMutation(trpc.rules.set.mutationOptions(thenRefresh(onClose)));
   const changed = useMutation(trpc.rules.change.mutationOptions(thenRefresh(onClose)));
-  const isNew = ruleId === undefined;
-  const { error, isPending } = isNew ? set : changed;
+  const isNew = base === null;
   const submit = (): void => {
     if (rule === null) return;
     if (isNew) set.mutate({ organization, ...rule });
-    else changed.mutate({ organization, ruleId, ...rule });
+    else changed.mutate({ organization, ruleId: base.id, revision: base.revision, ...rule });
   };
   const isFreeze = draft.kind === 'freeze';
   const name = ruleKinds[draft.kind].name;
@@ -55,8 +61,7 @@ export function RuleDialog({
       }
       action={!isNew ? 'Save' : isFreeze ? 'Freeze' : 'Set the rule'}
       isReady={rule !== null}
-      isPending={isPending}
-      error={error}
+      {...dialog(isNew ? set : changed)}
       onClose={onClose}
       onSubmit={submit}
     >

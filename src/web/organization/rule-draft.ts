@@ -62,7 +62,7 @@ export function emptyDraft(kind: RuleKind): RuleDraft {
 }
 
 /** A rule that is there, to be changed. */
-export function draftOf({ kind, note, project, settings, stack, tag }: Rule): RuleDraft {
+export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule, 'freeze'>): RuleDraft {
   const empty = emptyDraft(kind as RuleKind);
   const text = (name: keyof RuleDraft & string): string => {
     const value = settings[name];

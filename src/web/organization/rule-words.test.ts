@@ -67,7 +67,7 @@ describe('a form', () => {
   test('has what a rule says', () => {
     const rule = {
       ...{ id: 'a', kind: 'require-preview', project: 'web', stack: null, tag: null, note: 'n', scope: 'project web' },
-      ...{ settings: { mode: 'refuse', ownPreview: 'ignored' }, setAt: '', setBy: null, freeze: null },
+      ...{ settings: { mode: 'refuse', ownPreview: 'ignored' }, setAt: '', setBy: null, freeze: null, revision: 'r' },
     };
     expect(writtenRule(draftOf(rule))).toMatchObject({
       kind: 'require-preview',

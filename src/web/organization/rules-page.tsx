@@ -23,8 +23,8 @@ const pollMs = 30_000;
 
 interface Edited {
   readonly draft: RuleDraft;
-  /** Undefined: a new one. */
-  readonly ruleId?: string;
+  /** Missing: a new one. */
+  readonly rule?: Rule;
   readonly kinds: readonly RuleKind[];
 }
 
@@ -35,8 +35,7 @@ export function RulesPage() {
   const [edited, setEdited] = useState<Edited | null>(null);
   const [removed, setRemoved] = useState<Rule | null>(null);
   const add = (kinds: readonly RuleKind[]): void => setEdited({ draft: emptyDraft(kinds[0] as RuleKind), kinds });
-  const edit = (rule: Rule): void =>
-    setEdited({ draft: draftOf(rule), ruleId: rule.id, kinds: [rule.kind as RuleKind] });
+  const edit = (rule: Rule): void => setEdited({ draft: draftOf(rule), rule, kinds: [rule.kind as RuleKind] });
   usePageAction('Freeze stacks', () => add(['freeze']));
   const freezes = useRules(organization, ['freeze']);
   const queues = useRules(organization, queueKinds);
@@ -110,7 +109,7 @@ export function RulesPage() {
         <RuleDialog
           organization={organization}
           first={edited.draft}
-          ruleId={edited.ruleId}
+          rule={edited.rule ?? null}
           kinds={edited.kinds}
           onClose={() => setEdited(null)}
         />

@@ -1,12 +1,13 @@
 import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { TeamItem, TeamMemberItem } from '../app/contract.ts';
-import { queryClient, trpc } from '../app/trpc.ts';
+import type { TeamDetails, TeamMemberItem } from '../app/contract.ts';
+import { apiClient, queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { TextArea, TextField } from '../ui/field.tsx';
 import { LoginField } from './suggest-fields.tsx';
 import { thenRefresh } from './then-refresh.ts';
+import { useEdit } from './use-edit.ts';
 
 interface DialogProps {
   readonly organization: string;
@@ -14,23 +15,22 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
-export function EditTeamDialog({
-  onClose,
-  organization,
-  shown,
-  team,
-}: DialogProps & { readonly shown: Pick<TeamItem, 'displayName' | 'description'> }) {
-  const [displayName, setDisplayName] = useState(shown.displayName);
-  const [description, setDescription] = useState(shown.description);
+export function EditTeamDialog({ onClose, organization, shown, team }: DialogProps & { readonly shown: TeamDetails }) {
+  const { base, change, dialog, draft } = useEdit({
+    item: shown,
+    draftOf: ({ description, displayName }: TeamDetails) => ({ description, displayName }),
+    read: () => apiClient.teams.get.query({ organization, team }),
+  });
+  const { description, displayName } = draft;
+  const { revision } = base;
   const edit = useMutation(trpc.teams.edit.mutationOptions(thenRefresh(onClose)));
   return (
     <ActionDialog
       title={`Edit ${team}`}
       action="Save"
-      error={edit.error}
-      isPending={edit.isPending}
+      {...dialog(edit)}
       isReady={displayName.trim() !== ''}
-      onSubmit={() => edit.mutate({ organization, team, displayName: displayName.trim(), description })}
+      onSubmit={() => edit.mutate({ organization, team, revision, displayName: displayName.trim(), description })}
       onClose={onClose}
     >
       <TextField
@@ -38,13 +38,13 @@ export function EditTeamDialog({
         value={displayName}
         maxLength={200}
         required
-        onChange={({ target }) => setDisplayName(target.value)}
+        onChange={({ target }) => change({ displayName: target.value })}
       />
       <TextArea
         label="Description"
         value={description}
         maxLength={2_000}
-        onChange={({ target }) => setDescription(target.value)}
+        onChange={({ target }) => change({ description: target.value })}
       />
     </ActionDialog>
   );

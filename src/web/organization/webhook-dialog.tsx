@@ -4,7 +4,8 @@ import type { Webhook } from '../app/contract.ts';
 import { queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { CheckboxField, SelectField, TextField } from '../ui/field.tsx';
-import type { WebhookOwner } from './webhook-owner.ts';
+import { useEdit } from './use-edit.ts';
+import { readWebhook, type WebhookOwner } from './webhook-owner.ts';
 import { formats, nameOfEvent } from './webhook-words.ts';
 import styles from './webhooks.module.css';
 
@@ -12,7 +13,7 @@ import styles from './webhooks.module.css';
 export function WebhookDialog({
   onClose,
   onMade,
-  owner: { calls, place },
+  owner,
   webhook,
 }: {
   readonly owner: WebhookOwner;
@@ -20,21 +21,20 @@ export function WebhookDialog({
   readonly onClose: () => void;
   readonly onMade?: (name: string) => void;
 }) {
-  const [displayName, setDisplayName] = useState(webhook?.displayName ?? '');
-  const [url, setUrl] = useState(webhook?.url ?? '');
-  const [format, setFormat] = useState(webhook?.format ?? 'raw');
-  const [isActive, setIsActive] = useState(webhook?.isActive ?? true);
-  const [selected, setSelected] = useState<readonly string[]>(webhook?.events ?? []);
-  const [groups, setGroups] = useState<readonly string[]>(webhook?.groups ?? []);
-  const [secret, setSecret] = useState('');
-  const [isRemoved, setIsRemoved] = useState(false);
+  const { calls, place } = owner;
+  const { base, change, dialog, draft } = useEdit({
+    item: webhook,
+    draftOf,
+    read: () => readWebhook(owner, webhook?.name ?? ''),
+  });
+  const { displayName, format, groups, isActive, isRemoved, secret, selected, url } = draft;
   const onSuccess = async ({ name }: Webhook): Promise<void> => {
     await queryClient.invalidateQueries({ queryKey: trpc.webhooks.pathKey() });
     onClose();
     onMade?.(name);
   };
   const create = useMutation(calls.create.mutationOptions({ onSuccess }));
-  const change = useMutation(calls.change.mutationOptions({ onSuccess }));
+  const changed = useMutation(calls.change.mutationOptions({ onSuccess }));
   const isToken = format === 'github_status' || format === 'gitlab_status';
   const send = (): void => {
     const made = {
@@ -44,15 +44,14 @@ export function WebhookDialog({
       ...(isRemoved ? { secret: null } : secret === '' ? {} : { secret }),
     };
     if (webhook === null) create.mutate(made);
-    else change.mutate({ ...made, webhook: webhook.name });
+    else changed.mutate({ ...made, webhook: webhook.name, ...(base === null ? {} : { revision: base.revision }) });
   };
   return (
     <ActionDialog
       title={webhook === null ? 'Add a webhook' : `Change ${webhook.displayName}`}
       action={webhook === null ? 'Add it' : 'Save'}
       isReady={displayName.trim() !== '' && url.trim() !== ''}
-      isPending={create.isPending || change.isPending}
-      error={create.error ?? change.error}
+      {...dialog(webhook === null ? create : changed)}
       onClose={onClose}
       onSubmit={send}
     >
@@ -60,7 +59,7 @@ export function WebhookDialog({
         label="Name"
         maxLength={100}
         value={displayName}
-        onChange={({ target }) => setDisplayName(target.value)}
+        onChange={({ target }) => change({ displayName: target.value })}
       />
       <TextField
         label="URL"
@@ -68,41 +67,60 @@ export function WebhookDialog({
         placeholder="https://"
         hint={isToken ? 'That of the API of the code host.' : undefined}
         value={url}
-        onChange={({ target }) => setUrl(target.value)}
+        onChange={({ target }) => change({ url: target.value })}
       />
-      <SelectField label="Format" value={format} options={formats} onChange={({ target }) => setFormat(target.value)} />
+      <SelectField
+        label="Format"
+        value={format}
+        options={formats}
+        onChange={({ target }) => change({ format: target.value })}
+      />
       <TextField
         label={isToken ? 'Token of the code host' : 'Secret of the signatures'}
         type="password"
         autoComplete="new-password"
         hint={
-          webhook?.hasSecret === true
+          base?.hasSecret === true
             ? 'It has one, which is never shown. Empty: it stays. Another server needs another one.'
             : 'Never shown again.'
         }
         disabled={isRemoved}
         value={secret}
-        onChange={({ target }) => setSecret(target.value)}
+        onChange={({ target }) => change({ secret: target.value })}
       />
-      {webhook?.hasSecret === true ? (
+      {base?.hasSecret === true ? (
         <CheckboxField
           label="Remove the secret"
           checked={isRemoved}
-          onChange={({ target }) => setIsRemoved(target.checked)}
+          onChange={({ target }) => change({ isRemoved: target.checked })}
         />
       ) : null}
       <EventFields
         organization={place.organization}
         selected={selected}
         groups={groups}
-        onChange={(events, of) => {
-          setSelected(events);
-          setGroups(of);
-        }}
+        onChange={(events, of) => change({ selected: events, groups: of })}
       />
-      <CheckboxField label="Active" checked={isActive} onChange={({ target }) => setIsActive(target.checked)} />
+      <CheckboxField
+        label="Active"
+        checked={isActive}
+        onChange={({ target }) => change({ isActive: target.checked })}
+      />
     </ActionDialog>
   );
+}
+
+function draftOf(webhook: Webhook | null) {
+  return {
+    displayName: webhook?.displayName ?? '',
+    url: webhook?.url ?? '',
+    format: webhook?.format ?? 'raw',
+    isActive: webhook?.isActive ?? true,
+    selected: (webhook?.events ?? []) as readonly string[],
+    groups: (webhook?.groups ?? []) as readonly string[],
+    secret: '',
+    isRemoved: false,
+  };
 }
 
 /** Which events a webhook is told of. */
@@ -121,7 +139,8 @@ function EventFields({
     trpc.webhooks.events.queryOptions({ organization }, { staleTime: Number.POSITIVE_INFINITY }),
   ).data;
   const isAll = selected.length === 0 && groups.length === 0;
-  const [isChoosing, setIsChoosing] = useState(!isAll);
+  const [isOpen, setIsOpen] = useState(false);
+  const isChoosing = isOpen || !isAll;
   const toggle = (list: readonly string[], name: string): readonly string[] =>
     list.includes(name) ? list.filter((each) => each !== name) : [...list, name];
   return (
@@ -134,7 +153,7 @@ function EventFields({
           ['some', 'some events'],
         ]}
         onChange={({ target }) => {
-          setIsChoosing(target.value === 'some');
+          setIsOpen(target.value === 'some');
           if (target.value === 'all') onChange([], []);
         }}
       />

@@ -1,5 +1,5 @@
-import type { StackRef } from '../app/contract.ts';
-import { trpc } from '../app/trpc.ts';
+import type { StackRef, Webhook } from '../app/contract.ts';
+import { apiClient, trpc } from '../app/trpc.ts';
 
 /** Whose webhooks, and the procedures for them. */
 export interface WebhookOwner {
@@ -18,4 +18,11 @@ export function ofOrganization(organization: string): WebhookOwner {
     calls: trpc.webhooks as unknown as WebhookOwner['calls'],
     place: { organization } as StackRef,
   };
+}
+
+/** What a webhook is now. */
+export function readWebhook({ place }: WebhookOwner, webhook: string): Promise<Webhook> {
+  return 'stack' in place
+    ? apiClient.webhooks.ofStack.get.query({ ...place, webhook })
+    : apiClient.webhooks.get.query({ ...(place as { organization: string }), webhook });
 }

@@ -6,7 +6,8 @@ import { TextField } from './field.tsx';
 
 /**
  * Asks before something is changed, with the fields that it needs. It stays open until the change has succeeded: whoever opens it closes
- * it then. `typed`: a name that must be typed first, for what cannot be taken back.
+ * it then. `typed`: a name that must be typed first, for what cannot be taken back. `onReload`: what is there must be loaded first, since somebody
+ * else has changed it.
  */
 export function ActionDialog({
   action,
@@ -16,7 +17,9 @@ export function ActionDialog({
   isDanger = false,
   isPending = false,
   isReady = true,
+  note = null,
   onClose,
+  onReload = null,
   onSubmit,
   stay = 'Cancel',
   title,
@@ -36,10 +39,13 @@ export function ActionDialog({
   readonly error: { readonly message: string } | null;
   readonly onSubmit: () => void;
   readonly onClose: () => void;
+  readonly onReload?: (() => void) | null;
+  /** About what the fields say. */
+  readonly note?: string | null;
   readonly children?: ReactNode;
 }) {
   const [text, setText] = useState('');
-  const mayDo = isReady && !isPending && (typed === undefined || text === typed);
+  const mayDo = isReady && !isPending && onReload === null && (typed === undefined || text === typed);
   return (
     <Dialog title={title} description={description} isOpen onClose={onClose}>
       <form
@@ -61,10 +67,18 @@ export function ActionDialog({
             onChange={({ target }) => setText(target.value)}
           />
         )}
+        {note === null ? null : <p role="status">{note}</p>}
         {error === null ? null : (
-          <p className={styles['error']} role="alert">
-            {error.message}
-          </p>
+          <div className={styles['problem']}>
+            <p className={styles['error']} role="alert">
+              {error.message}
+            </p>
+            {onReload === null ? null : (
+              <Button size="small" disabled={isPending} onClick={onReload}>
+                Load what is there now
+              </Button>
+            )}
+          </div>
         )}
         <DialogActions>
           <Button onClick={onClose}>{stay}</Button>

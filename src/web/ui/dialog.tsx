@@ -1,6 +1,6 @@
 import { Dialog as Base } from '@base-ui/react/dialog';
 import { X } from 'lucide-react';
-import { type ReactNode, useRef } from 'react';
+import { type ReactNode, useMemo, useRef } from 'react';
 import { buttonClass } from './button.tsx';
 import styles from './dialog.module.css';
 
@@ -21,6 +21,10 @@ export function Dialog({
   readonly place?: 'middle' | 'top' | 'side';
 }) {
   const popup = useRef<HTMLDivElement>(null);
+  // Remembered before a field in it takes the focus: it returns there.
+  const opener = useMemo(() => (isOpen ? document.activeElement : null), [isOpen]);
+  const returnFocus = () =>
+    opener instanceof HTMLElement && opener.isConnected && opener !== document.body ? opener : true;
   // The first field, not the button that closes; on a touch screen, that would open the keyboard above the text.
   const focusField = (by: string) =>
     by === 'touch' || (popup.current?.querySelector<HTMLElement>('input, select, textarea') ?? true);
@@ -31,6 +35,7 @@ export function Dialog({
         <Base.Popup
           ref={popup}
           className={`${styles['popup']} ${styles[place]}`}
+          finalFocus={returnFocus}
           {...(place === 'middle' ? { initialFocus: focusField } : {})}
         >
           {place === 'middle' ? (

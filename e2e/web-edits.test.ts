@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { buildWeb } from '../testkit/web-build.ts';
+import { findFlaws, setPassword, signIn } from '../testkit/web-session.ts';
+
+await suite('edits in the web UI while somebody else edits', { ownServer: true, tools: ['chromium'] }, () => {
+  const organization = 'dev-org';
+  let server: OwnHoldfastServer;
+  let browser: TestBrowser;
+  let page: Page;
+  let refused: string[];
+  let colleague: string;
+
+  async function call(method: string, path: string, body?: object, token = server.token) {
+    const response = await fetch(`${server.url}/api/${path}`, {
+      method,
+      headers: {
+        ...{ accept: 'application/vnd.pulumi+8', authorization: `token ${token}` },
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    // biome-ignore lint/suspicious/noExplicitAny: responses of every shape.
+    return (response.status === 204 ? null : await response.json()) as any;
+  }
+  const ofOrganization = (path: string) => `orgs/${organization}/${path}`;
+
+  beforeAll(async () => {
+    await buildWeb();
+    [server, browser] = await Promise.all([startOwnHoldfast(), startChromium()]);
+    await setPassword(server, 'ada');
+    colleague = (await call('POST', ofOrganization('tokens'), { name: 'colleague', admin: true })).tokenValue;
+    ({ page, refused } = await signIn(browser, server.url, 'ada'));
+  }, scenarioTimeoutMs);
+  afterAll(async () => {
+    await browser?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  const open = (path: string) => page.goto(`${server.url}/${organization}/~/${path}`);
+  const dialog = () => page.getByRole('dialog');
+  const button = (name: string) => dialog().getByRole('button', { name, exact: true });
+
+  /** Saves what a colleague has changed meanwhile, is refused, and loads what is there. */
+  async function saveTooLate(save: string): Promise<void> {
+    await button(save).click();
+    await dialog().getByText('after you had read it').waitFor();
+    expect(await button(save).isEnabled()).toBe(false);
+    expect(await findFlaws(page)).toEqual([]);
+    await button('Load what is there now').click();
+    await dialog().getByText('Nothing is saved yet').waitFor();
+  }
+  async function confirm(save: string): Promise<void> {
+    await button(save).click();
+    await dialog().waitFor({ state: 'detached' });
+  }
+
+  test(
+    'a freeze keeps what a colleague has saved in one field and what was typed into another',
+    async () => {
+      const freeze = { kind: 'freeze', settings: { until: '2098-12-24T18:30:00.000Z' }, note: 'Holidays' };
+      const { id } = await call('POST', ofOrganization('update-rules'), freeze);
+      await open('rules');
+      await page.getByRole('button', { name: /^Change the freeze/ }).click();
+      await dialog().getByLabel('Note').fill('Holidays, all of them');
+      const theirs = { ...freeze, settings: { until: '2099-12-24T18:30:00.000Z' }, note: 'Sale' };
+      await call('PUT', ofOrganization(`update-rules/${id}`), theirs, colleague);
+      await saveTooLate('Save');
+      expect(await dialog().getByLabel('Until').inputValue()).toMatch(/^2099-12-24T/);
+      expect(await dialog().getByLabel('Note').inputValue()).toBe('Holidays, all of them');
+      await confirm('Save');
+      expect(await call('GET', ofOrganization(`update-rules/${id}`))).toMatchObject({
+        ...{ note: 'Holidays, all of them', settings: theirs.settings },
+      });
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'the same for a webhook, a team, a role, an issuer and what roles give',
+    async () => {
+      const hook = { displayName: 'Chat', payloadUrl: 'https://a.example.com/', active: true };
+      const { name } = await call('POST', ofOrganization('hooks'), hook);
+      await open(`webhooks/${name}`);
+      await page.getByRole('button', { name: 'Change', exact: true }).click();
+      await dialog().getByLabel('Name', { exact: true }).fill('Alarms');
+      await call('PATCH', ofOrganization(`hooks/${name}`), { filters: ['stack_deleted'] }, colleague);
+      await saveTooLate('Save');
+      expect(await dialog().getByLabel('Told of').inputValue()).toBe('some');
+      await confirm('Save');
+      expect(await call('GET', ofOrganization(`hooks/${name}`))).toMatchObject({
+        ...{ displayName: 'Alarms', filters: ['stack_deleted'] },
+      });
+
+      await call('POST', ofOrganization('teams/pulumi'), { name: 'blue' });
+      await open('teams/blue');
+      await page.getByRole('button', { name: 'Edit', exact: true }).click();
+      await dialog().getByLabel('Description').fill('Everything blue');
+      await call('PATCH', ofOrganization('teams/blue'), { newDisplayName: 'Blue team' }, colleague);
+      await saveTooLate('Save');
+      await confirm('Save');
+      expect(await call('GET', ofOrganization('teams/blue'))).toMatchObject({
+        ...{ displayName: 'Blue team', description: 'Everything blue' },
+      });
+
+      const details = { __type: 'PermissionDescriptorAllow', permissions: ['stack:read'] };
+      const role = await call('POST', ofOrganization('roles'), { name: 'Auditor', description: '', details });
+      await open('roles');
+      await page.getByRole('button', { name: 'Actions for Auditor' }).click();
+      await page.getByRole('menuitem', { name: /^Edit/ }).click();
+      await dialog().getByLabel('Description').fill('Looks at all of it');
+      await call('PATCH', ofOrganization(`roles/${role.id}`), { name: 'Inspector' }, colleague);
+      await saveTooLate('Save');
+      await confirm('Save');
+      expect(await call('GET', ofOrganization(`roles/${role.id}`))).toMatchObject({
+        ...{ name: 'Inspector', description: 'Looks at all of it' },
+      });
+
+      const issuer = await call('POST', ofOrganization('oidc/issuers'), { name: 'CI', url: 'https://ci.example.com' });
+      await open('trust-policies');
+      await page.getByRole('button', { name: 'Actions for CI' }).click();
+      await page.getByRole('menuitem', { name: /^Edit/ }).click();
+      await dialog().getByLabel('Name', { exact: true }).fill('Pipelines');
+      await call('PATCH', ofOrganization(`oidc/issuers/${issuer.id}`), { maxExpiration: 600 }, colleague);
+      await saveTooLate('Save');
+      await confirm('Save');
+      expect(await call('GET', ofOrganization(`oidc/issuers/${issuer.id}`))).toMatchObject({
+        ...{ name: 'Pipelines', maxExpiration: 600 },
+      });
+
+      await open('access');
+      await page.getByRole('button', { name: 'Change what roles give' }).click();
+      await dialog().getByLabel('Roles give').selectOption('none');
+      await call('PATCH', ofOrganization('access-policy'), { decryptByRole: false }, colleague);
+      await dialog().getByRole('textbox').fill(organization);
+      await saveTooLate('Take it away');
+      expect(await dialog().getByLabel('Roles give').inputValue()).toBe('none');
+      await confirm('Take it away');
+      expect(await call('GET', ofOrganization('access-policy'))).toMatchObject({ defaultPermissions: [] });
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a policy is added beside the ones that a colleague has saved meanwhile',
+    async () => {
+      const { id } = await call('POST', ofOrganization('oidc/issuers'), {
+        name: 'Two',
+        url: 'https://two.example.com',
+      });
+      const policy = (sub: string) => ({ decision: 'allow', tokenType: 'organization', rules: { sub } });
+      const path = ofOrganization(`auth/policies/${id}`);
+      await call('PATCH', path, { policies: [policy('one')] });
+      await open('trust-policies');
+      const section = page.locator('section').filter({ has: page.getByRole('heading', { name: 'Two', exact: true }) });
+      await section.getByRole('button', { name: 'Add a policy' }).click();
+      await dialog().getByLabel('Patterns, one a line').fill('mine');
+      await call('PATCH', path, { policies: [policy('one'), policy('theirs')] }, colleague);
+      await saveTooLate('Add the policy');
+      await confirm('Add the policy');
+      const { policies } = await call('GET', ofOrganization(`auth/policies/oidcissuers/${id}`));
+      expect(policies.map(({ rules }: { rules: { sub: string } }) => rules.sub)).toEqual(['one', 'theirs', 'mine']);
+      expect(refused).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+});
