@@ -164,7 +164,9 @@ export class IssuerService {
       await holdManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
       if (version !== null && version !== issuer.policyVersion)
-        throw new ConflictError('Somebody else has changed the policies of this issuer since you have read them: load them again');
+        throw new ConflictError(
+          'Somebody else has changed the policies of this issuer since you have read them: load them again',
+        );
       const maker = { userId: caller.userId, actsFor: caller.userId };
       const policies = await replacePolicies(tx, issuer, wanted, maker);
       await audit.record(tx, {
