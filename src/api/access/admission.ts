@@ -23,7 +23,8 @@ export function assertAdmitted(caller: Caller, access: CallerAccess, place: Plac
     return;
   }
   if (access.kind === 'operator') {
-    if (!caller.siteAdmin) throw new ForbiddenError('Only site admins may do this. An operator makes one: holdfast admin set-site-admin');
+    if (!caller.siteAdmin)
+      throw new ForbiddenError('Only site admins may do this. An operator makes one: holdfast admin set-site-admin');
     return;
   }
   // Non-members must not learn what exists in the organization.

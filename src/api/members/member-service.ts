@@ -76,7 +76,8 @@ export class MemberService {
         throw new NotFoundError(
           `There is no user ${JSON.stringify(login.slice(0, 100))} on this server. An operator makes one: holdfast admin create-user`,
         );
-      if (!user.isActive) throw new ConflictError(`${login} is deactivated. An operator can change that: holdfast admin reactivate-user`);
+      if (!user.isActive)
+        throw new ConflictError(`${login} is deactivated. An operator can change that: holdfast admin reactivate-user`);
       const present = await people.findMembership(found.id, user.id);
       if (present && present.role !== role)
         throw new ConflictError(`${login} is a member of ${organization} already, with the role ${present.role}`);

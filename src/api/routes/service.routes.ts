@@ -101,7 +101,8 @@ function getDefaultOrganization(app: RouteScope, { users }: ApiServices): void {
     async ({ caller }) => {
       const [first] = await users.listMemberships(caller.tokenId);
       // On 404, the CLI uses the user's own name as the organization (pkg/backend/httpstate/stack.go).
-      if (!first) throw new NotFoundError('You are not a member of any organization yet. Ask an admin of one to add you');
+      if (!first)
+        throw new NotFoundError('You are not a member of any organization yet. Ask an admin of one to add you');
       return { GitHubLogin: first.name, Messages: [] };
     },
   );

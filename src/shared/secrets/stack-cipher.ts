@@ -37,7 +37,9 @@ export class StackCipher {
   async decrypt(stackIds: readonly string[], ciphertexts: readonly Buffer[]): Promise<Buffer[]> {
     return (await this.decryptEach(stackIds, ciphertexts)).map((plaintext) => {
       if (plaintext) return plaintext;
-      throw new InvalidRequestError('The ciphertext does not belong to this stack, or is damaged. Set the value again: pulumi config set --secret');
+      throw new InvalidRequestError(
+        'The ciphertext does not belong to this stack, or is damaged. Set the value again: pulumi config set --secret',
+      );
     });
   }
 

@@ -28,7 +28,8 @@ export async function copyVersion(
 ): Promise<NewCheckpoint> {
   const find = async () => {
     const state = await states.readVersion(stack.id, stackVersion);
-    if (!state) throw new NotFoundError(`The stack has no version ${stackVersion}: pulumi stack history lists those it has`);
+    if (!state)
+      throw new NotFoundError(`The stack has no version ${stackVersion}: pulumi stack history lists those it has`);
     return state;
   };
   const source: ByteSource = async function* () {

@@ -23,7 +23,10 @@ export function headOf(environment: object): string | null {
 
 /** Throws InvalidRequestError. */
 export function parseCommit(text: string): string {
-  if (!commitPattern.test(text)) throw new InvalidRequestError('A commit is named by its whole hash, in lower case, as `git rev-parse HEAD` prints it');
+  if (!commitPattern.test(text))
+    throw new InvalidRequestError(
+      'A commit is named by its whole hash, in lower case, as `git rev-parse HEAD` prints it',
+    );
   return text;
 }
 
