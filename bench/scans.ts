@@ -6,10 +6,15 @@ import { loadAverage, loopDelayOf, memoryOf, percentile, printTable, resetPeak }
 
 /**
  * Measures the procedures that read whole states, on two stacks with many resources: how long they take, for how long they hold up the event
- * loop, and how long a small call of somebody else takes meanwhile. Usage: node bench/scans.ts [--resources 200000] [--at-once 4]
+ * loop, and how long a small call of somebody else takes meanwhile.
+ * Usage: node bench/scans.ts [--resources 200000] [--at-once 4] [--calls resources.get,versions.diffStacks]
  */
 const { values } = parseArgs({
-  options: { resources: { type: 'string', default: '200000' }, 'at-once': { type: 'string', default: '4' } },
+  options: {
+    resources: { type: 'string', default: '200000' },
+    'at-once': { type: 'string', default: '4' },
+    calls: { type: 'string' },
+  },
 });
 const count = Number(values.resources);
 const atOnce = Number(values['at-once']);
@@ -92,24 +97,24 @@ async function measure([name, input]: readonly [string, object], times: number):
     }
   })();
   const begun = performance.now();
-  await Promise.all(Array.from({ length: times }, () => call('GET', path, null)));
+  const results = await Promise.allSettled(Array.from({ length: times }, () => call('GET', path, null)));
   const ms = performance.now() - begun;
   isDone = true;
   await probing;
+  for (const result of results) if (result.status === 'rejected') console.error(name, result.reason);
   const loop = await loopDelayOf(server.managementUrl);
   const { peak } = await memoryOf(server.pid());
   return [name, String(times), ms, loop.p99, loop.max, percentile(small, 0.99), Math.max(...small), peak];
 }
 
 const rows: (string | number)[][] = [];
+const chosen = values.calls?.split(',');
 for (const each of calls) {
+  if (chosen && !chosen.includes(each[0])) continue;
   for (const times of [1, atOnce]) {
     rows.push(await measure(each, times));
     console.error(rows.at(-1)?.join(' '));
   }
 }
 console.log(`load ${await loadAverage()}; ${count} resources in each of two stacks\n`);
-printTable(
-  ['call', 'at once', 'ms', 'loop p99', 'loop max', 'small call p99', 'small call max', 'peak MB'],
-  rows,
-);
+printTable(['call', 'at once', 'ms', 'loop p99', 'loop max', 'small call p99', 'small call max', 'peak MB'], rows);

@@ -17,7 +17,7 @@ import { prepareError } from '../plugins/errors.ts';
 import { clientGone } from '../server/client-gone.ts';
 import { assertSameOrigin, readSessionCookie } from '../sign-in/browser.ts';
 import { type Holder, nowhere, RequestCalls } from './context.ts';
-import { shapeOfReply } from './errors.ts';
+import { shapeOf, shapeOfReply } from './errors.ts';
 import { appRouter } from './router.ts';
 import { registerStacksCsv } from './stacks-csv.routes.ts';
 import { registerStateDownload } from './state-download.ts';
@@ -125,11 +125,19 @@ async function answer(
     }),
     createContext: () => ({ services, request: calls }),
     maxBatchSize: maxCalls,
+    responseMeta: ({ errors }) => ({ headers: retryHeaders(errors) }),
   }).finally(() => calls.end());
   void reply.code(response.status).headers(Object.fromEntries(response.headers));
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
   if (isStream && response.body) return reply.send(Readable.from(wholeEvents(response.body), { highWaterMark: 1 }));
   return reply.send(await response.text());
+}
+
+/** When to call again, if a call was refused until then. */
+function retryHeaders(errors: readonly Error[]): Headers {
+  const seconds = errors.map((error) => shapeOf(error, null).data.retryAfterSeconds ?? 0);
+  const latest = Math.max(0, ...seconds);
+  return new Headers(latest === 0 ? {} : { 'retry-after': String(latest) });
 }
 
 /** Joins the pieces in which tRPC writes an event: each would be a packet of its own. */
