@@ -1,7 +1,8 @@
-import { beforeEach, expect, jest, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { StateScan } from '../../src/api/scans/state-scans.ts';
 import { appRouter } from '../../src/api/trpc/router.ts';
 import type { ProcedureMeta } from '../../src/api/trpc/trpc.ts';
+import { StateReader } from '../../src/shared/states/state-reader.ts';
 import { queryPath, resultOf } from '../support/procedures.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { stateOf } from '../support/state-index.ts';
@@ -13,6 +14,7 @@ jest.setTimeout(180_000);
 const app = testApp();
 let stack: TestStack;
 let open: StateScan[] = [];
+let others = new AbortController();
 
 const urn = 'urn:pulumi:dev::proj::test:index:Bucket::a';
 
@@ -26,6 +28,8 @@ async function importState(to: TestStack, resources: number, outputs: object = {
   const named = ['a', 'b', 'c', 'd'].slice(0, resources).map((name) => ({ name, outputs }));
   await ok(app.call('POST', `${to.path}/import`, { auth: to.auth, body: stateOf(to, named) }));
 }
+
+afterEach(emptyTheLine);
 
 /** Procedures that read whole states, with the rest of their inputs. The first test fails for one that is missing here. */
 const scanning: Record<string, object | (() => object)> = {
@@ -59,20 +63,20 @@ function call(name: string, signal?: AbortSignal): Promise<TestResponse> {
 }
 
 /** What others have under way: all places, and a line as long as it may be. */
-async function fillTheLine(): Promise<void> {
-  const gone = new AbortController();
+async function fillTheLine(waiting = 100): Promise<void> {
   const holdRoom = () => Promise.resolve();
   const begin = (userId: string): Promise<void> => {
-    const scan = app.context.scans.open({ caller: { tokenId: userId, userId }, signal: gone.signal, holdRoom });
+    const scan = app.context.scans.open({ caller: { tokenId: userId, userId }, signal: others.signal, holdRoom });
     open.push(scan);
     return scan.begin();
   };
   await Promise.all(['a', 'a', 'b', 'b'].map(begin));
-  // Each of them gives up when the places are free.
-  for (let at = 0; at < 100; at++) void begin(`waiting ${at % 10}`).catch(() => {});
+  for (let at = 0; at < waiting; at++) void begin(`waiting ${at % 10}`).catch(() => {});
 }
 
 function emptyTheLine(): void {
+  others.abort();
+  others = new AbortController();
   for (const scan of open) scan.end();
   open = [];
 }
@@ -108,7 +112,7 @@ test('the outputs of a stack are read in turns, too', async () => {
   const auth = `token ${json.tokenValue}`;
   await fillTheLine();
   const refused = await app.call('GET', `${stack.path}/export`, { auth });
-  expect(refused).toMatchObject({ status: 503, headers: { 'retry-after': 5 } });
+  expect(refused).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });
   // Exports of whole states are only sent on.
   await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
   emptyTheLine();
@@ -168,12 +172,18 @@ test.each(['resources.get', 'versions.diffStacks', 'versions.text'])(
 );
 
 test('a client that leaves the line is not served', async () => {
-  await fillTheLine();
-  const waiting = (await places()).waiting;
-  open.pop();
-  emptyTheLine();
-  expect(waiting).toBe(100);
+  await fillTheLine(0);
+  const read = jest.spyOn(StateReader.prototype, 'readVersion');
+  const client = new AbortController();
+  const answered = call('versions.text', client.signal).catch(() => null);
+  await until(async () => (await places()).waiting === 1, 'the call waits');
+  client.abort();
+  await answered;
   await until(async () => (await places()).waiting === 0, 'the line is empty');
+  emptyTheLine();
+  await until(async () => (await places()).running === 0, 'nothing runs');
+  expect(read).not.toHaveBeenCalled();
+  read.mockRestore();
 });
 
 test('a state is looked at in small parts', async () => {
