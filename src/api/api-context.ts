@@ -50,7 +50,8 @@ export async function createApiContext(
   const jobServices: JobServices = { ...context, requestSnapshot, requestAhead };
   const health = createHealth(context, dispatcher);
   const parts = { ...context, dispatcher, jobServices, compactJournal, credentials, rates, states, health, replica };
-  return { ...parts, scans: new StateScans(parts) };
+  const read = new StateReader({ ...parts, compactLarge: compactJournal });
+  return { ...parts, scans: new StateScans(read, context.metrics) };
 }
 
 async function openReplica({ config, db, lifecycle, logger, metrics }: AppContext): Promise<Replica | null> {

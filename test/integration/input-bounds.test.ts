@@ -28,6 +28,14 @@ const boundedElsewhere: readonly (readonly [RegExp, string])[] = [
   [/(checkpoint|import|untypedDeployment)\/features \(count\)$/, 'states are streams, with a limit of their own'],
   [/checkpointdelta\/deploymentDelta \(count\)$/, 'HOLDFAST_MAX_BATCH_BYTES'],
   [/journalentries\/entries \(count\)$/, 'HOLDFAST_MAX_BATCH_BYTES, and 10,000 large ones'],
+  [/\/tags\/tags \(count\)$/, 'shared/stacks/tags.ts'],
+  [/tokens\/scopes \(count\)$/, 'shared/identity/token-scopes.ts'],
+  [/jwks\/keys \(count\)$/, 'shared/identity/trust/issuer.ts'],
+  [/policies(\[\]\/(rules({})?|scopes))? \(count\)$/, 'shared/identity/trust/trust-definitions.ts'],
+  [
+    / \/scim\/v2\/.* \(count\)$/,
+    'the size of the body, and 1,000 operations: a group has as many members as there are people',
+  ],
   [/events\/batch\/events \(count\)$/, 'HOLDFAST_MAX_BATCH_BYTES'],
 ];
 

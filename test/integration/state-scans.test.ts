@@ -35,6 +35,7 @@ afterEach(emptyTheLine);
 const scanning: Record<string, object | (() => object)> = {
   'resources.get': { urn },
   'resources.blame': { urn },
+  'resources.graph': { urn: null },
   'secrets.reveal': { place: { of: 'resource', urn, part: 'outputs', path: ['key'] } },
   'stacks.get': {},
   'stacks.pending': {},

@@ -27,7 +27,8 @@ export function listUnbounded(schema: Schema, path: string): string[] {
     if (!Array.isArray(items) && schema.maxItems === undefined) found.push(`${path} (count)`);
     for (const each of [items].flat() as Schema[]) found.push(...listUnbounded(each, `${path}[]`));
   }
-  for (const [name, each] of Object.entries(schema.properties ?? {})) found.push(...listUnbounded(each, `${path}/${name}`));
+  for (const [name, each] of Object.entries(schema.properties ?? {}))
+    found.push(...listUnbounded(each, `${path}/${name}`));
   const { additionalProperties: others, patternProperties = {} } = schema;
   for (const each of [...Object.values(patternProperties), ...(typeof others === 'object' ? [others] : [])]) {
     if (schema.maxProperties === undefined) found.push(`${path} (count)`);

@@ -32,6 +32,9 @@ const blamePage = 200;
 const maxBlamePages = 10;
 /** Resources of which a graph is made, and those that it shows. */
 const maxEdgeRows = 50_000;
+/** A resource may have 2,000 dependencies. */
+const maxEdges = 250_000;
+const edgePage = 1_000;
 const maxNodes = 500;
 const providerPrefix = 'pulumi:providers:';
 
@@ -145,12 +148,12 @@ export class ResourceService {
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
   }
 
-  /** What hangs on what: around one resource, up to `depth` steps away, or all as far as there is room. Throws NotFoundError. */
-  async graph(ref: StackRef, urn: string | null, depth: number) {
+  /** What hangs on what: around one resource, up to `depth` steps away, or all as far as there is room. Throws NotFoundError, and what `scan` throws. */
+  async graph(scan: StateScan, ref: StackRef, urn: string | null, depth: number) {
     const stack = await this.#find(ref);
     const rows = createResourceRepository(this.#context.db);
-    const edges = await rows.listEdges(stack.stackId, maxEdgeRows);
-    const { isCut, keys } = urn === null ? firstOf(edges) : neighbourhood(edges, resourceKey(urn), depth);
+    const { edges, isCut: areEdgesCut } = await listEdges(scan, rows, stack.stackId);
+    const { isCut, keys } = urn === null ? firstOf(edges) : await neighbourhood(scan, edges, resourceKey(urn), depth);
     const resources = await rows.listByKeys(stack.stackId, [...keys]);
     const urns = new Map(resources.map(({ key, urn: of }) => [key, of]));
     const shown = edges.filter(({ key }) => urns.has(key));
@@ -163,7 +166,7 @@ export class ResourceService {
         ...(parent === null ? [] : edge(key, parent, 'parent')),
         ...dependencies.flatMap((dependency) => edge(key, dependency, 'dependency')),
       ]),
-      isCut: isCut || edges.length === maxEdgeRows,
+      isCut: isCut || areEdgesCut,
       ...versionsOf(stack),
     };
   }
@@ -238,8 +241,32 @@ function firstOf(edges: readonly ResourceEdges[]): Nodes {
   return { keys: new Set(edges.slice(0, maxNodes).map(({ key }) => key)), isCut: edges.length > maxNodes };
 }
 
+/** Page by page, as far as there is room. */
+async function listEdges(scan: StateScan, rows: ReturnType<typeof createResourceRepository>, stackId: string) {
+  await scan.begin();
+  const edges: ResourceEdges[] = [];
+  let count = 0;
+  let after: ResourcePlace | null = null;
+  for (;;) {
+    const page: readonly ResourceEdges[] = await rows.listEdges(stackId, after, edgePage);
+    for (const row of page) {
+      edges.push(row);
+      count += row.dependencies.length;
+    }
+    after = page.at(-1) ?? null;
+    if (page.length < edgePage) return { edges, isCut: false };
+    if (edges.length >= maxEdgeRows || count >= maxEdges) return { edges, isCut: true };
+    await scan.pause();
+  }
+}
+
 /** The nearest first. */
-function neighbourhood(edges: readonly ResourceEdges[], from: string, depth: number): Nodes {
+async function neighbourhood(
+  scan: StateScan,
+  edges: readonly ResourceEdges[],
+  from: string,
+  depth: number,
+): Promise<Nodes> {
   const near = new Map<string, string[]>();
   const join = (a: string, b: string): void => {
     const known = near.get(a);
@@ -251,6 +278,7 @@ function neighbourhood(edges: readonly ResourceEdges[], from: string, depth: num
       join(key, other);
       join(other, key);
     }
+    await scan.pause();
   }
   const keys = new Set([from]);
   let border = [from];

@@ -1,11 +1,11 @@
 import { UnavailableError } from '../../shared/platform/errors/errors.ts';
+import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import { SharedTicks } from '../../shared/platform/turns/turns.ts';
 import { type ResourceScan, scanResources } from '../../shared/resources/scan-resources.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
-import { type StateDocument, StateReader } from '../../shared/states/state-reader.ts';
+import type { StateDocument, StateReader } from '../../shared/states/state-reader.ts';
 import type { HoldRoom } from '../answers/answer-room.ts';
-import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 import { CallerTurns, type TurnLimits } from '../turns/caller-turns.ts';
 
@@ -29,10 +29,9 @@ export class StateScans {
   readonly #turns: CallerTurns;
   readonly #ticks = new SharedTicks();
 
-  constructor(context: Omit<ApiContext, 'scans'>) {
-    this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
+  constructor(states: StateReader, metrics: Metrics) {
+    this.#states = states;
     this.#turns = new CallerTurns(limits);
-    const { metrics } = context;
     metrics.gauge(
       'holdfast_state_reads',
       'Requests of this process that read whole states.',

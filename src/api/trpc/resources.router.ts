@@ -55,7 +55,9 @@ export const resourcesRouter = router({
     }),
 
   /** What hangs on what, around one resource or in all of the stack: at most 500 resources. */
-  graph: stackProcedure('read')
+  graph: stackScan('read')
     .input(input(Type.Object({ urn: Type.Union([urn, Type.Null()]), depth: Type.Optional(Depth) })))
-    .query(({ ctx: { services }, input: { depth = 2, urn: of, ...ref } }) => services.resources.graph(ref, of, depth)),
+    .query(({ ctx: { scan, services }, input: { depth = 2, urn: of, ...ref } }) =>
+      services.resources.graph(scan, ref, of, depth),
+    ),
 });

@@ -96,7 +96,9 @@ export const UpdatePolicyGroupRequest = Type.Object({
   addPolicyPack: Maybe(PackReference),
   removePolicyPack: Maybe(PackReference),
   stacks: Maybe(Type.Array(StackReference, { maxItems: 10_000, description: 'Replaces all stacks of the group' })),
-  policyPacks: Maybe(Type.Array(PackReference, { maxItems: 1_000, description: 'Replaces all policy packs of the group' })),
+  policyPacks: Maybe(
+    Type.Array(PackReference, { maxItems: 1_000, description: 'Replaces all policy packs of the group' }),
+  ),
   addInsightsAccount: Maybe(AnyObject),
   removeInsightsAccount: Maybe(AnyObject),
   insightsAccounts: Maybe(Type.Array(Type.String(), { maxItems: 1_000 })),
