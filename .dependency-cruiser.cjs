@@ -163,6 +163,19 @@ module.exports = {
       to: { path: ['^src/api/(api-context|create-services)\\.ts$', '^src/shared/[^/]*context\\.ts$'] },
     },
     {
+      name: 'states-are-read-in-turns',
+      comment: 'Requests read whole states through api/scans; exports are only sent on.',
+      severity: 'error',
+      from: {
+        path: '^src/api/',
+        pathNot: [
+          '^src/api/(scans/|api-context\\.ts$)',
+          '^src/api/(stacks/state-service|routes/state\\.routes|resources/state-view)\\.ts$',
+        ],
+      },
+      to: { path: '^src/shared/(states/state-reader|resources/scan-resources)\\.ts$' },
+    },
+    {
       name: 'repositories-hold-statements-only',
       severity: 'error',
       from: { path: '-repository\\.ts$' },

@@ -10,6 +10,7 @@ import { StateReader } from '../shared/states/state-reader.ts';
 import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
 import { createHealth } from './health.ts';
 import { createRequestRates, type RequestRates } from './rates/request-rates.ts';
+import { StateScans } from './scans/state-scans.ts';
 import { JournalCompaction } from './updates/journal-compaction.ts';
 
 /** The shared context plus what the API role needs, such as access to its workers. */
@@ -25,6 +26,8 @@ export interface ApiContext extends AppContext {
   /** Checks API tokens and leases. */
   readonly credentials: CredentialGuard;
   readonly rates: RequestRates;
+  /** Lets requests read whole states. */
+  readonly scans: StateScans;
   /** Only set if jobs go through Redis. */
   readonly board?: QueueBoard;
 }
@@ -46,7 +49,9 @@ export async function createApiContext(
   const requestAhead = createAheadRequest(enqueue, context.logger);
   const jobServices: JobServices = { ...context, requestSnapshot, requestAhead };
   const health = createHealth(context, dispatcher);
-  return { ...context, dispatcher, jobServices, compactJournal, credentials, rates, states, health, replica };
+  const parts = { ...context, dispatcher, jobServices, compactJournal, credentials, rates, states, health, replica };
+  const read = new StateReader({ ...parts, compactLarge: compactJournal });
+  return { ...parts, scans: new StateScans(read, context.metrics) };
 }
 
 async function openReplica({ config, db, lifecycle, logger, metrics }: AppContext): Promise<Replica | null> {

@@ -37,6 +37,7 @@ import type { StackDiff } from './resources/stack-diff.ts';
 import type { StateView } from './resources/state-view.ts';
 import type { VersionService } from './resources/version-service.ts';
 import type { RoleService } from './roles/role-service.ts';
+import type { StateScans } from './scans/state-scans.ts';
 import type { ScimGroupService } from './scim/scim-group-service.ts';
 import type { ScimUserService } from './scim/scim-user-service.ts';
 import type { ReferenceService } from './search/reference-service.ts';
@@ -90,6 +91,7 @@ export interface ApiServices extends BodyParts {
   readonly stackBoard: StackBoard;
   readonly deletedStacks: DeletedStacks;
   readonly renaming: StackRenaming;
+  readonly scans: StateScans;
   readonly states: StateService;
   readonly stateChanges: StateChanges;
   readonly updates: UpdateService;

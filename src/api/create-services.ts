@@ -51,7 +51,6 @@ import { StateChanges } from './stacks/state-changes.ts';
 import { StateService } from './stacks/state-service.ts';
 import { TeamService } from './teams/team-service.ts';
 import { TokenService } from './tokens/token-service.ts';
-import { CallerTurns } from './turns/caller-turns.ts';
 import { RuleBoard } from './update-rules/rule-board.ts';
 import { UpdateRuleService } from './update-rules/update-rule-service.ts';
 import { HistoryService } from './updates/history-service.ts';
@@ -62,9 +61,6 @@ import { UserService } from './users/user-service.ts';
 import { WebhookService } from './webhooks/webhook-service.ts';
 import { createSubmitWrite } from './writes/submit-write.ts';
 
-/** How many comparisons of whole states one process makes at once: each takes a core for up to some seconds per 100 MB. */
-const comparisonsAtOnce = 2;
-
 /** Creates the services of an API. Called once per app. */
 export function createServices(context: ApiContext): ApiServices {
   const { board = null, config, credentials, health, jobServices, metrics, quotas, bodyBuffer, rates } = context;
@@ -73,7 +69,6 @@ export function createServices(context: ApiContext): ApiServices {
   const resources = new ResourceService(context);
   const secrets = new SecretService(context);
   const reclaim: UpdateService['reclaim'] = (stackId, options) => updates.reclaim(stackId, options);
-  const comparisons = new CallerTurns(comparisonsAtOnce);
   const lockQueue = new LockQueue(context, (stackId) => updates.reclaim(stackId, { admitsFault: true }));
   context.lifecycle.onClose('work', 'lock queue', () => lockQueue.close());
   metrics.gauge('holdfast_lock_queue_calls', 'Calls of this process that wait for a stack.', () => lockQueue.waiting);
@@ -102,14 +97,15 @@ export function createServices(context: ApiContext): ApiServices {
     stackBoard: new StackBoard(context),
     deletedStacks: new DeletedStacks(context),
     renaming: new StackRenaming(context, reclaim),
+    scans: context.scans,
     states: new StateService(context, reclaim),
     stateChanges: new StateChanges(context, reclaim),
     updates,
     updateBoard: new UpdateBoard(context),
     resources,
     search: new SearchService(context),
-    versions: new VersionService(context, comparisons),
-    stackDiff: new StackDiff(context, comparisons),
+    versions: new VersionService(context),
+    stackDiff: new StackDiff(context),
     stateView: new StateView(context),
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,

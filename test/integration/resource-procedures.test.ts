@@ -86,6 +86,17 @@ test('resources are listed, shown as a tree and as a graph, each with its last c
   expect((await read('resources.graph', { urn: null })).nodes).toHaveLength(4);
 });
 
+test('a graph finds what is many pages away', async () => {
+  const resources = Array.from({ length: 2_100 }, (_, at) => ({ name: `r${String(at).padStart(4, '0')}` }));
+  await up([...resources, { name: 'z', dependencies: ['r0000', 'r2099'] }]);
+  await index();
+  const { edges, isCut, nodes } = await read('resources.graph', { urn: urnOf('z'), depth: 1 });
+  expect(nodes.map(({ name }: { name: string }) => name)).toEqual(['r0000', 'r2099', 'z']);
+  expect(edges).toHaveLength(2);
+  expect(isCut).toBe(false);
+  expect(await read('resources.graph', { urn: null })).toMatchObject({ isCut: true });
+});
+
 test('a resource is shown without its secrets, with what depends on it and which commit changed it', async () => {
   await up([
     { name: 'a', inputs: { plain: [1, { deep: secret }], key: secret } },

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
 import { appRouter } from '../../src/api/trpc/router.ts';
-import { assertDeclared } from '../../src/api/trpc/trpc.ts';
+import { assertDeclared, type ProcedureMeta } from '../../src/api/trpc/trpc.ts';
 import {
   allowedBy,
   deniedBy,
@@ -13,6 +13,7 @@ import {
   permits,
 } from '../../src/shared/identity/permissions.ts';
 import { rolePermissions } from '../../src/shared/identity/roles.ts';
+import { StateReader } from '../../src/shared/states/state-reader.ts';
 import { browserOf } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { grant, person, team } from '../support/grants.ts';
@@ -185,7 +186,11 @@ const needed: Record<string, { readonly needs: Need; readonly input?: object | (
   'versions.restore': { needs: 'write', input: { version: 1, headVersion: 999 } },
 };
 
-const procedures = Object.entries(appRouter._def.procedures as unknown as Record<string, { _def: { type: string } }>);
+const procedures = Object.entries(
+  appRouter._def.procedures as unknown as Record<string, { _def: { type: string; meta: ProcedureMeta } }>,
+);
+const readsStates = (name: string) =>
+  procedures.some(([each, { _def }]) => each === name && _def.meta.cost === 'states');
 const isChange = (name: string) => procedures.some(([each, { _def }]) => each === name && _def.type === 'mutation');
 
 /** Somebody, what they may do with the stack, and how they call. */
@@ -196,6 +201,10 @@ interface Subject {
   readonly call: (procedure: string, input: object) => Promise<ProcedureResult>;
 }
 const subjects: Record<string, Subject> = {};
+const stateReads = [jest.spyOn(StateReader.prototype, 'readHead'), jest.spyOn(StateReader.prototype, 'readVersion')];
+beforeEach(() => {
+  for (const read of stateReads) read.mockClear();
+});
 let stack: TestStack;
 
 function byToken(auth: string): Subject['call'] {
@@ -310,6 +319,8 @@ test.each(Object.keys(needed))('%s lets in who may call it, and no others', asyn
     }
   }
   expect(wrong).toEqual([]);
+  // What reads whole states declares it, and waits for its turn.
+  if (!readsStates(name)) for (const read of stateReads) expect(read).not.toHaveBeenCalled();
 });
 
 test('a stack that one may not see looks like one that is not there', async () => {

@@ -93,6 +93,8 @@ export interface CallOptions {
   readonly body?: object | Buffer | string;
   readonly accept?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The client leaves. */
+  readonly signal?: AbortSignal;
 }
 
 /** The roles of one app, started. */
@@ -228,7 +230,7 @@ async function createUser(context: ApiContext, organization: string, role: Role,
 }
 
 async function call(app: App, method: string, url: string, options: CallOptions = {}): Promise<TestResponse> {
-  const { auth, body, accept = cliAccept, headers = {} } = options;
+  const { auth, body, accept = cliAccept, headers = {}, signal } = options;
   const payload = body === undefined || Buffer.isBuffer(body) || typeof body === 'string' ? body : JSON.stringify(body);
   const response = await app.inject({
     method: method as NonNullable<InjectOptions['method']>,
@@ -240,6 +242,7 @@ async function call(app: App, method: string, url: string, options: CallOptions 
       ...headers,
     },
     ...(payload === undefined ? {} : { payload }),
+    ...(signal === undefined ? {} : { signal }),
   });
   return {
     status: response.statusCode,

@@ -5,8 +5,11 @@ const defaultCapacityBytes = 128 * 1024 * 1024;
 /** Maximum wait for memory, in ms. */
 const maxWaitMs = 30_000;
 
-/** Takes memory for a large answer before it is made; it is held until the response is sent. Throws UnavailableError, PayloadTooLargeError. */
-export type HoldRoom = (bytes: number) => Promise<void>;
+/**
+ * Takes memory for a large answer about a stack of an organization before it is made; it is held until the response is sent. Throws
+ * UnavailableError, PayloadTooLargeError.
+ */
+export type HoldRoom = (bytes: number, organization: string) => Promise<void>;
 
 /** Memory for large answers of all requests of a process: an answer is in memory as a whole, in several forms, until its response is sent. */
 export class AnswerRoom {

@@ -14,13 +14,11 @@ import {
   type ResourceFilter,
   type ResourcePlace,
 } from '../../shared/resources/resource-repository.ts';
-import { scanResources } from '../../shared/resources/scan-resources.ts';
 import { sealedJson } from '../../shared/resources/sealed-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import { StateReader } from '../../shared/states/state-reader.ts';
-import type { HoldRoom } from '../answers/answer-room.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { StateScan } from '../scans/state-scans.ts';
 import { gitOf, safeEnvironment } from '../updates/shown-settings.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
@@ -34,17 +32,18 @@ const blamePage = 200;
 const maxBlamePages = 10;
 /** Resources of which a graph is made, and those that it shows. */
 const maxEdgeRows = 50_000;
+/** A resource may have 2,000 dependencies. */
+const maxEdges = 250_000;
+const edgePage = 1_000;
 const maxNodes = 500;
 const providerPrefix = 'pulumi:providers:';
 
 /** What the dashboard shows of the resources of a stack's newest state: from the index, but for inputs and outputs. */
 export class ResourceService {
   readonly #context: ApiContext;
-  readonly #states: StateReader;
 
   constructor(context: ApiContext) {
     this.#context = context;
-    this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
   }
 
   /** A page in the order of type and name. Throws NotFoundError. */
@@ -58,14 +57,14 @@ export class ResourceService {
 
   /**
    * One resource, with the inputs and outputs of the newest state, or of a version; secrets are sealed. Of an older version, only what its
-   * state has is shown. Throws NotFoundError, and what `holdRoom` throws.
+   * state has is shown. Throws NotFoundError, and what `scan` throws.
    */
-  async get(ref: StackRef, urn: string, version: number | null, holdRoom: HoldRoom) {
+  async get(scan: StateScan, ref: StackRef, urn: string, version: number | null) {
     const stack = await this.#find(ref);
     const key = resourceKey(urn);
-    const view = await this.#view(ref, stack, urn, version);
+    const view = await this.#view(scan, ref, stack, urn, version);
     const sizes = ['inputs', 'outputs'].map((part) => view.raw(part)?.length ?? 0);
-    await holdRoom(copies * sizes.reduce((sum, size) => sum + Math.min(size, maxShownBytes), 0));
+    await scan.hold(copies * sizes.reduce((sum, size) => sum + Math.min(size, maxShownBytes), 0), ref.organization);
     const rows = createResourceRepository(this.#context.db);
     const [indexed] = version === null ? await rows.listByKeys(stack.stackId, [key]) : [];
     return {
@@ -81,10 +80,10 @@ export class ResourceService {
     };
   }
 
-  /** Which version has set each property of a resource of the newest state, as far as the index knows. Throws NotFoundError. */
-  async blame(ref: StackRef, urn: string) {
+  /** Which version has set each property of a resource of the newest state, as far as the index knows. Throws NotFoundError, and what `scan` throws. */
+  async blame(scan: StateScan, ref: StackRef, urn: string) {
     const stack = await this.#find(ref);
-    const view = await this.#view(ref, stack, urn, null);
+    const view = await this.#view(scan, ref, stack, urn, null);
     const paths = ['inputs', 'outputs'].flatMap((part) =>
       listLeafPaths(view.raw(part)).map((path) => joinPath(part, path)),
     );
@@ -116,14 +115,15 @@ export class ResourceService {
     };
   }
 
-  /** The raw JSON of a property of a resource in the newest state; null if there is none. Throws NotFoundError. */
+  /** The raw JSON of a property of a resource in the newest state; null if there is none. Throws NotFoundError, and what `scan` throws. */
   async readProperty(
+    scan: StateScan,
     ref: StackRef,
     urn: string,
     part: 'inputs' | 'outputs',
     path: readonly (string | number)[],
   ): Promise<Buffer | null> {
-    const view = await this.#view(ref, await this.#find(ref), urn, null);
+    const view = await this.#view(scan, ref, await this.#find(ref), urn, null);
     const values = view.raw(part);
     if (values === null) return null;
     let found: Buffer | null = null;
@@ -148,12 +148,12 @@ export class ResourceService {
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
   }
 
-  /** What hangs on what: around one resource, up to `depth` steps away, or all as far as there is room. Throws NotFoundError. */
-  async graph(ref: StackRef, urn: string | null, depth: number) {
+  /** What hangs on what: around one resource, up to `depth` steps away, or all as far as there is room. Throws NotFoundError, and what `scan` throws. */
+  async graph(scan: StateScan, ref: StackRef, urn: string | null, depth: number) {
     const stack = await this.#find(ref);
     const rows = createResourceRepository(this.#context.db);
-    const edges = await rows.listEdges(stack.stackId, maxEdgeRows);
-    const { isCut, keys } = urn === null ? firstOf(edges) : neighbourhood(edges, resourceKey(urn), depth);
+    const { edges, isCut: areEdgesCut } = await listEdges(scan, rows, stack.stackId);
+    const { isCut, keys } = urn === null ? firstOf(edges) : await neighbourhood(scan, edges, resourceKey(urn), depth);
     const resources = await rows.listByKeys(stack.stackId, [...keys]);
     const urns = new Map(resources.map(({ key, urn: of }) => [key, of]));
     const shown = edges.filter(({ key }) => urns.has(key));
@@ -166,7 +166,7 @@ export class ResourceService {
         ...(parent === null ? [] : edge(key, parent, 'parent')),
         ...dependencies.flatMap((dependency) => edge(key, dependency, 'dependency')),
       ]),
-      isCut: isCut || edges.length === maxEdgeRows,
+      isCut: isCut || areEdgesCut,
       ...versionsOf(stack),
     };
   }
@@ -178,14 +178,19 @@ export class ResourceService {
   }
 
   /** A resource of the newest state, or of a version. Throws NotFoundError. */
-  async #view(ref: StackRef, { stackId }: IndexedStack, urn: string, version: number | null): Promise<ResourceView> {
-    const state =
-      version === null ? (await this.#states.readHead(ref))?.state : await this.#states.readVersion(stackId, version);
+  async #view(
+    scan: StateScan,
+    ref: StackRef,
+    { stackId }: IndexedStack,
+    urn: string,
+    version: number | null,
+  ): Promise<ResourceView> {
+    const state = version === null ? (await scan.readHead(ref))?.state : await scan.readVersion(stackId, version);
     if (!state) throw version === null ? stackNotFound(ref) : noSuchVersion(version);
     // Encoders write such a URN as it is, and most resources are told apart without looking at their members.
     const mark = /^[\w :$/.@-]+$/.test(urn) ? Buffer.from(`"${urn}"`) : null;
     const found: Buffer[] = [];
-    await scanResources(state.bytes, (text) => {
+    await scan.scanResources(state, (text) => {
       if (mark !== null && !text.includes(mark)) return;
       const view = new ResourceView(text);
       if (view.urn === urn && !view.isDeleted) found[0] = Buffer.from(text);
@@ -236,8 +241,32 @@ function firstOf(edges: readonly ResourceEdges[]): Nodes {
   return { keys: new Set(edges.slice(0, maxNodes).map(({ key }) => key)), isCut: edges.length > maxNodes };
 }
 
+/** Page by page, as far as there is room. */
+async function listEdges(scan: StateScan, rows: ReturnType<typeof createResourceRepository>, stackId: string) {
+  await scan.begin();
+  const edges: ResourceEdges[] = [];
+  let count = 0;
+  let after: ResourcePlace | null = null;
+  for (;;) {
+    const page: readonly ResourceEdges[] = await rows.listEdges(stackId, after, edgePage);
+    for (const row of page) {
+      edges.push(row);
+      count += row.dependencies.length;
+    }
+    after = page.at(-1) ?? null;
+    if (page.length < edgePage) return { edges, isCut: false };
+    if (edges.length >= maxEdgeRows || count >= maxEdges) return { edges, isCut: true };
+    await scan.pause();
+  }
+}
+
 /** The nearest first. */
-function neighbourhood(edges: readonly ResourceEdges[], from: string, depth: number): Nodes {
+async function neighbourhood(
+  scan: StateScan,
+  edges: readonly ResourceEdges[],
+  from: string,
+  depth: number,
+): Promise<Nodes> {
   const near = new Map<string, string[]>();
   const join = (a: string, b: string): void => {
     const known = near.get(a);
@@ -249,6 +278,7 @@ function neighbourhood(edges: readonly ResourceEdges[], from: string, depth: num
       join(key, other);
       join(other, key);
     }
+    await scan.pause();
   }
   const keys = new Set([from]);
   let border = [from];

@@ -2,16 +2,12 @@ import { listSecrets } from '../../shared/deployments/secret-values.ts';
 import { canonicalOf, comparedMembers, isSameInStacks } from '../../shared/resources/canonical-resource.ts';
 import { diffProperties } from '../../shared/resources/property-leaves.ts';
 import { joinPath, ResourceView } from '../../shared/resources/resource-facts.ts';
-import { scanResources } from '../../shared/resources/scan-resources.ts';
 import { sealedJson } from '../../shared/resources/sealed-json.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import { StateReader } from '../../shared/states/state-reader.ts';
-import type { HoldRoom } from '../answers/answer-room.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller } from '../request.ts';
-import type { CallerTurns } from '../turns/caller-turns.ts';
+import type { StateScan } from '../scans/state-scans.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** Larger values are not shown, in bytes. */
@@ -42,7 +38,6 @@ export interface StackDiffQuery {
   readonly secrets: { readonly from: AuditTrail; readonly to: AuditTrail } | null;
   readonly offset: number;
   readonly limit: number;
-  readonly holdRoom: HoldRoom;
 }
 
 /** A property that two stacks have different values for. */
@@ -75,48 +70,39 @@ interface Side {
 /** Compares the states of two stacks. Both are read as streams; only digests, and the texts of one page, are kept. */
 export class StackDiff {
   readonly #context: ApiContext;
-  readonly #states: StateReader;
-  readonly #turns: CallerTurns;
 
-  /** `turns`: of all that compares whole states. */
-  constructor(context: ApiContext, turns: CallerTurns) {
+  constructor(context: ApiContext) {
     this.#context = context;
-    this.#turns = turns;
-    this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
   }
 
   /**
    * Resources of which one stack has none of that type and name, or another one: in the order of `to`, then those that only `from` has.
-   * Ids, and by default outputs, are each stack's own and not compared. Throws NotFoundError, UnavailableError, and what `holdRoom` throws.
+   * Ids, and by default outputs, are each stack's own and not compared. Throws NotFoundError, UnavailableError, and what `scan` throws.
    */
-  diff(caller: Caller, query: StackDiffQuery) {
-    return this.#turns.run(caller, () => this.#diff(query));
-  }
-
-  async #diff({ from, holdRoom, limit, offset, secrets, to, withOutputs }: StackDiffQuery) {
-    await holdRoom((await this.#weigh(from)) + (await this.#weigh(to)));
-    const before = await this.#read(from, withOutputs);
-    const after = await this.#read(to, withOutputs);
-    const compared = secrets === null ? null : await this.#compareSecrets(before, after);
+  async diff(scan: StateScan, { from, limit, offset, secrets, to, withOutputs }: StackDiffQuery) {
+    await scan.hold((await this.#weigh(scan, from)) + (await this.#weigh(scan, to)), from.ref.organization);
+    const before = await this.#read(scan, from, withOutputs);
+    const after = await this.#read(scan, to, withOutputs);
+    const compared = secrets === null ? null : await this.#compareSecrets(scan, before, after);
     if (secrets && compared && compared.count > 0) {
       await this.#record(secrets.from, from.ref, to.ref, compared.count);
       await this.#record(secrets.to, to.ref, from.ref, compared.count);
     }
-    const differing = [...after.resources]
-      .filter(([key, { digest }]) => before.resources.get(key)?.digest !== digest || compared?.differing.has(key))
-      .map(([key]) => key);
-    for (const key of before.resources.keys()) if (!after.resources.has(key)) differing.push(key);
+    const { differing, same } = await compareDigests(scan, before, after, compared?.differing ?? new Map());
     const keys = pageOf(differing.slice(offset, offset + limit), [before, after]);
-    const [old, next] = [await this.#texts(before, keys), await this.#texts(after, keys)];
-    const items = keys.flatMap((key) => {
+    const [old, next] = [await this.#texts(scan, before, keys), await this.#texts(scan, after, keys)];
+    const items: StackDifference[] = [];
+    for (const key of keys) {
       const [was, is] = [old.get(key) ?? null, next.get(key) ?? null];
-      return describe(was, is, withOutputs, compared?.differing.get(key) ?? new Set()) ?? [];
-    });
+      const item = describe(was, is, withOutputs, compared?.differing.get(key) ?? new Set());
+      if (item) items.push(item);
+      await scan.pause();
+    }
     return {
       items,
       next: differing.length > offset + keys.length ? offset + keys.length : null,
       total: differing.length,
-      same: [...after.resources.keys()].filter((key) => before.resources.has(key)).length,
+      same,
       fromVersion: before.version,
       toVersion: after.version,
       /** Secrets in resources of both that were not compared. */
@@ -125,9 +111,9 @@ export class StackDiff {
   }
 
   /** About the memory that its comparison takes, in bytes. */
-  async #weigh(compared: ComparedState): Promise<number> {
+  async #weigh(scan: StateScan, compared: ComparedState): Promise<number> {
     const { stackId, version } = await this.#find(compared);
-    const state = version === 0 ? null : await this.#states.readVersion(stackId, version);
+    const state = version === 0 ? null : await scan.readVersion(stackId, version);
     if (!state) return 0;
     await state.bytes[Symbol.asyncIterator]().return?.();
     return keptBytes * state.resourceCount + Math.min(state.sizeBytes, maxPageBytes);
@@ -139,13 +125,13 @@ export class StackDiff {
     return { stackId: stack.id, version: version ?? stack.stackVersion };
   }
 
-  async #read(compared: ComparedState, withOutputs: boolean): Promise<Side> {
+  async #read(scan: StateScan, compared: ComparedState, withOutputs: boolean): Promise<Side> {
     const found = await this.#find(compared);
     const side: Side = {
       ...found,
       ...{ resources: new Map(), secrets: new Map(), secretChars: 0, secretCount: 0 },
     };
-    await this.#scan(side, (text) => {
+    await this.#scan(scan, side, (text) => {
       const view = new ResourceView(text);
       if (view.isDeleted) return;
       const { digest, secrets } = canonicalOf(view, withOutputs);
@@ -159,18 +145,18 @@ export class StackDiff {
     return side;
   }
 
-  async #scan({ stackId, version }: Side, onResource: (text: Buffer) => void): Promise<void> {
+  async #scan(scan: StateScan, { stackId, version }: Side, onResource: (text: Buffer) => void): Promise<void> {
     if (version === 0) return;
-    const state = await this.#states.readVersion(stackId, version);
+    const state = await scan.readVersion(stackId, version);
     if (!state) throw noSuchVersion(version);
-    await scanResources(state.bytes, onResource);
+    await scan.scanResources(state, onResource);
   }
 
-  async #texts(side: Side, keys: readonly string[]): Promise<Map<string, Buffer>> {
+  async #texts(scan: StateScan, side: Side, keys: readonly string[]): Promise<Map<string, Buffer>> {
     const wanted = new Set(keys.filter((key) => side.resources.has(key)));
     const found = new Map<string, Buffer>();
     if (wanted.size === 0) return found;
-    await this.#scan(side, (text) => {
+    await this.#scan(scan, side, (text) => {
       const view = new ResourceView(text);
       if (!view.isDeleted && wanted.has(view.key)) found.set(view.key, Buffer.from(text));
     });
@@ -178,10 +164,11 @@ export class StackDiff {
   }
 
   /** Which secrets of resources that both have differ, by their place among those of the resource, and how many were compared. */
-  async #compareSecrets(before: Side, after: Side) {
+  async #compareSecrets(scan: StateScan, before: Side, after: Side) {
     const differing = new Map<string, Set<number>>();
     let count = 0;
     for (const pairs of inBatches(secretPairs(before, after))) {
+      await scan.pause();
       const was = await this.#decrypt(before, pairs, (pair) => pair.before);
       const is = await this.#decrypt(after, pairs, (pair) => pair.after);
       for (const [index, { at, key }] of pairs.entries()) {
@@ -209,6 +196,28 @@ export class StackDiff {
       details: { values, comparedWith: formatStackRef(other) },
     });
   }
+}
+
+/** Keys of resources that differ, and how many resources both have. */
+async function compareDigests(
+  scan: StateScan,
+  before: Side,
+  after: Side,
+  secrets: ReadonlyMap<string, ReadonlySet<number>>,
+): Promise<{ readonly differing: string[]; readonly same: number }> {
+  const differing: string[] = [];
+  let same = 0;
+  for (const [key, { digest }] of after.resources) {
+    const other = before.resources.get(key);
+    if (other) same++;
+    if (other?.digest !== digest || secrets.has(key)) differing.push(key);
+    await scan.pause();
+  }
+  for (const key of before.resources.keys()) {
+    if (!after.resources.has(key)) differing.push(key);
+    await scan.pause();
+  }
+  return { differing, same };
 }
 
 /** As many of the resources as there is memory for, and at least one. */

@@ -1,12 +1,11 @@
 import { ResourceView } from '../../shared/resources/resource-facts.ts';
-import { scanResources } from '../../shared/resources/scan-resources.ts';
 import { sealedText } from '../../shared/resources/sealed-json.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import { type StateDocument, StateReader } from '../../shared/states/state-reader.ts';
-import type { HoldRoom } from '../answers/answer-room.ts';
+import type { StateDocument } from '../../shared/states/state-reader.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { StateScan } from '../scans/state-scans.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** A larger state is not shown as one text, in bytes. */
@@ -18,24 +17,23 @@ const maxNameChars = 2_000;
 /** States of versions as they are, but for their secrets. */
 export class StateView {
   readonly #context: ApiContext;
-  readonly #states: StateReader;
 
   constructor(context: ApiContext) {
     this.#context = context;
-    this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
   }
 
-  /** Resources of a version in their order, after the first `offset`; `text` is part of their URN, in lower case. Throws NotFoundError. */
+  /** Resources of a version in their order, after the first `offset`; `text` is part of their URN, in lower case. Throws NotFoundError, and what `scan` throws. */
   async list(
+    scan: StateScan,
     ref: StackRef,
     version: number,
     { limit, offset, text }: { readonly limit: number; readonly offset: number; readonly text: string | null },
   ) {
-    const state = await this.#open(ref, version);
+    const state = await this.#open(scan, ref, version);
     const items: { urn: string; type: string; name: string; bytes: number; isDeleted: boolean }[] = [];
     let passed = 0;
     let hasMore = false;
-    const { bytes, skipped } = await scanResources(state.bytes, (json) => {
+    const { bytes, skipped } = await scan.scanResources(state, (json) => {
       const view = new ResourceView(json);
       if (text !== null && !view.urn.toLowerCase().includes(text)) return;
       if (passed < offset) passed++;
@@ -57,16 +55,16 @@ export class StateView {
     };
   }
 
-  /** The whole state as text; null if it is too large. The read is recorded. Throws NotFoundError, UnavailableError, and what `holdRoom` throws. */
-  async text(ref: StackRef, version: number, audit: AuditTrail, holdRoom: HoldRoom) {
-    const state = await this.#open(ref, version);
+  /** The whole state as text; null if it is too large. The read is recorded. Throws NotFoundError, UnavailableError, and what `scan` throws. */
+  async text(scan: StateScan, ref: StackRef, version: number, audit: AuditTrail) {
+    const state = await this.#open(scan, ref, version);
     if (state.sizeBytes > maxTextBytes) {
       await closeState(state);
       audit.settle();
       return { text: null, sizeBytes: state.sizeBytes };
     }
     try {
-      await holdRoom(copies * state.sizeBytes);
+      await scan.hold(copies * state.sizeBytes, ref.organization);
     } catch (error) {
       await closeState(state);
       throw error;
@@ -80,10 +78,10 @@ export class StateView {
     return { text: (await sealedText(whole)).toString('utf8'), sizeBytes: whole.length };
   }
 
-  async #open(ref: StackRef, version: number): Promise<StateDocument> {
+  async #open(scan: StateScan, ref: StackRef, version: number): Promise<StateDocument> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
-    const state = await this.#states.readVersion(stack.id, version);
+    const state = await scan.readVersion(stack.id, version);
     if (!state) throw noSuchVersion(version);
     return state;
   }

@@ -1,14 +1,11 @@
 import { diffProperties } from '../../shared/resources/property-leaves.ts';
 import { compareResources, digestOf, joinPath, ResourceView } from '../../shared/resources/resource-facts.ts';
 import { createResourceRepository } from '../../shared/resources/resource-repository.ts';
-import { scanResources } from '../../shared/resources/scan-resources.ts';
 import { sealedJson } from '../../shared/resources/sealed-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import { StateReader } from '../../shared/states/state-reader.ts';
 import type { ApiContext } from '../api-context.ts';
-import type { Caller } from '../request.ts';
-import type { CallerTurns } from '../turns/caller-turns.ts';
+import type { StateScan } from '../scans/state-scans.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** Resources of a page whose texts are kept, of both states, in bytes; the page ends early. */
@@ -52,14 +49,9 @@ export interface VersionDiffQuery {
 /** Versions of stacks, and how they differ. */
 export class VersionService {
   readonly #context: ApiContext;
-  readonly #states: StateReader;
-  readonly #turns: CallerTurns;
 
-  /** `turns`: of all that compares whole states. */
-  constructor(context: ApiContext, turns: CallerTurns) {
+  constructor(context: ApiContext) {
     this.#context = context;
-    this.#turns = turns;
-    this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
   }
 
   /** Newest first. `changed` is null where it is not known, or not yet. Throws NotFoundError. */
@@ -82,18 +74,14 @@ export class VersionService {
   /**
    * What differs between two versions, 0 being the stack before its first one: resources in the order of `to`, then those that are gone.
    * Both states are read as streams, and of them only the digests of resources and the texts of one page are kept. `next` is how many
-   * resources that differ to pass over. Throws NotFoundError.
+   * resources that differ to pass over. Throws NotFoundError, and what `scan` throws.
    */
-  diff(caller: Caller, ref: StackRef, query: VersionDiffQuery) {
-    return this.#turns.run(caller, () => this.#diff(ref, query));
-  }
-
-  async #diff(ref: StackRef, { from, offset, limit, to }: VersionDiffQuery) {
+  async diff(scan: StateScan, ref: StackRef, { from, offset, limit, to }: VersionDiffQuery) {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     const before = new Map<string, { readonly digest: string; readonly bytes: number }>();
     const beforeDigests = new Set<string>();
-    await this.#scan(stack.id, from, (text) => {
+    await this.#scan(scan, stack.id, from, (text) => {
       const view = new ResourceView(text);
       if (view.isDeleted) return;
       const digest = digestOf(text);
@@ -113,7 +101,7 @@ export class VersionService {
         page.set(key, { key, after: after && Buffer.from(after), before: null });
       }
     };
-    await this.#scan(stack.id, to, (text) => {
+    await this.#scan(scan, stack.id, to, (text) => {
       const digest = digestOf(text);
       const view = new ResourceView(text);
       if (view.isDeleted) return;
@@ -121,22 +109,30 @@ export class VersionService {
       seen.add(key);
       if (!beforeDigests.has(digest) || before.get(key)?.digest !== digest) take(key, text);
     });
-    for (const key of before.keys()) if (!seen.has(key)) take(key, null);
+    for (const key of before.keys()) {
+      if (!seen.has(key)) take(key, null);
+      await scan.pause();
+    }
     if ([...page.keys()].some((key) => before.has(key)))
-      await this.#scan(stack.id, from, (text) => {
+      await this.#scan(scan, stack.id, from, (text) => {
         const view = new ResourceView(text);
         const differing = view.isDeleted ? undefined : page.get(view.key);
         if (differing) differing.before = Buffer.from(text);
       });
-    const items = [...page.values()].flatMap((each) => describe(each) ?? []);
+    const items: ResourceDifference[] = [];
+    for (const each of page.values()) {
+      const item = describe(each);
+      if (item) items.push(item);
+      await scan.pause();
+    }
     return { items, next: isFull ? offset + page.size : null };
   }
 
-  async #scan(stackId: string, version: number, onResource: (text: Buffer) => void): Promise<void> {
+  async #scan(scan: StateScan, stackId: string, version: number, onResource: (text: Buffer) => void): Promise<void> {
     if (version === 0) return;
-    const state = await this.#states.readVersion(stackId, version);
+    const state = await scan.readVersion(stackId, version);
     if (!state) throw noSuchVersion(version);
-    await scanResources(state.bytes, onResource);
+    await scan.scanResources(state, onResource);
   }
 }
 

@@ -4,8 +4,9 @@ import { ResourceSearchQuery, ResourceSearchResponse, ResourceSearchV2Response }
 import type { ApiServices } from '../api-services.ts';
 import type { Caller } from '../request.ts';
 import type { RouteScope } from '../route-scope.ts';
+import type { FoundItem } from '../search/found-item.ts';
 import { decodePlace, encodePlace } from '../search/search-cursor.ts';
-import type { FoundItem } from '../search/search-service.ts';
+import { clientGone } from '../server/client-gone.ts';
 import { apiToken } from './paths.ts';
 
 const path = '/api/orgs/:organization/search/resources';
@@ -31,10 +32,10 @@ export function registerSearchRoutes(app: RouteScope, services: ApiServices): vo
   app.get(
     path,
     { config, schema: { ...common, response: { 200: ResourceSearchResponse } } },
-    async ({ caller, params: { organization }, query }) => {
+    async ({ caller, params: { organization }, query }, reply) => {
       const { items, ...envelope } = await search(
         services,
-        caller,
+        { caller, gone: clientGone(reply) },
         `/api/orgs/${organization}/search/resources`,
         organization,
         query,
@@ -52,10 +53,10 @@ export function registerSearchRoutes(app: RouteScope, services: ApiServices): vo
   app.get(
     `${path}v2`,
     { config, schema: { ...common, response: { 200: ResourceSearchV2Response } } },
-    async ({ caller, params: { organization }, query }) => {
+    async ({ caller, params: { organization }, query }, reply) => {
       const { items, ...envelope } = await search(
         services,
-        caller,
+        { caller, gone: clientGone(reply) },
         `/api/orgs/${organization}/search/resourcesv2`,
         organization,
         query,
@@ -75,7 +76,7 @@ export function registerSearchRoutes(app: RouteScope, services: ApiServices): vo
 
 async function search(
   { search: searches }: ApiServices,
-  caller: Caller,
+  { caller, gone }: { readonly caller: Caller; readonly gone: AbortSignal },
   at: string,
   organization: string,
   query: { readonly query?: string; readonly size?: number; readonly cursor?: string; readonly page?: number },
@@ -85,9 +86,9 @@ async function search(
     throw new InvalidRequestError('Pages after the first have a cursor: follow pagination.next');
   const limit = Math.min(size, maxSize);
   const after = decodePlace(cursor === '' ? null : cursor);
-  const found = await searches.list(caller, { text, organization, after, limit });
+  const found = await searches.list(caller, { text, organization, after, limit }, gone);
   const total =
-    after === null ? (await searches.count(caller, { text, organization, by: 'type' })).resources : undefined;
+    after === null ? (await searches.count(caller, { text, organization, by: 'type' }, gone)).resources : undefined;
   const next =
     found.next && `${at}?${new URLSearchParams({ query: text, size: String(size), cursor: encodePlace(found.next) })}`;
   return {

@@ -13,6 +13,7 @@ import { permissionsInPath } from '../access/stack-access.ts';
 import type { ApiServices } from '../api-services.ts';
 import { largeGzip } from '../large-gzip.ts';
 import type { RouteScope } from '../route-scope.ts';
+import { clientGone } from '../server/client-gone.ts';
 import { apiToken, stackPath } from './paths.ts';
 import { importResponse } from './response-mappers.ts';
 
@@ -31,7 +32,7 @@ export function registerStateRoutes(app: RouteScope, services: ApiServices): voi
   importState(app, services);
 }
 
-function exportState(app: RouteScope, { states }: ApiServices): void {
+function exportState(app: RouteScope, { scans, states }: ApiServices): void {
   app.get(
     `${stackPath}/export`,
     {
@@ -46,10 +47,15 @@ function exportState(app: RouteScope, { states }: ApiServices): void {
     async (request, reply) => {
       const { audit, caller, params } = request;
       const held = permissionsInPath(caller, params);
-      const state = isOutputsOnly(held)
-        ? await states.readOutputs(params, hasPermission(held, 'decrypt'), audit)
-        : await states.readHead(params, audit);
-      return sendState(request, reply, state);
+      if (!isOutputsOnly(held)) return sendState(request, reply, await states.readHead(params, audit));
+      // The whole state is read for them.
+      const scan = scans.open({ caller, signal: clientGone(reply), holdRoom: () => Promise.resolve() });
+      try {
+        const state = await states.readOutputs(scan, params, hasPermission(held, 'decrypt'), audit);
+        return sendState(request, reply, state);
+      } finally {
+        scan.end();
+      }
     },
   );
 }

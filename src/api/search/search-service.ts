@@ -1,51 +1,36 @@
 import { isStatementTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { parseSearchQuery, type Term } from '../../shared/resources/search/search-query.ts';
+import { parseSearchQuery } from '../../shared/resources/search/search-query.ts';
 import {
   createSearchRepository,
   type FoundResource,
   type GroupField,
-  type ResourceTerm,
   type SearchedOrganization,
   type SearchRepository,
-  type StackTerm,
 } from '../../shared/resources/search/search-repository.ts';
-import { compareVersionTexts, isInRange } from '../../shared/resources/search/version-range.ts';
+import { compareVersionTexts } from '../../shared/resources/search/version-range.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 import { CallerTurns } from '../turns/caller-turns.ts';
+import { type FoundItem, foundItem, packageOf } from './found-item.ts';
+import { defaultBounds, type SearchBounds, SearchBudget } from './search-budget.ts';
+import { countGroups, type SearchCounts, type SearchGroup } from './search-groups.ts';
+import { narrow, planSearch, type SearchPlan } from './search-plan.ts';
 import { type WalkedStack, walkStacks } from './stack-walk.ts';
 
-/** How much one search does before it says that it is cut short. */
-export interface SearchBounds {
-  /** Looks no further after this time, in ms. */
-  readonly ms: number;
-  /** Looks no further after so many resources. */
-  readonly resources: number;
-}
-
-const defaultBounds: SearchBounds = { ms: 1_500, resources: 5_000_000 };
 /** A single statement that takes longer fails, in ms. */
 const statementMs = 5_000;
 /** Searches of one process at once: others need connections to Postgres, too. */
 const atOnce = 3;
-/** A condition that more resources meet does not tell which stacks to look at. */
-const maxProbed = 5_000;
-/** With fewer stacks, no more conditions are asked for which. */
-const fewStacks = 100;
 const firstResources = 5_000;
-const maxGroups = 100;
-const providerPrefix = 'pulumi:providers:';
 
 /** A place in the results; without `place` and `key`: behind a stack. */
 export interface SearchPlace extends StackRef {
   readonly place: string | null;
   readonly key: string | null;
 }
-
-export type FoundItem = ReturnType<typeof foundItem>;
 
 export interface SearchPage {
   readonly items: readonly FoundItem[];
@@ -54,24 +39,6 @@ export interface SearchPage {
   /** The search was cut short: there may be more before `next` is null, though the page is not full. */
   readonly isCut: boolean;
   /** There may be stacks that the caller may not read. */
-  readonly isTrimmed: boolean;
-}
-
-export interface SearchGroup {
-  readonly name: string;
-  /** Of a provider. */
-  readonly version: string | null;
-  readonly resources: number;
-  readonly stacks: number;
-}
-
-export interface SearchCounts {
-  readonly resources: number;
-  readonly groups: readonly SearchGroup[];
-  /** How many groups there are besides. */
-  readonly otherGroups: number;
-  /** Counts are too low: the search was cut short. */
-  readonly isCut: boolean;
   readonly isTrimmed: boolean;
 }
 
@@ -88,7 +55,7 @@ class SearchTooBroadError extends AppError {
 export class SearchService {
   readonly #context: ApiContext;
   readonly #bounds: SearchBounds;
-  readonly #turns = new CallerTurns(atOnce);
+  readonly #turns = new CallerTurns({ atOnce });
 
   constructor(context: ApiContext, bounds: SearchBounds = defaultBounds) {
     this.#context = context;
@@ -107,12 +74,13 @@ export class SearchService {
       readonly after: SearchPlace | null;
       readonly limit: number;
     },
+    gone: AbortSignal | null = null,
   ): Promise<SearchPage> {
     const { after, limit } = query;
     const terms = parseSearchQuery(query.text);
-    return this.#search(caller, query.organization, async (rows, organizations) => {
-      const plan = await this.#plan(rows, terms);
-      const budget = new Budget(this.#bounds);
+    return this.#search({ caller, gone }, query.organization, async (rows, organizations) => {
+      const plan = await planSearch(rows, terms);
+      const budget = new SearchBudget(this.#bounds, gone);
       const found: { readonly row: FoundResource; readonly stack: WalkedStack }[] = [];
       const isTrimmed = await anyTrimmed(rows, organizations);
       const page = (next: SearchPlace | null, isCut: boolean): SearchPage => ({
@@ -145,12 +113,13 @@ export class SearchService {
   async count(
     caller: Caller,
     query: { readonly text: string; readonly organization: string | null; readonly by: SearchGroupField },
+    gone: AbortSignal | null = null,
   ): Promise<SearchCounts> {
     const { by } = query;
     const terms = parseSearchQuery(query.text);
-    return this.#search(caller, query.organization, async (rows, organizations) => {
-      const plan = await this.#plan(rows, terms);
-      return this.#count(rows, organizations, plan, async (stacks) => {
+    return this.#search({ caller, gone }, query.organization, async (rows, organizations) => {
+      const plan = await planSearch(rows, terms);
+      return this.#count(rows, organizations, { ...plan, gone }, async (stacks) => {
         const narrowed = await narrow(rows, stacks, plan.resourceTerms);
         if (narrowed.stacks.length === 0) return [];
         const counts = await rows.count(
@@ -172,9 +141,9 @@ export class SearchService {
   }
 
   /** Versions of providers: in how many stacks, and of how many resources. The newest of each first. Throws NotFoundError. */
-  async providers(caller: Caller, organization: string | null): Promise<SearchCounts> {
-    return this.#search(caller, organization, async (rows, organizations) => {
-      const counts = await this.#count(rows, organizations, { within: null, terms: [] }, async (stacks) => {
+  async providers(caller: Caller, organization: string | null, gone: AbortSignal | null = null): Promise<SearchCounts> {
+    return this.#search({ caller, gone }, organization, async (rows, organizations) => {
+      const counts = await this.#count(rows, organizations, { within: null, terms: [], gone }, async (stacks) => {
         const found = await rows.countProviders(stacks.map(({ id }) => id));
         return found.map((row) => ({ ...row, name: packageOf(row.name) }));
       });
@@ -186,66 +155,21 @@ export class SearchService {
     });
   }
 
+  /** Within the bounds of this service. */
   async #count(
     rows: SearchRepository,
     organizations: readonly SearchedOrganization[],
-    plan: { readonly within: readonly string[] | null; readonly terms: readonly StackTerm[] },
+    { gone, terms, within }: Pick<SearchPlan, 'terms' | 'within'> & { readonly gone: AbortSignal | null },
     countBatch: (stacks: readonly WalkedStack[]) => Promise<readonly SearchGroup[]>,
   ): Promise<SearchCounts> {
-    const budget = new Budget(this.#bounds);
-    const groups = new Map<string, { -readonly [Key in keyof SearchGroup]: SearchGroup[Key] }>();
-    let resources = 0;
-    let isCut = false;
+    const budget = new SearchBudget(this.#bounds, gone);
     const isTrimmed = await anyTrimmed(rows, organizations);
-    for await (const batch of walkStacks(rows, {
-      ...plan,
-      organizations,
-      after: null,
-      firstResources: 10 * firstResources,
-    })) {
-      for (const row of await countBatch(batch.stacks)) {
-        resources += row.resources;
-        const key = `${row.name}\n${row.version ?? ''}`;
-        const known = groups.get(key);
-        if (known === undefined) groups.set(key, { ...row });
-        else {
-          known.resources += row.resources;
-          known.stacks += row.stacks;
-        }
-      }
-      if (!budget.spend(batch.resources)) {
-        isCut = true;
-        break;
-      }
-    }
-    const sorted = [...groups.values()].sort((a, b) => b.resources - a.resources || (a.name < b.name ? -1 : 1));
-    const otherGroups = Math.max(0, sorted.length - maxGroups);
-    return { resources, groups: sorted.slice(0, maxGroups), otherGroups, isCut, isTrimmed };
+    return countGroups(rows, organizations, { terms, within, budget, isTrimmed }, countBatch);
   }
 
-  /** Which stacks to look at: conditions that few resources meet say so. */
-  async #plan(rows: SearchRepository, terms: readonly Term[]) {
-    const stackTerms: StackTerm[] = [];
-    const resourceTerms: ResourceTerm[] = [];
-    for (const { condition, isNegated } of terms) {
-      if (condition.kind === 'stack' || condition.kind === 'tag') stackTerms.push({ condition, isNegated });
-      else resourceTerms.push({ condition, isNegated });
-      // Where nothing was changed lately, no resource was.
-      if (condition.kind === 'changed' && !condition.isOlder && !isNegated) stackTerms.push({ condition, isNegated });
-    }
-    let within: readonly string[] | null = null as readonly string[] | null;
-    for (const term of resourceTerms) {
-      if (!isProbed(term) || (within !== null && within.length <= fewStacks)) continue;
-      const found = await rows.probe(term.condition, maxProbed);
-      if (found === null) continue;
-      const known: ReadonlySet<string> | null = within && new Set(within);
-      within = known ? found.filter((id) => known.has(id)) : found;
-    }
-    return { terms: stackTerms, resourceTerms, within };
-  }
-
+  /** `gone`: the client of the caller is. */
   async #search<T>(
-    caller: Caller,
+    { caller, gone }: { readonly caller: Caller; readonly gone: AbortSignal | null },
     organization: string | null,
     work: (rows: SearchRepository, organizations: readonly SearchedOrganization[]) => Promise<T>,
   ): Promise<T> {
@@ -257,7 +181,7 @@ export class SearchService {
     if (organization !== null && organizations.length === 0)
       throw new NotFoundError('Not found, or you are not a member of the organization');
     try {
-      return await this.#turns.run(caller, () =>
+      return await this.#turns.run(caller, gone, () =>
         db.inTransaction(async (tx) => {
           const rows = createSearchRepository(tx);
           await rows.begin(statementMs);
@@ -273,64 +197,6 @@ export class SearchService {
   }
 }
 
-/** What a search may still do. */
-class Budget {
-  readonly #until: number;
-  #resources: number;
-
-  constructor({ ms, resources }: SearchBounds) {
-    this.#until = performance.now() + ms;
-    this.#resources = resources;
-  }
-
-  /** Returns whether there is something left. */
-  spend(resources: number): boolean {
-    this.#resources -= resources;
-    return this.#resources > 0 && performance.now() < this.#until;
-  }
-}
-
-/** Whether an index leads to the resources for which the term holds. */
-function isProbed({ condition, isNegated }: ResourceTerm): boolean {
-  if (isNegated) return false;
-  if (condition.kind === 'words') return true;
-  if (condition.kind === 'flag') return condition.field === 'protect' && condition.value;
-  if (condition.kind !== 'text') return false;
-  const { field, pattern } = condition;
-  if (field === 'urn') return pattern.includes('::') && !pattern.includes('*');
-  return (field === 'type' || field === 'name') && !pattern.startsWith('*');
-}
-
-/** Those of the stacks whose providers have what the terms ask of providers, with the versions that are in the ranges of the terms. */
-async function narrow(
-  rows: SearchRepository,
-  stacks: readonly WalkedStack[],
-  terms: readonly ResourceTerm[],
-): Promise<{ readonly stacks: readonly WalkedStack[]; readonly terms: readonly ResourceTerm[] }> {
-  const isAboutProviders = ({ condition }: ResourceTerm) =>
-    condition.kind === 'version' || (condition.kind === 'text' && condition.field === 'provider');
-  if (!terms.some(isAboutProviders)) return { stacks, terms };
-  const providers = await rows.listProviders(stacks.map(({ id }) => id));
-  const ranged = terms.map((term) => {
-    const { condition } = term;
-    if (condition.kind !== 'version' || condition.range === null) return term;
-    const { range } = condition;
-    const versions = providers.flatMap(({ version }) =>
-      version !== null && isInRange(version, range) ? [version] : [],
-    );
-    return { ...term, versions: [...new Set(versions)] };
-  });
-  let left = stacks;
-  for (const { condition, isNegated, versions = [] } of ranged) {
-    if (isNegated || condition.kind !== 'version' || condition.range === null) continue;
-    const having = new Set(
-      providers.flatMap(({ stackId, version }) => (version !== null && versions.includes(version) ? [stackId] : [])),
-    );
-    left = left.filter(({ id }) => having.has(id));
-  }
-  return { stacks: left, terms: ranged };
-}
-
 async function anyTrimmed(rows: SearchRepository, organizations: readonly SearchedOrganization[]): Promise<boolean> {
   for (const organization of organizations) if (await rows.isTrimmed(organization)) return true;
   return false;
@@ -340,22 +206,6 @@ function isSame(a: StackRef, b: StackRef): boolean {
   return a.organization === b.organization && a.project === b.project && a.stack === b.stack;
 }
 
-function packageOf(type: string): string {
-  return type.startsWith(providerPrefix) ? type.slice(providerPrefix.length) : type;
-}
-
 function placeIn({ key, place }: SearchPlace): { readonly place: string; readonly key: string } | null {
   return place === null || key === null ? null : { place, key };
-}
-
-function foundItem(row: FoundResource, { organization, project, stack }: WalkedStack) {
-  const { at: _at, changedAt, key: _key, place: _place, provider, providerUrn, ...resource } = row;
-  const type = provider ?? (row.type.startsWith(providerPrefix) ? row.type : null);
-  return {
-    ...{ organization, project, stack },
-    ...resource,
-    provider: type && packageOf(type),
-    providerUrn,
-    changedAt: changedAt?.toISOString() ?? null,
-  };
 }

@@ -5,12 +5,12 @@ import { replaceRanges } from '../../shared/platform/json/member-edits.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readRootOutputs } from '../../shared/states/root-outputs.ts';
-import { StateReader } from '../../shared/states/state-reader.ts';
 import { createUpdateBoardRepository } from '../../shared/updates/update-board-repository.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 import type { ResourceService } from '../resources/resource-service.ts';
+import type { StateScan } from '../scans/state-scans.ts';
 import type { SecretService } from './secret-service.ts';
 import { secureValues } from './secure-values.ts';
 
@@ -39,21 +39,20 @@ export class RevealService {
   readonly #context: ApiContext;
   readonly #secrets: SecretService;
   readonly #resources: ResourceService;
-  readonly #states: StateReader;
 
   constructor(context: ApiContext, { resources, secrets }: { secrets: SecretService; resources: ResourceService }) {
     this.#context = context;
     this.#secrets = secrets;
     this.#resources = resources;
-    this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
   }
 
   /**
    * The plaintext of a value: text as it is, others as JSON. The read is recorded with the place of the value before it returns. Throws
-   * NotFoundError, InvalidRequestError if only the CLI can decrypt it, and UnavailableError.
+   * NotFoundError, InvalidRequestError if only the CLI can decrypt it, UnavailableError, and what `scan` throws.
    */
-  async reveal(ref: StackRef, caller: Caller, place: SecretPlace, audit: AuditTrail): Promise<string> {
-    const found = place.of === 'config' ? await this.#readSetting(ref, place.key) : await this.#readValue(ref, place);
+  async reveal(scan: StateScan, ref: StackRef, caller: Caller, place: SecretPlace, audit: AuditTrail): Promise<string> {
+    const found =
+      place.of === 'config' ? await this.#readSetting(ref, place.key) : await this.#readValue(scan, ref, place);
     if (found === null || found.ciphertexts.length === 0)
       throw new NotFoundError('The newest version has no such secret: what the page shows may have changed meanwhile');
     if (found.ciphertexts.length > maxSecrets)
@@ -72,11 +71,15 @@ export class RevealService {
   }
 
   /** A property of the newest state. */
-  async #readValue(ref: StackRef, place: Exclude<SecretPlace, { of: 'config' }>): Promise<Sealed | null> {
+  async #readValue(
+    scan: StateScan,
+    ref: StackRef,
+    place: Exclude<SecretPlace, { of: 'config' }>,
+  ): Promise<Sealed | null> {
     const text =
       place.of === 'output'
-        ? await this.#readOutput(ref, place.name)
-        : await this.#resources.readProperty(ref, place.urn, place.part, place.path);
+        ? await this.#readOutput(scan, ref, place.name)
+        : await this.#resources.readProperty(scan, ref, place.urn, place.part, place.path);
     if (text === null) return null;
     if (text.length > maxValueBytes)
       throw new NotOursError('The value is too large to be shown here; the CLI shows it');
@@ -92,10 +95,10 @@ export class RevealService {
     };
   }
 
-  async #readOutput(ref: StackRef, name: string): Promise<Buffer | null> {
+  async #readOutput(scan: StateScan, ref: StackRef, name: string): Promise<Buffer | null> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
-    const state = stack.stackVersion === 0 ? null : await this.#states.readVersion(stack.id, stack.stackVersion);
+    const state = stack.stackVersion === 0 ? null : await scan.readVersion(stack.id, stack.stackVersion);
     if (!state) return null;
     const { outputs } = await readRootOutputs(state.bytes);
     const span = outputs && scanMembers(outputs)?.get(name);

@@ -4,6 +4,7 @@ import { listSecrets } from '../../shared/deployments/secret-values.ts';
 import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { inTurns } from '../../shared/platform/turns/turns.ts';
 import { readRootOutputs } from '../../shared/states/root-outputs.ts';
+import type { StateScan } from '../scans/state-scans.ts';
 
 /** An output of a stack. Nothing of a secret one is in it but its name. */
 export interface ShownOutput {
@@ -42,38 +43,61 @@ const maxReadmeChars = 200_000;
 /** Size of all that is kept, in characters. */
 const maxKept = 8 * 1024 * 1024;
 
+/** A scan of a state, or what it has found. */
+interface Reading {
+  readonly shown: Promise<ShownState>;
+  isDone: boolean;
+}
+
 /** Outputs and pending operations of versions of stacks. A state is scanned once for all who look at the same version. */
 export class ShownStates {
-  readonly #recent = new LRUCache<string, Promise<ShownState>>({ max: 1_000 });
+  readonly #recent = new LRUCache<string, Reading>({ max: 1_000 });
   readonly #sizes = new LRUCache<string, number>({
     maxSize: maxKept,
     sizeCalculation: (size) => Math.max(size, 1),
     dispose: (_size, key) => this.#recent.delete(key),
   });
 
-  /** Of the state that `key` identifies, and that `open` opens; null: there is none. */
-  read(key: string, open: () => Promise<AsyncIterable<Buffer> | null>): Promise<ShownState> {
+  /** Of the state that `key` identifies, and that `open` opens; null: there is none. Throws also what `scan` throws. */
+  async read(scan: StateScan, key: string, open: () => Promise<AsyncIterable<Buffer> | null>): Promise<ShownState> {
     const known = this.#recent.get(key);
-    if (known) return known;
-    const reading = (async () => {
+    if (known?.isDone) return known.shown;
+    // Also those who wait for the scan of others: otherwise they could have the places for which that waits.
+    await scan.begin();
+    const others = this.#recent.get(key);
+    if (others === undefined) return this.#begin(key, open).shown;
+    try {
+      return await others.shown;
+    } catch {
+      // Its client may have gone.
+      scan.assertWanted();
+      return (this.#recent.get(key) ?? this.#begin(key, open)).shown;
+    }
+  }
+
+  #begin(key: string, open: () => Promise<AsyncIterable<Buffer> | null>): Reading {
+    const shown = (async () => {
       const state = await open();
-      return state === null ? empty : scan(state);
+      return state === null ? empty : scanState(state);
     })();
+    const reading: Reading = { shown, isDone: false };
     this.#recent.set(key, reading);
-    reading.then(
-      ({ outputs, pending }) =>
+    shown.then(
+      ({ outputs, pending }) => {
+        reading.isDone = true;
         this.#sizes.set(
           key,
           outputs.reduce((sum, { name, value }) => sum + name.length + (value?.length ?? 0), 100) +
             pending.reduce((sum, { id, type, urn }) => sum + urn.length + type.length + (id?.length ?? 0), 0),
-        ),
+        );
+      },
       () => this.#recent.delete(key),
     );
     return reading;
   }
 }
 
-async function scan(state: AsyncIterable<Buffer>): Promise<ShownState> {
+async function scanState(state: AsyncIterable<Buffer>): Promise<ShownState> {
   const scanner = new PendingStepScanner();
   const both = async function* (): AsyncGenerator<Buffer> {
     for await (const chunk of inTurns(state)) {

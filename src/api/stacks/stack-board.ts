@@ -8,7 +8,6 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { createTagRepository } from '../../shared/stacks/tag-repository.ts';
-import { StateReader } from '../../shared/states/state-reader.ts';
 import { findFreeze } from '../../shared/updates/rules/freeze.ts';
 import { listFreezesInForce } from '../../shared/updates/rules/freezes-in-force.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
@@ -18,6 +17,7 @@ import { getListedOrganization, OrganizationNotVisibleError } from '../access/or
 import { permissionsInPath } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
+import type { StateScan } from '../scans/state-scans.ts';
 import { gitOf, readConfig, safeEnvironment } from '../updates/shown-settings.ts';
 import { type ShownState, ShownStates } from './shown-state.ts';
 import { parseStackQuery } from './stack-query.ts';
@@ -46,12 +46,10 @@ export type StackCard = ReturnType<typeof cardOf>;
 /** What the dashboard shows of stacks. */
 export class StackBoard {
   readonly #context: ApiContext;
-  readonly #states: StateReader;
   readonly #shown = new ShownStates();
 
   constructor(context: ApiContext) {
     this.#context = context;
-    this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
   }
 
   /** The caller's organizations; with the number of their stacks where the caller may read all of them. */
@@ -74,7 +72,7 @@ export class StackBoard {
   }
 
   /** One stack with all that its overview shows. The state is not read, but for its outputs. Throws NotFoundError. */
-  async get(caller: Caller, ref: StackRef) {
+  async get(scan: StateScan, caller: Caller, ref: StackRef) {
     const { db } = this.#context;
     const found = await createUpdateRuleRepository(db).findStack(ref);
     const row = found && (await createStackBoardRepository(db).find(found.id));
@@ -82,7 +80,7 @@ export class StackBoard {
     const [settings, faults, state] = await Promise.all([
       createUpdateBoardRepository(db).findLastSettings(found.id),
       createCompactionRepository(db).findFaults(found.id),
-      this.#readState(found),
+      this.#readState(scan, found),
     ]);
     const freeze = findFreeze(found.updateRules);
     const [fault] = faults;
@@ -115,11 +113,11 @@ export class StackBoard {
    * Pending operations of the newest version: what had begun when its update ended, and the update that has left them. Not of an update
    * that runs. `isKnown`: whether the state could be read. Throws NotFoundError.
    */
-  async pending(ref: StackRef) {
+  async pending(scan: StateScan, ref: StackRef) {
     const { db, stacks } = this.#context;
     const stack = await stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
-    const state = await this.#readState(stack);
+    const state = await this.#readState(scan, stack);
     const leftBy =
       state === null || state.pending.length === 0
         ? null
@@ -145,12 +143,13 @@ export class StackBoard {
   }
 
   /** What is shown of the newest version, not of an update that runs; null if the state cannot be read. */
-  async #readState({ checkpointId, id, stackVersion }: StackRow): Promise<ShownState | null> {
+  async #readState(scan: StateScan, { checkpointId, id, stackVersion }: StackRow): Promise<ShownState | null> {
     if (stackVersion === 0) return { outputs: [], pending: [], isCut: false };
     const key = `${id} ${stackVersion} ${checkpointId}`;
     try {
-      return await this.#shown.read(key, async () => (await this.#states.readVersion(id, stackVersion))?.bytes ?? null);
+      return await this.#shown.read(scan, key, async () => (await scan.readVersion(id, stackVersion))?.bytes ?? null);
     } catch (error) {
+      scan.assertWanted();
       this.#context.logger.warn({ err: error, stackId: id, stackVersion }, 'the outputs of a stack cannot be shown');
       return null;
     }

@@ -9,11 +9,11 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { copyVersion } from '../../shared/states/copy-version.ts';
 import { recordVersion } from '../../shared/states/record-version.ts';
-import { StateReader } from '../../shared/states/state-reader.ts';
 import { StackChangedError, type StackHead } from '../../shared/updates/admitted-changes.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
+import type { StateScan } from '../scans/state-scans.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 
 /** Who changes a state, and the version that they have seen as the newest. */
@@ -21,6 +21,7 @@ export interface StateChanger {
   readonly caller: Caller;
   readonly audit: AuditTrail;
   readonly headVersion: number;
+  readonly scan: StateScan;
 }
 
 /** A pending operation, by its place among those of the newest version, and what shall become of it. */
@@ -41,12 +42,10 @@ interface Change {
 export class StateChanges {
   readonly #context: ApiContext;
   readonly #reclaim: UpdateService['reclaim'];
-  readonly #states: StateReader;
 
   constructor(context: ApiContext, reclaim: UpdateService['reclaim']) {
     this.#context = context;
     this.#reclaim = reclaim;
-    this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
   }
 
   /**
@@ -56,7 +55,7 @@ export class StateChanges {
    */
   restore(ref: StackRef, stackVersion: number, changer: StateChanger): Promise<number> {
     return this.#change(ref, changer, async (stack) => ({
-      state: await copyVersion({ ...this.#context, states: this.#states }, stack, stackVersion),
+      state: await copyVersion({ ...this.#context, states: changer.scan }, stack, stackVersion),
       message: `Restored version ${stackVersion}`,
       details: { version: stackVersion },
     }));
@@ -95,13 +94,14 @@ export class StateChanges {
 
   async #change(
     ref: StackRef,
-    { audit, caller, headVersion }: StateChanger,
+    { audit, caller, headVersion, scan }: StateChanger,
     prepare: (stack: StackRow, head: StackHead) => Promise<Change>,
   ): Promise<number> {
     const { changes, quotas, stacks } = this.#context;
     const stack = await stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     await quotas.assertMayKeepMore(ref.organization);
+    await scan.begin();
     await this.#reclaim(stack.id);
     const head = await changes.findHead(stack.id);
     if (head.stackVersion !== headVersion) throw new StackChangedError();

@@ -8,6 +8,7 @@ import { type StateDocument, StateReader } from '../../shared/states/state-reade
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
+import type { StateScan } from '../scans/state-scans.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import { exportOutputs } from './outputs-export.ts';
 
@@ -35,11 +36,11 @@ export class StateService {
 
   /**
    * The newest state for those who may read nothing but the outputs: the root resource with them; secret ones only `withSecrets`.
-   * Throws NotFoundError, InvalidRequestError.
+   * Throws NotFoundError, InvalidRequestError, and what `scan` throws.
    */
-  async readOutputs(ref: StackRef, withSecrets: boolean, audit: AuditTrail): Promise<StateDocument> {
+  async readOutputs(scan: StateScan, ref: StackRef, withSecrets: boolean, audit: AuditTrail): Promise<StateDocument> {
     const { cipher } = this.#context;
-    const head = await this.#exported.readHead(ref);
+    const head = await scan.readHead(ref);
     if (!head) throw stackNotFound(ref);
     const decrypt = async (ciphertext: Buffer): Promise<Buffer> =>
       (await cipher.decrypt([head.stack.id], [ciphertext]))[0] as Buffer;

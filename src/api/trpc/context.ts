@@ -3,13 +3,14 @@ import PQueue from 'p-queue';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { type AuditEvent, type AuditSource, requestSource } from '../../shared/audit/audit-event.ts';
 import { assertAdmitted, type CallerAccess, type Place } from '../access/admission.ts';
-import type { HoldRoom, RequestRoom } from '../answers/answer-room.ts';
+import type { RequestRoom } from '../answers/answer-room.ts';
 import type { ApiServices } from '../api-services.ts';
 import { AuditTrail } from '../audit/audit-trail.ts';
 import { whoCalls } from '../audit/calling-source.ts';
 import type { Refusals } from '../audit/refusals.ts';
 import { maxWaitMs, waitForTurn } from '../plugins/request-rate.ts';
 import type { Caller } from '../request.ts';
+import type { StateScan } from '../scans/state-scans.ts';
 import { clientAddress } from '../server/client-address.ts';
 
 /** Where a call is about nothing in particular. */
@@ -28,6 +29,13 @@ export interface Holder {
   confirm(): Promise<void>;
 }
 
+/** What the answers of a request need. */
+export interface Answering {
+  readonly room: RequestRoom;
+  /** The client is gone. */
+  readonly gone: AbortSignal;
+}
+
 /** What every procedure gets. */
 export interface ProcedureContext {
   readonly services: ApiServices;
@@ -40,18 +48,19 @@ export class RequestCalls {
   readonly #holder: Holder;
   readonly #request: FastifyRequest;
   readonly #refusals: Refusals;
-  readonly #room: RequestRoom | null;
+  readonly #answering: Answering | null;
   readonly #calls = new PQueue({ concurrency: callsAtOnce });
+  #scan: StateScan | null = null;
 
-  /** `room`: null if answers are streams. */
+  /** `answering`: null if the answer is a stream. */
   constructor(
     services: ApiServices,
     request: FastifyRequest,
     holder: Holder,
     refusals: Refusals,
-    room: RequestRoom | null = null,
+    answering: Answering | null = null,
   ) {
-    this.#room = room;
+    this.#answering = answering;
     this.#services = services;
     this.#request = request;
     this.#holder = holder;
@@ -98,9 +107,26 @@ export class RequestCalls {
     this.#request.raw.socket.destroy();
   }
 
-  /** Memory for a large answer about a stack of the organization. */
-  roomFor(organization: string): HoldRoom {
-    return async (bytes) => this.#room?.hold(bytes, organization);
+  /** By which the calls of the request read whole states. */
+  scanOf(caller: Caller): StateScan {
+    const answering = this.#answering;
+    if (answering === null) throw new Error('Streams do not read states by turns');
+    const { gone: signal, room } = answering;
+    this.#scan ??= this.#services.scans.open({
+      ...{ caller, signal },
+      holdRoom: (bytes, organization) => room.hold(bytes, organization),
+    });
+    return this.#scan;
+  }
+
+  /** The client is gone; null: nobody tells. */
+  get gone(): AbortSignal | null {
+    return this.#answering?.gone ?? null;
+  }
+
+  /** All calls are answered. */
+  end(): void {
+    this.#scan?.end();
   }
 
   /** The audit of a call that may change something. */

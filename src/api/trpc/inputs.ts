@@ -2,9 +2,9 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { type StandardSchema, standard } from '../../shared/platform/schema/standard-schema.ts';
 
-/** A TypeBox schema as the input of a procedure. */
-export function input<S extends TSchema>(schema: S): StandardSchema<Static<S>> {
-  return standard(schema);
+/** A TypeBox schema as the input of a procedure; the schema is kept to be looked at. */
+export function input<S extends TSchema>(schema: S): StandardSchema<Static<S>> & { readonly schema: S } {
+  return { ...standard(schema), schema };
 }
 
 /** Text that Postgres can store. */
@@ -15,6 +15,7 @@ export function text(maxLength: number) {
 /** As long as the names that exist may be. */
 export const Name = text(200);
 export const Id = Type.String({
+  maxLength: 36,
   pattern: '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$',
 });
 

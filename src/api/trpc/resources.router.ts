@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { resourceKey } from '../../shared/resources/resource-key.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, text } from './inputs.ts';
-import { router, stackProcedure } from './trpc.ts';
+import { router, stackProcedure, stackScan } from './trpc.ts';
 
 const Place = Type.Tuple([text(1_000), text(100)]);
 const Version = Type.Tuple([Type.Integer({ minimum: 0, maximum: 999_999_999 })]);
@@ -34,16 +34,16 @@ export const resourcesRouter = router({
     }),
 
   /** With inputs and outputs, of the newest state or of a version; secrets are sealed. */
-  get: stackProcedure('read')
+  get: stackScan('read')
     .input(input(Type.Object({ urn, version: Type.Optional(VersionNumber) })))
-    .query(({ ctx: { request, services }, input: { urn: of, version = null, ...ref } }) =>
-      services.resources.get(ref, of, version, request.roomFor(ref.organization)),
+    .query(({ ctx: { scan, services }, input: { urn: of, version = null, ...ref } }) =>
+      services.resources.get(scan, ref, of, version),
     ),
 
   /** Which version has set each property: exactly, or that one or an older one. */
-  blame: stackProcedure('read')
+  blame: stackScan('read')
     .input(input(Type.Object({ urn })))
-    .query(({ ctx: { services }, input: { urn: of, ...ref } }) => services.resources.blame(ref, of)),
+    .query(({ ctx: { scan, services }, input: { urn: of, ...ref } }) => services.resources.blame(scan, ref, of)),
 
   /** Versions that have changed the resource, newest first. */
   history: stackProcedure('read')
@@ -55,7 +55,9 @@ export const resourcesRouter = router({
     }),
 
   /** What hangs on what, around one resource or in all of the stack: at most 500 resources. */
-  graph: stackProcedure('read')
+  graph: stackScan('read')
     .input(input(Type.Object({ urn: Type.Union([urn, Type.Null()]), depth: Type.Optional(Depth) })))
-    .query(({ ctx: { services }, input: { depth = 2, urn: of, ...ref } }) => services.resources.graph(ref, of, depth)),
+    .query(({ ctx: { scan, services }, input: { depth = 2, urn: of, ...ref } }) =>
+      services.resources.graph(scan, ref, of, depth),
+    ),
 });

@@ -20,9 +20,12 @@ export const searchRouter = router({
   list: userProcedure
     .input(input(Type.Object({ query, organization: Type.Optional(Name), ...page })))
     .query(
-      async ({ ctx: { caller, services }, input: { cursor, limit = defaultPage, organization = null, query: of } }) => {
+      async ({
+        ctx: { caller, request, services },
+        input: { cursor, limit = defaultPage, organization = null, query: of },
+      }) => {
         const after = decodePlace(cursor);
-        const found = await services.search.list(caller, { text: of, organization, after, limit });
+        const found = await services.search.list(caller, { text: of, organization, after, limit }, request.gone);
         return { ...found, next: found.next && encodePlace(found.next) };
       },
     ),
@@ -30,14 +33,14 @@ export const searchRouter = router({
   /** How many resources a query finds, by a field: the largest groups. */
   count: userProcedure
     .input(input(Type.Object({ query, organization: Type.Optional(Name), by: Field })))
-    .query(({ ctx: { caller, services }, input: { by, organization = null, query: of } }) =>
-      services.search.count(caller, { text: of, organization, by }),
+    .query(({ ctx: { caller, request, services }, input: { by, organization = null, query: of } }) =>
+      services.search.count(caller, { text: of, organization, by }, request.gone),
     ),
 
   /** Versions of providers, and in how many stacks they are. */
   providers: userProcedure
     .input(input(Type.Object({ organization: Type.Optional(Name) })))
-    .query(({ ctx: { caller, services }, input: { organization = null } }) =>
-      services.search.providers(caller, organization),
+    .query(({ ctx: { caller, request, services }, input: { organization = null } }) =>
+      services.search.providers(caller, organization, request.gone),
     ),
 });

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { input, text } from './inputs.ts';
-import { router, stackMutation } from './trpc.ts';
+import { router, stackScanMutation } from './trpc.ts';
 
 const maxDepth = 100;
 
@@ -18,9 +18,9 @@ const Place = Type.Union([
 /** Secrets of stacks. */
 export const secretsRouter = router({
   /** Decrypts one value of the newest state or of the last configuration, for somebody to see. Only what this server has encrypted. */
-  reveal: stackMutation('decrypt', 'secret.show')
+  reveal: stackScanMutation('decrypt', 'secret.show')
     .input(input(Type.Object({ place: Place })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { place, ...ref } }) => ({
-      value: await services.reveal.reveal(ref, caller, place, audit),
+    .mutation(async ({ ctx: { audit, caller, scan, services }, input: { place, ...ref } }) => ({
+      value: await services.reveal.reveal(scan, ref, caller, place, audit),
     })),
 });

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from './inputs.ts';
-import { organizationProcedure, router, stackMutation, stackProcedure, userProcedure } from './trpc.ts';
+import { organizationProcedure, router, stackMutation, stackScan, stackScanMutation, userProcedure } from './trpc.ts';
 
 const maxTags = 20;
 const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
@@ -57,18 +57,18 @@ export const stacksRouter = router({
     })),
 
   /** All that the overview of a stack shows. Secrets are sealed. */
-  get: stackProcedure('read').query(({ ctx: { caller, services }, input: ref }) =>
-    services.stackBoard.get(caller, ref),
+  get: stackScan('read').query(({ ctx: { caller, scan, services }, input: ref }) =>
+    services.stackBoard.get(scan, caller, ref),
   ),
 
   /** Pending operations of the newest version, and the update that has left them. */
-  pending: stackProcedure('read').query(({ ctx: { services }, input: ref }) => services.stackBoard.pending(ref)),
+  pending: stackScan('read').query(({ ctx: { scan, services }, input: ref }) => services.stackBoard.pending(scan, ref)),
 
   /** Clears pending operations, or adds what they have created by its id, which the next refresh reads. */
-  repair: stackMutation('write', 'stack.repair')
+  repair: stackScanMutation('write', 'stack.repair')
     .input(input(Type.Object({ headVersion: Version, repairs: Type.Array(Repair, { minItems: 1, maxItems: 200 }) })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { headVersion, repairs, ...ref } }) => ({
-      version: await services.stateChanges.repair(ref, repairs, { audit, caller, headVersion }),
+    .mutation(async ({ ctx: { audit, caller, scan, services }, input: { headVersion, repairs, ...ref } }) => ({
+      version: await services.stateChanges.repair(ref, repairs, { audit, caller, headVersion, scan }),
     })),
 
   setTag: stackMutation('write', 'stack.tags')

@@ -14,9 +14,10 @@ import { Refusals } from '../audit/refusals.ts';
 import { receiveBody } from '../plugins/body.ts';
 import { credential } from '../plugins/credential.ts';
 import { prepareError } from '../plugins/errors.ts';
+import { clientGone } from '../server/client-gone.ts';
 import { assertSameOrigin, readSessionCookie } from '../sign-in/browser.ts';
 import { type Holder, nowhere, RequestCalls } from './context.ts';
-import { shapeOfReply } from './errors.ts';
+import { shapeOf, shapeOfReply } from './errors.ts';
 import { appRouter } from './router.ts';
 import { registerStacksCsv } from './stacks-csv.routes.ts';
 import { registerStateDownload } from './state-download.ts';
@@ -57,8 +58,9 @@ export async function registerTrpc(scope: FastifyInstance, services: ApiServices
   const handler = (request: FastifyRequest, reply: FastifyReply) => {
     const held = room.open();
     reply.raw.once('finish', () => held.end()).once('close', () => held.end());
-    const calls = new RequestCalls(services, request, request.holder, refusals, held);
-    return answer(request, reply, services, calls);
+    const gone = clientGone(reply);
+    const calls = new RequestCalls(services, request, request.holder, refusals, { room: held, gone });
+    return answer(request, reply, services, { calls, gone });
   };
   scope.get(`${endpoint}/:procedures`, { config, exposeHeadRoute: false, schema: { hide: true } }, handler);
   registerStacksCsv(scope, services, refusals);
@@ -105,10 +107,8 @@ async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
   services: ApiServices,
-  calls: RequestCalls,
+  { calls, gone }: { readonly calls: RequestCalls; readonly gone: AbortSignal },
 ): Promise<FastifyReply> {
-  const gone = new AbortController();
-  reply.raw.once('close', () => gone.abort());
   const body = request.method === 'POST' ? await readInputs(request, services) : null;
   const headers = new Headers({ 'content-type': 'application/json' });
   const lastEventId = request.headers['last-event-id'];
@@ -121,15 +121,23 @@ async function answer(
       method: request.method,
       headers,
       body,
-      signal: gone.signal,
+      signal: gone,
     }),
     createContext: () => ({ services, request: calls }),
     maxBatchSize: maxCalls,
-  });
+    responseMeta: ({ errors }) => ({ headers: retryHeaders(errors) }),
+  }).finally(() => calls.end());
   void reply.code(response.status).headers(Object.fromEntries(response.headers));
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
   if (isStream && response.body) return reply.send(Readable.from(wholeEvents(response.body), { highWaterMark: 1 }));
   return reply.send(await response.text());
+}
+
+/** When to call again, if a call was refused until then. */
+function retryHeaders(errors: readonly Error[]): Headers {
+  const seconds = errors.map((error) => shapeOf(error, null).data.retryAfterSeconds ?? 0);
+  const latest = Math.max(0, ...seconds);
+  return new Headers(latest === 0 ? {} : { 'retry-after': String(latest) });
 }
 
 /** Joins the pieces in which tRPC writes an event: each would be a packet of its own. */

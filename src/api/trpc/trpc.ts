@@ -13,6 +13,8 @@ export interface ProcedureMeta {
   readonly access?: CallerAccess;
   /** Its action in the audit log, if it changes something. */
   readonly audit?: AuditAction;
+  /** `states`: it reads whole states, in turns. All others cost about the same whatever the size of a state. */
+  readonly cost?: 'states';
 }
 
 const t = initTRPC
@@ -71,6 +73,13 @@ export function stackProcedure(permission: Permission) {
     });
 }
 
+/** The same for what reads whole states, in the turn of the caller. */
+export function stackScan(permission: Permission) {
+  return stackProcedure(permission)
+    .meta({ cost: 'states' })
+    .use(({ ctx, next }) => next({ ctx: { scan: ctx.request.scanOf(ctx.caller) } }));
+}
+
 /** For those who belong to the organization of the input, or manage it, and change something. */
 export function organizationMutation(permission: 'read' | 'manage', action: AuditAction) {
   const access = { kind: 'organization', permission } as const;
@@ -93,6 +102,13 @@ export function stackMutation(permission: Permission, action: AuditAction) {
       const change = await Change.begin(ctx.request, { access, action, place });
       return change.end(path, await next({ ctx: change.context }));
     });
+}
+
+/** The same for what reads whole states, in the turn of the caller. */
+export function stackScanMutation(permission: Permission, action: AuditAction) {
+  return stackMutation(permission, action)
+    .meta({ cost: 'states' })
+    .use(({ ctx, next }) => next({ ctx: { scan: ctx.request.scanOf(ctx.caller) } }));
 }
 
 /** For everybody who is signed in and changes what is their own. */

@@ -3,7 +3,7 @@ import { hasPermission } from '../../shared/identity/permissions.ts';
 import { assertAdmitted } from '../access/admission.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, StackInput, text } from './inputs.ts';
-import { router, stackMutation, stackProcedure } from './trpc.ts';
+import { router, stackProcedure, stackScan, stackScanMutation } from './trpc.ts';
 
 const VersionNumber = Type.Integer({ minimum: 0, maximum: 999_999_999 });
 const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
@@ -22,11 +22,11 @@ export const versionsRouter = router({
     }),
 
   /** Resources that differ between two versions; 0 is the stack before its first one. Secrets are sealed. */
-  diff: stackProcedure('read')
+  diff: stackScan('read')
     .input(input(Type.Object({ from: VersionNumber, to: VersionNumber, ...page })))
-    .query(async ({ ctx: { caller, services }, input: { cursor, from, limit = defaultPage, to, ...ref } }) => {
+    .query(async ({ ctx: { scan, services }, input: { cursor, from, limit = defaultPage, to, ...ref } }) => {
       const [offset] = decodeCursor(cursor, Type.Tuple([VersionNumber])) ?? [0];
-      const found = await services.versions.diff(caller, ref, { from, to, offset, limit });
+      const found = await services.versions.diff(scan, ref, { from, to, offset, limit });
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
@@ -34,7 +34,7 @@ export const versionsRouter = router({
    * Resources that two stacks do not have in common, paired by type and name, of their newest states or of versions. Secrets are sealed;
    * with `secrets` the answer says which differ, which needs the permission to decrypt both.
    */
-  diffStacks: stackProcedure('read')
+  diffStacks: stackScan('read')
     .input(
       input(
         Type.Object({
@@ -46,7 +46,7 @@ export const versionsRouter = router({
         }),
       ),
     )
-    .query(async ({ ctx: { caller, request, services }, input: query }) => {
+    .query(async ({ ctx: { caller, request, scan, services }, input: query }) => {
       const { cursor, limit = defaultPage, other, outputs = false, secrets = false, version = null, ...ref } = query;
       const { organization, project, stack, version: otherVersion = null } = other;
       const otherRef = { organization, project, stack };
@@ -60,7 +60,7 @@ export const versionsRouter = router({
         assertAdmitted(caller, ofSecrets, ref);
         assertAdmitted(otherCaller, ofSecrets, otherRef);
       }
-      const found = await services.stackDiff.diff(caller, {
+      const found = await services.stackDiff.diff(scan, {
         from: { ref, version: from },
         to: { ref: otherRef, version: to },
         withOutputs: outputs,
@@ -72,38 +72,32 @@ export const versionsRouter = router({
           : null,
         offset,
         limit,
-        holdRoom: request.roomFor(ref.organization),
       });
       const next = found.next === null ? null : encodeCursor([found.next, found.fromVersion, found.toVersion]);
       return { ...found, next, mayCompareSecrets: mayCompare };
     }),
 
   /** Resources of a version's state, in its order. */
-  resources: stackProcedure('read')
+  resources: stackScan('read')
     .input(input(Type.Object({ version: Version, text: Type.Optional(text(500)), ...page })))
-    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, text: part, version, ...ref } }) => {
+    .query(async ({ ctx: { scan, services }, input: { cursor, limit = defaultPage, text: part, version, ...ref } }) => {
       const [offset] = decodeCursor(cursor, Type.Tuple([VersionNumber])) ?? [0];
       const query = { limit, offset, text: part?.trim().toLowerCase() || null };
-      const found = await services.stateView.list(ref, version, query);
+      const found = await services.stateView.list(scan, ref, version, query);
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
   /** The state of a version as text, without its secrets; null if it is large. The read is recorded. */
-  text: stackProcedure('read')
+  text: stackScan('read')
     .input(input(Type.Object({ version: Version })))
-    .query(({ ctx: { caller, request, services }, input: { version, ...ref } }) =>
-      services.stateView.text(
-        ref,
-        version,
-        request.trail(caller, ofRead, 'stack.export'),
-        request.roomFor(ref.organization),
-      ),
+    .query(({ ctx: { caller, request, scan, services }, input: { version, ...ref } }) =>
+      services.stateView.text(scan, ref, version, request.trail(caller, ofRead, 'stack.export')),
     ),
 
   /** Makes the state of a version the newest one, as a new version. `headVersion`: the newest that the caller has seen. */
-  restore: stackMutation('write', 'stack.restore')
+  restore: stackScanMutation('write', 'stack.restore')
     .input(input(Type.Object({ version: Version, headVersion: VersionNumber })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { headVersion, version, ...ref } }) => ({
-      version: await services.stateChanges.restore(ref, version, { audit, caller, headVersion }),
+    .mutation(async ({ ctx: { audit, caller, scan, services }, input: { headVersion, version, ...ref } }) => ({
+      version: await services.stateChanges.restore(ref, version, { audit, caller, headVersion, scan }),
     })),
 });

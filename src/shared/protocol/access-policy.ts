@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 const decryptByRole = Type.Boolean({
   description: 'Whether viewers and members may decrypt secrets by their role. Admins always may.',
 });
-const defaultPermissions = Type.Union([Type.Array(Type.String()), Type.Null()], {
+const defaultPermissions = Type.Union([Type.Array(Type.String({ maxLength: 100 }), { maxItems: 20 }), Type.Null()], {
   description:
     'What roles below admin give at most: permissions, with what they need. None: only grants give anything. Null: all that the role has.',
 });

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 const Optional = { string: Type.Optional(Type.Union([Type.String(), Type.Null()])) };
 const Seconds = Type.Optional(Type.Union([Type.Integer({ minimum: 0, maximum: 86_400 }), Type.Null()]));
 /** Not supported: certificates are verified by their authorities. */
-const Thumbprints = Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()]));
+const Thumbprints = Type.Optional(Type.Union([Type.Array(Type.String(), { maxItems: 100 }), Type.Null()]));
 const KeySet = Type.Optional(Type.Union([Type.Object({ keys: Type.Array(Type.Unknown()) }), Type.Null()]));
 const ReplayText = Type.Union([Type.Literal('once'), Type.Literal('within-life')], {
   description: 'Our extension: whether an id token is exchanged once (default), or as often as its holder likes',
@@ -48,7 +48,7 @@ export const IssuerResponse = Type.Object({
 export const ListIssuersResponse = Type.Object({ oidcIssuers: Type.Array(IssuerResponse) });
 
 const Pattern = Type.Union([Type.String(), Type.Array(Type.String())]);
-const Scope = Type.Object({ permissions: Type.Array(Type.String()), stacks: Type.String() });
+const Scope = Type.Object({ permissions: Type.Array(Type.String(), { maxItems: 100 }), stacks: Type.String() });
 
 const Definition = {
   decision: Type.String({ description: 'allow or deny' }),
@@ -67,7 +67,7 @@ export const PoliciesRequest = Type.Object({
       userLogin: Optional.string,
       runnerID: Optional.string,
       roleID: Optional.string,
-      authorizedPermissions: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()])),
+      authorizedPermissions: Type.Optional(Type.Union([Type.Array(Type.String(), { maxItems: 100 }), Type.Null()])),
       scopes: Type.Optional(Type.Union([Type.Array(Scope), Type.Null()])),
       maxExpiration: Seconds,
     }),

@@ -27,7 +27,7 @@ export const CreatePolicyPackRequest = Type.Object(
     name: Type.String(),
     displayName: Maybe(Type.String()),
     versionTag: Maybe(Type.String()),
-    policies: Maybe(Type.Array(Policy)),
+    policies: Maybe(Type.Array(Policy, { maxItems: 10_000 })),
   },
   { additionalProperties: true },
 );
@@ -75,7 +75,7 @@ const PackReference = Type.Object({
   version: Maybe(Type.Integer()),
   versionTag: Maybe(Type.String()),
   config: Maybe(AnyObject),
-  environments: Maybe(Type.Array(Type.String())),
+  environments: Maybe(Type.Array(Type.String(), { maxItems: 1_000 })),
 });
 export type PackReference = Type.Static<typeof PackReference>;
 
@@ -95,11 +95,13 @@ export const UpdatePolicyGroupRequest = Type.Object({
   removeStack: Maybe(StackReference),
   addPolicyPack: Maybe(PackReference),
   removePolicyPack: Maybe(PackReference),
-  stacks: Maybe(Type.Array(StackReference, { description: 'Replaces all stacks of the group' })),
-  policyPacks: Maybe(Type.Array(PackReference, { description: 'Replaces all policy packs of the group' })),
+  stacks: Maybe(Type.Array(StackReference, { maxItems: 10_000, description: 'Replaces all stacks of the group' })),
+  policyPacks: Maybe(
+    Type.Array(PackReference, { maxItems: 1_000, description: 'Replaces all policy packs of the group' }),
+  ),
   addInsightsAccount: Maybe(AnyObject),
   removeInsightsAccount: Maybe(AnyObject),
-  insightsAccounts: Maybe(Type.Array(Type.String())),
+  insightsAccounts: Maybe(Type.Array(Type.String(), { maxItems: 1_000 })),
 });
 export type UpdatePolicyGroupRequest = Type.Static<typeof UpdatePolicyGroupRequest>;
 

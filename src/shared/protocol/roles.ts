@@ -51,7 +51,7 @@ const names = ['read', 'preview', 'write', 'admin', 'decrypt', 'manage', 'output
 const Details = Type.Object(
   {
     __type: Type.Literal('PermissionDescriptorAllow'),
-    permissions: Type.Array(Type.Union(names), { minItems: 1 }),
+    permissions: Type.Array(Type.Union(names), { minItems: 1, maxItems: 100 }),
   },
   { additionalProperties: false },
 );

@@ -6,7 +6,7 @@ import { AnyObject, Maybe, StringMap, UnixSeconds } from './core.ts';
 export const CreateStackRequest = Type.Object({
   stackName: Type.String(),
   tags: Maybe(AnyObject),
-  teams: Maybe(Type.Array(Type.String())),
+  teams: Maybe(Type.Array(Type.String(), { maxItems: 100 })),
   state: Maybe(AnyObject),
   /** Configuration to be stored by the service; rejected. */
   config: Maybe(AnyObject),

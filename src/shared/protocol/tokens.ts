@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 /** How long the secret before a rotation may stay valid. */
 export const maxOverlapSeconds = 30 * 86_400;
 
-const Scope = Type.Object({ permissions: Type.Array(Type.String()), stacks: Type.String() });
+const Scope = Type.Object({ permissions: Type.Array(Type.String(), { maxItems: 100 }), stacks: Type.String() });
 
 /** Times are seconds since 1970; 0: never. */
 export const CreateTokenRequest = Type.Object({

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { Maybe } from './core.ts';
 
-const Names = Maybe(Type.Array(Type.String()));
+const Names = Maybe(Type.Array(Type.String(), { maxItems: 200 }));
 
 /** A webhook as the CLI sends it (apitype.Webhook), to create or to change one; what is missing stays. */
 export const WebhookRequest = Type.Object({

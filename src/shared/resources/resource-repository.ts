@@ -40,6 +40,7 @@ export type IndexedResource = Row<typeof ResourceRow>;
 
 const UrnRow = Type.Object({ urn: Type.String() });
 const EdgeRow = Type.Object({
+  place: Type.String(),
   key: Type.String(),
   parent: Text,
   dependencies: Type.Array(Type.String()),
@@ -161,10 +162,11 @@ export function createResourceRepository(db: Queryable) {
     },
 
     /** What resources hang on, in the order of lists. */
-    listEdges: (stackId: string, limit: number) =>
+    listEdges: (stackId: string, after: ResourcePlace | null, limit: number) =>
       db.any(sql.rows(EdgeRow)`
         /* resources.listEdges */
-        select key, parent, dependencies from stack_resources where stack_id = ${stackId} and not is_deleted
+        select place, key, parent, dependencies from stack_resources where stack_id = ${stackId} and not is_deleted
+          and ${after === null ? sql.fragment`true` : sql.fragment`(place, key) > (${after.place}, ${after.key})`}
         order by place, key limit ${limit}`),
 
     /** Versions that have changed the resource, newest first. */

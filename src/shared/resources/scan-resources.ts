@@ -14,21 +14,24 @@ export interface ResourceScan {
 
 /**
  * Calls `onResource` with the raw JSON of each resource of a deployment document, in its order. The text is valid during the call only.
- * Reads the document to its end, and keeps no more of it than one resource. Throws JsonSyntaxError.
+ * Reads the document to its end, and keeps no more of it than one resource. `pause` is called between resources. Throws JsonSyntaxError.
  */
 export async function scanResources(
   document: AsyncIterable<Buffer>,
   onResource: (text: Buffer) => void,
+  pause?: () => Promise<void>,
 ): Promise<ResourceScan> {
   const texts = new RecentText(maxResourceBytes);
   let skipped = 0;
+  /** Those that have ended in the current chunk, whose memory some of them share. */
+  let found: Buffer[] = [];
   const scanner = new JsonScanner({
     reportDepth: 3,
     onValue: (path, kind, start, end) => {
       if (path.length === 3 && path[0] === 'deployment' && path[1] === 'resources' && kind === 'object') {
         const text = texts.textOf(start, end);
         if (text === null) skipped++;
-        else onResource(text);
+        else found.push(text);
       }
       texts.pass(end);
     },
@@ -37,6 +40,11 @@ export async function scanResources(
     texts.beginChunk(chunk);
     scanner.write(chunk);
     texts.endChunk();
+    for (const text of found) {
+      onResource(text);
+      if (pause) await pause();
+    }
+    found = [];
   }
   return { skipped, bytes: scanner.end() };
 }

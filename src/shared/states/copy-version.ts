@@ -14,7 +14,7 @@ import type { StateReader } from './state-reader.ts';
 export interface CopyParts {
   readonly documents: DocumentStore;
   readonly stacks: Pick<StackRepository, 'hadName'>;
-  readonly states: StateReader;
+  readonly states: Pick<StateReader, 'readVersion'>;
 }
 
 /**

@@ -53,3 +53,40 @@ export async function scanInTurns(scanner: { write(chunk: Buffer): void }, bytes
     await nextTurn();
   }
 }
+
+/** How long work may keep the event loop in one tick before it pauses, in ms. */
+const turnMs = 5;
+
+/**
+ * Shares ticks of the event loop among works that compute for long: one of them in each tick, in the order in which they asked. Without it,
+ * each of them would add its turn to the same tick.
+ */
+export class SharedTicks {
+  readonly #waiting: (() => void)[] = [];
+  #turnBegan = Number.NEGATIVE_INFINITY;
+  #isScheduled = false;
+
+  /** Resolves in a later tick, in which no other work is given a turn. */
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#schedule();
+    });
+  }
+
+  /** Pauses if the turn was long enough. */
+  async pause(): Promise<void> {
+    if (performance.now() - this.#turnBegan >= turnMs) await this.next();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#turnBegan = performance.now();
+      this.#waiting.shift()?.();
+      if (this.#waiting.length > 0) this.#schedule();
+    });
+  }
+}

@@ -1,0 +1,80 @@
+import type { Term } from '../../shared/resources/search/search-query.ts';
+import type { SearchRepository } from '../../shared/resources/search/search-repository.ts';
+import type { ResourceTerm, StackTerm } from '../../shared/resources/search/search-terms.ts';
+import { isInRange } from '../../shared/resources/search/version-range.ts';
+import type { WalkedStack } from './stack-walk.ts';
+
+/** A condition that more resources meet does not tell which stacks to look at. */
+const maxProbed = 5_000;
+/** With fewer stacks, no more conditions are asked for which. */
+const fewStacks = 100;
+
+/** What a search asks of stacks and of resources. */
+export interface SearchPlan {
+  readonly terms: readonly StackTerm[];
+  readonly resourceTerms: readonly ResourceTerm[];
+  /** Only these stacks; null: all. */
+  readonly within: readonly string[] | null;
+}
+
+/** Which stacks to look at: conditions that few resources meet say so. */
+export async function planSearch(rows: SearchRepository, terms: readonly Term[]): Promise<SearchPlan> {
+  const stackTerms: StackTerm[] = [];
+  const resourceTerms: ResourceTerm[] = [];
+  for (const { condition, isNegated } of terms) {
+    if (condition.kind === 'stack' || condition.kind === 'tag') stackTerms.push({ condition, isNegated });
+    else resourceTerms.push({ condition, isNegated });
+    // Where nothing was changed lately, no resource was.
+    if (condition.kind === 'changed' && !condition.isOlder && !isNegated) stackTerms.push({ condition, isNegated });
+  }
+  let within: readonly string[] | null = null as readonly string[] | null;
+  for (const term of resourceTerms) {
+    if (!isProbed(term) || (within !== null && within.length <= fewStacks)) continue;
+    const found = await rows.probe(term.condition, maxProbed);
+    if (found === null) continue;
+    const known: ReadonlySet<string> | null = within && new Set(within);
+    within = known ? found.filter((id) => known.has(id)) : found;
+  }
+  return { terms: stackTerms, resourceTerms, within };
+}
+
+/** Whether an index leads to the resources for which the term holds. */
+function isProbed({ condition, isNegated }: ResourceTerm): boolean {
+  if (isNegated) return false;
+  if (condition.kind === 'words') return true;
+  if (condition.kind === 'flag') return condition.field === 'protect' && condition.value;
+  if (condition.kind !== 'text') return false;
+  const { field, pattern } = condition;
+  if (field === 'urn') return pattern.includes('::') && !pattern.includes('*');
+  return (field === 'type' || field === 'name') && !pattern.startsWith('*');
+}
+
+/** Those of the stacks whose providers have what the terms ask of providers, with the versions that are in the ranges of the terms. */
+export async function narrow(
+  rows: SearchRepository,
+  stacks: readonly WalkedStack[],
+  terms: readonly ResourceTerm[],
+): Promise<{ readonly stacks: readonly WalkedStack[]; readonly terms: readonly ResourceTerm[] }> {
+  const isAboutProviders = ({ condition }: ResourceTerm) =>
+    condition.kind === 'version' || (condition.kind === 'text' && condition.field === 'provider');
+  if (!terms.some(isAboutProviders)) return { stacks, terms };
+  const providers = await rows.listProviders(stacks.map(({ id }) => id));
+  const ranged = terms.map((term) => {
+    const { condition } = term;
+    if (condition.kind !== 'version' || condition.range === null) return term;
+    const { range } = condition;
+    const versions = providers.flatMap(({ version }) =>
+      version !== null && isInRange(version, range) ? [version] : [],
+    );
+    return { ...term, versions: [...new Set(versions)] };
+  });
+  let left = stacks;
+  for (const { condition, isNegated, versions = [] } of ranged) {
+    if (isNegated || condition.kind !== 'version' || condition.range === null) continue;
+    const having = new Set(
+      providers.flatMap(({ stackId, version }) => (version !== null && versions.includes(version) ? [stackId] : [])),
+    );
+    left = left.filter(({ id }) => having.has(id));
+  }
+  return { stacks: left, terms: ranged };
+}
