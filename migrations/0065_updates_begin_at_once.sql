@@ -49,7 +49,7 @@ create function start_update(of_update uuid, of_token uuid, of_organization text
   new_lease bytea, lease_seconds float8, max_seconds float8, with_journal boolean)
 returns table (stack_id uuid, kind text, dry_run boolean, "expiresAt" timestamptz, "headVersion" integer, "stackVersion" integer,
   "journalVersion" integer)
-language plpgsql as $$
+rows 1 language plpgsql as $$
 #variable_conflict use_column
 declare
   held record;
