@@ -78,7 +78,7 @@ export class UpdateBeginning {
         const begun = await db.inTransaction(async (tx): Promise<BegunUpdate> => {
           const { messages, updateId } = await creation.run(tx, audit);
           await assertNothingPending(tx, creation);
-          const started = await start(tx, updateId);
+          const started = await start.run(tx, updateId);
           const stack = await createStackRepository(tx).findById(creation.stackId);
           if (!stack) throw stackNotFound(ref);
           const isBase = state !== null && state.checkpointId === stack.checkpointId;

@@ -11,6 +11,7 @@ import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createLockQueueRepository, type WaitingRun } from '../../shared/updates/lock-queue-repository.ts';
+import { createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';
 import { describeBusy, PreviewNeededError, previewRule } from '../../shared/updates/rules/preview-check.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
@@ -25,7 +26,7 @@ import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
 import { waitingRun } from '../lock-queue/superseding.ts';
 import type { Caller, Dialect } from '../request.ts';
 import { assertNotConsumed, checkOutputLoss } from '../update-rules/consumers.ts';
-import { isUrgent } from './break-glass.ts';
+import { breakGlassReason, isUrgent } from './break-glass.ts';
 import { previewMessages } from './preview-messages.ts';
 import {
   assertNotFrozen,
@@ -75,6 +76,11 @@ export interface PreparedCreation {
   /** What waits, as far as newer runs may take its place. */
   readonly waitingRun: WaitingRun | null;
   /**
+   * Creates the update in one statement, which also records that in the audit log. Null, and nothing is changed, if there is more to
+   * decide, such as rules; `run` then does that. For callers without a place.
+   */
+  readonly runAtOnce: (audit: AuditTrail) => Promise<CreatedUpdate | null>;
+  /**
    * Creates the update. The transaction then holds a lock on the stack. `place` is that of the caller in the
    * stack's queue, if it has one; its waiting ends. Records in the audit log what rules did not allow. After a LimitsChangedError,
    * call it again.
@@ -113,6 +119,32 @@ export async function prepareCreation(
   const tags = readTags(found.tags);
   const waitSeconds = exclusive ? lockWaitSeconds(tags, found.updateRules, dialect, config.lockQueue.waitSeconds) : 0;
   let isCounting = !preview && isLimited(found.updateRules);
+  const newUpdate = {
+    kind: request.kind,
+    dryRun: preview,
+    exclusive,
+    message,
+    environment,
+    ciRun: ciRunOf(request.environment),
+    config: settings,
+    program,
+    requestedBy: caller.userId,
+    tokenId: caller.tokenId,
+    waitSeconds: Math.min(startWaitSeconds, config.leaseSeconds),
+  };
+  const runAtOnce = async (audit: AuditTrail): Promise<CreatedUpdate | null> => {
+    if (limits.updates !== null || !found.updateRules.isEmpty || breakGlassReason(message) !== null) return null;
+    const ordinary = { ...newUpdate, stackId: found.id, organization: ref.organization, mayWait: waitSeconds > 0 };
+    const updateId = await audit.recordWith((source, action) =>
+      createLockedUpdateRepository(db)
+        .create(ordinary, formatStackRef(ref), source, action)
+        .catch((error: unknown) => {
+          if (violatedConstraint(error) === 'updates_one_active_per_stack') return null;
+          throw error;
+        }),
+    );
+    return updateId === null ? null : { updateId, messages: [] };
+  };
   const run = async (tx: Queryable, audit: AuditTrail, place?: string): Promise<CreatedUpdate> => {
     const access = await holdAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
@@ -147,22 +179,7 @@ export async function prepareCreation(
     const waitedMs = waits && place !== undefined ? await endWaiting(tx, place) : null;
     if (!preview) await assertNoFault(tx, stack.id);
     const id = await createUpdateRepository(tx)
-      .insert({
-        stackId: stack.id,
-        kind: request.kind,
-        dryRun: preview,
-        exclusive,
-        baseStackVersion: stack.stackVersion,
-        message,
-        environment,
-        ciRun: ciRunOf(request.environment),
-        config: settings,
-        program,
-        requestedBy: caller.userId,
-        tokenId: caller.tokenId,
-        waitedMs,
-        waitSeconds: Math.min(startWaitSeconds, config.leaseSeconds),
-      })
+      .insert({ ...newUpdate, stackId: stack.id, baseStackVersion: stack.stackVersion, waitedMs })
       .catch((error: unknown) => {
         throw violatedConstraint(error) === 'updates_one_active_per_stack' ? new StackBusyError() : error;
       });
@@ -196,6 +213,7 @@ export async function prepareCreation(
     waitAlertSeconds: found.updateRules.first('wait-alert')?.settings.seconds ?? config.lockQueue.alertSeconds,
     isUrgent: !preview && isUrgent(caller, ref, message),
     waitingRun: waitingRun(tags, found.updateRules, request.kind, request.environment),
+    runAtOnce,
     run,
   };
 }

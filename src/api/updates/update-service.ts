@@ -48,6 +48,8 @@ export class UpdateService {
    * JournalFaultError and QuotaReachedError.
    */
   async create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<CreatedUpdate> {
+    const atOnce = place === undefined ? await creation.runAtOnce(audit) : null;
+    if (atOnce) return atOnce;
     try {
       return await this.#create(creation, audit, place);
     } catch (error) {
@@ -95,15 +97,20 @@ export class UpdateService {
     audit: AuditTrail,
   ): Promise<StartedUpdate> {
     const { config, db, metrics, updates } = this.#context;
+    const start = prepareStart(this.#context, { ref, caller, request });
+    const atOnce = await start.runAtOnce(updateId, audit);
+    if (atOnce) {
+      metrics.updatesStarted.labels(atOnce.kind).inc();
+      return atOnce.started;
+    }
     const found = await updates.findInStack(updateId, ref);
     if (!found) throw updateNotFound(updateId);
-    const start = prepareStart(this.#context, { ref, caller, request });
     const { dryRun, exclusive, expired, secondsLeft, stackId, status } = found;
     // The update itself then holds the stack.
     const isHeld = exclusive && status === 'not started' && !expired && secondsLeft <= config.leaseSeconds;
     await this.reclaim(stackId, { admitsFault: dryRun, isHeld });
     const started = await db.inTransaction(async (tx) => {
-      const begun = await start(tx, updateId);
+      const begun = await start.run(tx, updateId);
       const details = { stackId, kind: found.kind, dryRun, stackVersion: dryRun ? null : begun.stackVersion };
       await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), updateId, details });
       return begun;

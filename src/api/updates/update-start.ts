@@ -10,12 +10,15 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { parseTags, readTags } from '../../shared/stacks/tags.ts';
 import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';
+import { createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';
 import { lockUpdate } from '../../shared/updates/update-closer.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
+import type { UpdateKind } from '../../shared/updates/update-state.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import { assertMayChangeTags } from '../access/tag-changes.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 import { updateNotFound } from './update-errors.ts';
 
@@ -36,14 +39,56 @@ export interface StartedUpdate {
   readonly journalVersion: number;
 }
 
-/** Prepares the start of an update, to be run in a transaction. Throws InvalidRequestError for invalid tags. */
+/** A start that passed all checks possible outside its transaction. */
+interface PreparedStart {
+  /**
+   * Starts the update in one statement, which also records that in the audit log. Null, and nothing is changed, if there is more to
+   * decide, as there seldom is; `run` then does that.
+   */
+  readonly runAtOnce: (
+    updateId: string,
+    audit: AuditTrail,
+  ) => Promise<{ readonly kind: UpdateKind; readonly started: StartedUpdate } | null>;
+  /** Starts the update in a transaction. */
+  readonly run: (tx: Queryable, updateId: string) => Promise<StartedUpdate>;
+}
+
+/** Prepares the start of an update. Throws InvalidRequestError for invalid tags. */
 export function prepareStart(
-  { config }: ApiContext,
+  { config, db }: ApiContext,
   { ref, caller, request }: { ref: StackRef; caller: Caller; request: StartRequest },
-): (tx: Queryable, updateId: string) => Promise<StartedUpdate> {
+): PreparedStart {
   const tags = request.tags === null || request.tags === undefined ? null : parseTags(request.tags);
   const lease = mintToken('lease-');
-  return async (tx, updateId) => {
+  const runAtOnce: PreparedStart['runAtOnce'] = async (updateId, audit) => {
+    const begun = await audit.recordWith((source, action) =>
+      createLockedUpdateRepository(db).start(
+        {
+          id: updateId,
+          ref,
+          tokenId: caller.tokenId,
+          tags: tags && JSON.stringify(tags),
+          leaseHash: lease.hash,
+          leaseSeconds: config.leaseSeconds,
+          maxSeconds: config.updateSeconds,
+          withJournal: usesJournal(config, request.journalVersion),
+        },
+        source,
+        action,
+      ),
+    );
+    if (!begun) return null;
+    const { expiresAt, headVersion, journalVersion, kind, stackVersion } = begun;
+    const started = {
+      token: lease.token,
+      expiresAt,
+      stackVersion: stackVersion ?? headVersion,
+      baseStackVersion: headVersion,
+      journalVersion,
+    };
+    return { kind, started };
+  };
+  const run: PreparedStart['run'] = async (tx, updateId) => {
     const access = await holdAccess(tx, ref.organization, caller);
     const locked = await lockUpdate(tx, updateId);
     if (!locked) throw updateNotFound(updateId);
@@ -63,9 +108,10 @@ export function prepareStart(
       );
     }
     if (!update.dryRun) await assertNoFault(tx, stack.id);
-    if (tags !== null) {
+    const tagsText = tags && JSON.stringify(tags);
+    if (tags !== null && tagsText !== null && tagsText !== stack.tags) {
       await assertMayChangeTags(tx, access, stack, tags);
-      await createStackRepository(tx).setTags(stack.id, JSON.stringify(tags));
+      await createStackRepository(tx).setTags(stack.id, tagsText);
     }
     const writesState = update.exclusive && !update.dryRun;
     const journalVersion = writesState && usesJournal(config, request.journalVersion) ? 1 : 0;
@@ -93,6 +139,7 @@ export function prepareStart(
       journalVersion,
     };
   };
+  return { runAtOnce, run };
 }
 
 function usesJournal({ checkpointMode }: Config, offered: number): boolean {

@@ -20,6 +20,8 @@ interface EventValues {
   readonly object: SqlFragment;
   readonly outcome: NonNullable<AuditEvent['outcome']>;
   readonly updateId: SqlFragment;
+  /** Where the update is found; by default in its table, where a statement that creates it does not see it yet. */
+  readonly updates?: SqlFragment;
   readonly details: SqlFragment;
 }
 
@@ -28,7 +30,7 @@ interface EventValues {
  * that the user or the token has now; a token without a user is named as in the calls that it makes. The CI run is that of the update.
  */
 export function auditInsertion(source: AuditSource, event: EventValues, from: SqlFragment): SqlFragment {
-  const { action, details, object, organization, outcome, updateId } = event;
+  const { action, details, object, organization, outcome, updateId, updates = sql.fragment`updates` } = event;
   const isLease = source.signIn === 'lease';
   return sql.fragment`
         insert into audit_events (${columns})
@@ -44,7 +46,7 @@ export function auditInsertion(source: AuditSource, event: EventValues, from: Sq
           u.id, coalesce(${source.requestId}::text, ''), ${details}
         from ${from}
         left join organizations o on o.name = ${organization}
-        left join updates u on u.id = ${updateId}
+        left join ${updates} u on u.id = ${updateId}
         left join users a on a.id = coalesce(${source.userId}::uuid, case when ${isLease} then u.requested_by end)
         left join api_tokens t on t.id = coalesce(${source.tokenId}::uuid, case when ${isLease} then u.token_id end)
         left join teams e on e.id = t.team_id

@@ -84,7 +84,7 @@ export function createStateIndexRepository(db: Queryable) {
       readonly limit: number;
       readonly withBacklog: boolean;
     }) =>
-      db.any(sql.rows(DueRow)`
+      db.any(sql.prepared('state_index_claim', DueRow)`
         /* stateIndex.claim */
         update state_index_due d set claim = ${options.claim}, claimed_until = clock_timestamp() + make_interval(secs => ${options.claimSeconds}),
           is_noted_again = false
@@ -99,10 +99,10 @@ export function createStateIndexRepository(db: Queryable) {
 
     /** Ends a claim: the stack is no longer due, or due again because of what was committed meanwhile. */
     release: async (stackId: string, claim: string): Promise<void> => {
-      await db.query(sql.nothing`
+      await db.query(sql.command('state_index_release')`
         /* stateIndex.release */
         delete from state_index_due where stack_id = ${stackId} and claim = ${claim} and not is_noted_again`);
-      await db.query(sql.nothing`
+      await db.query(sql.command('state_index_release_again')`
         /* stateIndex.releaseAgain */
         update state_index_due set claim = null, claimed_until = null, is_noted_again = false, is_backlog = false, failures = 0,
           noted_at = clock_timestamp()
@@ -143,12 +143,12 @@ export function createStateIndexRepository(db: Queryable) {
 
     /** The stack and what its index shows; null if the stack is gone. */
     open: async (stackId: string): Promise<IndexRow | null> => {
-      await db.query(sql.nothing`
+      await db.query(sql.command('state_index_open')`
         /* stateIndex.open */
         insert into state_indexes (stack_id) select id from stacks where id = ${stackId} and deleted_at is null
           and not exists (select 1 from state_indexes i where i.stack_id = stacks.id)
         on conflict do nothing`);
-      return db.maybeOne(sql.rows(IndexRow)`
+      return db.maybeOne(sql.prepared('state_index_read', IndexRow)`
         /* stateIndex.read */
         select i.edition, i.version, i.checkpoint_id as "checkpointId", i.is_ended as "isEnded", o.name as organization, p.name as project,
           s.name as stack
@@ -159,13 +159,13 @@ export function createStateIndexRepository(db: Queryable) {
 
     /** The states from this version on, oldest first. */
     listStates: (stackId: string, fromVersion: number, limit: number) =>
-      db.any(sql.rows(StateRow)`
+      db.any(sql.prepared('state_index_list_states', StateRow)`
         /* stateIndex.listStates */
         ${states(stackId)} and u.stack_version >= ${fromVersion} order by u.stack_version limit ${limit}`),
 
     /** The newest state; null if the stack is gone. */
     findHead: async (stackId: string): Promise<IndexedState | null> => {
-      const newest = await db.maybeOne(sql.rows(StateRow)`
+      const newest = await db.maybeOne(sql.prepared('state_index_find_newest', StateRow)`
         /* stateIndex.findNewest */ ${states(stackId)} order by u.stack_version desc limit 1`);
       return (
         newest ??
@@ -178,7 +178,7 @@ export function createStateIndexRepository(db: Queryable) {
 
     /** The digests of the indexed resources, by key. */
     readDigests: async (stackId: string): Promise<Map<string, string>> => {
-      const row = await db.one(sql.rows(TextRow)`
+      const row = await db.one(sql.prepared('state_index_read_digests', TextRow)`
         /* stateIndex.readDigests */
         select coalesce(string_agg(key || digest, ''), '') as text from stack_resources where stack_id = ${stackId}`);
       const digests = new Map<string, string>();
@@ -227,7 +227,7 @@ export function createStateIndexRepository(db: Queryable) {
     edition: number,
     { resourceCount, skipped, state }: IndexStep,
   ): Promise<boolean> {
-    const row = await db.maybeOne(sql.rows(IdRow)`
+    const row = await db.maybeOne(sql.prepared('state_index_fence', IdRow)`
       /* stateIndex.fence */
       update state_indexes i set edition = edition + 1, version = ${state.version}, checkpoint_id = ${state.checkpointId}::uuid,
         is_ended = ${state.isEnded}, resource_count = ${resourceCount}, skipped = ${skipped},
@@ -255,7 +255,7 @@ async function insertRows(db: Queryable, stackId: string, rows: readonly Resourc
     ...[row.inputsHash, row.outputsHash, row.reads],
   ]);
   const types = [...Array<'text'>(10).fill('text'), ...Array<'bool'>(5).fill('bool'), 'text', 'text', 'text'] as const;
-  await db.query(sql.nothing`
+  await db.query(sql.command('state_index_insert_rows')`
     /* stateIndex.insertRows */
     insert into stack_resources (stack_id, key, digest, urn, type, name, place, parent, provider, provider_version, dependencies,
       is_custom, is_external, is_protected, deletes_first, is_deleted, inputs_hash, outputs_hash, reads)
@@ -277,9 +277,9 @@ async function insertChanges(
   { resourceCount, state }: IndexStep,
   changes: VersionChanges,
 ): Promise<void> {
-  await db.query(sql.nothing`
+  await db.query(sql.command('state_index_forget_changes')`
     /* stateIndex.forgetChanges */ delete from version_changes where stack_id = ${stackId} and version = ${state.version}`);
-  await db.query(sql.nothing`
+  await db.query(sql.command('state_index_insert_version')`
     /* stateIndex.insertVersion */
     insert into version_changes (stack_id, version, created, updated, replaced, deleted, resource_count)
     values (${stackId}, ${state.version}, ${changes.counts.created}, ${changes.counts.updated}, ${changes.counts.replaced}, ${changes.counts.deleted}, ${resourceCount})`);
@@ -298,7 +298,7 @@ async function insertChangesOf(
     paths === null ? null : paths.join('\n'),
     pathCount,
   ]);
-  await db.query(sql.nothing`
+  await db.query(sql.command('state_index_insert_changes')`
     /* stateIndex.insertChanges */
     insert into resource_changes (stack_id, version, key, urn, type, change, paths, path_count)
     select ${stackId}::uuid, ${version}::integer, key, urn, type, change, string_to_array(paths, E'\n'), path_count

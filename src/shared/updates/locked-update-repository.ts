@@ -1,11 +1,12 @@
 import { Type } from 'typebox';
 import type { AuditAction } from '../audit/audit-actions.ts';
-import type { AuditSource } from '../audit/audit-event.ts';
+import { type AuditSource, detailsJson } from '../audit/audit-event.ts';
 import { auditInsertion } from '../audit/audit-repository.ts';
 import { type Queryable, sql } from '../platform/db/sql.ts';
-import { Nullable } from '../platform/schema/standard-schema.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { formatStackRef, type StackRef } from '../stacks/names.ts';
 import type { StackRow } from '../stacks/stack-repository.ts';
-import { UpdateRow, updateColumns } from './update-repository.ts';
+import { type NewUpdate, UpdateRow, updateColumns } from './update-repository.ts';
 import type { UpdateStatus } from './update-state.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -34,10 +35,96 @@ export interface LockedUpdate {
 }
 
 const CompletedRow = Type.Object({ kind: UpdateRow.properties.kind });
+const StartedRow = Type.Object({
+  kind: UpdateRow.properties.kind,
+  expiresAt: Timestamp,
+  headVersion: Type.Integer(),
+  /** The version that the update will create; null if it creates none. */
+  stackVersion: Nullable(Type.Integer()),
+  journalVersion: Type.Integer(),
+});
+
+/** An update that is created where no rule, limit or queue has to be asked. */
+export interface OrdinaryUpdate extends Omit<NewUpdate, 'baseStackVersion' | 'waitedMs'> {
+  readonly organization: string;
+  /** Whether those that wait for the stack go first. */
+  readonly mayWait: boolean;
+}
+
+/** An update that is started as it was created. */
+export interface OrdinaryStart {
+  readonly id: string;
+  readonly ref: StackRef;
+  readonly tokenId: string;
+  /** JSON text; null: they stay. */
+  readonly tags: string | null;
+  readonly leaseHash: Buffer;
+  readonly leaseSeconds: number;
+  readonly maxSeconds: number;
+  readonly withJournal: boolean;
+}
 
 /** Statements of transactions that hold the locks of an update and its stack. */
 export function createLockedUpdateRepository(tx: Queryable) {
   return {
+    /**
+     * Creates an update and adds `action` to the audit log, all in one statement. Returns its id; null, and changes nothing, if there is
+     * more to decide: see the function. Violates `updates_one_active_per_stack` as `insert` does.
+     */
+    create: async (
+      update: OrdinaryUpdate,
+      object: string,
+      source: AuditSource,
+      action: AuditAction,
+    ): Promise<string | null> => {
+      const { dryRun, kind, organization, stackId } = update;
+      const event = {
+        action,
+        organization: sql.fragment`${organization}::text`,
+        object: sql.fragment`${object}`,
+        outcome: 'done' as const,
+        updateId: sql.fragment`created.id`,
+        updates: sql.fragment`lateral (select created.id, created.ci_run, null::uuid as requested_by, null::uuid as token_id)`,
+        details: sql.fragment`${detailsJson({ stackId, kind, dryRun })}`,
+      };
+      const row = await tx.maybeOne(sql.prepared('updates_create', IdRow)`
+        /* updates.create */
+        with created as materialized (
+          select c.id, ${update.ciRun}::text as ci_run from create_update(${stackId}, ${update.tokenId}, ${organization}, ${kind}, ${dryRun},
+            ${update.exclusive}, ${update.mayWait}, ${update.message}, ${update.environment}, ${update.config}, ${update.program},
+            ${update.requestedBy}, ${update.ciRun}, ${update.waitSeconds}) as c (id)
+          where c.id is not null
+        ),
+        recorded as (${auditInsertion(source, event, sql.fragment`created`)})
+        select id from created`);
+      return row?.id ?? null;
+    },
+
+    /**
+     * Starts an update and adds `action` to the audit log, all in one statement. Returns null, and changes nothing, if there is more to
+     * decide: see the function.
+     */
+    start: (update: OrdinaryStart, source: AuditSource, action: AuditAction) => {
+      const { id, ref } = update;
+      const event = {
+        action,
+        organization: sql.fragment`${ref.organization}::text`,
+        object: sql.fragment`${formatStackRef(ref)}`,
+        outcome: 'done' as const,
+        updateId: sql.fragment`${id}::uuid`,
+        details: sql.fragment`json_build_object('stackId', started.stack_id, 'kind', started.kind, 'dryRun', started.dry_run,
+          'stackVersion', case when not started.dry_run then coalesce(started."stackVersion", started."headVersion") end)::text`,
+      };
+      return tx.maybeOne(sql.prepared('updates_start_at_once', StartedRow)`
+        /* updates.startAtOnce */
+        with started as materialized (
+          select * from start_update(${id}, ${update.tokenId}, ${ref.organization}, ${ref.project}, ${ref.stack}, ${update.tags},
+            ${sql.binary(update.leaseHash)}, ${update.leaseSeconds}, ${update.maxSeconds}, ${update.withJournal})
+        ),
+        recorded as (${auditInsertion(source, event, sql.fragment`started`)})
+        select kind, "expiresAt", "headVersion", "stackVersion", "journalVersion" from started`);
+    },
+
     /**
      * Locks and completes a running update and adds `action` to the audit log, all in one statement. Returns null, and changes nothing,
      * if there is more to decide than whether the lease of this epoch is valid: entries in no checkpoint, reads of secrets in no event,

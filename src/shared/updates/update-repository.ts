@@ -133,7 +133,7 @@ export function createUpdateRepository(db: Queryable) {
 
     /** The update of this stack whose journal has entries that are not in a checkpoint yet. */
     findWithPendingEntries: (stackId: string) =>
-      db.maybeOne(sql.rows(UpdateRow)`
+      db.maybeOne(sql.prepared('updates_find_with_pending_entries', UpdateRow)`
         /* updates.findWithPendingEntries */ select ${updateColumns} from ${withJournal}
         where j.stack_id = ${stackId} and j.folded_at is null and j.entry_count > j.folded_entries and j.fold_error is null
         order by u.stack_version desc limit 1`),
