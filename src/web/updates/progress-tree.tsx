@@ -8,6 +8,7 @@ import { useWindowRows } from '../ui/window-rows.ts';
 import { ErrorSummary } from './error-summary.tsx';
 import { ProgressRow } from './progress-row.tsx';
 import styles from './progress-tree.module.css';
+import { RemovalSummary } from './removal-summary.tsx';
 import { listTreeRows, type TreeRow } from './tree-rows.ts';
 import type { UpdateSearch } from './update-search.ts';
 import { isActive } from './update-status.ts';
@@ -39,6 +40,7 @@ export function ProgressTree({ live, search, update }: ProgressTreeProps) {
   return (
     <div className={styles['progress']}>
       <ErrorSummary progress={progress} revision={revision} />
+      {update.dryRun ? <RemovalSummary progress={progress} revision={revision} /> : null}
       <ListSection
         label="Resources of the update"
         bar={<Filter search={search} />}

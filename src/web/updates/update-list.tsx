@@ -49,7 +49,7 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
             void navigate({ to: '.', search: { ...search, previews }, replace: true, resetScroll: false });
           }}
         />
-        Previews too
+        Show previews
       </label>
       {query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : null}
       {query.isPending ? <ListSkeleton /> : null}
