@@ -20,6 +20,12 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
        from unnest($1::uuid[], $2::float8[], $3::float8[]) as m (id, began, ended) where u.id = m.id`,
       columns,
     );
+    // Some had to wait for their turn.
+    await client.query(
+      `update updates set waited_ms = 20000 + abs(hashtext(id::text)) % 600000
+       where id = any ($1::uuid[]) and not dry_run and abs(hashtext(id::text)) % 9 = 0`,
+      columns.slice(0, 1),
+    );
     await client.query(
       `update stacks s set updated_at = l.ended, created_at = least(s.created_at, l.began - interval '1 minute')
        from (select stack_id, max(ended_at) as ended, min(created_at) as began from updates

@@ -31,7 +31,11 @@ export function SectionLayout({
   }, [pathname, links.length]);
   return (
     <div className={styles['layout']}>
-      <nav ref={nav} className={isReady ? styles['links'] : `${styles['links']} ${styles['unknown']}`} aria-label={label}>
+      <nav
+        ref={nav}
+        className={isReady ? styles['links'] : `${styles['links']} ${styles['unknown']}`}
+        aria-label={label}
+      >
         {links.map(({ group, link, name }, at) => (
           <Fragment key={name}>
             {group === undefined || group === links[at - 1]?.group ? null : (

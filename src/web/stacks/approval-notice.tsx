@@ -39,8 +39,8 @@ export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; re
           icon={<ShieldQuestion size={17} />}
           title={
             <>
-              Approval asked for <code title={approval.commit}>{shortCommit(approval.commit)}</code> by {approval.askedBy},{' '}
-              <Time at={approval.askedAt} />
+              Approval asked for <code title={approval.commit}>{shortCommit(approval.commit)}</code> by{' '}
+              {approval.askedBy}, <Time at={approval.askedAt} />
             </>
           }
           action={

@@ -4,6 +4,7 @@ import { Sealed } from '../resources/json-view.tsx';
 import { shortType } from '../resources/resource-name.ts';
 import { OpeningList, OpeningRow } from '../ui/opening-list.tsx';
 import { viewOperation } from '../updates/operations.ts';
+import { listShownPaths } from './shown-paths.ts';
 import styles from './version-diff.module.css';
 
 const maxCharacters = 600;
@@ -69,10 +70,11 @@ function Difference({ item, words }: DifferenceProps) {
 }
 
 function Paths({ item, words }: DifferenceProps) {
+  const { repeated, shown } = listShownPaths(item.paths);
   return (
     <>
       <dl className={styles['paths']}>
-        {item.paths.map(({ after, before, path }) => (
+        {shown.map(({ after, before, path }) => (
           <div key={path} className={styles['path']}>
             <dt>{path}</dt>
             {before === null ? null : (
@@ -90,6 +92,12 @@ function Paths({ item, words }: DifferenceProps) {
           </div>
         ))}
       </dl>
+      {repeated > 0 ? (
+        <p className={styles['more']}>
+          {repeated === 1 ? 'The output of the same name has' : `${repeated} outputs of the same names have`} the same
+          change.
+        </p>
+      ) : null}
       {item.pathCount > item.paths.length ? (
         <p className={styles['more']}>{item.pathCount - item.paths.length} more properties differ.</p>
       ) : null}
