@@ -10,7 +10,7 @@ const audit = { unsealedSeconds: 2, unsentSeconds: null } as Parts[2]['audit'];
 const health = { blobs: { ...up, kind: 's3' }, database: up, queue: up, processes: [process] } as unknown as Parts[0];
 
 test('a healthy installation has no problems', () => {
-  expect(listProblems(health, { queues: [queue] }, { audit, runs: [task] })).toEqual([]);
+  expect(listProblems(health, { queues: [queue] } as Parts[1], { audit, runs: [task] })).toEqual([]);
 });
 
 test('each part that fails is named, the worst first, with the page that shows it', () => {
@@ -23,7 +23,7 @@ test('each part that fails is named, the worst first, with the page that shows i
       queue: down,
       processes: [{ ...process, isLate: true }],
     } as Parts[0],
-    { queues: [{ ...queue, failed: 2, workers: 0 } as Parts[1]['queues'][number]] },
+    { queues: [{ ...queue, failed: 2, workers: 0 }] } as Parts[1],
     {
       audit: { ...audit, unsealedSeconds: 900, unsentSeconds: 900 },
       runs: [task, { ...task, failedAt: '2026-01-01T00:00:00Z', error: 'disk full' }],
@@ -45,5 +45,5 @@ test('each part that fails is named, the worst first, with the page that shows i
 
 test('an installation without Redis has no workers to miss', () => {
   const alone = { ...health, queue: null } as Parts[0];
-  expect(listProblems(alone, { queues: [{ ...queue, workers: null } as Parts[1]['queues'][number]] }, { audit, runs: [] })).toEqual([]);
+  expect(listProblems(alone, { queues: [{ ...queue, workers: null }] } as Parts[1], { audit, runs: [] })).toEqual([]);
 });

@@ -68,7 +68,9 @@ function FirstError({ stack, updateId }: { readonly stack: StackRef; readonly up
     ),
   );
   const errors = listErrors(progressOf(query.data?.items ?? []));
-  const first = errors.find(({ urn, type }) => urn !== null && type !== 'pulumi:pulumi:Stack') ?? errors[0];
+  // That of the stack itself says no more than that the update failed.
+  const ofResources = errors.filter(({ urn, type }) => urn !== null && type !== 'pulumi:pulumi:Stack');
+  const first = ofResources[0] ?? errors[0];
   return (
     <div className={styles['error']}>
       {query.isPending ? (
@@ -83,7 +85,9 @@ function FirstError({ stack, updateId }: { readonly stack: StackRef; readonly up
           {first.urn === null ? null : (
             <p className={styles['where']} title={first.urn}>
               <code>{nameInUrn(first.urn)}</code> <span className={styles['type']}>{shortType(first.type)}</span>
-              {errors.length === 1 ? null : <span className={styles['type']}> and {errors.length - 1} more</span>}
+              {ofResources.length < 2 ? null : (
+                <span className={styles['type']}> and {ofResources.length - 1} more</span>
+              )}
             </p>
           )}
           <p className={styles['text']} title={stripColors(first.diagnostic.message).trim()}>

@@ -37,6 +37,8 @@ export function ProgressTree({ live, search, update }: ProgressTreeProps) {
   );
   const now = useNowSeconds(isActive(update) && progress.runningCount > 0);
   const isLoading = !feed.isCaughtUp && rows.length === 0 && live.error === null;
+  // Errors and removals come with the first rows: nothing is shown before, so that nothing moves.
+  if (isLoading) return <TreeSkeleton />;
   return (
     <div className={styles['progress']}>
       <ErrorSummary progress={progress} revision={revision} />
@@ -46,8 +48,7 @@ export function ProgressTree({ live, search, update }: ProgressTreeProps) {
         bar={<Filter search={search} />}
         facts={countText(progress.rows.size, rows.length)}
       >
-        {isLoading ? <TreeSkeleton /> : null}
-        {!isLoading && rows.length === 0 ? <NoRows search={search} update={update} /> : null}
+        {rows.length === 0 ? <NoRows search={search} update={update} /> : null}
         {rows.length > 0 ? (
           <Rows
             rows={rows}

@@ -70,13 +70,16 @@ function Difference({ item, words }: DifferenceProps) {
 }
 
 function Paths({ item, words }: DifferenceProps) {
-  const { repeated, shown } = listShownPaths(item.paths);
+  const shown = listShownPaths(item.paths);
   return (
     <>
       <dl className={styles['paths']}>
-        {shown.map(({ after, before, path }) => (
+        {shown.map(({ after, before, isAlsoOutput = false, path }) => (
           <div key={path} className={styles['path']}>
-            <dt>{path}</dt>
+            <dt>
+              {path}
+              {isAlsoOutput ? <span className={styles['also']}> and its output</span> : null}
+            </dt>
             {before === null ? null : (
               <dd className={styles['before']}>
                 <span className="unseen">{words.before}: </span>
@@ -92,12 +95,6 @@ function Paths({ item, words }: DifferenceProps) {
           </div>
         ))}
       </dl>
-      {repeated > 0 ? (
-        <p className={styles['more']}>
-          {repeated === 1 ? 'The output of the same name has' : `${repeated} outputs of the same names have`} the same
-          change.
-        </p>
-      ) : null}
       {item.pathCount > item.paths.length ? (
         <p className={styles['more']}>{item.pathCount - item.paths.length} more properties differ.</p>
       ) : null}

@@ -6,25 +6,28 @@ export interface ShownPath {
   readonly path: string;
   readonly before?: unknown;
   readonly after?: unknown;
+  /** Whether the output of the same name has the same change. */
+  readonly isAlsoOutput?: boolean;
 }
 
 const maxInText = 50;
 
 /**
  * What is worth reading of the properties that differ: texts that are JSON documents are compared inside, providers have their short names, and
- * outputs that only repeat the change of their input are left out and counted.
+ * outputs that only repeat the change of their input are shown with it.
  */
-export function listShownPaths(paths: readonly ShownPath[]): {
-  readonly shown: ShownPath[];
-  readonly repeated: number;
-} {
+export function listShownPaths(paths: readonly ShownPath[]): ShownPath[] {
   const inputs = new Map(paths.filter(({ path }) => path.startsWith('inputs.')).map((each) => [each.path, each]));
-  const isRepeated = ({ after, before, path }: ShownPath): boolean => {
+  const repeated = new Set<string>();
+  const kept = paths.filter(({ after, before, path }) => {
     const input = path.startsWith('outputs.') ? inputs.get(path.replace('outputs.', 'inputs.')) : undefined;
-    return input !== undefined && isEqual(input.before, before) && isEqual(input.after, after);
-  };
-  const kept = paths.filter((each) => !isRepeated(each));
-  return { shown: kept.flatMap(insideOf), repeated: paths.length - kept.length };
+    if (input === undefined || !isEqual(input.before, before) || !isEqual(input.after, after)) return true;
+    repeated.add(input.path);
+    return false;
+  });
+  return kept.flatMap((each) =>
+    insideOf(each).map((shown) => (repeated.has(each.path) ? { ...shown, isAlsoOutput: true } : shown)),
+  );
 }
 
 function insideOf({ after, before, path }: ShownPath): ShownPath[] {
