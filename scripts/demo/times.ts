@@ -55,7 +55,11 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
 /** Moves refusals into the last week: they came one after the other. */
 export async function spreadRefusals(databaseUrl: string): Promise<void> {
   await withDatabase(databaseUrl, (client) =>
-    client.query(`update refused_runs set refused_at = clock_timestamp() - interval '1 minute' * (id * 7919 % 9000)`),
+    client.query(
+      `update refused_runs r set refused_at = m.at,
+         message = regexp_replace(r.message, 'since [0-9-]+T[0-9:.]+Z', 'since ' || to_char(m.at - interval '4 minutes', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
+       from (select id, clock_timestamp() - interval '1 minute' * (id * 7919 % 9000) as at from refused_runs) m where m.id = r.id`,
+    ),
   );
 }
 
