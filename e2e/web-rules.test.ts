@@ -190,7 +190,7 @@ await suite('pages of what an organization has set', {
       const { page, refused } = await signIn(browser, holdfast.url, 'ada');
       const base = `${holdfast.url}/${holdfast.organization}/~`;
       await page.goto(`${base}/webhooks`);
-      await page.getByText('Nobody is told yet').waitFor();
+      await page.getByText('No webhooks yet').waitFor();
       await expectSound(page);
       await page.getByRole('button', { name: 'Add a webhook' }).click();
       const dialog = page.getByRole('dialog');
@@ -217,7 +217,7 @@ await suite('pages of what an organization has set', {
       await expectSound(page);
       await page.getByRole('button', { name: 'Remove', exact: true }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click();
-      await page.getByText('Nobody is told yet').waitFor();
+      await page.getByText('No webhooks yet').waitFor();
 
       for (const [path, text] of [
         ['limits', 'Updates at once'],

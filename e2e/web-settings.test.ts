@@ -143,7 +143,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     'a stack has webhooks of its own, for those who may delete it',
     async () => {
       await open('web/prod?tab=webhooks');
-      await page.getByText('Nobody is told yet').waitFor();
+      await page.getByText('No webhooks yet').waitFor();
       await expectSound();
       await page.setViewportSize({ width: 390, height: 844 });
       await page.reload();
@@ -176,12 +176,12 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await expectSound();
       // Those of the organization are others.
       await open('~/webhooks');
-      await page.getByText('Nobody is told yet').waitFor();
+      await page.getByText('No webhooks yet').waitFor();
       await open('web/prod?tab=webhooks');
       await page.getByRole('link', { name: 'Alarm' }).click();
       await page.getByRole('button', { name: 'Remove', exact: true }).click();
       await confirm('Remove');
-      await page.getByText('Nobody is told yet').waitFor();
+      await page.getByText('No webhooks yet').waitFor();
     },
     scenarioTimeoutMs,
   );

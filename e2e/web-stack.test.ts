@@ -230,4 +230,41 @@ await suite('the state of a stack in the browser', {
     },
     scenarioTimeoutMs,
   );
+
+  test(
+    'a stack says why its last update failed, and a preview what it would delete',
+    async () => {
+      const holdfast = await server();
+      await using scenario = await Scenario.create(holdfast);
+      const { project, workspace } = scenario;
+      const url = `${holdfast.url}/${holdfast.organization}/${project}/dev`;
+      const things = { kept: { value: 'x' }, gone: { value: 'y' } };
+      await workspace.writeProgram(thingProgram({ project, things }));
+      await workspace.runOk(['up', ...unattended]);
+      await workspace.cloud.control({ failUpdate: ['kept'] });
+      await workspace.writeProgram(thingProgram({ project, things: { ...things, kept: { value: 'z' } } }));
+      expect((await workspace.run(['up', ...unattended])).exitCode).not.toBe(0);
+      await workspace.cloud.control({});
+
+      const { page, refused } = await signIn(browser, holdfast.url, 'ada');
+      await page.goto(url);
+      const notice = page.locator('section', { hasText: /Update 2 failed/ }).first();
+      await notice.getByText('kept', { exact: true }).waitFor();
+      expect(await notice.innerText()).not.toMatch(/error: /);
+      expect(await findFlaws(page)).toEqual([]);
+      await notice.getByRole('link', { name: 'Open the update' }).click();
+      await page.getByRole('region', { name: 'Errors' }).getByText('kept', { exact: true }).waitFor();
+
+      await workspace.writeProgram(thingProgram({ project, things: { kept: { value: 'x' } } }));
+      await workspace.runOk(['preview', '--non-interactive']);
+      await page.goto(`${url}?tab=updates&previews=1`);
+      await page.getByRole('link', { name: 'Preview', exact: true }).first().click();
+      await page.getByText('Would delete 1 resource', { exact: true }).waitFor();
+      await page.getByRole('list', { name: 'Deleted or replaced' }).getByText('gone', { exact: true }).waitFor();
+      expect(await findFlaws(page)).toEqual([]);
+      expect(refused).toEqual([]);
+      await page.close();
+    },
+    scenarioTimeoutMs,
+  );
 });

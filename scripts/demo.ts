@@ -88,7 +88,7 @@ async function keepBusy(
       edition++;
       const message = edition === 1 ? 'First rollout' : `Rollout ${edition}`;
       const environment = environmentOf(choices, stack, by);
-      const failure = edition % 5 === 4 ? 'timed out waiting for the resource to become ready' : null;
+      const failure = edition % 5 === 4 ? choices.fraction() : null;
       const run = { kind: 'update', edition, failure, message, environment, seconds: 90 } as const;
       // A wait may be over before its turn has come.
       const live = await player.begin(run, clientOf(by)).catch(() => null);
@@ -126,7 +126,9 @@ if (!existsSync(seededFile)) {
   const databaseUrl = (await readRunningUrl(path.join(server.dataDir, 'postgres'))) as string;
   await spreadTimes(databaseUrl, moments);
   await seedSettings(first, { calls: callsOf('ada'), client: clientOf('ada'), receiver });
-  await seedIncidents({ organization: first, clientOf, callsOf, played });
+  const latest: Moment[] = [];
+  await seedIncidents({ organization: first, clientOf, callsOf, played, url: server.url, moments: latest });
+  await spreadTimes(databaseUrl, latest);
   await spreadRefusals(databaseUrl);
   await server.setPassword('ada');
   await writeFile(seededFile, `${moments.length} updates\n`);

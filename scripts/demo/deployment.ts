@@ -70,12 +70,14 @@ export function toState(
     const urn = urns.get(key(type, name)) as string;
     const provider = providers.get(packageOf(type));
     const parentUrn = parent === null ? root : (urns.get(key(types.get(parent) as string, parent)) as string);
+    // A new revision is another resource of the cloud.
+    const place = computed['revision'] === undefined ? urn : `${urn}:${computed['revision']}`;
     const dependencies = dependsOn.map((dependency) => latest.get(dependency)).filter((found) => found !== undefined);
     state.push({
       urn,
       custom,
       type,
-      ...(custom ? { id: idOf(urn, 17), inputs, outputs: { ...inputs, ...computed } } : { outputs: {} }),
+      ...(custom ? { id: idOf(place, 17), inputs, outputs: { ...inputs, ...computed } } : { outputs: {} }),
       parent: parentUrn,
       ...(dependencies.length > 0 ? { dependencies } : {}),
       ...(custom && provider ? { provider: `${provider.urn}::${provider.id}` } : {}),
@@ -99,7 +101,7 @@ export function toDeployment(stack: DemoStack, resources: readonly StateResource
   };
 }
 
-export type Operation = 'same' | 'create' | 'update' | 'delete';
+export type Operation = 'same' | 'create' | 'update' | 'replace' | 'delete';
 
 export interface Step {
   readonly operation: Operation;
@@ -115,7 +117,8 @@ export function stepsBetween(before: readonly StateResource[], after: readonly S
     const found = earlier.get(resource.urn);
     if (!found) return { operation: 'create', before: null, after: resource };
     const isSame = JSON.stringify(found) === JSON.stringify(resource);
-    return { operation: isSame ? 'same' : 'update', before: found, after: resource };
+    const operation = isSame ? 'same' : found.id === resource.id ? 'update' : 'replace';
+    return { operation, before: found, after: resource };
   });
   const deletions = before.filter(({ urn }) => !kept.has(urn)).reverse();
   return [...steps, ...deletions.map((gone): Step => ({ operation: 'delete', before: gone, after: null }))];

@@ -40,6 +40,9 @@ export function timelineOf(
     if (at === brokenAt && ending.result === 'failed') {
       add(endedMs, { diagnosticEvent: failureOf(resource.urn, ending.reason) });
       add(endedMs, { resOpFailedEvent: { metadata, status: 0, steps: 1 } });
+      const stack = done.find(({ after }) => after?.type === 'pulumi:pulumi:Stack')?.after;
+      // As the engine says it at the end.
+      if (stack) add(endedMs, { diagnosticEvent: failureOf(stack.urn, 'update failed') });
       continue;
     }
     changes[step.operation] = (changes[step.operation] ?? 0) + 1;
@@ -71,7 +74,7 @@ function failureOf(urn: string, reason: string): object {
 }
 
 function metadataOf({ after, before, operation }: Step, resource: StateResource): object {
-  const changed = operation === 'update' ? changedInputs(before, after) : [];
+  const changed = operation === 'update' || operation === 'replace' ? changedInputs(before, after) : [];
   return {
     op: operation,
     urn: resource.urn,
@@ -81,7 +84,12 @@ function metadataOf({ after, before, operation }: Step, resource: StateResource)
     ...(changed.length > 0 ? { diffs: changed } : {}),
     detailedDiff:
       changed.length > 0
-        ? Object.fromEntries(changed.map((path) => [path, { diffKind: 'update', inputDiff: true }]))
+        ? Object.fromEntries(
+            changed.map((path) => [
+              path,
+              { diffKind: operation === 'replace' ? 'update-replace' : 'update', inputDiff: true },
+            ]),
+          )
         : null,
     logical: true,
     provider: resource.provider ?? '',

@@ -3,7 +3,8 @@ import { pollUntil } from '../../testkit/poll.ts';
 import type { Calls } from './calls.ts';
 import { environmentOf, type StackPlan } from './plan.ts';
 import { Choices } from './resources.ts';
-import type { DemoRun, StackPlayer } from './runs.ts';
+import { type DemoRun, StackPlayer } from './runs.ts';
+import type { Moment } from './times.ts';
 
 /** The stacks of one organization that something happens to, with their players, by project and stack. */
 export interface Incidents {
@@ -11,11 +12,14 @@ export interface Incidents {
   readonly clientOf: (login: string) => RawClient;
   readonly callsOf: (login: string) => Calls;
   readonly played: ReadonlyMap<string, { readonly plan: StackPlan; readonly player: StackPlayer }>;
+  readonly url: string;
+  /** When its updates are to have run, one after the other; each incident adds its own. */
+  readonly moments: Moment[];
 }
 
 const choices = new Choices('incidents');
 
-/** What no update of its own shows: refusals, drift, a run that was cut off, and approvals. */
+/** What no update of its own shows: refusals, drift, a run that was cut off, approvals, and a stack that was deleted. */
 export async function seedIncidents(incidents: Incidents): Promise<void> {
   for (const name of ['storefront/prod', 'storefront/dev', 'cluster/prod', 'cluster/staging', 'analytics/prod'])
     await refuseOthers(incidents, name);
@@ -28,16 +32,24 @@ export async function seedIncidents(incidents: Incidents): Promise<void> {
     await runAs(incidents, name, by, { kind: 'refresh', message: 'Look for drift', findsDrift: true });
   await cutOff(incidents, 'cluster/dev', 'linus');
   await askForApprovals(incidents);
+  await deleteStack(incidents, 'analytics/dev', 'scratch');
+}
+
+/** The updates of all incidents were in the last half hour, after everything else. */
+function note({ moments }: Incidents, updateId: string): void {
+  const endedMs = Date.now() - (30 - moments.length) * 60_000;
+  moments.push({ updateId, beganMs: endedMs - 60_000 - choices.between(0, 90) * 1000, endedMs });
 }
 
 async function runAs(
-  { clientOf, played }: Incidents,
+  incidents: Incidents,
   name: string,
   by: string,
   rest: Pick<DemoRun, 'kind' | 'message'> & Partial<DemoRun>,
 ): Promise<void> {
-  const found = played.get(name);
-  if (found) await found.player.play(runOf(found.plan, by, rest), clientOf(by), Date.now() - 60_000);
+  const found = incidents.played.get(name);
+  if (!found) return;
+  note(incidents, await found.player.play(runOf(found.plan, by, rest), incidents.clientOf(by), Date.now() - 60_000));
 }
 
 function runOf({ runs, stack }: StackPlan, by: string, rest: Partial<DemoRun> = {}): DemoRun {
@@ -68,8 +80,9 @@ async function refuseOthers(incidents: Incidents, name: string): Promise<void> {
   const live = await found.player.begin(runOf(found.plan, 'ada'), clientOf('ada'));
   for (const by of ['grace', 'alan', 'barbara', 'ken'].slice(0, choices.between(1, 4)))
     await runRefused(incidents, name, by);
-  await live.send(live.timeline.map((event) => ({ ...event, atMs: Date.now() })));
+  await live.send(live.timeline.map((event) => ({ ...event, atMs: Date.now() - 60_000 + event.atMs })));
   await live.end();
+  note(incidents, live.id);
   await callsOf('ada').rules.remove.mutate({ organization, ruleId: id });
 }
 
@@ -97,14 +110,19 @@ async function supersede(incidents: Incidents, name: string): Promise<void> {
   const newer = found.player.begin(runOf(found.plan, 'radia', { environment: ciOf('radia', 815) }), clientOf('radia'));
   await gone;
   await live.end();
-  await (await newer).end();
+  note(incidents, live.id);
+  const last = await newer;
+  await last.end();
+  note(incidents, last.id);
 }
 
 /** The machine of a pipeline dies in the middle of an update. */
-async function cutOff({ clientOf, played }: Incidents, name: string, by: string): Promise<void> {
-  const found = played.get(name);
+async function cutOff(incidents: Incidents, name: string, by: string): Promise<void> {
+  const found = incidents.played.get(name);
+  if (!found) return;
   const run = { message: 'Upgrade the ingress' };
-  await found?.player.interrupt(runOf(found.plan, by, run), clientOf(by), ['creating', 'updating']);
+  const operations = ['creating', 'updating'] as const;
+  note(incidents, await found.player.interrupt(runOf(found.plan, by, run), incidents.clientOf(by), operations));
 }
 
 async function askForApprovals({ callsOf, organization }: Incidents): Promise<void> {
@@ -124,4 +142,25 @@ async function askForApprovals({ callsOf, organization }: Incidents): Promise<vo
       ...{ organization, project: last.project, stack: last.stack },
       ...{ approvalId: last.id, reason: 'Looked at the preview', minutes: 1_440 },
     });
+}
+
+/** Somebody deletes a stack together with its state. */
+async function deleteStack(
+  { clientOf, organization, played, url }: Incidents,
+  like: string,
+  stack: string,
+): Promise<void> {
+  const found = played.get(like);
+  if (!found) return;
+  const { program } = found.plan;
+  const place = { ...found.plan.stack, stack };
+  const player = new StackPlayer(clientOf('ada'), url, program, place);
+  await player.create();
+  const run = { kind: 'update', edition: 1, failure: null, message: 'Try the new tables', seconds: 60 } as const;
+  await player.play(
+    { ...run, environment: environmentOf(choices, place, 'frances') },
+    clientOf('ada'),
+    Date.now() - 60_000,
+  );
+  await clientOf('ada').once('DELETE', `/api/stacks/${organization}/${place.project}/${stack}?force=true`);
 }

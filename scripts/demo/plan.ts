@@ -103,12 +103,6 @@ const messages = [
   'Remove what nobody uses',
 ];
 const branches = ['main', 'main', 'main', 'release', 'feature/search', 'fix/timeouts', 'renovate/all'];
-const failures = [
-  'creating: operation error: AccessDenied: User is not authorized to perform this operation',
-  'timed out waiting for the resource to become ready',
-  'InvalidParameterCombination: the instance class does not support the engine version',
-  'quota exceeded: limit 20, requested 21',
-];
 
 /** The first organization has everything; in each one, everybody of `people` is a member. */
 export function organizations(): DemoOrganization[] {
@@ -153,7 +147,7 @@ function historyOf(stack: DemoStack, organization: DemoOrganization, length: num
   let daysAgo = choices.between(20, 80);
   for (let edition = 1; edition <= count; edition++) {
     const by = choices.of(authors).login;
-    const failure = edition > 1 && choices.happens(0.12) ? choices.of(failures) : null;
+    const failure = edition > 1 && choices.happens(0.12) ? choices.fraction() : null;
     const usual = {
       edition,
       failure: null,

@@ -1,6 +1,7 @@
 import type { RawClient } from '../../bench/support/raw-client.ts';
 import { type StateResource, type Step, secretValue, stepsBetween, toDeployment, toState } from './deployment.ts';
 import { type Ending, type TimedEvent, timelineOf } from './events.ts';
+import { failureOf } from './failures.ts';
 import type { DemoProgram, DemoStack } from './programs/program.ts';
 import { Choices } from './resources.ts';
 
@@ -9,7 +10,8 @@ export interface DemoRun {
   readonly kind: 'update' | 'preview' | 'refresh' | 'destroy';
   /** Which edition of the program; it decides what changes. */
   readonly edition: number;
-  readonly failure: string | null;
+  /** Null: it succeeds. Otherwise from 0 to 1: which of the errors of the resource's provider it ends with. */
+  readonly failure: number | null;
   readonly message: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly seconds: number;
@@ -39,6 +41,10 @@ export class StackPlayer {
   get #path(): string {
     const { organization, project, stack } = this.#stack;
     return `/api/stacks/${organization}/${project}/${stack}`;
+  }
+
+  get #config(): Record<string, string> {
+    return { [`${this.#stack.project}:size`]: String(this.#stack.scale), 'aws:region': this.#stack.region };
   }
 
   /** Creates the stack with tags as the CLI sets them. */
@@ -75,9 +81,9 @@ export class StackPlayer {
     const ending: Ending =
       run.failure === null || !broken
         ? { result: 'succeeded' }
-        : { result: 'failed', urn: broken.urn, reason: run.failure };
+        : { result: 'failed', urn: broken.urn, reason: failureOf(broken, run.failure) };
     const isPreview = changesNothing(run);
-    const config = { [`${this.#stack.project}:size`]: String(this.#stack.scale), 'aws:region': this.#stack.region };
+    const config = this.#config;
     const update = await startRun(by, this.#path, run, this.#program, config, this.#stack.project);
     const timeline = timelineOf(steps, { config, ending, isPreview, seconds: run.seconds });
     const reached = isPreview ? this.#state : ending.result === 'failed' ? upTo(this.#state, steps, ending.urn) : goal;
@@ -88,7 +94,7 @@ export class StackPlayer {
 
   /** Begins a run that is cut off while resources are being changed, as when its machine dies, and cancels it. */
   async interrupt(run: DemoRun, by: RawClient, operations: readonly PendingOperation[]): Promise<string> {
-    const update = await startRun(by, this.#path, run, this.#program, {}, this.#stack.project);
+    const update = await startRun(by, this.#path, run, this.#program, this.#config, this.#stack.project);
     const pending = this.#state
       .filter(({ custom, type }) => custom && !type.startsWith('pulumi:'))
       .slice(-operations.length)

@@ -20,6 +20,12 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
        from unnest($1::uuid[], $2::float8[], $3::float8[]) as m (id, began, ended) where u.id = m.id`,
       columns,
     );
+    // Some had to wait for their turn.
+    await client.query(
+      `update updates set waited_ms = 20000 + abs(hashtext(id::text)) % 600000
+       where id = any ($1::uuid[]) and not dry_run and abs(hashtext(id::text)) % 9 = 0`,
+      columns.slice(0, 1),
+    );
     await client.query(
       `update stacks s set updated_at = l.ended, created_at = least(s.created_at, l.began - interval '1 minute')
        from (select stack_id, max(ended_at) as ended, min(created_at) as began from updates
@@ -49,7 +55,11 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
 /** Moves refusals into the last week: they came one after the other. */
 export async function spreadRefusals(databaseUrl: string): Promise<void> {
   await withDatabase(databaseUrl, (client) =>
-    client.query(`update refused_runs set refused_at = clock_timestamp() - interval '1 minute' * (id * 7919 % 9000)`),
+    client.query(
+      `update refused_runs r set refused_at = m.at,
+         message = regexp_replace(r.message, 'since [0-9-]+T[0-9:.]+Z', 'since ' || to_char(m.at - interval '4 minutes', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
+       from (select id, clock_timestamp() - interval '1 minute' * (id * 7919 % 9000) as at from refused_runs) m where m.id = r.id`,
+    ),
   );
 }
 

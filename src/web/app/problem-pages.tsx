@@ -8,7 +8,7 @@ import { errorCode, isUnreached } from './trpc.ts';
 export function NotFoundPage() {
   return (
     <Empty title="There is nothing here" isPage icon={<Compass size={20} />}>
-      <p>The stack or update may have been deleted or renamed, or you may not be allowed to see it.</p>
+      <p>The organization, stack or update may have been deleted or renamed, or you may not be allowed to see it.</p>
       <p>
         <Link to="/" className={buttonClass()}>
           Go to the stacks

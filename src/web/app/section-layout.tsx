@@ -12,11 +12,14 @@ export interface SectionLink {
 /** Pages that belong together, with links between them: beside the page, on phones above it. */
 export function SectionLayout({
   children,
+  isReady = true,
   label,
   links,
 }: {
   readonly label: string;
   readonly links: readonly SectionLink[];
+  /** False: the links take their room, and nobody sees them. */
+  readonly isReady?: boolean;
   readonly children: ReactNode;
 }) {
   const nav = useRef<HTMLElement>(null);
@@ -28,7 +31,11 @@ export function SectionLayout({
   }, [pathname, links.length]);
   return (
     <div className={styles['layout']}>
-      <nav ref={nav} className={styles['links']} aria-label={label}>
+      <nav
+        ref={nav}
+        className={isReady ? styles['links'] : `${styles['links']} ${styles['unknown']}`}
+        aria-label={label}
+      >
         {links.map(({ group, link, name }, at) => (
           <Fragment key={name}>
             {group === undefined || group === links[at - 1]?.group ? null : (

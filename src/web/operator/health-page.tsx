@@ -9,6 +9,7 @@ import { Page, Section } from '../ui/page.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { type Column, Table } from '../ui/table.tsx';
 import { Since, Time } from '../ui/time.tsx';
+import { AttentionNotice } from './attention-notice.tsx';
 import { byteText, msText } from './byte-text.ts';
 import styles from './health-page.module.css';
 
@@ -28,6 +29,7 @@ export function HealthPage() {
   if (data === undefined && error) return <Problem error={error} onRetry={() => void refetch()} />;
   return (
     <Page title="Health" lead="The parts as the process that answers this page reaches them, and all processes.">
+      <AttentionNotice health={data} />
       <ul className={styles['parts']} aria-busy={data === undefined}>
         <PartItem name="Postgres" part={data?.database} facts={data && databaseFacts(data)} />
         <PartItem name="Blob store" part={data?.blobs} facts={data && [data.blobs.kind === 's3' ? 'S3' : 'Files']} />

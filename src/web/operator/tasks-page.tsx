@@ -10,13 +10,12 @@ import { Page, Section } from '../ui/page.tsx';
 import { duration } from '../ui/relative-time.ts';
 import { type Column, Table } from '../ui/table.tsx';
 import { Time } from '../ui/time.tsx';
+import { lateSeconds } from './attention.ts';
 import styles from './queues-page.module.css';
 
 const refreshMs = 10_000;
 /** Counts end here. */
 const maxCounted = 10_000;
-/** An older event that is not sealed or sent means that something is wrong, in seconds. */
-const lateSeconds = 300;
 
 type Run = OperatorTasks['runs'][number];
 
@@ -56,7 +55,7 @@ export function TasksPage() {
         <Table
           label="Sweeps"
           columns={runColumns}
-          items={data?.runs}
+          items={data?.runs.toSorted((one, other) => Number(isFailed(other)) - Number(isFailed(one)))}
           keyOf={({ name }) => name}
           empty={<p>None has run yet.</p>}
         />
@@ -72,6 +71,11 @@ export function TasksPage() {
       </Section>
     </Page>
   );
+}
+
+/** Tasks that fail come first. */
+function isFailed({ failedAt }: Run): boolean {
+  return failedAt !== null;
 }
 
 function countText(count: number): string {

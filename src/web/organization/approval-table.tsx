@@ -115,7 +115,7 @@ export function ApprovalLinks({
   return (
     <span className={styles['inline']}>
       {updateId === null ? (
-        <span className={styles['kind']}>asked ahead</span>
+        <span className={styles['kind']}>before any run</span>
       ) : (
         <Link
           to="/$organization/$project/$stack/previews/$updateId"

@@ -1,18 +1,21 @@
 import { Outlet, useParams } from '@tanstack/react-router';
+import { useMe } from '../app/me.ts';
 import { SectionLayout } from '../app/section-layout.tsx';
 import { organizationPages, useMayManage } from './organization-pages.ts';
 
 /** The pages of an organization, with links between those that the user may see. */
 export function OrganizationLayout() {
   const { organization } = useParams({ from: '/$organization/~' });
+  const isKnown = useMe() !== undefined;
   const isAdmin = useMayManage(organization);
-  const links = organizationPages(isAdmin).map(({ group = '', link, name }) => ({
+  // Until that is known, the links keep their places and are not shown.
+  const links = organizationPages(isAdmin || !isKnown).map(({ group = '', link, name }) => ({
     name,
     group,
     link: { ...link, params: { organization } },
   }));
   return (
-    <SectionLayout label="Pages of the organization" links={links}>
+    <SectionLayout label="Pages of the organization" links={links} isReady={isKnown}>
       <Outlet />
     </SectionLayout>
   );

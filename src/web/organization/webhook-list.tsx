@@ -38,7 +38,7 @@ export function WebhookList({
       columns={columns}
       keyOf={({ name }) => name}
       empty={
-        <Empty title="Nobody is told yet" icon={<WebhookIcon size={20} />}>
+        <Empty title="No webhooks yet" icon={<WebhookIcon size={20} />}>
           <p>
             Send what happens to Slack, Microsoft Teams, the status of commits, or any server that understands JSON.
           </p>

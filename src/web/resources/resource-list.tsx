@@ -53,7 +53,7 @@ export function ResourceList({ search, stack }: ResourceListProps) {
               />
               <ListSearch
                 label="Only resources of this type"
-                placeholder="Type, such as aws:s3/bucket:Bucket"
+                placeholder="Type: aws:s3/bucket:Bucket"
                 value={search.type ?? ''}
                 onText={(type) => change({ type: type || undefined })}
               />

@@ -16,14 +16,20 @@ const maxShown = 3;
 /** What nobody has approved for longer is found on the page of approvals. In ms. */
 const maxAgeMs = 7 * 24 * 3_600_000;
 
-/** Approvals that runs of this stack have asked for, with the button for those who may give them. */
-export function ApprovalNotice({ stack }: { readonly stack: StackRef }) {
-  const query = useQuery(
-    trpc.approvals.ofStack.queryOptions({ ...stack, given: false, limit: maxShown }, { refetchInterval: pollMs }),
-  );
+/** Approvals of a stack that nobody has given yet. A page that asks for them at once has them together with the stack. */
+export function useAskedApprovals({ organization, project, stack }: StackRef) {
+  const input = { organization, project, stack, given: false, limit: maxShown };
+  return useQuery(trpc.approvals.ofStack.queryOptions(input, { refetchInterval: pollMs }));
+}
+
+/** Approvals that runs of this stack have asked for, or those of one commit alone, with the button for those who may give them. */
+export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; readonly commit?: string }) {
+  const query = useAskedApprovals(stack);
   const [chosen, setChosen] = useState<Approval | null>(null);
   const [withdrawn, setWithdrawn] = useState<Approval | null>(null);
-  const asked = query.data?.items.filter(({ askedAt }) => Date.now() - Date.parse(askedAt) < maxAgeMs) ?? [];
+  const isShown = (approval: Approval): boolean =>
+    (commit === undefined || approval.commit === commit) && Date.now() - Date.parse(approval.askedAt) < maxAgeMs;
+  const asked = query.data?.items.filter(isShown) ?? [];
   return (
     <>
       {asked.map((approval) => (
@@ -33,7 +39,8 @@ export function ApprovalNotice({ stack }: { readonly stack: StackRef }) {
           icon={<ShieldQuestion size={17} />}
           title={
             <>
-              Approval asked for {shortCommit(approval.commit)} by {approval.askedBy}, <Time at={approval.askedAt} />
+              Approval asked for <code title={approval.commit}>{shortCommit(approval.commit)}</code> by{' '}
+              {approval.askedBy}, <Time at={approval.askedAt} />
             </>
           }
           action={
@@ -54,6 +61,7 @@ export function ApprovalNotice({ stack }: { readonly stack: StackRef }) {
         >
           {approval.request === '' ? null : <p>{approval.request}</p>}
           {approval.refusal === null ? null : <p>{approval.refusal}.</p>}
+          {approval.mayGive ? null : <p>An admin of the stack who has not asked can approve it.</p>}
         </Notice>
       ))}
       {chosen === null ? null : (

@@ -44,7 +44,7 @@ export function FreezeNotice({
               search={{ rule: ruleId }}
               className={buttonClass({ size: 'small' })}
             >
-              The rule
+              Open the rule
             </Link>
             {isOfStackAlone ? (
               <Button size="small" onClick={() => setIsAsked(true)}>

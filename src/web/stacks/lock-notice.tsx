@@ -9,17 +9,19 @@ import { Notice } from '../ui/notice.tsx';
 import { Since } from '../ui/time.tsx';
 import { shortCommit, viewKind } from '../updates/update-status.ts';
 import { ApprovalNotice } from './approval-notice.tsx';
+import { FailureNotice } from './failure-notice.tsx';
 import { FreezeNotice } from './freeze-notice.tsx';
 import styles from './lock-notice.module.css';
 
 const pollMs = 3_000;
 const maxShown = 20;
 
-/** What keeps others from updating the stack: who holds the lock, who waits for it, a freeze, a fault, an approval. */
+/** What keeps others from updating the stack: who holds the lock, who waits for it, why the last update failed, a fault, a freeze, an approval. */
 export function LockNotice({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   return (
     <>
       {details.active === null && details.waiting === 0 ? null : <Lock stack={stack} details={details} />}
+      <FailureNotice stack={stack} details={details} />
       {details.fault === null ? null : (
         <Notice tone="failure" icon={<TriangleAlert size={17} />} title={faultTitle(details.fault.kind)}>
           <p>{details.fault.message}</p>

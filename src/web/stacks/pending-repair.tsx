@@ -50,6 +50,7 @@ export function PendingRepair({ details, stack }: { readonly stack: StackRef; re
 }
 
 function LeftBy({ stack, update }: { readonly stack: StackRef; readonly update: NonNullable<PendingSteps['leftBy']> }) {
+  const endReason = viewEndReason(update.endReason);
   return (
     <section className={styles['section']}>
       <h2>What happened</h2>
@@ -71,7 +72,7 @@ function LeftBy({ stack, update }: { readonly stack: StackRef; readonly update: 
             <Time at={update.endedAt} />
           </>
         )}
-        {update.endReason === null ? '' : `: ${viewEndReason(update.endReason)}`}.
+        .{endReason === null ? '' : ` ${endReason}.`}
       </p>
       {update.commit === null && update.ciUrl === null ? null : (
         <p className={styles['meta']}>

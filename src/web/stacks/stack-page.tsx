@@ -14,6 +14,7 @@ import { Tab, Tabs } from '../ui/tabs.tsx';
 import { Time } from '../ui/time.tsx';
 import { UpdateList } from '../updates/update-list.tsx';
 import { VersionList } from '../versions/version-list.tsx';
+import { useAskedApprovals } from './approval-notice.tsx';
 import { AskButton } from './ask-approval.tsx';
 import { ConfigTable } from './config-table.tsx';
 import { toggleFavourite, useFavourites } from './favourites.ts';
@@ -54,13 +55,15 @@ export function StackPage() {
       refetchInterval: ({ state }) => (isLive ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs),
     }),
   );
+  // With the stack, so that the page does not move when they come.
+  const approvals = useAskedApprovals(stack);
   const pending = usePending(stack, query.data)?.items ?? [];
   const tab = search.tab ?? 'overview';
   const linkTo = (target: typeof tab) => ({
     ...{ to: '.' as const, search: { tab: target === 'overview' ? undefined : target }, isChosen: tab === target },
   });
   const details = query.data;
-  if (details === undefined) {
+  if (details === undefined || (approvals.isPending && query.error === null)) {
     return query.error ? (
       <Problem error={query.error} onRetry={() => void query.refetch()} />
     ) : (
@@ -144,8 +147,10 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
         </Button>
         {details.drift === 'drifted' ? <Badge tone="warning">Drifted</Badge> : null}
         {details.frozen === null ? null : <Badge tone="running">Frozen</Badge>}
-        <FreezeButton stack={stack} details={details} />
-        <AskButton stack={stack} details={details} />
+        <div className={styles['actions']}>
+          <AskButton stack={stack} details={details} />
+          <FreezeButton stack={stack} details={details} />
+        </div>
       </div>
       <p className={styles['meta']}>
         {details.version === 0 ? (

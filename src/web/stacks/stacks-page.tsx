@@ -3,8 +3,8 @@ import { Navigate, useNavigate, useParams, useSearch } from '@tanstack/react-rou
 import { Layers, SearchX } from 'lucide-react';
 import { useEffect, useMemo } from 'react';
 import { useMe } from '../app/me.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { NotFoundPage, Problem } from '../app/problem-pages.tsx';
+import { errorCode, trpc } from '../app/trpc.ts';
 import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
 import { Empty } from '../ui/empty.tsx';
@@ -47,6 +47,8 @@ export function StacksPage() {
   // `pulumi whoami` prints the user's own page: all that they may see.
   if (me !== undefined && me.login === organization && me.organizations.every(({ name }) => name !== organization))
     return <Navigate to="/" replace />;
+  // There is no such organization, or the user is not in it.
+  if (query.error && errorCode(query.error) === 'NOT_FOUND') return <NotFoundPage />;
   return (
     <div className={styles['page']}>
       <header className={styles['head']}>

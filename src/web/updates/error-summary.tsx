@@ -1,8 +1,9 @@
 import { CircleX } from 'lucide-react';
 import { nameInUrn, shortType } from '../resources/resource-name.ts';
 import { Colored } from './colored.tsx';
+import { listErrors } from './error-list.ts';
 import styles from './error-summary.module.css';
-import type { Diagnostic, UpdateProgress } from './update-progress.ts';
+import type { UpdateProgress } from './update-progress.ts';
 
 const maxShown = 5;
 
@@ -43,15 +44,4 @@ export function ErrorSummary({
       ) : null}
     </section>
   );
-}
-
-/** Errors with their resources, in the order in which they came. */
-function listErrors(progress: UpdateProgress): { diagnostic: Diagnostic; urn: string | null; type: string }[] {
-  const found = progress.diagnostics.map((diagnostic) => ({ diagnostic, urn: null as string | null, type: '' }));
-  for (const { diagnostics, type, urn, worst } of progress.rows.values()) {
-    if (worst === 'error') found.push(...diagnostics.map((diagnostic) => ({ diagnostic, urn, type })));
-  }
-  return found
-    .filter(({ diagnostic }) => diagnostic.severity === 'error')
-    .sort((one, other) => one.diagnostic.sequence - other.diagnostic.sequence);
 }

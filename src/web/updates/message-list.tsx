@@ -19,7 +19,7 @@ export function MessageList({ live }: { readonly live: LiveProgress }) {
   ].filter(({ diagnostics }) => diagnostics.length > 0);
   if (groups.length === 0) {
     return (
-      <Empty title={live.feed.isCaughtUp ? 'Nobody had anything to say' : 'Reading the messages…'}>
+      <Empty title={live.feed.isCaughtUp ? 'No messages' : 'Reading the messages…'}>
         <p>Errors, warnings and the output of the program appear here, by resource.</p>
       </Empty>
     );

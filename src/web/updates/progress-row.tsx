@@ -139,8 +139,6 @@ function State({
 }) {
   const operation = viewOperation(row.op);
   if (row.status === 'known') return null;
-  if (row.status === 'failed')
-    return <span className={styles['word']}>{isPreview ? 'failed' : `${operation.running} failed`}</span>;
   if (row.status === 'running') {
     if (!isLive) return <span className={styles['word']}>{isPreview ? operation.planned : 'interrupted'}</span>;
     const isStack = row.type === 'pulumi:pulumi:Stack';
@@ -152,9 +150,11 @@ function State({
     );
   }
   const took = (row.endedAt ?? 0) - (row.startedAt ?? row.endedAt ?? 0);
+  const failed = isPreview ? 'failed' : `${operation.running} failed`;
+  const done = isPreview ? operation.planned : operation.done;
   return (
     <>
-      <span className={styles['word']}>{isPreview ? operation.planned : operation.done}</span>
+      <span className={styles['word']}>{row.status === 'failed' ? failed : done}</span>
       <span className={styles['took']}>{row.op === 'same' || isPreview ? '' : took < 1 ? '<1 s' : duration(took)}</span>
     </>
   );

@@ -8,6 +8,7 @@ import { useWindowRows } from '../ui/window-rows.ts';
 import { ErrorSummary } from './error-summary.tsx';
 import { ProgressRow } from './progress-row.tsx';
 import styles from './progress-tree.module.css';
+import { RemovalSummary } from './removal-summary.tsx';
 import { listTreeRows, type TreeRow } from './tree-rows.ts';
 import type { UpdateSearch } from './update-search.ts';
 import { isActive } from './update-status.ts';
@@ -36,16 +37,18 @@ export function ProgressTree({ live, search, update }: ProgressTreeProps) {
   );
   const now = useNowSeconds(isActive(update) && progress.runningCount > 0);
   const isLoading = !feed.isCaughtUp && rows.length === 0 && live.error === null;
+  // Errors and removals come with the first rows: nothing is shown before, so that nothing moves.
+  if (isLoading) return <TreeSkeleton />;
   return (
     <div className={styles['progress']}>
       <ErrorSummary progress={progress} revision={revision} />
+      {update.dryRun ? <RemovalSummary progress={progress} revision={revision} /> : null}
       <ListSection
         label="Resources of the update"
         bar={<Filter search={search} />}
         facts={countText(progress.rows.size, rows.length)}
       >
-        {isLoading ? <TreeSkeleton /> : null}
-        {!isLoading && rows.length === 0 ? <NoRows search={search} update={update} /> : null}
+        {rows.length === 0 ? <NoRows search={search} update={update} /> : null}
         {rows.length > 0 ? (
           <Rows
             rows={rows}

@@ -16,6 +16,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
   const environment = Object.entries(update.environment ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
   const figures = useFigures(stack, update);
   const removed = figures?.removedOutputs ?? null;
+  const endReason = viewEndReason(update.endReason);
   return (
     <div className={styles['details']}>
       {removed === null ? null : (
@@ -104,7 +105,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
               ))}
             </FactRow>
           )}
-          {update.endReason === null ? null : <FactRow name="Ended">{viewEndReason(update.endReason)}</FactRow>}
+          {endReason === null ? null : <FactRow name="Ended">{endReason}</FactRow>}
           {update.resourceCount === null ? null : <FactRow name="Resources">{update.resourceCount}</FactRow>}
         </FactList>
       </Section>

@@ -24,6 +24,7 @@ interface UpdateHeaderProps {
 /** What an update is, how it stands, who began it, and what may be done about it. */
 export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
   const isRunning = isActive(update);
+  const endReason = viewEndReason(update.endReason);
   const counted = progress.summary?.changes ?? Object.fromEntries(progress.doneByOperation);
   const changes = isRunning || update.changes === null ? counted : update.changes;
   return (
@@ -40,9 +41,7 @@ export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
             <StatusBadge status={update.status} />
           </div>
           {update.message ? <p className={styles['message']}>{update.message}</p> : null}
-          {update.endReason === null || isRunning ? null : (
-            <p className={styles['reason']}>{viewEndReason(update.endReason)}</p>
-          )}
+          {endReason === null || isRunning ? null : <p className={styles['reason']}>{endReason}</p>}
         </div>
         <UpdateActions stack={stack} update={update} />
       </div>

@@ -8,6 +8,7 @@ import type { StackPageSearch } from '../stacks/stack-search.ts';
 import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
 import { Empty } from '../ui/empty.tsx';
+import { ListToggle } from '../ui/list-bar.tsx';
 import { duration } from '../ui/relative-time.ts';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { Since, Time } from '../ui/time.tsx';
@@ -40,17 +41,19 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
   const updates = query.data?.pages.flatMap(({ items }) => items) ?? [];
   return (
     <section className={styles['section']} aria-label="Updates">
-      <label className={styles['toggle']}>
-        <input
-          type="checkbox"
-          checked={search.previews === '1'}
-          onChange={(event) => {
-            const previews = event.target.checked ? ('1' as const) : undefined;
-            void navigate({ to: '.', search: { ...search, previews }, replace: true, resetScroll: false });
-          }}
-        />
-        Previews too
-      </label>
+      <ListToggle
+        isOn={search.previews === '1'}
+        onChange={(isOn) =>
+          void navigate({
+            to: '.',
+            search: { ...search, previews: isOn ? '1' : undefined },
+            replace: true,
+            resetScroll: false,
+          })
+        }
+      >
+        Show previews
+      </ListToggle>
       {query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : null}
       {query.isPending ? <ListSkeleton /> : null}
       {query.isSuccess && updates.length === 0 ? (

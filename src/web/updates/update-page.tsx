@@ -1,6 +1,7 @@
 import { getRouteApi } from '@tanstack/react-router';
 import type { StackRef } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
+import { ApprovalNotice } from '../stacks/approval-notice.tsx';
 import { Tab, Tabs } from '../ui/tabs.tsx';
 import { EventList } from './event-list.tsx';
 import { MessageList } from './message-list.tsx';
@@ -65,6 +66,7 @@ function LoadedUpdate({
   return (
     <article className={styles['page']}>
       <UpdateHeader stack={stack} update={update} progress={progress} revision={live.revision} />
+      {update.dryRun && update.commit !== null ? <ApprovalNotice stack={stack} commit={update.commit} /> : null}
       <Tabs label="Views of the update">
         <Tab {...tab('progress')}>Progress</Tab>
         <Tab {...tab('messages')} count={messageCount === 0 ? undefined : messageCount}>

@@ -135,7 +135,7 @@ describe('the tree of an update', () => {
       of(5, { message: '  \n', severity: 'info' }),
     ]);
     const row = progress.rows.get(urnOf('a'));
-    expect(row?.diagnostics.map(({ message }) => message)).toEqual(['one line\n', 'error: no']);
+    expect(row?.diagnostics.map(({ message }) => message)).toEqual(['one line\n', 'no']);
     expect(row).toMatchObject({ worst: 'error', activity: 'waiting', status: 'known', type: 'aws:s3/bucket:Bucket' });
     expect(progress.diagnostics).toHaveLength(1);
     expect(progress.diagnosticCounts).toEqual({ info: 1, warning: 1, error: 1 });

@@ -1,3 +1,4 @@
+import { stripColors } from './colored-text.ts';
 import type { EngineEvent, Operation, StepMetadata } from './engine-event.ts';
 
 /** What a row of the tree shows: a step runs, all its steps are done, or one failed. `known`: only messages name it. */
@@ -219,7 +220,7 @@ export class UpdateProgress {
 
   #diagnose(event: EngineEvent, from: NonNullable<EngineEvent['diagnosticEvent']>): void {
     const { urn = '', severity = 'info', streamID: streamId = 0 } = from;
-    const message = `${from.prefix ?? ''}${from.message ?? ''}`;
+    const message = `${isSeverity(from.prefix) ? '' : (from.prefix ?? '')}${from.message ?? ''}`;
     if (from.ephemeral === true) {
       if (urn !== '') this.#findOrCreate(urn).activity = message.trim();
       return;
@@ -255,6 +256,11 @@ export class UpdateProgress {
     if (row === null || severity === 'debug') return;
     if (row.worst === null || severities.indexOf(severity) > severities.indexOf(row.worst)) row.worst = severity;
   }
+}
+
+/** Whether a prefix says no more than the severity does, as in "error: ". */
+function isSeverity(prefix = ''): boolean {
+  return /^(debug|info|warning|error):?$/.test(stripColors(prefix).trim());
 }
 
 function typeInUrn(urn: string): string {

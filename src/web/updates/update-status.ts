@@ -64,7 +64,8 @@ const endReasons: Readonly<Record<string, string>> = {
   superseded: 'A newer run took its place',
 };
 
-/** Why an update ended other than by its CLI. A newer server may have other reasons. */
-export function viewEndReason(reason: string): string {
+/** Why an update ended other than by its CLI; null where its status says so already. A newer server may have other reasons. */
+export function viewEndReason(reason: string | null): string | null {
+  if (reason === null || reason === 'cancelled') return null;
   return Object.hasOwn(endReasons, reason) ? (endReasons[reason] as string) : `Ended: ${reason.replaceAll('-', ' ')}`;
 }

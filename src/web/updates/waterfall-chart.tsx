@@ -30,7 +30,7 @@ export function WaterfallChart({ live, update }: { readonly live: LiveProgress; 
   );
   if (waterfall.bars.length === 0) {
     return (
-      <Empty title={feed.isCaughtUp ? 'Nothing took any time' : 'Reading the events…'}>
+      <Empty title={feed.isCaughtUp ? 'No resource changed' : 'Reading the events…'}>
         <p>Each resource that the update changes has a bar here, from its beginning to its end.</p>
       </Empty>
     );

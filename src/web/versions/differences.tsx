@@ -4,6 +4,7 @@ import { Sealed } from '../resources/json-view.tsx';
 import { shortType } from '../resources/resource-name.ts';
 import { OpeningList, OpeningRow } from '../ui/opening-list.tsx';
 import { viewOperation } from '../updates/operations.ts';
+import { listShownPaths } from './shown-paths.ts';
 import styles from './version-diff.module.css';
 
 const maxCharacters = 600;
@@ -69,12 +70,16 @@ function Difference({ item, words }: DifferenceProps) {
 }
 
 function Paths({ item, words }: DifferenceProps) {
+  const shown = listShownPaths(item.paths);
   return (
     <>
       <dl className={styles['paths']}>
-        {item.paths.map(({ after, before, path }) => (
+        {shown.map(({ after, before, isAlsoOutput = false, path }) => (
           <div key={path} className={styles['path']}>
-            <dt>{path}</dt>
+            <dt>
+              {path}
+              {isAlsoOutput ? <span className={styles['also']}> and its output</span> : null}
+            </dt>
             {before === null ? null : (
               <dd className={styles['before']}>
                 <span className="unseen">{words.before}: </span>

@@ -127,7 +127,7 @@ function Comparison({
     <>
       <div className={styles['options']}>
         <CheckboxField
-          label="Outputs, too"
+          label="Compare outputs"
           checked={search.outputs !== undefined}
           onChange={({ target }) => onChange({ outputs: target.checked ? '1' : undefined })}
         />
@@ -142,7 +142,8 @@ function Comparison({
       </div>
       <p className={styles['facts']}>
         Version {first.fromVersion} of {name} and version {first.toVersion} of {other.stack}: {first.same}{' '}
-        {first.same === 1 ? 'resource' : 'resources'} in both, {first.total} {first.total === 1 ? 'differs' : 'differ'}.
+        {first.same === 1 ? 'resource is' : 'resources are'} in both. {first.total}{' '}
+        {first.total === 1 ? 'differs, or is in one alone' : 'differ, or are in one alone'}.
         {secretsNotCompared > 0
           ? ` ${secretsNotCompared} ${secretsNotCompared === 1 ? 'secret was' : 'secrets were'} not compared.`
           : ''}

@@ -1,0 +1,43 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { CircleCheck, TriangleAlert } from 'lucide-react';
+import type { OperatorHealth } from '../app/contract.ts';
+import { trpc } from '../app/trpc.ts';
+import { Notice } from '../ui/notice.tsx';
+import { Skeleton } from '../ui/skeleton.tsx';
+import { listProblems } from './attention.ts';
+import styles from './health-page.module.css';
+
+const refreshMs = 10_000;
+
+/** Whether anything of the installation needs somebody, and what. */
+export function AttentionNotice({ health }: { readonly health: OperatorHealth | undefined }) {
+  const queues = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: refreshMs }));
+  const tasks = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: refreshMs }));
+  const isUnknown = health !== undefined && (queues.isError || tasks.isError);
+  if (isUnknown)
+    return (
+      <Notice tone="warning" icon={<TriangleAlert size={17} />} title="Queues or tasks cannot be read at the moment" />
+    );
+  if (health === undefined || queues.data === undefined || tasks.data === undefined)
+    return <Notice tone="neutral" icon={<CircleCheck size={17} />} title={<Skeleton width={180} />} />;
+  const problems = listProblems(health, queues.data, tasks.data);
+  if (problems.length === 0)
+    return <Notice tone="neutral" icon={<CircleCheck size={17} />} title="Nothing needs your attention" />;
+  return (
+    <Notice
+      tone="failure"
+      icon={<TriangleAlert size={17} />}
+      title={problems.length === 1 ? '1 thing needs your attention' : `${problems.length} things need your attention`}
+    >
+      <ul className={styles['problems']}>
+        {problems.map(({ hint, page, what }) => (
+          <li key={what}>
+            {page === null ? <strong>{what}</strong> : <Link to={page}>{what}</Link>}
+            {hint === '' ? null : <span>{hint}</span>}
+          </li>
+        ))}
+      </ul>
+    </Notice>
+  );
+}

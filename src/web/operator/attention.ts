@@ -1,0 +1,48 @@
+import type { OperatorHealth, OperatorQueues, OperatorTasks } from '../app/contract.ts';
+
+/** Something that an operator has to look at, and the page that shows it. */
+export interface Problem {
+  readonly what: string;
+  /** What it means, or what to do. */
+  readonly hint: string;
+  readonly page: '/~/operator/queues' | '/~/operator/tasks' | null;
+}
+
+/** An older event that is not sealed or sent means that something is wrong, in seconds. */
+export const lateSeconds = 300;
+
+/** All that is wrong with the installation, the worst first. */
+export function listProblems(
+  { blobs, database, processes, queue }: Pick<OperatorHealth, 'blobs' | 'database' | 'processes' | 'queue'>,
+  { queues }: Pick<OperatorQueues, 'queues'>,
+  { audit, runs }: Pick<OperatorTasks, 'audit' | 'runs'>,
+): Problem[] {
+  const problems: Problem[] = [];
+  const add = (what: string, hint: string, page: Problem['page'] = null): number => problems.push({ what, hint, page });
+  if (!database.isUp) add('Postgres does not answer', 'Nothing can be read or written until it does.');
+  if (!blobs.isUp) add('The blob store does not answer', 'Large states cannot be read or written until it does.');
+  if (queue !== null && !queue.isUp)
+    add('Redis does not answer', 'Large writes are refused until it does; nothing is lost.', '/~/operator/queues');
+  for (const { failed, name, workers } of queues) {
+    if (workers === 0) add(`No worker takes ${name} writes`, 'Start a worker.', '/~/operator/queues');
+    if (failed > 0)
+      add(
+        `${failed.toLocaleString()} ${failed === 1 ? 'job was' : 'jobs were'} given up among the ${name} writes`,
+        'Retry or discard them.',
+        '/~/operator/queues',
+      );
+  }
+  const late = processes.filter(({ isLate }) => isLate).length;
+  if (late > 0)
+    add(
+      `${late} ${late === 1 ? 'process is' : 'processes are'} silent`,
+      'Stopped on purpose, or gone: see the list below.',
+    );
+  for (const { error, failedAt, name } of runs)
+    if (failedAt !== null) add(`The task "${name.replaceAll('-', ' ')}" fails`, error ?? '', '/~/operator/tasks');
+  if ((audit.unsealedSeconds ?? 0) > lateSeconds)
+    add('The audit log is not sealed', 'Events of some minutes ago can still be changed unseen.', '/~/operator/tasks');
+  if ((audit.unsentSeconds ?? 0) > lateSeconds)
+    add('The audit log is not sent', 'The server that receives it is behind, or away.', '/~/operator/tasks');
+  return problems;
+}

@@ -1,0 +1,109 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { CircleX } from 'lucide-react';
+import type { StackDetails, StackRef } from '../app/contract.ts';
+import { trpc } from '../app/trpc.ts';
+import { nameInUrn, shortType } from '../resources/resource-name.ts';
+import { buttonClass } from '../ui/button.tsx';
+import { ExternalLink } from '../ui/external-link.tsx';
+import { Notice } from '../ui/notice.tsx';
+import { Skeleton } from '../ui/skeleton.tsx';
+import { Time } from '../ui/time.tsx';
+import { stripColors } from '../updates/colored-text.ts';
+import { readEvent } from '../updates/engine-event.ts';
+import { listErrors } from '../updates/error-list.ts';
+import { UpdateProgress } from '../updates/update-progress.ts';
+import { viewKind } from '../updates/update-status.ts';
+import styles from './failure-notice.module.css';
+
+/** Messages that are read: errors come last, but a program may print much behind them. */
+const messageCount = 50;
+
+/** Why the last update failed, while no other one runs. */
+export function FailureNotice({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
+  const { active, lastUpdate: last } = details;
+  if (active !== null || last === null || last.result !== 'failed') return null;
+  return (
+    <Notice
+      tone="failure"
+      icon={<CircleX size={17} />}
+      title={
+        <>
+          {viewKind(last)} {last.version ?? ''} failed
+          {last.endedAt === null ? null : (
+            <>
+              {' '}
+              <Time at={last.endedAt} />
+            </>
+          )}
+          {last.by === null ? null : `, by ${last.by}`}
+        </>
+      }
+      action={
+        <>
+          {last.ciUrl === null ? null : <ExternalLink href={last.ciUrl}>CI run</ExternalLink>}
+          <Link
+            to="/$organization/$project/$stack/previews/$updateId"
+            params={{ ...stack, updateId: last.updateId }}
+            className={buttonClass({ size: 'small' })}
+          >
+            Open the {viewKind(last).toLowerCase()}
+          </Link>
+        </>
+      }
+    >
+      <FirstError stack={stack} updateId={last.updateId} />
+    </Notice>
+  );
+}
+
+/** The first error that names a resource, and how many others there are. It takes the same room before it is there. */
+function FirstError({ stack, updateId }: { readonly stack: StackRef; readonly updateId: string }) {
+  const { organization, project, stack: name } = stack;
+  const query = useQuery(
+    trpc.updates.events.queryOptions(
+      { organization, project, stack: name, updateId, type: 'diagnosticEvent', newestFirst: true, limit: messageCount },
+      // Nothing is added to an update that has ended.
+      { staleTime: Number.POSITIVE_INFINITY },
+    ),
+  );
+  const errors = listErrors(progressOf(query.data?.items ?? []));
+  // That of the stack itself says no more than that the update failed.
+  const ofResources = errors.filter(({ urn, type }) => urn !== null && type !== 'pulumi:pulumi:Stack');
+  const first = ofResources[0] ?? errors[0];
+  return (
+    <div className={styles['error']}>
+      {query.isPending ? (
+        <>
+          <Skeleton width={220} />
+          <Skeleton width="60%" />
+        </>
+      ) : first === undefined ? (
+        <p>The engine reported no message. The log of its run may say more.</p>
+      ) : (
+        <>
+          {first.urn === null ? null : (
+            <p className={styles['where']} title={first.urn}>
+              <code>{nameInUrn(first.urn)}</code> <span className={styles['type']}>{shortType(first.type)}</span>
+              {ofResources.length < 2 ? null : (
+                <span className={styles['type']}> and {ofResources.length - 1} more</span>
+              )}
+            </p>
+          )}
+          <p className={styles['text']} title={stripColors(first.diagnostic.message).trim()}>
+            {stripColors(first.diagnostic.message).trim()}
+          </p>
+        </>
+      )}
+    </div>
+  );
+}
+
+function progressOf(items: readonly unknown[]): UpdateProgress {
+  const progress = new UpdateProgress();
+  for (const item of items) {
+    const event = readEvent(item);
+    if (event !== null) progress.add(event);
+  }
+  return progress;
+}

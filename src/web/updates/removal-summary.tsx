@@ -1,0 +1,45 @@
+import { Lock, TriangleAlert } from 'lucide-react';
+import { nameInUrn, shortType } from '../resources/resource-name.ts';
+import { Notice } from '../ui/notice.tsx';
+import styles from './removal-summary.module.css';
+import type { ResourceRow, UpdateProgress } from './update-progress.ts';
+
+const maxShown = 8;
+
+/** What a preview would delete or replace, before everything else: whoever reviews it looks for that. */
+export function RemovalSummary({
+  progress,
+}: {
+  readonly progress: UpdateProgress;
+  /** Of the tree: draws this again with it. */
+  readonly revision: number;
+}) {
+  const rows = [...progress.rows.values()];
+  const deleted = rows.filter(({ op }) => op === 'delete');
+  const replaced = rows.filter(({ op }) => op === 'replace');
+  if (deleted.length + replaced.length === 0) return null;
+  const counts = [
+    ...(deleted.length === 0 ? [] : [`delete ${countText(deleted)}`]),
+    ...(replaced.length === 0 ? [] : [`replace ${countText(replaced)}`]),
+  ];
+  const shown = [...deleted, ...replaced];
+  return (
+    <Notice tone="warning" icon={<TriangleAlert size={17} />} title={`Would ${counts.join(' and ')}`}>
+      <ul className={styles['resources']} aria-label="Deleted or replaced">
+        {shown.slice(0, maxShown).map(({ isProtected, op, type, urn }) => (
+          <li key={urn} title={urn}>
+            <span className={op === 'delete' ? styles['deleted'] : styles['replaced']}>{op}</span>
+            <code>{nameInUrn(urn)}</code>
+            <span className={styles['type']}>{shortType(type)}</span>
+            {isProtected ? <Lock size={12} aria-label="protected" /> : null}
+          </li>
+        ))}
+        {shown.length > maxShown ? <li>{shown.length - maxShown} more</li> : null}
+      </ul>
+    </Notice>
+  );
+}
+
+function countText(rows: readonly ResourceRow[]): string {
+  return `${rows.length.toLocaleString()} ${rows.length === 1 ? 'resource' : 'resources'}`;
+}
