@@ -214,14 +214,22 @@ const ways: Record<string, { readonly sql: string; readonly of: (caller: Person)
 type Work = (tx: Queryable) => Promise<unknown>;
 type Run = (work: Work) => Promise<unknown>;
 
+/** Statements that change something outside a transaction; here they run in one, in which they can be held. */
+const writesAtOnce = /updates\.(create|startAtOnce) \*\//;
+
 /** Replaces how transactions run until it is disposed of. */
 function runTransactions(by: (run: Run, work: Work) => Promise<unknown>): Disposable {
-  const { db } = app.context as unknown as { db: { inTransaction: Run } };
-  const original = db.inTransaction;
-  db.inTransaction = (work) => by(original, work);
+  const { db } = app.context as unknown as { db: Queryable & { inTransaction: Run; maybeOne: Queryable['maybeOne'] } };
+  const { inTransaction, maybeOne } = db;
+  db.inTransaction = (work) => by(inTransaction, work);
+  db.maybeOne = ((query: Parameters<Queryable['maybeOne']>[0]) =>
+    writesAtOnce.test(query.sql)
+      ? by(inTransaction, (tx) => tx.maybeOne(query))
+      : maybeOne(query)) as Queryable['maybeOne'];
   return {
     [Symbol.dispose]: () => {
-      db.inTransaction = original;
+      db.inTransaction = inTransaction;
+      db.maybeOne = maybeOne;
     },
   };
 }
