@@ -9,6 +9,7 @@ import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
 import { blobRowKeys, letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { query } from '../support/database.ts';
 import { countRows, countStatements, createFilledStack, deleteStack, noRows } from '../support/deleted-stacks.ts';
+import { createDatabaseOnOwnServer } from '../support/own-postgres.ts';
 import { createStack, deployment, gzipped, ok } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
@@ -107,7 +108,8 @@ describe('data of a deleted stack', () => {
   });
 
   test('leaves index entries behind that are marked as dead, so that later statements skip them', async () => {
-    await using app = await createTestApp();
+    await using database = await createDatabaseOnOwnServer();
+    await using app = await createTestApp({ database });
     // ANALYZE is a transaction that is older than the batches.
     await query(app, 'alter table engine_events set (autovacuum_enabled = off)');
     await ok(deleteStack(app, await createFilledStack(app, { updates: 1, events: 10_000, entries: 0 })));

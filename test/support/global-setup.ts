@@ -3,7 +3,7 @@ import { startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-pos
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { temporaryClusterDir } from './cluster-dir.ts';
-import { shared } from './shared-postgres.ts';
+import { shared, throwawayFlags } from './shared-postgres.ts';
 
 export const templateDatabase = 'holdfast_template';
 
@@ -22,11 +22,7 @@ async function start(): Promise<void> {
   const own = process.env['HOLDFAST_TEST_DATABASE_URL'];
   if (own === undefined) {
     shared.directory = temporaryClusterDir();
-    // Throwaway data: speed matters, crash safety does not.
-    const flags = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=400'];
-    shared.postgres = await startEmbeddedPostgres(shared.directory, logger, {
-      flags: flags.flatMap((flag) => ['-c', flag]),
-    });
+    shared.postgres = await startEmbeddedPostgres(shared.directory, logger, { flags: throwawayFlags });
     process.env['HOLDFAST_TEST_DATABASE_URL'] = shared.postgres.url;
   }
   const url = process.env['HOLDFAST_TEST_DATABASE_URL'] as string;
