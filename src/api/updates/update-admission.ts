@@ -34,7 +34,7 @@ export function assertNotFrozen(stack: StackWithRules, access: HeldAccess, messa
 }
 
 const emergencyHint =
-  'Previews are. In an emergency, whoever may manage the stack goes through with --message "break-glass: <reason>", which is recorded';
+  'Previews still run. In an emergency, whoever may manage the stack can start an update with --message "break-glass: <reason>", which is recorded';
 
 /** Lets one transaction at a time count what runs in the organization. Take it before the lock on a stack. */
 export function lockLimits(tx: Queryable, organizationId: string): Promise<unknown> {

@@ -2,7 +2,7 @@ import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { CircleAlert, Compass } from 'lucide-react';
 import { Button, buttonClass } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
-import { errorCode, isUnreached } from './trpc.ts';
+import { errorCode, isUnreached } from './api-error.ts';
 
 /** There is nothing at this path, or nothing that the user may see. */
 export function NotFoundPage() {

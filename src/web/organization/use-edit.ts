@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
-import { isEditConflict } from '../app/trpc.ts';
+import { isEditConflict } from '../app/api-error.ts';
 import { mergedDraft } from './merged-draft.ts';
 
 /** A change that is being sent. */

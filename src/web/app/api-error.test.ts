@@ -1,0 +1,40 @@
+import { expect, test } from '@jest/globals';
+import { TRPCClientError } from '@trpc/client';
+import { errorCode, isUnreached, mayRetry, retryDelay } from './api-error.ts';
+
+function answered(code: string, retryAfterSeconds: number | null = null): unknown {
+  return TRPCClientError.from({ error: { message: 'no', code: -32_000, data: { code, retryAfterSeconds } } });
+}
+const unreached = new TRPCClientError('fetch failed');
+
+test('reads are tried again when no server answers, it fails, or it refuses them for now', () => {
+  for (const error of [
+    unreached,
+    answered('INTERNAL_SERVER_ERROR'),
+    answered('SERVICE_UNAVAILABLE', 5),
+    answered('TOO_MANY_REQUESTS', 2),
+    answered('TOO_MANY_REQUESTS'),
+  ]) {
+    expect(mayRetry(0, error)).toBe(true);
+    expect(mayRetry(2, error)).toBe(true);
+    expect(mayRetry(3, error)).toBe(false);
+  }
+  for (const code of ['FORBIDDEN', 'NOT_FOUND', 'UNAUTHORIZED', 'BAD_REQUEST', 'CONFLICT'])
+    expect(mayRetry(0, answered(code))).toBe(false);
+});
+
+test('a page does not wait minutes for its turn', () => {
+  expect(mayRetry(0, answered('TOO_MANY_REQUESTS', 60))).toBe(false);
+  expect(retryDelay(0, answered('SERVICE_UNAVAILABLE', 600))).toBe(10_000);
+});
+
+test('the next try is after what the server says, and later each time', () => {
+  expect(retryDelay(0, answered('TOO_MANY_REQUESTS', 3))).toBe(3_000);
+  expect([0, 1, 2].map((failures) => retryDelay(failures, unreached))).toEqual([1_000, 2_000, 4_000]);
+  expect(retryDelay(2, answered('SERVICE_UNAVAILABLE', 1))).toBe(4_000);
+});
+
+test('an answer of a procedure has a code, the lack of one has none', () => {
+  expect(errorCode(answered('FORBIDDEN'))).toBe('FORBIDDEN');
+  expect([unreached, answered('FORBIDDEN'), new Error('other')].map(isUnreached)).toEqual([true, false, false]);
+});
