@@ -57,7 +57,7 @@ const products: readonly Product[] = [
     'This server has no templates of its own. Name one by a URL, e.g. of a Git repository.',
   ),
   product(
-    '/api/registry/(?:packages|templates)/[^/]+/[^/]+/[^/]+/versions',
+    '/api/(?:preview/)?registry/(?:packages|templates)/[^/]+/[^/]+/[^/]+/versions',
     'This server has no registry of packages and templates. Name them by a URL, e.g. of a Git repository.',
   ),
   product(
