@@ -247,6 +247,7 @@ describe('calls of other products', () => {
     ['POST', '/api/esc/environments/o/yaml/check', /ESC/],
     ['GET', '/api/esc/environments/o/yaml/open/1', /ESC/],
     ['GET', '/api/esc/environments', /ESC/],
+    ['POST', '/api/change-requests/o/r/submit', /ESC/],
     ['GET', `${S}/deployments/settings`, /Deployments/],
     ['POST', `${S}/deployments`, /Deployments/],
     ['POST', `${S}/deployments/drift/schedules`, /Deployments/],

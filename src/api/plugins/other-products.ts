@@ -15,7 +15,7 @@ const notProvided = (name: string, hint: string): string =>
 /** Paths that the CLI calls for other products, and what to do without them. */
 const products: readonly Product[] = [
   product(
-    '/api/(?:esc|preview/environments)',
+    '/api/(?:esc|preview/environments|change-requests)',
     notProvided(
       'Pulumi ESC (environments) is',
       'Remove `environment` from Pulumi.<stack>.yaml and keep its values as `pulumi config`, or read them in the program.',

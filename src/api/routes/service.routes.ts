@@ -122,7 +122,10 @@ function getCliVersion(app: RouteScope): void {
 function listRegistry(app: RouteScope): void {
   // With an empty registry, `package add` reports "not found"; a 404 would make it fail. The CLI used the paths with `preview` until
   // 3.231.
-  for (const folder of ['/api/registry', '/api/preview/registry']) {
+  for (const [folder, deprecated] of [
+    ['/api/registry', false],
+    ['/api/preview/registry', true],
+  ] as const) {
     for (const list of ['packages', 'templates'] as const) {
       app.get(
         `${folder}/${list}`,
@@ -130,6 +133,7 @@ function listRegistry(app: RouteScope): void {
           config: { access: user, rate: 'repeated' },
           schema: {
             tags,
+            deprecated,
             summary: `List registry ${list} (always empty)`,
             security: apiToken,
             response: { 200: Type.Object({ [list]: Type.Array(Type.Unknown()) }) },

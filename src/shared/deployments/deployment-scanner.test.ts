@@ -191,7 +191,7 @@ describe('DeploymentScanner', () => {
       null,
       '"secrets_providers" is neither an object nor null',
     ],
-    ['features that are a text', '{"features":"x","deployment":{}}', null, '"features" is neither an array nor null'],
+    ['features that are a text', '{"features":"x","deployment":{}}', null, '"features" is not an array'],
   ] as const)('rejects %s', (_, text, nested, message) => {
     expect(() => scan(text, nested)).toThrow(new InvalidDeploymentError(message));
   });

@@ -112,7 +112,7 @@ export class DeploymentScanner {
     if (this.#deploymentFault !== null) throw new InvalidDeploymentError(this.#deploymentFault);
     const features = document.get('features');
     if (features && features.kind !== 'array' && features.text !== 'null')
-      throw new InvalidDeploymentError('"features" is neither an array nor null');
+      throw new InvalidDeploymentError('"features" is not an array');
     return { length, root: this.#root, members: this.#members, document, resources: kind, resourceCount: count };
   }
 
