@@ -76,6 +76,34 @@ await suite('expectations of the CLI', {}, () => {
   );
 
   test.concurrent(
+    'org search prints a resource of which it is not known when it was changed',
+    async () => {
+      const { url, token, organization, workspace: makeWorkspace } = await server();
+      await using workspace = await makeWorkspace();
+      const project = newProject('searched');
+      const urn = `urn:pulumi:dev::${project}::test:index:Box::${project}`;
+      const state = {
+        version: 3,
+        deployment: { resources: [{ urn, custom: true, id: 'box', type: 'test:index:Box' }] },
+      };
+      // No update has written this state.
+      const response = await fetch(`${url}/api/stacks/${organization}/${project}`, {
+        method: 'POST',
+        headers: { accept: 'application/vnd.pulumi+9', authorization: `token ${token}` },
+        body: JSON.stringify({ stackName: 'dev', state }),
+      });
+      expect(response.status).toBe(200);
+      const search = ['org', 'search', '--query', `name:${project}`, '--org', organization];
+      await pollUntil(
+        'the resource is found',
+        async () => (await workspace.runOk(search)).stdout.includes('Displaying 1 of 1'),
+        { timeoutMs: 120_000 },
+      );
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
     'stack history events accepts the version that the history prints',
     async () => {
       await using scenario = await Scenario.create(await server());

@@ -56,6 +56,7 @@ import { registerTokenRoutes } from './routes/tokens.routes.ts';
 import { registerUpdateRuleRoutes } from './routes/update-rules.routes.ts';
 import { registerUpdateRoutes } from './routes/updates.routes.ts';
 import { registerWebhookRoutes } from './routes/webhooks.routes.ts';
+import { describeIssues, type SchemaIssue } from './schema-issues.ts';
 import { createFront } from './server/front.ts';
 import { registerTrpc } from './trpc/trpc.routes.ts';
 import { compileValidator } from './validator-compiler.ts';
@@ -80,6 +81,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
     return503OnClosing: false,
   }) as unknown as App;
   app.setValidatorCompiler(compileValidator);
+  app.setSchemaErrorFormatter((issues, part) => new Error(describeIssues(issues as SchemaIssue[], part)));
   registerAccessLog(app, context.metrics);
   registerSecurityHeaders(app);
   await registerWebAssets(app, webFolder);

@@ -32,6 +32,8 @@ const operationIds: Readonly<Record<string, string>> = {
   'GET /api/openapi/pulumi-spec.json': 'GetPulumiSpec',
   'GET /api/registry/packages': 'ListPackages',
   'GET /api/registry/templates': 'ListTemplates',
+  'GET /api/preview/registry/packages': 'ListPreviewPackages',
+  'GET /api/preview/registry/templates': 'ListPreviewTemplates',
   'GET /api/user': 'GetCurrentUser',
   'GET /api/user/organizations/default': 'GetDefaultOrganization',
   'GET /api/user/stacks': 'ListUserStacks',

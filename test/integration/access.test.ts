@@ -56,6 +56,8 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   [`POST ${O}/teams/:team/tokens/:tokenId/rotate`]: 'admin',
   'GET /api/registry/packages': 'user',
   'GET /api/registry/templates': 'user',
+  'GET /api/preview/registry/packages': 'user',
+  'GET /api/preview/registry/templates': 'user',
   'POST /api/stacks/:organization/:project': 'member',
   'HEAD /api/stacks/:organization/:project': 'viewer',
   [`GET ${S}`]: 'viewer',

@@ -7,6 +7,21 @@ import { expectNothingChanged, expectRejection } from '../support/wire.ts';
 const routes = bodyRoutes();
 const { send } = routes;
 
+/** Deployments that the CLI could not load, and that no journal could be replayed over. */
+const wrongDeployments = [
+  '{"resources":[1]}',
+  '{"resources":[{},null]}',
+  '{"resources":[[]]}',
+  '{"resources":["urn"]}',
+  '{"pending_operations":{}}',
+  '{"pending_operations":[1]}',
+  '{"pending_operations":[null]}',
+  '{"manifest":"x"}',
+  '{"manifest":[]}',
+  '{"secrets_providers":"passphrase"}',
+  '{"metadata":1}',
+];
+
 /** Bodies of the wrong shape, by route. */
 const wrongShapes: Record<string, readonly string[]> = {
   checkpoint: [
@@ -30,6 +45,8 @@ const wrongShapes: Record<string, readonly string[]> = {
     '{"version":5,"deployment":{}}',
     '{"version":1e400,"deployment":{}}',
     '{"version":[3],"deployment":{}}',
+    '{"version":4,"features":"views","deployment":{}}',
+    ...wrongDeployments.map((deployment) => `{"version":3,"deployment":${deployment}}`),
   ],
   checkpointverbatim: [
     'null',
@@ -42,6 +59,10 @@ const wrongShapes: Record<string, readonly string[]> = {
     '{"version":3,"untypedDeployment":[],"sequenceNumber":5}',
     '{"version":3,"untypedDeployment":{"version":3},"sequenceNumber":5}',
     '{"version":3,"untypedDeployment":{"version":9,"deployment":{}},"sequenceNumber":5}',
+    '{"version":3,"untypedDeployment":{"version":4,"features":{},"deployment":{}},"sequenceNumber":5}',
+    ...wrongDeployments.map(
+      (deployment) => `{"version":3,"untypedDeployment":{"version":3,"deployment":${deployment}},"sequenceNumber":5}`,
+    ),
     ...['"5"', '-1', '5.5', '2147483648', '9007199254740993', '1e21', '1e400', 'null', '{}', '[5]', 'true'].map(
       (number) => `{"version":3,"untypedDeployment":${baseDocument},"sequenceNumber":${number}}`,
     ),
@@ -139,6 +160,8 @@ const wrongShapes: Record<string, readonly string[]> = {
     '{"version":3,"deployment":{"resources":1}}',
     '{"version":"3","deployment":{}}',
     '{"version":99999999999999999999,"deployment":{}}',
+    '{"version":4,"features":"views","deployment":{}}',
+    ...wrongDeployments.map((deployment) => `{"version":3,"deployment":${deployment}}`),
   ],
   'create stack': [
     'null',
@@ -164,6 +187,7 @@ const wrongShapes: Record<string, readonly string[]> = {
     '{"stackName":"a","state":{"version":"x","deployment":{}}}',
     '{"stackName":"a","state":{"version":3,"deployment":[]}}',
     '{"stackName":"a","state":{"version":3,"deployment":{"resources":{}}}}',
+    ...wrongDeployments.map((deployment) => `{"stackName":"a","state":{"version":3,"deployment":${deployment}}}`),
   ],
   'create update': [
     '[]',

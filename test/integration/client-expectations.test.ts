@@ -247,6 +247,7 @@ describe('calls of other products', () => {
     ['POST', '/api/esc/environments/o/yaml/check', /ESC/],
     ['GET', '/api/esc/environments/o/yaml/open/1', /ESC/],
     ['GET', '/api/esc/environments', /ESC/],
+    ['POST', '/api/change-requests/o/r/submit', /ESC/],
     ['GET', `${S}/deployments/settings`, /Deployments/],
     ['POST', `${S}/deployments`, /Deployments/],
     ['POST', `${S}/deployments/drift/schedules`, /Deployments/],
@@ -264,6 +265,7 @@ describe('calls of other products', () => {
     ['GET', '/api/orgs/o/template/download', /no templates/],
     ['POST', '/api/registry/packages/private/o/p/versions', /registry/],
     ['POST', '/api/registry/templates/private/o/p/versions/1.0.0/complete', /registry/],
+    ['GET', '/api/preview/registry/packages/pulumi/pulumi/random/versions/latest', /registry/],
     ['POST', '/api/log-encryption-session/init', /logs/],
     ['PUT', `${S}/config`, /--remote-config/],
   ];
@@ -321,6 +323,28 @@ describe('calls of other products', () => {
       });
     }
   });
+});
+
+// Releases before 3.231 ask below /api/preview, and fail on a 404 instead of saying that there is no such package.
+test.each(['/api/registry', '/api/preview/registry'])('the registry at %s is empty', async (folder) => {
+  const { auth } = await createStack(app);
+  for (const list of ['packages', 'templates']) {
+    const { json } = await ok(app.call('GET', `${folder}/${list}?limit=499&name=random`, { auth }));
+    expect(json).toEqual({ [list]: [] });
+  }
+});
+
+test.each([
+  [0, undefined],
+  [1, 1],
+  // The newest version that the client knows: it can do with an older one.
+  [2, 1],
+])('to a client that knows journals up to version %s, the start responds %s', async (offered, given) => {
+  const { auth, path } = await createStack(app);
+  const { json } = await ok(app.call('POST', `${path}/update`, { auth, body: {} }));
+  const url = `${path}/update/${json.updateID}`;
+  const started = await ok(app.call('POST', url, { auth, body: { journalVersion: offered } }));
+  expect(started.json.journalVersion).toBe(given);
 });
 
 test('policy packs of a stack are advertised', async () => {

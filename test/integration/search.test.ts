@@ -361,6 +361,22 @@ test('the CLI searches by REST', async () => {
   expect((await app.call('GET', at, { auth: other.auth })).status).toBe(404);
 });
 
+test('a resource that was there before the index says that, in a form that the CLI can print', async () => {
+  const stack = await addStack(await createStack(app), 'old', 'dev');
+  const kept = { name: 'kept', type: 'aws:s3/bucket:Bucket' };
+  const body = stateOf(stack, [kept]);
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body }));
+  await write(stack, [kept, { ...kept, name: 'added' }]);
+  const at = `/api/orgs/${stack.organization}/search/resources`;
+  const get = async (path: string) => (await ok(app.call('GET', path, { auth: stack.auth }))).json.resources;
+  const modified = (resources: readonly { name: string; modified?: string }[]) =>
+    Object.fromEntries(resources.map((resource) => [resource.name, resource.modified]));
+  const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT/);
+  // `pulumi org search` crashes without it.
+  expect(modified(await get(`${at}?query=type:aws:s3/*`))).toEqual({ added: time, kept: '' });
+  expect(modified(await get(`${at}v2?query=type:aws:s3/*`))).toEqual({ added: time, kept: undefined });
+});
+
 describe('references', () => {
   const reference = (to: string) => ({ name: to, type: 'pulumi:pulumi:StackReference', inputs: { name: to } });
   const names = (nodes: readonly { project: string; stack: string; isReadable: boolean }[]) =>

@@ -223,6 +223,8 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
   },
   'GET /api/registry/packages': { beyond: true, status: 200, answer: alike({ packages: [] }) },
   'GET /api/registry/templates': { beyond: true, status: 200, answer: alike({ templates: [] }) },
+  'GET /api/preview/registry/packages': { beyond: true, status: 200, answer: alike({ packages: [] }) },
+  'GET /api/preview/registry/templates': { beyond: true, status: 200, answer: alike({ templates: [] }) },
   'GET /api/user/stacks': {
     needs: 'imported',
 

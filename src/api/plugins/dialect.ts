@@ -2,6 +2,7 @@ import type { FastifyInstance, preHandlerAsyncHookHandler, RouteOptions } from '
 import { Compile } from 'typebox/compile';
 import { InvalidRequestError, UnsupportedMediaTypeError } from '../../shared/platform/errors/errors.ts';
 import type { Dialect } from '../request.ts';
+import { describeIssues } from '../schema-issues.ts';
 
 const mediaTypePattern = /^application\/vnd\.(pulumi|service)\+([1-9]\d{0,5})$/i;
 const oldestPulumiVersion = 8;
@@ -42,8 +43,7 @@ function addContractCheck(route: RouteOptions): void {
   const validator = Compile(body);
   const check: preHandlerAsyncHookHandler = async (request) => {
     if (request.dialect !== 'contract' || validator.Check(request.body)) return;
-    const [issue] = validator.Errors(request.body);
-    throw new InvalidRequestError(`body${issue?.instancePath ?? ''} ${issue?.message ?? 'is not valid'}`);
+    throw new InvalidRequestError(describeIssues(validator.Errors(request.body), 'body'));
   };
   route.preHandler = [check, ...[route.preHandler ?? []].flat()];
 }

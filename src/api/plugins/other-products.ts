@@ -15,7 +15,7 @@ const notProvided = (name: string, hint: string): string =>
 /** Paths that the CLI calls for other products, and what to do without them. */
 const products: readonly Product[] = [
   product(
-    '/api/(?:esc|preview/environments)',
+    '/api/(?:esc|preview/environments|change-requests)',
     notProvided(
       'Pulumi ESC (environments) is',
       'Remove `environment` from Pulumi.<stack>.yaml and keep its values as `pulumi config`, or read them in the program.',
@@ -57,7 +57,7 @@ const products: readonly Product[] = [
     'This server has no templates of its own. Name one by a URL, e.g. of a Git repository.',
   ),
   product(
-    '/api/registry/(?:packages|templates)/[^/]+/[^/]+/[^/]+/versions',
+    '/api/(?:preview/)?registry/(?:packages|templates)/[^/]+/[^/]+/[^/]+/versions',
     'This server has no registry of packages and templates. Name them by a URL, e.g. of a Git repository.',
   ),
   product(

@@ -44,6 +44,8 @@ export function registerSearchRoutes(app: RouteScope, services: ApiServices): vo
         ...envelope,
         resources: items.map((item) => ({
           ...shown(item),
+          // `pulumi org search` prints it without asking whether it is there (cmd/pulumi/org/org_search.go).
+          modified: item.changedAt ?? '',
           'parent.urn': item.parent,
           'provider.urn': item.providerUrn,
         })),

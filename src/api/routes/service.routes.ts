@@ -120,21 +120,28 @@ function getCliVersion(app: RouteScope): void {
 }
 
 function listRegistry(app: RouteScope): void {
-  // With an empty registry, `package add` reports "not found"; a 404 would make it fail.
-  for (const list of ['packages', 'templates'] as const) {
-    app.get(
-      `/api/registry/${list}`,
-      {
-        config: { access: user, rate: 'repeated' },
-        schema: {
-          tags,
-          summary: `List registry ${list} (always empty)`,
-          security: apiToken,
-          response: { 200: Type.Object({ [list]: Type.Array(Type.Unknown()) }) },
+  // With an empty registry, `package add` reports "not found"; a 404 would make it fail. The CLI used the paths with `preview` until
+  // 3.231.
+  for (const [folder, deprecated] of [
+    ['/api/registry', false],
+    ['/api/preview/registry', true],
+  ] as const) {
+    for (const list of ['packages', 'templates'] as const) {
+      app.get(
+        `${folder}/${list}`,
+        {
+          config: { access: user, rate: 'repeated' },
+          schema: {
+            tags,
+            deprecated,
+            summary: `List registry ${list} (always empty)`,
+            security: apiToken,
+            response: { 200: Type.Object({ [list]: Type.Array(Type.Unknown()) }) },
+          },
         },
-      },
-      async () => ({ [list]: [] }),
-    );
+        async () => ({ [list]: [] }),
+      );
+    }
   }
 }
 

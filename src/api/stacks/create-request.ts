@@ -5,6 +5,7 @@ import { JsonScanner, type Span } from '../../shared/platform/json/json-scanner.
 import { parseInTurns } from '../../shared/platform/json/parse-in-turns.ts';
 import { scanInTurns } from '../../shared/platform/turns/turns.ts';
 import { CreateStackRequest } from '../../shared/protocol/stacks.ts';
+import { describeIssues } from '../schema-issues.ts';
 
 const checked = Compile(CreateStackRequest);
 
@@ -41,10 +42,7 @@ export async function readCreateRequest(body: Buffer): Promise<CreateRequest> {
       `The request has ${bytes} bytes without its state; at most ${maxOtherBytes} are accepted`,
     );
   const request = await parseInTurns(Buffer.concat(parts));
-  if (!checked.Check(request)) {
-    const [issue] = checked.Errors(request);
-    throw new InvalidRequestError(`body${issue?.instancePath ?? ''} ${issue?.message ?? 'is not valid'}`);
-  }
+  if (!checked.Check(request)) throw new InvalidRequestError(describeIssues(checked.Errors(request), 'body'));
   if (request.config) throw new InvalidRequestError(`Nothing was created: ${noRemoteConfig}`);
   return { request, state: state && body.subarray(state.start, state.end) };
 }

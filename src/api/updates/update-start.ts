@@ -142,6 +142,7 @@ export function prepareStart(
   return { runAtOnce, run };
 }
 
+/** `offered` is the newest version of the journal that the client knows; it sends what the response names. */
 function usesJournal({ checkpointMode }: Config, offered: number): boolean {
-  return offered === 1 && (checkpointMode === 'journal' || checkpointMode === 'auto');
+  return offered >= 1 && (checkpointMode === 'journal' || checkpointMode === 'auto');
 }

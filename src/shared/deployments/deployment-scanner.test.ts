@@ -32,7 +32,7 @@ function textAt(text: string, member: { start: number; end: number } | undefined
 }
 
 const checkpoint =
-  ' {"isInvalid":false, "version":3,"é":"日","features":["a", "b"],"deployment":{"resources":[{},[1,[2]] ,{"resources":[1]}]},"sequenceNumber":12}\n';
+  ' {"isInvalid":false, "version":3,"é":"日","features":["a", "b"],"deployment":{"resources":[{},{"a":[1,[2]]} ,{"resources":[1]}]},"sequenceNumber":12}\n';
 const verbatim =
   '{"version":3,"untypedDeployment":{"version" :4,"features":[],"deployment":{"a":[1],"resources":[{},{}],"pending_operations":[{}]}},"sequenceNumber":7,"deployment":{"resources":[1,2,3]}}';
 
@@ -49,7 +49,9 @@ describe('DeploymentScanner', () => {
     ]);
     expect(result).toMatchObject({ resources: 'array', resourceCount: 3, length: Buffer.byteLength(checkpoint) });
     expect(result.document).toBe(result.members);
-    expect(textAt(checkpoint, result.members.get('deployment'))).toBe('{"resources":[{},[1,[2]] ,{"resources":[1]}]}');
+    expect(textAt(checkpoint, result.members.get('deployment'))).toBe(
+      '{"resources":[{},{"a":[1,[2]]} ,{"resources":[1]}]}',
+    );
   });
 
   test('keeps the raw text of small members', () => {
@@ -100,7 +102,7 @@ describe('DeploymentScanner', () => {
   test.each([
     ['null', 'null', 0],
     ['[]', 'array', 0],
-    ['[null,{"a":[{}]}]', 'array', 2],
+    ['[{},{"a":[{}]}]', 'array', 2],
   ])('reports the kind and count of resources %s', (resources, kind, resourceCount) => {
     for (const sizes of [[], [40], Array(60).fill(1)]) {
       const text = Buffer.from(`{"version":3,"deployment":{"resources":${resources}}}`);
@@ -113,7 +115,7 @@ describe('DeploymentScanner', () => {
   });
 
   test('uses the last of repeated members', () => {
-    expect(scan('{"deployment":{"resources":[1,2],"resources":[3]}}').resourceCount).toBe(1);
+    expect(scan('{"deployment":{"resources":[{},{}],"resources":[{}]}}').resourceCount).toBe(1);
     expect(scan('{"deployment":{"resources":[1,2]},"deployment":{}}').resources).toBe('absent');
     const documents = '{"version":1,"deployment":{"resources":[1,2]}},"untypedDeployment":{"deployment":{}}';
     const { document, resources } = scan(`{"untypedDeployment":${documents}}`, 'untypedDeployment');
@@ -161,8 +163,48 @@ describe('DeploymentScanner', () => {
       '"resources" is neither an array nor null',
     ],
     ['resources that are true', '{"deployment":{"resources":true}}', null, '"resources" is neither an array nor null'],
+    ...(['[1]', '[null]', '[{},"x"]', '[[{}]]'] as const).map(
+      (list) =>
+        [
+          `resources ${list}`,
+          `{"deployment":{"resources":${list}}}`,
+          null,
+          'An element of "resources" is not an object',
+        ] as const,
+    ),
+    [
+      'pending operations that are not objects',
+      '{"untypedDeployment":{"deployment":{"pending_operations":[{},1]}}}',
+      'untypedDeployment',
+      'An element of "pending_operations" is not an object',
+    ],
+    [
+      'pending operations that are no list',
+      '{"deployment":{"pending_operations":{}}}',
+      null,
+      '"pending_operations" is neither an array nor null',
+    ],
+    ['a manifest that is a text', '{"deployment":{"manifest":"x"}}', null, '"manifest" is neither an object nor null'],
+    [
+      'a secrets provider that is false',
+      '{"deployment":{"secrets_providers":false}}',
+      null,
+      '"secrets_providers" is neither an object nor null',
+    ],
+    ['features that are a text', '{"features":"x","deployment":{}}', null, '"features" is not an array'],
   ] as const)('rejects %s', (_, text, nested, message) => {
     expect(() => scan(text, nested)).toThrow(new InvalidDeploymentError(message));
+  });
+
+  test('accepts null for each member, and anything outside the deployment that counts', () => {
+    const nulls = '"resources":null,"pending_operations":null,"manifest":null,"secrets_providers":null,"metadata":null';
+    for (const text of [
+      `{"features":null,"deployment":{${nulls}}}`,
+      '{"deployment":{"resources":[1]},"deployment":{"manifest":{"time":"","plugins":[1]}}}',
+      '{"deployment":{"resources":[{"resources":[1],"manifest":1}],"snippets":[1],"x":{"pending_operations":1}}}',
+      '{"other":{"deployment":{"resources":[1]},"pending_operations":1},"deployment":{},"manifest":1}',
+    ])
+      expect(() => scan(text)).not.toThrow();
   });
 
   test('rejects invalid JSON', () => {

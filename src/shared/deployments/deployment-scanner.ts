@@ -47,6 +47,10 @@ interface Resources {
 
 const noResources: Resources = { kind: 'absent', count: 0 };
 
+/** Members of a deployment that Pulumi defines as lists of objects, or as objects (sdk/go/common/apitype/core.go). */
+const objectLists: ReadonlySet<unknown> = new Set(['resources', 'pending_operations']);
+const objects: ReadonlySet<unknown> = new Set(['manifest', 'secrets_providers', 'metadata']);
+
 /**
  * Scans a checkpoint request or a deployment document that arrives in chunks. Keeps only small members of the envelope, so
  * memory use does not grow with the document.
@@ -65,6 +69,9 @@ export class DeploymentScanner {
   #deploymentResources = noResources;
   #currentResources = noResources;
   #elementCount = 0;
+  /** What the CLI could not load, and no journal could be replayed over. */
+  #deploymentFault: string | null = null;
+  #currentFault: string | null = null;
 
   constructor({ nested, onOpen }: DeploymentScanOptions) {
     this.#nested = nested;
@@ -102,6 +109,10 @@ export class DeploymentScanner {
     assertObject('deployment', document.get('deployment'));
     const { kind, count } = this.#deploymentResources;
     if (kind === 'other') throw new InvalidDeploymentError('"resources" is neither an array nor null');
+    if (this.#deploymentFault !== null) throw new InvalidDeploymentError(this.#deploymentFault);
+    const features = document.get('features');
+    if (features && features.kind !== 'array' && features.text !== 'null')
+      throw new InvalidDeploymentError('"features" is not an array');
     return { length, root: this.#root, members: this.#members, document, resources: kind, resourceCount: count };
   }
 
@@ -117,6 +128,8 @@ export class DeploymentScanner {
       if (name === 'deployment') {
         this.#deploymentResources = this.#currentResources;
         this.#currentResources = noResources;
+        this.#deploymentFault = this.#currentFault;
+        this.#currentFault = null;
       }
     } else if (depth === 1) {
       this.#members.set(String(path[0]), this.#member(kind, start, end));
@@ -124,13 +137,26 @@ export class DeploymentScanner {
         this.#document = this.#currentDocument;
         this.#currentDocument = new Map();
       }
-    } else if (this.#isInResources(path)) {
-      if (depth > this.#depth + 1) {
-        this.#elementCount++;
-        return;
-      }
+    } else if (this.#isInDeployment(path)) {
+      this.#addToDeployment(path[this.#depth], depth > this.#depth + 1, kind, end);
+    }
+  }
+
+  /** Adds a member of the deployment or, if `isInside`, a value directly inside it. */
+  #addToDeployment(name: string | number | undefined, isInside: boolean, kind: JsonKind, end: number): void {
+    if (isInside) {
+      if (!objectLists.has(name)) return;
+      if (name === 'resources') this.#elementCount++;
+      if (kind !== 'object') this.#currentFault ??= `An element of "${name}" is not an object`;
+      return;
+    }
+    if (name === 'resources') {
       this.#currentResources = { kind: this.#resourcesKind(kind, end), count: this.#elementCount };
       this.#elementCount = 0;
+    } else if (objectLists.has(name) && kind !== 'array' && !this.#isNull(kind, end)) {
+      this.#currentFault ??= `"${name}" is neither an array nor null`;
+    } else if (objects.has(name) && kind !== 'object' && !this.#isNull(kind, end)) {
+      this.#currentFault ??= `"${name}" is neither an object nor null`;
     }
   }
 
@@ -142,15 +168,19 @@ export class DeploymentScanner {
     return member;
   }
 
-  #isInResources(path: readonly (string | number)[]): boolean {
+  #isInDeployment(path: readonly (string | number)[]): boolean {
     const at = this.#depth - 1;
-    return path[at] === 'deployment' && path[at + 1] === 'resources' && (at === 0 || path[0] === this.#nested);
+    return path[at] === 'deployment' && (at === 0 || path[0] === this.#nested);
   }
 
   #resourcesKind(kind: JsonKind, end: number): Resources['kind'] {
     if (kind === 'array') return 'array';
+    return this.#isNull(kind, end) ? 'null' : 'other';
+  }
+
+  #isNull(kind: JsonKind, end: number): boolean {
     // Only the literal null ends in an l, and its last byte is in the current chunk.
-    return kind === 'literal' && this.#texts.byteAt(end - 1) === 0x6c ? 'null' : 'other';
+    return kind === 'literal' && this.#texts.byteAt(end - 1) === 0x6c;
   }
 }
 

@@ -26,7 +26,9 @@ const Found = {
   custom: Type.Boolean(),
   delete: Type.Boolean(),
   protected: Type.Boolean(),
-  modified: Type.Optional(Type.String()),
+  modified: Type.Optional(
+    Type.String({ description: 'Absent if the resource has not changed since the index knows its stack' }),
+  ),
 };
 
 const Envelope = {
@@ -42,6 +44,7 @@ export const ResourceSearchResponse = Type.Object({
   resources: Type.Array(
     Type.Object({
       ...Found,
+      modified: Type.String({ description: 'Empty if the resource has not changed since the index knows its stack' }),
       'parent.urn': Type.Union([Type.String(), Type.Null()]),
       'provider.urn': Type.Union([Type.String(), Type.Null()]),
     }),

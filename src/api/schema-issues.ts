@@ -1,0 +1,45 @@
+/** What a schema says about a value; as TypeBox reports it. */
+export interface SchemaIssue {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly message: string;
+  readonly params: object;
+}
+
+/**
+ * Says what is wrong with a part of a request, once for each place: `body/status must be "succeeded", "failed" or "cancelled"`. Where
+ * a value may have one of several forms, the schema reports the violations of each form.
+ */
+export function describeIssues(issues: readonly SchemaIssue[], part: string): string {
+  const places = new Map<string, SchemaIssue[]>();
+  for (const issue of issues) {
+    if (issue.keyword === 'anyOf') continue;
+    const { instancePath } = issue;
+    // Null stands for absent; who sends something else meant another form.
+    const meansOther = (other: SchemaIssue): boolean =>
+      other.instancePath.startsWith(`${instancePath}/`) ||
+      (other.instancePath === instancePath && other.keyword !== 'anyOf' && !isNull(other));
+    if (isNull(issue) && issues.some(meansOther)) continue;
+    places.set(instancePath, [...(places.get(instancePath) ?? []), issue]);
+  }
+  const found = [...places].map(([place, its]) => `${part}${place} ${describePlace(its)}`);
+  return found.length > 0 ? found.join(', ') : `${part} is not valid`;
+}
+
+function describePlace(issues: readonly SchemaIssue[]): string {
+  const expected = new Set<string>();
+  const messages = new Set<string>();
+  for (const { keyword, message, params } of issues) {
+    if (keyword === 'const') expected.add(JSON.stringify((params as { allowedValue?: unknown }).allowedValue));
+    else if (message.startsWith('must be ')) expected.add(message.slice('must be '.length));
+    else messages.add(message);
+  }
+  const all = [...expected];
+  const last = all.pop();
+  if (last !== undefined) messages.add(`must be ${all.length > 0 ? `${all.join(', ')} or ` : ''}${last}`);
+  return [...messages].join(', ');
+}
+
+function isNull({ keyword, params }: SchemaIssue): boolean {
+  return keyword === 'type' && (params as { type?: unknown }).type === 'null';
+}
