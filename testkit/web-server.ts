@@ -29,7 +29,7 @@ export function fileWebServer({
   const server = fileServer(async () => {
     await buildWeb();
     const started = await startOwnHoldfast(settings, { viewers });
-    for (const login of ['ada', ...viewers]) await setPassword(started, login);
+    await Promise.all(['ada', ...viewers].map((login) => setPassword(started, login)));
     return started;
   });
   return async () => {
