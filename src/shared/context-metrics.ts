@@ -23,7 +23,7 @@ interface MeasuredParts {
   readonly config: Config;
   readonly db: Database;
   readonly payloads: PayloadStore;
-  readonly inflatedBytes: ByteBudget;
+  readonly bufferedBodyBytes: ByteBudget;
   readonly bodyBuffer: BodyBuffer;
   readonly compactions: CompactionRepository;
   readonly compactionAhead: CompactionAhead;
@@ -38,7 +38,7 @@ export function registerContextGauges(metrics: Metrics, parts: MeasuredParts): v
 
 function registerProcessGauges(
   metrics: Metrics,
-  { bodyBuffer, compactionAhead, db, inflatedBytes, openReplays, payloads }: MeasuredParts,
+  { bodyBuffer, compactionAhead, db, bufferedBodyBytes, openReplays, payloads }: MeasuredParts,
 ): void {
   metrics.gauge(
     'holdfast_journals_waiting_ahead',
@@ -56,14 +56,18 @@ function registerProcessGauges(
   metrics.gauge(
     'holdfast_buffered_body_bytes',
     'Memory reserved for decompressed request bodies.',
-    () => inflatedBytes.used,
+    () => bufferedBodyBytes.used,
   );
   metrics.gauge(
     'holdfast_control_body_bytes',
     'Bytes received of control call bodies above 64 KiB.',
     () => bodyBuffer.bytesArrived,
   );
-  metrics.gauge('holdfast_buffered_bodies_waiting', 'Bodies waiting to be decompressed.', () => inflatedBytes.waiting);
+  metrics.gauge(
+    'holdfast_buffered_bodies_waiting',
+    'Bodies waiting to be decompressed.',
+    () => bufferedBodyBytes.waiting,
+  );
   // Registered before the metrics that query the database, so that the pool's values do not count those queries.
   metrics.gauge('holdfast_database_connections_acquired', 'Pool connections in use.', () => db.poolState().acquired);
   metrics.gauge('holdfast_database_connections_idle', 'Pool connections idle.', () => db.poolState().idle);

@@ -106,7 +106,7 @@ export interface AppContext extends AsyncDisposable {
   readonly bodyBuffer: BodyBuffer;
   readonly changes: AdmittedChanges;
   /** Memory of this process that decompressed bodies take. */
-  readonly inflatedBytes: ByteBudget;
+  readonly bufferedBodyBytes: ByteBudget;
   readonly importer: DeploymentImporter;
   readonly renamer: StackRenamer;
   readonly journalWriter: JournalWriter;
@@ -201,12 +201,12 @@ export async function createContext(
   const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, logger });
   const { maxBatchBytes, maxBodyBytes } = config.limits;
   const changes = new AdmittedChanges(db, config.jobs.waitSeconds, holdWriting);
-  const inflatedBytes = new ByteBudget(config.limits.inflatedBytes);
+  const bufferedBodyBytes = new ByteBudget(config.limits.bufferedBodyBytes);
   const bodyBuffer = new BodyBuffer(
     Math.min(maxBatchBytes, maxBodyBytes),
-    inflatedBytes,
+    bufferedBodyBytes,
     // Bodies are smaller as received than decompressed.
-    Math.ceil(config.limits.inflatedBytes / 2),
+    Math.ceil(config.limits.bufferedBodyBytes / 2),
   );
 
   const payloads = overrides.payloads ?? new MemoryPayloadStore(config.limits.inFlight);
@@ -215,7 +215,7 @@ export async function createContext(
     config,
     db,
     payloads,
-    inflatedBytes,
+    bufferedBodyBytes,
     bodyBuffer,
     compactions,
     compactionAhead,
@@ -269,7 +269,7 @@ export async function createContext(
     }),
     writer: new CheckpointWriter({ updates, checkpoints, documents, guard, bodyBuffer, maxBodyBytes }),
     bodyBuffer,
-    inflatedBytes,
+    bufferedBodyBytes,
     changes,
     importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),
     renamer: new StackRenamer({ changes, checkpoints, documents, guard }),
