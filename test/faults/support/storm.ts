@@ -79,7 +79,7 @@ export async function startStorm(seed: number): Promise<Storm> {
       HOLDFAST_BLOB_RETENTION_SECONDS: '60',
       // Longer than a busy proxy takes to ask whether a replica is ready.
       HOLDFAST_DRAIN_SECONDS: '5',
-      HOLDFAST_HOLD_SECONDS: '5',
+      HOLDFAST_HOLD_SECONDS: '10',
       HOLDFAST_ENCODE_VERSIONS: 'true',
       HOLDFAST_ENCODE_BYTES_PER_SECOND: '100000000',
       HOLDFAST_DATABASE_TIMEOUT_MS: '10000',
