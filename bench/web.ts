@@ -1,14 +1,12 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { brotliCompressSync } from 'node:zlib';
-import type { Page } from 'playwright-core';
+import { setPassword } from '../testkit/admin-command.ts';
 import { startChromium } from '../testkit/chromium.ts';
-import { holdfastProgram } from '../testkit/holdfast-program.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { buildWeb } from '../testkit/web-build.ts';
+import { enter } from '../testkit/web-session.ts';
 import { loadAverage, median, percentile, printTable } from './support/figures.ts';
 import { DataFolder } from './support/footprint.ts';
 import { loadAll, scrollFrames, timeUntil } from './support/page-figures.ts';
@@ -32,7 +30,6 @@ const { values } = parseArgs({
 const sizes = { stacks: Number(values.stacks), resources: Number(values.resources), events: Number(values.events) };
 const calls = Number(values.calls);
 const scrollMs = Number(values.seconds) * 1000;
-const password = 'correct horse battery';
 const pixelsPerFrame = 60;
 
 await buildWeb();
@@ -112,7 +109,7 @@ async function printProcedures(): Promise<void> {
 }
 
 async function printPages(): Promise<void> {
-  await setPassword();
+  await setPassword(server, 'ada');
   await using browser = await startChromium();
   const page = await browser.context.newPage();
   page.setDefaultTimeout(120_000);
@@ -126,7 +123,7 @@ async function printPages(): Promise<void> {
     frames.push([name, found.perSecond, found.p99Ms, found.longestMs]);
   };
   await addFrames('a page without anything');
-  await signIn(page);
+  await enter(page, server.url, 'ada');
   const base = `/${organization}/${project}/${stack}`;
   const pages: readonly (readonly [string, string, string])[] = [
     ['stacks', '/', '[role="row"][aria-rowindex="2"]'],
@@ -162,20 +159,4 @@ async function printPages(): Promise<void> {
     await addFrames(`${name}, ${Math.round(height / 1000)},000 pixels high`);
   }
   printTable([`scrolling, ${pixelsPerFrame} pixels a frame`, 'frames per second', 'p99 ms', 'longest ms'], frames);
-}
-
-async function signIn(page: Page): Promise<void> {
-  await page.goto(`${server.url}/sign-in`);
-  await page.getByLabel('Login').fill('ada');
-  await page.getByLabel('Password').fill(password);
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-  await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
-}
-
-async function setPassword(): Promise<void> {
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: server.dataDir };
-  const args = [holdfastProgram, 'admin', 'user', 'set-password', 'ada'];
-  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'ignore'] });
-  child.stdin.end(`${password}\n`);
-  if ((await once(child, 'exit'))[0] !== 0) throw new Error('The password could not be set');
 }

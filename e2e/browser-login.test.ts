@@ -6,25 +6,14 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
+import { setPassword } from '../testkit/admin-command.ts';
 import { startChromium } from '../testkit/chromium.ts';
-import { holdfastProgram } from '../testkit/holdfast-program.ts';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { findFreePort } from '../testkit/server-process.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { ensureToolchain } from '../testkit/toolchain/toolchain.ts';
-
-const password = 'correct horse battery';
-
-async function setPassword({ dataDir }: OwnHoldfastServer, login: string): Promise<void> {
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
-  const child = spawn(process.execPath, [holdfastProgram, 'admin', 'user', 'set-password', login], {
-    env,
-    stdio: ['pipe', 'ignore', 'inherit'],
-  });
-  child.stdin.end(`${password}\n`);
-  expect((await once(child, 'exit'))[0]).toBe(0);
-}
+import { submitPassword } from '../testkit/web-session.ts';
 
 /**
  * `pulumi login` in a terminal of its own, on a machine whose `xdg-open` writes the address that it is asked to open into a file. The
@@ -114,9 +103,7 @@ await suite('login with a browser', { ownServer: true, tools: ['pulumi-3.255', '
         if (/Content Security Policy/.test(message.text())) refusedByPolicy.push(message.text());
       });
       await page.goto(await cli.openedPage());
-      await page.getByLabel('Login').fill('ada');
-      await page.getByLabel('Password').fill(password);
-      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+      await submitPassword(page, 'ada');
       await page.getByRole('button', { name: 'Log in the CLI' }).click();
       await page.getByRole('heading', { name: 'The Pulumi CLI is logged in' }).waitFor();
       expect(await cli.end()).toBe(0);
@@ -147,9 +134,7 @@ await suite('login with a browser', { ownServer: true, tools: ['pulumi-3.255', '
       });
       const signIn = `${url}/sign-in?next=/account`;
       await page.goto(signIn);
-      await page.getByLabel('Login').fill('ada');
-      await page.getByLabel('Password').fill(password);
-      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+      await submitPassword(page, 'ada');
       await page.getByLabel('Name of a new passkey').fill('my <laptop>');
       await page.getByRole('button', { name: 'Add a passkey' }).click();
       await page.getByText('my <laptop>').waitFor();

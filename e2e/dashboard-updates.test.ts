@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { expect, test } from '@jest/globals';
 import { Scenario, unattended } from '../testkit/scenario.ts';
 import { secret, thingProgram } from '../testkit/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
-import { findBarriers, setPassword, signIn } from '../testkit/web-session.ts';
+import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
+import { findBarriers, signIn } from '../testkit/web-session.ts';
 
 const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
 
@@ -13,23 +11,12 @@ await suite('pages of stacks and updates', {
   ownServer: true,
   tools: ['pulumi-3.255', 'test-provider', 'chromium'],
 }, () => {
-  const server = fileServer(async () => {
-    await buildWeb();
-    const started = await startOwnHoldfast({}, { viewers: ['vera'] });
-    await setPassword(started, 'ada');
-    await setPassword(started, 'vera');
-    return started;
-  });
-  let browser: TestBrowser;
-  beforeAll(async () => {
-    browser = await startChromium();
-  }, scenarioTimeoutMs);
-  afterAll(() => browser?.[Symbol.asyncDispose]());
+  const web = fileWebServer({ viewers: ['vera'] });
 
   test(
     'an update is seen while it runs and when it is over',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       const path = `/${holdfast.organization}/${project}/dev`;
@@ -66,7 +53,7 @@ await suite('pages of stacks and updates', {
   test(
     'a failed update says why first, and hostile texts stay texts',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       const path = `/${holdfast.organization}/${project}/dev`;
@@ -119,7 +106,7 @@ await suite('pages of stacks and updates', {
   test(
     'a running update is cancelled from its page, on which a viewer sees no buttons',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       await workspace.cloud.control({ slowMs: { '*': 600_000 } });

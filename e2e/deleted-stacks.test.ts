@@ -1,36 +1,16 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
+import { expect, test } from '@jest/globals';
 import { runAdmin } from '../testkit/admin-command.ts';
-import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { expectFailure, expectNothingToDo, Scenario, unattended } from '../testkit/scenario.ts';
 import { secret, thingProgram } from '../testkit/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
-import { findFlaws, setPassword, signIn } from '../testkit/web-session.ts';
+import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { expectSound, fileWebServer } from '../testkit/web-server.ts';
+import { signIn } from '../testkit/web-session.ts';
 
 const up = ['up', ...unattended];
 const removal = ['stack', 'rm', '--force', '--preserve-config', '--yes', '--non-interactive'];
 
-/** Whether everybody can use the page, and what it says is there. */
-async function expectSound(page: Page): Promise<void> {
-  await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
-  expect(await findFlaws(page)).toEqual([]);
-}
-
 await suite('deleted stacks', { ownServer: true, tools: ['pulumi-3.255', 'test-provider', 'chromium'] }, () => {
-  const server = fileServer(async () => {
-    await buildWeb();
-    const started = await startOwnHoldfast({}, { viewers: ['vera'] });
-    await setPassword(started, 'ada');
-    await setPassword(started, 'vera');
-    return started;
-  });
-  let browser: TestBrowser;
-  beforeAll(async () => {
-    browser = await startChromium();
-  }, scenarioTimeoutMs);
-  afterAll(() => browser?.[Symbol.asyncDispose]());
+  const web = fileWebServer({ viewers: ['vera'] });
 
   /** A stack with resources and secrets that was removed by force, and the names of its history before. */
   async function removed(scenario: Scenario): Promise<{ readonly state: unknown; readonly history: unknown }> {
@@ -65,7 +45,7 @@ await suite('deleted stacks', { ownServer: true, tools: ['pulumi-3.255', 'test-p
   test(
     'a stack that was removed by force comes back in the browser, with all that it had',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       const before = await removed(scenario);
@@ -108,7 +88,7 @@ await suite('deleted stacks', { ownServer: true, tools: ['pulumi-3.255', 'test-p
   test(
     'under another name, the CLI goes on where it was; deleted for good, nothing comes back',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       await removed(scenario);
@@ -150,7 +130,7 @@ await suite('deleted stacks', { ownServer: true, tools: ['pulumi-3.255', 'test-p
   test(
     'operators restore it on the command line',
     async () => {
-      const holdfast = await server();
+      const { server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const before = await removed(scenario);
       const options = ['--organization', holdfast.organization];

@@ -1,15 +1,17 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { runAdmin, setPassword } from '../testkit/admin-command.ts';
+import type { TestBrowser } from '../testkit/chromium.ts';
+import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
-import { findFlaws, runAdmin, setPassword, signIn } from '../testkit/web-session.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
+import { findFlaws, signIn } from '../testkit/web-session.ts';
 
 const organization = 'dev-org';
 const commit = 'd'.repeat(40);
 
 await suite('approvals that are asked for on the page of a preview', { ownServer: true, tools: ['chromium'] }, () => {
+  const web = fileWebServer({ viewers: ['vera'] });
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   /** Path of the page of a preview. */
@@ -32,19 +34,13 @@ await suite('approvals that are asked for on the page of a preview', { ownServer
   }
 
   beforeAll(async () => {
-    await buildWeb();
-    [server, browser] = await Promise.all([startOwnHoldfast({}, { viewers: ['vera'] }), startChromium()]);
-    await runAdmin(server, ['create-user', 'mel', '--organization', organization, '--role', 'member']);
-    for (const login of ['ada', 'vera', 'mel']) await setPassword(server, login);
+    ({ browser, server } = await web());
+    await runAdmin(server, 'create-user', 'mel', '--organization', organization, '--role', 'member');
+    await setPassword(server, 'mel');
     await call(`stacks/${organization}/web`, { stackName: 'prod' });
     await call(`orgs/${organization}/update-rules`, { kind: 'fuse', settings: { changes: 0 } });
     path = `/${organization}/web/prod/previews/${await preview({ 'git.head': commit })}`;
   }, scenarioTimeoutMs);
-  afterAll(async () => {
-    await browser?.[Symbol.asyncDispose]();
-    await server?.[Symbol.asyncDispose]();
-  });
-
   const askButton = (page: Page) => page.getByRole('button', { name: 'Ask for an approval' });
   const requested = (page: Page) => page.getByText('The old pool goes', { exact: true });
   async function openAs(login: string, at = path): Promise<Page> {

@@ -1,13 +1,12 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { expect, test } from '@jest/globals';
+import { runAdmin } from '../testkit/admin-command.ts';
 import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
-import { findBarriers, runAdmin, setPassword, signIn } from '../testkit/web-session.ts';
+import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
+import { findBarriers, signIn } from '../testkit/web-session.ts';
 
 const waitMs = 120_000;
 const up = ['up', '--skip-preview', ...unattended];
@@ -16,22 +15,12 @@ await suite('pages about CI and for operators', {
   ownServer: true,
   tools: ['pulumi-3.255', 'test-provider', 'chromium'],
 }, () => {
-  const server = fileServer(async () => {
-    await buildWeb();
-    const started = await startOwnHoldfast({ HOLDFAST_LOCK_WAIT_SECONDS: '3600' }, { viewers: ['vera'] });
-    for (const login of ['ada', 'vera']) await setPassword(started, login);
-    return started;
-  });
-  let browser: TestBrowser;
-  beforeAll(async () => {
-    browser = await startChromium();
-  }, scenarioTimeoutMs);
-  afterAll(() => browser?.[Symbol.asyncDispose]());
+  const web = fileWebServer({ settings: { HOLDFAST_LOCK_WAIT_SECONDS: '3600' }, viewers: ['vera'] });
 
   test(
     'a run that waits is seen in its queue until it runs, and what was refused is listed',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       const { organization, url } = holdfast;
@@ -132,12 +121,12 @@ await suite('pages about CI and for operators', {
   test(
     'pages of the installation are for operators only',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       const { page, refused } = await signIn(browser, holdfast.url, 'ada');
       await page.goto(`${holdfast.url}/~/operator`);
       await page.getByRole('heading', { name: 'There is nothing here' }).waitFor();
       expect(await page.getByRole('link', { name: 'Operations' }).count()).toBe(0);
-      await runAdmin(holdfast, ['set-site-admin', 'ada']);
+      await runAdmin(holdfast, 'set-site-admin', 'ada');
       await page.reload();
       await page.getByRole('table', { name: 'Processes' }).getByText('Server').waitFor();
       await page.getByRole('link', { name: 'Operations' }).waitFor();

@@ -1,13 +1,14 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import type { TestBrowser } from '../testkit/chromium.ts';
+import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
-import { findFlaws, setPassword, signIn } from '../testkit/web-session.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
+import { findFlaws, signIn } from '../testkit/web-session.ts';
 
 await suite('edits in the web UI while somebody else edits', { ownServer: true, tools: ['chromium'] }, () => {
   const organization = 'dev-org';
+  const web = fileWebServer();
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   let page: Page;
@@ -30,17 +31,10 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
   const ofOrganization = (path: string) => `orgs/${organization}/${path}`;
 
   beforeAll(async () => {
-    await buildWeb();
-    [server, browser] = await Promise.all([startOwnHoldfast(), startChromium()]);
-    await setPassword(server, 'ada');
+    ({ browser, server } = await web());
     colleague = (await call('POST', ofOrganization('tokens'), { name: 'colleague', admin: true })).tokenValue;
     ({ page, refused } = await signIn(browser, server.url, 'ada'));
   }, scenarioTimeoutMs);
-  afterAll(async () => {
-    await browser?.[Symbol.asyncDispose]();
-    await server?.[Symbol.asyncDispose]();
-  });
-
   const open = (path: string) => page.goto(`${server.url}/${organization}/~/${path}`);
   const dialog = () => page.getByRole('dialog');
   const button = (name: string) => dialog().getByRole('button', { name, exact: true });

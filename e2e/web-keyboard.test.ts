@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { webPassword } from '../testkit/admin-command.ts';
+import type { TestBrowser } from '../testkit/chromium.ts';
+import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
-import { setPassword, webPassword } from '../testkit/web-session.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
 
 const organization = 'dev-org';
 /** As many stops as a page may have before what is looked for. */
@@ -35,6 +35,7 @@ const focused = `(() => {
 })()`;
 
 await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium'] }, () => {
+  const web = fileWebServer();
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   let page: Page;
@@ -56,9 +57,7 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
   }
 
   beforeAll(async () => {
-    await buildWeb();
-    [server, browser] = await Promise.all([startOwnHoldfast(), startChromium()]);
-    await setPassword(server, 'ada');
+    ({ browser, server } = await web());
     for (const stackName of ['dev', 'prod']) await call('web', { stackName });
     await call('api', { stackName: 'prod' });
     for (const text of ['first', 'second']) await importState(text);
@@ -67,11 +66,6 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
     page = await browser.context.newPage();
     page.setDefaultTimeout(120_000);
   }, scenarioTimeoutMs);
-  afterAll(async () => {
-    await browser?.[Symbol.asyncDispose]();
-    await server?.[Symbol.asyncDispose]();
-  });
-
   const press = (key: string) => page.keyboard.press(key);
   const look = async () => (await page.evaluate(focused)) as Focused;
 

@@ -1,34 +1,22 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
-import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
-import { findFlaws, setPassword, signIn } from '../testkit/web-session.ts';
+import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
+import { findFlaws, signIn } from '../testkit/web-session.ts';
 
 await suite('links to pages, and pages without a server', {
   ownServer: true,
   tools: ['pulumi-3.255', 'test-provider', 'chromium'],
 }, () => {
-  const server = fileServer(async () => {
-    await buildWeb();
-    const started = await startOwnHoldfast();
-    await setPassword(started, 'ada');
-    return started;
-  });
-  let browser: TestBrowser;
-  beforeAll(async () => {
-    browser = await startChromium();
-  }, scenarioTimeoutMs);
-  afterAll(() => browser?.[Symbol.asyncDispose]());
+  const web = fileWebServer();
 
   test(
     'the CLI prints links to the preview and the update, which lead to each other',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       const base = `${holdfast.url}/${holdfast.organization}/${project}/dev`;
@@ -74,7 +62,7 @@ await suite('links to pages, and pages without a server', {
   test(
     'a page says that the server does not answer, or has failed, and goes on when it does',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1' } } }));

@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
-import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { runAdmin } from '../testkit/admin-command.ts';
+import type { TestBrowser } from '../testkit/chromium.ts';
+import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
-import { enter, findBarriers, runAdmin, setPassword } from '../testkit/web-session.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
+import { enter, findBarriers } from '../testkit/web-session.ts';
 
 const waitMs = 120_000;
 const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
@@ -29,6 +30,7 @@ async function statusWith(server: OwnHoldfastServer, token: string): Promise<num
 }
 
 await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }, () => {
+  const web = fileWebServer({ viewers: ['vera'] });
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   let page: Page;
@@ -41,10 +43,8 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
   }
 
   beforeAll(async () => {
-    await buildWeb();
-    [server, browser] = await Promise.all([startOwnHoldfast({}, { viewers: ['vera'] }), startChromium()]);
-    for (const login of ['ada', 'vera']) await setPassword(server, login);
-    await runAdmin(server, ['create-user', 'zoe']);
+    ({ browser, server } = await web());
+    await runAdmin(server, 'create-user', 'zoe');
     const accept = 'application/vnd.pulumi+8';
     const headers = { authorization: `token ${server.token}`, accept, 'content-type': 'application/json' };
     const path = `${server.url}/api/stacks/${organization}/web`;
@@ -61,11 +61,6 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     page.on('pageerror', (error) => complaints.push(error.message));
     await signIn('ada');
   }, 600_000);
-
-  afterAll(async () => {
-    await browser?.[Symbol.asyncDispose]();
-    await server?.[Symbol.asyncDispose]();
-  });
 
   const open = (path: string) => page.goto(`${server.url}/${organization}/~/${path}`);
   const row = (name: string): Locator => page.getByRole('row').filter({ hasText: name });

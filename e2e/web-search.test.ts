@@ -1,13 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { Scenario, unattended } from '../testkit/scenario.ts';
 import { reference, secret } from '../testkit/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
-import { findBarriers, setPassword, signIn } from '../testkit/web-session.ts';
+import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
+import { findBarriers, signIn } from '../testkit/web-session.ts';
 
 const waitMs = 120_000;
 const hidden = 'the-hidden-value';
@@ -16,18 +14,12 @@ await suite('search, references and secrets in the web UI', {
   ownServer: true,
   tools: ['pulumi-3.255', 'chromium'],
 }, () => {
-  const server = fileServer(async () => {
-    await buildWeb();
-    const started = await startOwnHoldfast({}, { viewers: ['vera'] });
-    for (const login of ['ada', 'vera']) await setPassword(started, login);
-    return started;
-  });
-  let browser: TestBrowser;
+  const web = fileWebServer({ viewers: ['vera'] });
   let producer: Scenario;
   let consumer: Scenario;
 
   const api = async (method: string, path: string, body?: object) => {
-    const { token, url } = await server();
+    const { token, url } = (await web()).server;
     const headers = {
       authorization: `token ${token}`,
       accept: 'application/vnd.pulumi+9',
@@ -39,8 +31,7 @@ await suite('search, references and secrets in the web UI', {
   };
 
   beforeAll(async () => {
-    const holdfast = await server();
-    browser = await startChromium();
+    const { server: holdfast } = await web();
     producer = await Scenario.create(holdfast);
     consumer = await Scenario.create(holdfast);
     const stash = (input: unknown) => ({ type: 'pulumi:index:Stash', properties: { input: input as string } });
@@ -71,7 +62,6 @@ await suite('search, references and secrets in the web UI', {
   }, 600_000);
 
   afterAll(async () => {
-    await browser?.[Symbol.asyncDispose]();
     await producer?.[Symbol.asyncDispose]();
     await consumer?.[Symbol.asyncDispose]();
   });
@@ -79,7 +69,8 @@ await suite('search, references and secrets in the web UI', {
   test(
     'resources are found, narrowed and shared by their URL',
     async () => {
-      const { organization, url } = await server();
+      const { browser, server } = await web();
+      const { organization, url } = server;
       const { page } = await signIn(browser, url, 'ada');
       await page.setViewportSize({ width: 1440, height: 900 });
       await page.goto(url);
@@ -126,7 +117,8 @@ await suite('search, references and secrets in the web UI', {
   test(
     'a secret is shown after a click, which is recorded, and gone after leaving',
     async () => {
-      const { organization, url } = await server();
+      const { browser, server } = await web();
+      const { organization, url } = server;
       const path = `${url}/${organization}/${producer.project}/dev`;
       const { page } = await signIn(browser, url, 'ada');
       await page.setViewportSize({ width: 1440, height: 900 });
@@ -162,7 +154,8 @@ await suite('search, references and secrets in the web UI', {
   test(
     'references are shown as a graph and as a list, and on the stacks',
     async () => {
-      const { organization, url } = await server();
+      const { browser, server } = await web();
+      const { organization, url } = server;
       const { page } = await signIn(browser, url, 'ada');
       await page.setViewportSize({ width: 1440, height: 900 });
       await page.goto(`${url}/${organization}/~/references`);
@@ -186,7 +179,8 @@ await suite('search, references and secrets in the web UI', {
   test(
     'the list of stacks has the columns that one wants, and is a file',
     async () => {
-      const { organization, url } = await server();
+      const { browser, server } = await web();
+      const { organization, url } = server;
       const { page } = await signIn(browser, url, 'ada');
       await page.setViewportSize({ width: 1440, height: 900 });
       await page.goto(`${url}/${organization}`);

@@ -2,11 +2,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
-import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { runAdmin } from '../testkit/admin-command.ts';
+import type { TestBrowser } from '../testkit/chromium.ts';
+import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
-import { enter, findFlaws, runAdmin, setPassword } from '../testkit/web-session.ts';
+import { expectSound, fileWebServer } from '../testkit/web-server.ts';
+import { enter } from '../testkit/web-session.ts';
 
 const organization = 'dev-org';
 const commit = 'c'.repeat(40);
@@ -25,6 +26,7 @@ afterAll(() => void receiver.close());
 const target = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
 
 await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, () => {
+  const web = fileWebServer({ settings: { HOLDFAST_OUTGOING_ALLOW: target }, viewers: ['vera'] });
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   let page: Page;
@@ -54,12 +56,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   }
 
   beforeAll(async () => {
-    await buildWeb();
-    [server, browser] = await Promise.all([
-      startOwnHoldfast({ HOLDFAST_OUTGOING_ALLOW: target }, { viewers: ['vera'] }),
-      startChromium(),
-    ]);
-    for (const login of ['ada', 'vera']) await setPassword(server, login);
+    ({ browser, server } = await web());
     await call('POST', `stacks/${organization}/web`, { stackName: 'prod', tags: { env: 'production' } });
     const fuse = { kind: 'fuse', settings: { changes: 0 } };
     await call('POST', `orgs/${organization}/update-rules`, fuse);
@@ -71,11 +68,6 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     page.on('pageerror', (error) => complaints.push(error.message));
     await signIn('ada');
   }, scenarioTimeoutMs);
-  afterAll(async () => {
-    await browser?.[Symbol.asyncDispose]();
-    await server?.[Symbol.asyncDispose]();
-  });
-
   const open = (path: string) => page.goto(`${server.url}/${organization}/${path}`);
   const dialog = () => page.getByRole('dialog');
   const row = (name: string): Locator => page.getByRole('row').filter({ hasText: name });
@@ -85,12 +77,6 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   async function confirm(name: string): Promise<void> {
     await dialog().getByRole('button', { name, exact: true }).click();
     await dialog().waitFor({ state: 'detached' });
-  }
-
-  /** Everybody can use the page, in both themes and on a phone. */
-  async function expectSound(): Promise<void> {
-    await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
-    expect(await findFlaws(page)).toEqual([]);
   }
 
   test(
@@ -126,13 +112,13 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await dialog().getByLabel('Project').fill('web');
       await dialog().getByLabel('Note').fill('Moved to the second of January');
       await dialog().getByText('For 1 stack: web/prod').waitFor();
-      await expectSound();
+      await expectSound(page);
       await confirm('Save');
       await page.getByText('Moved to the second of January').waitFor();
       const after = await findFreeze();
       expect(after).toMatchObject({ id: before?.id, project: 'web', note: 'Moved to the second of January' });
       expect(after?.settings).toEqual({ until: expect.stringMatching(/^2097-01-0/) });
-      await expectSound();
+      await expectSound(page);
       await page.getByRole('button', { name: 'Thaw project web' }).click();
       await confirm('Thaw');
     },
@@ -144,7 +130,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     async () => {
       await open('web/prod?tab=webhooks');
       await page.getByText('No webhooks yet').waitFor();
-      await expectSound();
+      await expectSound(page);
       await page.setViewportSize({ width: 390, height: 844 });
       await page.reload();
       const tab = await page.getByRole('link', { name: 'Webhooks', exact: true }).boundingBox();
@@ -166,14 +152,14 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
         .waitFor();
       expect(received[1]).toBe(received[0]);
       expect(await page.content()).not.toContain('very-secret-word');
-      await expectSound();
+      await expectSound(page);
       await page.getByRole('button', { name: 'Change', exact: true }).click();
       await dialog().getByLabel('Active').uncheck();
       await confirm('Save');
       await page.getByText('Paused').waitFor();
       await page.getByRole('link', { name: 'All webhooks of the stack' }).click();
       await row('Alarm').getByText('Paused').waitFor();
-      await expectSound();
+      await expectSound(page);
       // Those of the organization are others.
       await open('~/webhooks');
       await page.getByText('No webhooks yet').waitFor();
@@ -195,10 +181,10 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       expect(await dialog().getByRole('button', { name: 'Ask', exact: true }).isEnabled()).toBe(false);
       await dialog().getByLabel('Commit').fill(commit);
       await dialog().getByLabel('Reason').fill('The old pool goes');
-      await expectSound();
+      await expectSound(page);
       await confirm('Ask');
       await page.getByText('The old pool goes').waitFor();
-      await expectSound();
+      await expectSound(page);
       await page.getByRole('button', { name: 'Withdraw' }).click();
       await confirm('Withdraw');
       await page.getByText('The old pool goes').waitFor({ state: 'detached' });
@@ -211,7 +197,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await dialog().getByLabel('Reason').fill('Seen');
       await confirm('Approve');
       await page.getByRole('link', { name: 'Given' }).click();
-      await expectSound();
+      await expectSound(page);
       await page.getByRole('button', { name: 'Take back cccccccc for web/prod' }).click();
       await confirm('Take back');
       await page.getByText('None was given yet').waitFor();
@@ -237,7 +223,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
         await dialog().getByRole('button', { name: 'Rotate the token' }).click();
         await dialog().getByText('the only time that it is shown').waitFor();
         const value = await shown();
-        await expectSound();
+        await expectSound(page);
         await confirm('I have stored it');
         return value;
       };
@@ -249,9 +235,9 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       const third = await rotate('Not at all: it ends now');
       expect([await statusOf(second), await statusOf(third)]).toEqual([401, 200]);
       expect(await page.content()).not.toContain(third);
-      await expectSound();
+      await expectSound(page);
 
-      await runAdmin(server, ['token', 'max-days', '20', '--organization', organization]);
+      await runAdmin(server, 'token', 'max-days', '20', '--organization', organization);
       await page.reload();
       await page.getByRole('button', { name: 'Create a token' }).click();
       await dialog().getByText('The organization limits').waitFor();
@@ -269,7 +255,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     async () => {
       await open('~/access');
       await page.getByText('All that the role has').waitFor();
-      await expectSound();
+      await expectSound(page);
       await page.getByRole('button', { name: 'Change what roles give' }).click();
       await dialog().getByLabel('Roles give').selectOption('some');
       await dialog().getByRole('checkbox', { name: 'decrypt' }).uncheck();
@@ -277,7 +263,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       const take = dialog().getByRole('button', { name: 'Take it away' });
       expect(await take.isEnabled()).toBe(false);
       await dialog().getByLabel('to confirm').fill(organization);
-      await expectSound();
+      await expectSound(page);
       await confirm('Take it away');
       await page.getByText('Only admins may decrypt them').waitFor();
       await page.getByRole('button', { name: 'Let roles decrypt' }).click();
@@ -315,7 +301,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await page.keyboard.press('Escape');
       await page.keyboard.press('Control+k');
       await page.getByRole('option', { name: 'Webhooks' }).waitFor();
-      await expectSound();
+      await expectSound(page);
       await page.keyboard.press('Escape');
     },
     scenarioTimeoutMs,

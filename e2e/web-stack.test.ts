@@ -1,16 +1,14 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { expect, test } from '@jest/globals';
 import { pollUntil } from '../testkit/poll.ts';
 import type { PulumiWorkspace } from '../testkit/pulumi-cli.ts';
 import { expectNothingToDo, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { reference, secret, type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
-import { findFlaws, setPassword, signIn } from '../testkit/web-session.ts';
+import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
+import { findFlaws, signIn } from '../testkit/web-session.ts';
 
 const hostileReadme = `# The web
 
@@ -45,23 +43,12 @@ await suite('the state of a stack in the browser', {
   ownServer: true,
   tools: ['pulumi-3.255', 'test-provider', 'chromium'],
 }, () => {
-  const server = fileServer(async () => {
-    await buildWeb();
-    const started = await startOwnHoldfast({}, { viewers: ['vera'] });
-    await setPassword(started, 'ada');
-    await setPassword(started, 'vera');
-    return started;
-  });
-  let browser: TestBrowser;
-  beforeAll(async () => {
-    browser = await startChromium();
-  }, scenarioTimeoutMs);
-  afterAll(() => browser?.[Symbol.asyncDispose]());
+  const web = fileWebServer({ viewers: ['vera'] });
 
   test(
     'properties are blamed on commits, and an earlier version is restored',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       const git = await gitOf(workspace);
@@ -153,7 +140,7 @@ await suite('the state of a stack in the browser', {
   test(
     'two stacks are compared',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       const up = async (value: string, key: string): Promise<void> => {
@@ -187,7 +174,7 @@ await suite('the state of a stack in the browser', {
   test(
     'what a CLI that died has created is added to the state',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       const { cloud } = workspace;
@@ -234,7 +221,7 @@ await suite('the state of a stack in the browser', {
   test(
     'a stack says why its last update failed, and a preview what it would delete',
     async () => {
-      const holdfast = await server();
+      const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       const url = `${holdfast.url}/${holdfast.organization}/${project}/dev`;

@@ -1,28 +1,17 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import axe, { type AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
-import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { holdfastProgram } from '../testkit/holdfast-program.ts';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import type { TestBrowser } from '../testkit/chromium.ts';
+import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
+import { fileWebServer } from '../testkit/web-server.ts';
+import { submitPassword } from '../testkit/web-session.ts';
 
-const password = 'correct horse battery';
 /** What a browser may have to fetch before the list of stacks is there, compressed, fonts included. */
 const maxFirstLoadBytes = 200_000;
 const markup = '<img src=x onerror=alert(1)>';
 const themes = ['light', 'dark'] as const;
-
-async function setPassword({ dataDir }: OwnHoldfastServer): Promise<void> {
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
-  const args = [holdfastProgram, 'admin', 'user', 'set-password', 'ada'];
-  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'inherit'] });
-  child.stdin.end(`${password}\n`);
-  expect((await once(child, 'exit'))[0]).toBe(0);
-}
 
 async function call(server: OwnHoldfastServer, path: string, body: object, auth = `token ${server.token}`) {
   const headers = { authorization: auth, accept: 'application/vnd.pulumi+9', 'content-type': 'application/json' };
@@ -51,6 +40,7 @@ async function update(server: OwnHoldfastServer, stack: string, status: 'running
 }
 
 await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
+  const web = fileWebServer();
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   let page: Page;
@@ -58,9 +48,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
   let complaints: string[];
 
   beforeAll(async () => {
-    await buildWeb();
-    [server, browser] = await Promise.all([startOwnHoldfast(), startChromium()]);
-    await setPassword(server);
+    ({ browser, server } = await web());
     for (const [project, stack] of [
       ['web', 'dev'],
       ['web', 'prod'],
@@ -82,11 +70,6 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     complaints = [];
   }, 600_000);
 
-  afterAll(async () => {
-    await browser?.[Symbol.asyncDispose]();
-    await server?.[Symbol.asyncDispose]();
-  });
-
   /** Waits until exactly these stacks are shown. */
   async function waitForStacks(...names: string[]): Promise<void> {
     const wanted = [...names].sort().join();
@@ -104,9 +87,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
   test('sends who is not signed in to the sign-in page, and back to where they were', async () => {
     await page.goto(`${server.url}/dev-org?text=web`);
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
-    await page.getByLabel('Login').fill('ada');
-    await page.getByLabel('Password').fill(password);
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await submitPassword(page, 'ada');
     await page.waitForURL(`${server.url}/dev-org?text=web`);
     await waitForStacks('web/dev', 'web/prod');
   });

@@ -1,10 +1,37 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { holdfastProgram } from './holdfast-program.ts';
-import type { OwnHoldfastServer } from './holdfast-server.ts';
+
+/** A server by its data directory, or any other by its database. */
+export type AdminTarget = { readonly dataDir: string } | { readonly databaseUrl: string };
+
+/** The password that `setPassword` gives. */
+export const webPassword = 'correct horse battery';
 
 /** Runs `holdfast admin` on the data of a server, and returns what it printed. Throws if it fails. */
-export async function runAdmin(server: Pick<OwnHoldfastServer, 'dataDir'>, ...args: string[]): Promise<string> {
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: server.dataDir };
-  return (await promisify(execFile)(process.execPath, [holdfastProgram, 'admin', ...args], { env })).stdout;
+export async function runAdmin(target: AdminTarget, ...args: string[]): Promise<string> {
+  return run(target, args, '');
+}
+
+/** Gives somebody the password with which tests sign in. */
+export async function setPassword(target: AdminTarget, login: string): Promise<void> {
+  await run(target, ['user', 'set-password', login], `${webPassword}\n`);
+}
+
+async function run(target: AdminTarget, args: readonly string[], input: string): Promise<string> {
+  const place =
+    'dataDir' in target ? { HOLDFAST_DATA_DIR: target.dataDir } : { HOLDFAST_DATABASE_URL: target.databaseUrl };
+  const child = spawn(process.execPath, [holdfastProgram, 'admin', ...args], {
+    env: { PATH: process.env['PATH'], ...place },
+    stdio: 'pipe',
+  });
+  child.stdin.end(input);
+  const [printed, complaints, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit'),
+  ]);
+  if (code !== 0) throw new Error(`holdfast admin ${args.join(' ')} exited with ${code}:\n${complaints}`);
+  return printed;
 }

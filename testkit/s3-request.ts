@@ -13,12 +13,11 @@ export async function s3Request(
   access: S3Access,
   method: 'GET' | 'PUT' | 'HEAD' | 'DELETE',
   path: string,
-  body = '',
 ): Promise<Response> {
   const url = new URL(path, access.endpoint);
   const time = new Date().toISOString().replace(/[-:]|\.\d+/g, '');
   const day = time.slice(0, 8);
-  const bodyHash = sha256(body);
+  const bodyHash = sha256('');
   const signedHeaders = 'host;x-amz-content-sha256;x-amz-date';
   const headers = `host:${url.host}\nx-amz-content-sha256:${bodyHash}\nx-amz-date:${time}\n`;
   const canonical = [method, url.pathname, '', headers, signedHeaders, bodyHash].join('\n');
@@ -37,7 +36,6 @@ export async function s3Request(
       'x-amz-date': time,
       authorization: `AWS4-HMAC-SHA256 Credential=${credential}, SignedHeaders=${signedHeaders}, Signature=${signature}`,
     },
-    ...(method === 'PUT' ? { body } : {}),
     signal: AbortSignal.timeout(20_000),
   });
 }

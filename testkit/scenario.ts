@@ -76,28 +76,27 @@ export type ScenarioOptions = Pick<WorkspaceOptions, 'cli' | 'env'> & { project?
 
 /**
  * Runs the same steps on the server and on the CLI's file backend, and expects equal states from both: those that the
- * steps keep, and the final one. Unless `leavesWork` is set, a preview and a refresh of the server's stack must then
+ * steps keep, and the final one. A preview and a refresh of the server's stack must then
  * find no changes. The file backend runs equal steps once (`referenceStates`).
  */
 export async function expectSameAsFileBackend(
   server: HoldfastServer,
   steps: (scenario: Scenario) => Promise<void>,
-  options: ScenarioOptions & { leavesWork?: boolean } = {},
+  options: ScenarioOptions = {},
 ): Promise<void> {
-  const { leavesWork = false, ...rest } = options;
   const project = options.project ?? newProject('twin');
-  await using ours = await Scenario.create(server, { ...rest, project });
+  await using ours = await Scenario.create(server, { ...options, project });
   const run = async (scenario: Scenario): Promise<readonly KeptState[]> => {
     await steps(scenario);
     await scenario.keep('at the end');
     return scenario.kept;
   };
   const runReference = async (): Promise<readonly KeptState[]> => {
-    await using theirs = await Scenario.create(null, { ...rest, project });
+    await using theirs = await Scenario.create(null, { ...options, project });
     return await run(theirs);
   };
   // If two scenarios differ only in variables that the steps close over, the wrong reference makes the comparison fail.
-  const inputs = [expect.getState().testPath, String(steps), rest.cli, rest.env];
+  const inputs = [expect.getState().testPath, String(steps), options.cli, options.env];
   const both = [run(ours), referenceStates(inputs, project, runReference)] as const;
   // Neither outlives the test.
   await Promise.allSettled(both);
@@ -106,7 +105,7 @@ export async function expectSameAsFileBackend(
   for (const [at, { label, state }] of kept.entries()) {
     expect({ [label]: state }).toEqual({ [label]: reference[at]?.state });
   }
-  if (!leavesWork) await expectNothingToDo(ours.workspace);
+  await expectNothingToDo(ours.workspace);
 }
 
 /** Expects that the state matches the program and the cloud. */

@@ -1,32 +1,10 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
+import { webPassword } from './admin-command.ts';
 import type { TestBrowser } from './chromium.ts';
-import { holdfastProgram } from './holdfast-program.ts';
-import type { OwnHoldfastServer } from './holdfast-server.ts';
 
-/** The password with which `signIn` and `enter` sign in. */
-export const webPassword = 'correct horse battery';
 const waitMs = 120_000;
-
-/** Runs a command of `holdfast admin` on the server. */
-export async function runAdmin({ dataDir }: OwnHoldfastServer, args: readonly string[], input = ''): Promise<void> {
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
-  const child = spawn(process.execPath, [holdfastProgram, 'admin', ...args], {
-    env,
-    stdio: ['pipe', 'ignore', 'inherit'],
-  });
-  child.stdin.end(input);
-  const [code] = await once(child, 'exit');
-  if (code !== 0) throw new Error(`${args.join(' ')} exited with ${code}`);
-}
-
-/** Gives somebody the password with which `signIn` signs in. */
-export async function setPassword(server: OwnHoldfastServer, login: string): Promise<void> {
-  await runAdmin(server, ['user', 'set-password', login], `${webPassword}\n`);
-}
 
 /** A page of somebody who is signed in, and what its policy refused or failed in it. */
 export async function signIn(
@@ -49,10 +27,15 @@ export async function signIn(
 /** Signs somebody in on the page of sign-in. */
 export async function enter(page: Page, url: string, login: string): Promise<void> {
   await page.goto(`${url}/sign-in`);
+  await submitPassword(page, login);
+  await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
+}
+
+/** Fills in and sends the form of the sign-in page that is shown. */
+export async function submitPassword(page: Page, login: string): Promise<void> {
   await page.getByLabel('Login').fill(login);
   await page.getByLabel('Password').fill(webPassword);
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-  await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
 }
 
 /** What axe finds wrong with a page in both themes. Waits for the title of the page. */

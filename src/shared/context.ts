@@ -1,5 +1,3 @@
-import { createAuditSendingRepository } from './audit/audit-sending-repository.ts';
-import { createSealRepository } from './audit/seal-repository.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
 import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
 import {
@@ -8,17 +6,16 @@ import {
 } from './checkpoints/document-check-repository.ts';
 import { DocumentGuard } from './checkpoints/document-guard.ts';
 import { DocumentRepair } from './checkpoints/document-repair.ts';
+import { registerContextGauges } from './context-metrics.ts';
 import { type BlobRepository, createBlobRepository } from './documents/blob-repository.ts';
 import { BodyBuffer } from './documents/body-buffer.ts';
 import { DocumentStore } from './documents/document-store.ts';
 import { createPieceRepository, type PieceRepository } from './documents/piece-repository.ts';
-import { createDriftRepository } from './drift/drift-repository.ts';
 import { EventReader } from './events/event-reader.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
 import { createEventSegmentRepository } from './events/event-segment-repository.ts';
 import { EventSegments } from './events/event-segments.ts';
 import { EventWriter } from './events/event-writer.ts';
-import { createPackingRepository } from './events/packing-repository.ts';
 import { FigureKeeper } from './figures/figure-keeper.ts';
 import { holdWriting } from './identity/held-rights.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
@@ -54,7 +51,6 @@ import { PolicyArchives } from './policies/policy-archives.ts';
 import { registerQuotaGauges } from './quotas/quota-metrics.ts';
 import { Quotas } from './quotas/quota-service.ts';
 import { type QuotaName, quotaOptions } from './quotas/quotas.ts';
-import { createStateIndexRepository } from './resources/state-index-repository.ts';
 import { StateIndexer } from './resources/state-indexer.ts';
 import { DataKeys } from './secrets/data-keys.ts';
 import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './secrets/encryption-key-repository.ts';
@@ -69,14 +65,9 @@ import { StateReader } from './states/state-reader.ts';
 import { AdmittedChanges } from './updates/admitted-changes.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
-import { createDeliveryRepository } from './webhooks/delivery-repository.ts';
 import { WebhookSender } from './webhooks/webhook-sender.ts';
 
 const blobCheckMs = 5_000;
-/** Up to 200,000 rows are counted. */
-const packingCountEveryMs = 60_000;
-const driftCountEveryMs = 60_000;
-const indexCountEveryMs = 10_000;
 
 /** Everything that both roles share, created once per process and passed explicitly. */
 export interface AppContext extends AsyncDisposable {
@@ -115,7 +106,7 @@ export interface AppContext extends AsyncDisposable {
   readonly bodyBuffer: BodyBuffer;
   readonly changes: AdmittedChanges;
   /** Memory of this process that decompressed bodies take. */
-  readonly inflatedBytes: ByteBudget;
+  readonly bufferedBodyBytes: ByteBudget;
   readonly importer: DeploymentImporter;
   readonly renamer: StackRenamer;
   readonly journalWriter: JournalWriter;
@@ -205,96 +196,31 @@ export async function createContext(
   });
   const compactionAhead = new CompactionAhead((updateId) => compactor.advance(updateId), logger);
   lifecycle.onClose('work', 'compaction ahead', () => compactionAhead.close());
-  metrics.gauge(
-    'holdfast_journals_waiting_ahead',
-    'Journals of running updates whose new entries wait to be compacted ahead.',
-    () => compactionAhead.waiting,
-  );
-  metrics.gauge(
-    'holdfast_open_replays_bytes',
-    'Memory of the replays of running updates that are kept open between compactions.',
-    () => openReplays.bytes,
-  );
   const events = createEventRepository(db);
   const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, logger });
   const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, logger });
   const { maxBatchBytes, maxBodyBytes } = config.limits;
   const changes = new AdmittedChanges(db, config.jobs.waitSeconds, holdWriting);
-  const inflatedBytes = new ByteBudget(config.limits.inflatedBytes);
+  const bufferedBodyBytes = new ByteBudget(config.limits.bufferedBodyBytes);
   const bodyBuffer = new BodyBuffer(
     Math.min(maxBatchBytes, maxBodyBytes),
-    inflatedBytes,
+    bufferedBodyBytes,
     // Bodies are smaller as received than decompressed.
-    Math.ceil(config.limits.inflatedBytes / 2),
+    Math.ceil(config.limits.bufferedBodyBytes / 2),
   );
 
   const payloads = overrides.payloads ?? new MemoryPayloadStore(config.limits.inFlight);
   lifecycle.onClose('queues', 'payload store', () => payloads.close());
-  metrics.gauge('holdfast_payload_store_bytes', 'Bytes of request bodies waiting for workers.', () =>
-    payloads.bytesHeld(),
-  );
-  // Registered before the metrics that query the database, so that the pool's values do not count those queries.
-  metrics.gauge('holdfast_database_connections_acquired', 'Pool connections in use.', () => db.poolState().acquired);
-  metrics.gauge('holdfast_database_connections_idle', 'Pool connections idle.', () => db.poolState().idle);
-  metrics.gauge('holdfast_database_waiting', 'Callers waiting for a pool connection.', () => db.poolState().waiting);
-  metrics.gaugeByQuery(
-    'holdfast_stacks_with_journal_errors',
-    'Stacks whose state lacks journal entries. `invalid-entry`: no updates until an operator has decided.',
-    'reason',
-    async () => {
-      const { error, unknownKind } = await compactions.countFaultyStacks();
-      return { 'invalid-entry': error, 'unknown-kind': unknownKind };
-    },
-  );
-  metrics.gaugeByQuery(
-    'holdfast_event_packing_updates',
-    'Ended updates whose events may still be rows, counted up to 100,000 every minute: recent, or backlog from before events were packed.',
-    'queue',
-    () => createPackingRepository(db).countWaiting(),
-    packingCountEveryMs,
-  );
-  metrics.gaugeByQuery(
-    'holdfast_audit_waiting_seconds',
-    'Age of the oldest event of the audit log that is not sealed yet, and of the oldest sealed batch that is not sent.',
-    'step',
-    async () => ({
-      seal: await createSealRepository(db).readUnsealedSeconds(),
-      ...(config.audit.receiverUrl === null
-        ? {}
-        : { send: await createAuditSendingRepository(db).readUnsentSeconds() }),
-    }),
-  );
-  metrics.gaugeByQuery(
-    'holdfast_webhook_deliveries_due',
-    'Deliveries to webhooks that could be attempted now, up to 10,000, and for how many seconds the oldest has waited.',
-    'figure',
-    () => createDeliveryRepository(db).countDue(),
-  );
-  metrics.gaugeByQuery(
-    'holdfast_stacks_drifted',
-    'Stacks of which the last run that compared state and reality has found drift that nothing has mended since, counted every minute.',
-    'state',
-    async () => ({ drifted: await createDriftRepository(db).countDrifted() }),
-    driftCountEveryMs,
-  );
-  metrics.gaugeByQuery(
-    'holdfast_stacks_to_index',
-    'Stacks whose newest state is not indexed yet, counted up to 10,000 every 10 seconds.',
-    'state',
-    async () => ({ due: await createStateIndexRepository(db).countDue() }),
-    indexCountEveryMs,
-  );
-  metrics.gauge(
-    'holdfast_buffered_body_bytes',
-    'Memory reserved for decompressed request bodies.',
-    () => inflatedBytes.used,
-  );
-  metrics.gauge(
-    'holdfast_control_body_bytes',
-    'Bytes received of control call bodies above 64 KiB.',
-    () => bodyBuffer.bytesArrived,
-  );
-  metrics.gauge('holdfast_buffered_bodies_waiting', 'Bodies waiting to be decompressed.', () => inflatedBytes.waiting);
+  registerContextGauges(metrics, {
+    config,
+    db,
+    payloads,
+    bufferedBodyBytes,
+    bodyBuffer,
+    compactions,
+    compactionAhead,
+    openReplays,
+  });
 
   const onRefused = (quota: QuotaName): void => metrics.quotaRejections.labels(quotaOptions[quota]).inc();
   const quotas = new Quotas({ db, defaults: config.quotas, logger, onRefused });
@@ -343,7 +269,7 @@ export async function createContext(
     }),
     writer: new CheckpointWriter({ updates, checkpoints, documents, guard, bodyBuffer, maxBodyBytes }),
     bodyBuffer,
-    inflatedBytes,
+    bufferedBodyBytes,
     changes,
     importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),
     renamer: new StackRenamer({ changes, checkpoints, documents, guard }),

@@ -139,14 +139,13 @@ test(
     });
     expect(await page.getByText('Answers', { exact: true }).count()).toBe(3);
     expect(await findFlaws(page)).toEqual([]);
-    await cluster.workers[1]?.kill();
-    await processes.getByText(/^Silent for/).waitFor();
-    expect(await processes.getByText(/^Silent for/).count()).toBe(1);
-    await cluster.workers[1]?.start();
-
     const update = await startJournal();
+    // The one takes as long to be called silent as the other to give up the job.
+    await cluster.workers[1]?.kill();
     await cluster.s3.stop();
     const completed = update.complete();
+    await processes.getByText(/^Silent for/).waitFor();
+    expect(await processes.getByText(/^Silent for/).count()).toBe(1);
     await page.goto(`${cluster.url}/~/operator/queues`);
     const jobs = page.getByRole('table', { name: 'Jobs: Small writes' });
     const failed = jobs.getByRole('row').filter({ hasText: 'fold journal' }).filter({ hasText: 'Given up' });
@@ -155,6 +154,7 @@ test(
     expect(await findFlaws(page)).toEqual([]);
     expect(await failed.count()).toBe(1);
     await cluster.s3.start();
+    await cluster.workers[1]?.start();
     await page.getByRole('button', { name: /^Retry fold-journal/ }).click();
     await page.getByRole('button', { name: 'Run it again' }).click();
     await failed.waitFor({ state: 'detached' });

@@ -144,17 +144,17 @@ describe('the single call', () => {
     await ok(cancel(app, stack, running(stack, { json } as TestResponse)));
 
     const other = await createStack(app);
-    const { inflatedBytes, config } = app.context;
-    await inflatedBytes.acquire(config.limits.inflatedBytes, null);
+    const { bufferedBodyBytes, config } = app.context;
+    await bufferedBodyBytes.acquire(config.limits.bufferedBodyBytes, null);
     try {
       const beside = await ok(begin(other));
       expect(beside.json).not.toHaveProperty('deployment');
       await ok(cancel(app, other, running(other, beside)));
     } finally {
-      inflatedBytes.release(config.limits.inflatedBytes);
+      bufferedBodyBytes.release(config.limits.bufferedBodyBytes);
     }
     expect((await ok(begin(other))).json).toHaveProperty('deployment');
-    expect(inflatedBytes.used).toBe(0);
+    expect(bufferedBodyBytes.used).toBe(0);
   });
 });
 
@@ -223,7 +223,7 @@ describe('rejected calls leave nothing behind', () => {
     expect((await begin(stack)).status).toBeGreaterThanOrEqual(500);
     expect((await getStack(app, stack)).activeUpdate).toBe('');
     expect(await count(stack)).toBe(1);
-    expect(app.context.inflatedBytes.used).toBe(0);
+    expect(app.context.bufferedBodyBytes.used).toBe(0);
   });
 });
 
@@ -286,7 +286,7 @@ describe('between reading the state and the transaction', () => {
     const restore = meanwhile(async () => void (await startUpdate(app, stack)));
     expect((await begin(stack)).status).toBe(409);
     expect(restore()).toBe(1);
-    expect(app.context.inflatedBytes.used).toBe(0);
+    expect(app.context.bufferedBodyBytes.used).toBe(0);
   });
 
   test('one of four concurrent calls succeeds', async () => {

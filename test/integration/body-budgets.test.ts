@@ -93,7 +93,7 @@ test('fifty small batches that inflate to 8 MB each stay within the budget while
   const entry = { version: 1, kind: 0, sequenceID: 1, operationID: 1, note: 'x'.repeat(8_000_000) };
   const batch = gzipped({ entries: [entry] });
   expect(batch.body.length).toBeLessThan(15_000);
-  const { inflatedBytes } = app.context;
+  const { bufferedBodyBytes } = app.context;
   // The first ones keep their part of the budget until the leases are renewed.
   await using gate = await holdInserts(app, 'journal_entries');
   const batches = Promise.all(
@@ -102,18 +102,18 @@ test('fifty small batches that inflate to 8 MB each stay within the budget while
       return app.call('PATCH', `${update.path}/journalentries`, { auth: update.lease, ...batch });
     }),
   );
-  await until(() => inflatedBytes.waiting > 0, 'batches wait for their turn');
+  await until(() => bufferedBodyBytes.waiting > 0, 'batches wait for their turn');
   for (const update of updates) {
     const renewal = gzipSync(JSON.stringify({ token: update.lease.split(' ')[1], duration: 300 }));
     const headers = { 'content-encoding': 'gzip' };
     await ok(app.call('POST', `${update.path}/renew_lease`, { auth: update.lease, body: renewal, headers }));
   }
-  expect(inflatedBytes.waiting).toBeGreaterThan(0);
+  expect(bufferedBodyBytes.waiting).toBeGreaterThan(0);
   await gate.release();
   const statuses = (await batches).map(({ status, headers }) => `${status} ${headers['retry-after'] ?? ''}`.trim());
   expect(new Set(statuses)).toEqual(new Set(statuses.includes('503 1') ? ['204', '503 1'] : ['204']));
   expect(statuses).toContain('204');
-  expect(inflatedBytes.used).toBe(0);
-  expect(inflatedBytes.peak).toBeLessThanOrEqual(budget);
-  expect(inflatedBytes.peak).toBeGreaterThan(8_000_000);
+  expect(bufferedBodyBytes.used).toBe(0);
+  expect(bufferedBodyBytes.peak).toBeLessThanOrEqual(budget);
+  expect(bufferedBodyBytes.peak).toBeGreaterThan(8_000_000);
 });

@@ -319,7 +319,7 @@ describe('bodies of control calls', () => {
       ...gzipped({ ciphertexts }),
     });
     expect(refused.status).toBe(400);
-    expect(app.context.inflatedBytes.used).toBe(0);
+    expect(app.context.bufferedBodyBytes.used).toBe(0);
     // A client that disconnects before reading the response.
     const connection = server.connect();
     const body = gzipSync(JSON.stringify({ ciphertexts }));
@@ -331,9 +331,12 @@ describe('bodies of control calls', () => {
     };
     await connection.write(head('POST', `${stack.path}/batch-decrypt`, { headers, length: body.length }));
     await connection.write(body);
-    await until(() => app.context.inflatedBytes.used > 0, 'the body is held');
+    await until(() => app.context.bufferedBodyBytes.used > 0, 'the body is held');
     connection.destroy();
-    await until(() => app.context.inflatedBytes.used === 0 && app.context.bodyBuffer.bytesArrived === 0, 'all is free');
+    await until(
+      () => app.context.bufferedBodyBytes.used === 0 && app.context.bodyBuffer.bytesArrived === 0,
+      'all is free',
+    );
   });
 
   test('that create a stack keep the bytes of their state', async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { createEncryptionKeyRepository } from '../../src/shared/secrets/encryption-key-repository.ts';
@@ -12,18 +12,17 @@ import { runAdminWith } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { keyRingOf } from '../support/key-ring.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
-import { createTestApp, createTestDatabase, masterKeys, type TestApp } from '../support/test-app.ts';
+import {
+  createTestApp,
+  createTestDatabase,
+  masterKeys,
+  type TestApp,
+  testApp,
+  testReplica,
+} from '../support/test-app.ts';
 
-let app: TestApp;
-let replica: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-  replica = await createTestApp({ database: app.database, dataDir: app.dataDir });
-});
-afterAll(async () => {
-  await replica[Symbol.asyncDispose]();
-  await app[Symbol.asyncDispose]();
-});
+const app = testApp();
+const replica = testReplica(app);
 
 const ring = keyRingOf(masterKeys);
 const base64 = (text: string) => Buffer.from(text).toString('base64');

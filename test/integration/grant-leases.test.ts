@@ -1,20 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createGrantRepository } from '../../src/shared/identity/grant-repository.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person, team } from '../support/grants.ts';
 import { creation } from '../support/journal-entries.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { createTestApp, type TestApp, testApp } from '../support/test-app.ts';
+import { testApp, testReplica } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, complete, getUpdate } from '../support/update-calls.ts';
 
 const app = testApp();
-let replica: TestApp;
-beforeAll(async () => {
-  replica = await createTestApp({ database: app.database, dataDir: app.dataDir });
-});
-afterAll(() => replica[Symbol.asyncDispose]());
+const replica = testReplica(app);
 
 interface Running {
   readonly owner: TestStack;

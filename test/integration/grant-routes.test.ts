@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { namesOf } from '../../src/shared/identity/permissions.ts';
 import { listEvents } from '../support/audit.ts';
@@ -6,15 +6,11 @@ import { query } from '../support/database.ts';
 import { type Person, person, team } from '../support/grants.ts';
 import { creation } from '../support/journal-entries.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { createTestApp, type TestApp, type TestResponse, testApp } from '../support/test-app.ts';
+import { type TestApp, type TestResponse, testApp, testReplica } from '../support/test-app.ts';
 import { append } from '../support/update-calls.ts';
 
 const app = testApp();
-let replica: TestApp;
-beforeAll(async () => {
-  replica = await createTestApp({ database: app.database, dataDir: app.dataDir });
-});
-afterAll(() => replica[Symbol.asyncDispose]());
+const replica = testReplica(app);
 
 interface Scene extends TestStack {
   readonly viewer: Person;

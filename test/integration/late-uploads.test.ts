@@ -1,10 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { beginReconcile, reconcile } from '../../src/shared/documents/reconcile-blobs.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
+import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
+import { reconcileInTurns } from '../../src/workers/maintenance/reconcile.ts';
 import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
 import { blobRowKeys, letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { query } from '../support/database.ts';
@@ -188,6 +191,20 @@ describe('the reconciling job', () => {
     await sweepAfterADay();
     expect(await blobRowKeys(app)).toEqual(inUse);
   });
+});
+
+test('a round that another release has left behind in a form of its own is begun again, with its limit', async () => {
+  const { context } = app;
+  await query(app, 'truncate checkpoints, journal_fold_points, blobs cascade');
+  const runs = createRunRepository(context.db);
+  const task = reconcileInTurns(context, runs);
+  const holder = randomUUID();
+  await runs.claim('reconcile', holder, { claimSeconds: 60, everySeconds: 0 });
+  // Without the limit of what may be adopted, all objects of a database that was lost would be left to the sweep.
+  const place = JSON.stringify({ pass: 'objects', after: null, counts: {} });
+  await task.run(new AbortController().signal, { holder, place });
+  expect(await blobRowKeys(app)).toEqual([]);
+  expect(JSON.parse((await runs.findResult('reconcile')) ?? '{}')).toMatchObject({ objects: 1, adopted: 0, held: 1 });
 });
 
 describe('a blob is marked', () => {

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { StackService } from '../../src/api/stacks/stack-service.ts';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 import { testTrail } from '../support/audit.ts';
@@ -13,21 +13,13 @@ import { creation } from '../support/journal-entries.ts';
 import { listRoutes } from '../support/routes.ts';
 import { callerOf, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { createTestApp, type TestApp, type TestResponse, testApp, testReplica } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, cancel, complete } from '../support/update-calls.ts';
 
 /** Two replicas: one must not serve from memory what the other has deleted. */
-let app: TestApp;
-let replica: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-  replica = await createTestApp({ database: app.database, dataDir: app.dataDir });
-});
-afterAll(async () => {
-  await replica[Symbol.asyncDispose]();
-  await app[Symbol.asyncDispose]();
-});
+const app = testApp();
+const replica = testReplica(app);
 
 const createNamed = (on: TestApp, { auth, organization, project, stack }: TestStack) =>
   ok(on.call('POST', `/api/stacks/${organization}/${project}`, { auth, body: { stackName: stack } }));

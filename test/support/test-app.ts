@@ -183,15 +183,20 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   return testApp;
 }
 
+/** Another process of the service on the same data, for all tests of a file. */
+export function testReplica(of: TestApp): TestApp {
+  return testApp(() => ({ database: of.database, dataDir: of.dataDir }));
+}
+
 /** An app for all tests of a file: started before the first of them and closed after the last. */
-export function testApp(options: TestAppOptions = {}): TestApp {
+export function testApp(options: TestAppOptions | (() => TestAppOptions) = {}): TestApp {
   let started: TestApp | null = null;
   const running = (): TestApp => {
     if (!started) throw new Error('The app runs during the tests and their hooks only');
     return started;
   };
   beforeAll(async () => {
-    started = await createTestApp(options);
+    started = await createTestApp(typeof options === 'function' ? options() : options);
   });
   const close = async (): Promise<void> => started?.[Symbol.asyncDispose]();
   afterAll(close);

@@ -5,6 +5,8 @@ import { sql } from '../../src/shared/platform/db/sql.ts';
 import { securityHeaders } from '../../src/shared/platform/http/security-headers.ts';
 import type { TestApp } from './test-app.ts';
 
+const waitLimitMs = 60_000;
+
 /** A response as received over the wire. */
 export interface WireAnswer {
   readonly status: number;
@@ -124,7 +126,7 @@ class SocketConnection implements WireConnection {
     this.#socket.off('close', done);
   }
 
-  async answer(limitMs = 60_000): Promise<WireAnswer | null> {
+  async answer(limitMs = waitLimitMs): Promise<WireAnswer | null> {
     const deadline = Date.now() + limitMs;
     for (;;) {
       const received = Buffer.concat(this.#received);
@@ -146,8 +148,8 @@ class SocketConnection implements WireConnection {
     }
   }
 
-  async interim(limitMs = 60_000): Promise<number> {
-    const deadline = Date.now() + limitMs;
+  async interim(): Promise<number> {
+    const deadline = Date.now() + waitLimitMs;
     for (;;) {
       const received = Buffer.concat(this.#received);
       const [whole, status] = /^HTTP\/1\.1 (1\d\d)[^\r]*\r\n\r\n/.exec(received.toString('latin1', 0, 200)) ?? [];
@@ -276,8 +278,8 @@ export async function expectNothingChanged<T>(server: WireServer, act: () => Pro
 }
 
 /** Waits until no body and no job is under way; fails when that does not happen. */
-export async function settled(app: TestApp, limitMs = 60_000): Promise<void> {
-  const deadline = Date.now() + limitMs;
+export async function settled(app: TestApp): Promise<void> {
+  const deadline = Date.now() + waitLimitMs;
   const busy = () => {
     const { waiting, active } = app.context.dispatcher.state();
     return app.context.payloads.bytesHeld() > 0 || waiting > 0 || active > 0;

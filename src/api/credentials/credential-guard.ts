@@ -19,7 +19,7 @@ import { LookupBatches } from './lookup-batches.ts';
 import { RejectedCredentialLog } from './rejected-credential-log.ts';
 
 interface CredentialGuardOptions {
-  readonly config: Pick<Config, 'trustedProxies' | 'wrongTokensPerMinute'>;
+  readonly config: Pick<Config, 'trustedProxies' | 'invalidTokensPerMinute'>;
   readonly identity: Pick<IdentityRepository, 'findCaller'>;
   readonly credentials: CredentialRepository;
   readonly failures: Pick<LevelRepository, 'report'>;
@@ -211,7 +211,7 @@ export class CredentialGuard {
   }
 
   #sourcesOf({ kind, request }: CredentialUse): Source[] {
-    const { wrongTokensPerMinute: perMinute } = this.#options.config;
+    const { invalidTokensPerMinute: perMinute } = this.#options.config;
     return [
       { name: `address ${this.#addressOf(request)}`, perMinute },
       { name: `kind ${kind}`, perMinute: perMinute * allAddressesFactor },

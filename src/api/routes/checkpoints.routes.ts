@@ -3,7 +3,6 @@ import type { CheckpointKind } from '../../shared/checkpoints/checkpoint-writer.
 import { applyCheckpoint } from '../../shared/jobs/definitions.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { ContractVerbatimCheckpointRequest } from '../../shared/protocol/contract.ts';
-import { UpdateParams } from '../../shared/protocol/core.ts';
 import {
   CheckpointDeltaRequest,
   CheckpointRequest,
@@ -12,7 +11,8 @@ import {
 import type { ApiServices } from '../api-services.ts';
 import type { Lease } from '../request.ts';
 import type { RouteScope } from '../route-scope.ts';
-import { leaseToken, updatePath } from './paths.ts';
+import { fencedWrite, fenceOf } from './fenced-write.ts';
+import { updatePath } from './paths.ts';
 
 const paths: Record<CheckpointKind, string> = {
   full: 'checkpoint',
@@ -34,23 +34,7 @@ export function registerCheckpointRoutes(app: RouteScope, services: ApiServices)
 function saveCheckpoint(app: RouteScope, { submitWrite, updates }: ApiServices, kind: CheckpointKind): void {
   app.patch(
     `${updatePath}/${paths[kind]}`,
-    {
-      compress: false,
-      config: {
-        access: { kind: 'lease', fenced: true },
-        rate: 'never',
-        audit: { none: 'part of its update, whose start and end are recorded' },
-        body: 'payload',
-        described: { body: bodies[kind], errorStatuses: [409] },
-      },
-      schema: {
-        tags: ['checkpoints'],
-        summary: `Save a ${kind} checkpoint`,
-        security: leaseToken,
-        params: UpdateParams,
-        response: { 204: Type.Null() },
-      },
-    },
+    fencedWrite(bodies[kind], { summary: `Save a ${kind} checkpoint`, tag: 'checkpoints', errorStatuses: [409] }),
     async (request, reply) => {
       const { lease } = request;
       assertWritesState(lease);
@@ -62,11 +46,6 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: ApiServices, 
       return reply.code(204).send(null);
     },
   );
-}
-
-/** The part of a lease that a write checks again when it commits. */
-export function fenceOf({ updateId, stackId, epoch }: Lease) {
-  return { updateId, stackId, epoch };
 }
 
 function assertWritesState(lease: Lease): void {

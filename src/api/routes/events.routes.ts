@@ -8,8 +8,8 @@ import { EventsQuery } from '../../shared/protocol/updates.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { sendChunks } from '../streamed-response.ts';
-import { fenceOf } from './checkpoints.routes.ts';
-import { apiToken, leaseToken, updatePath } from './paths.ts';
+import { fencedWrite, fenceOf } from './fenced-write.ts';
+import { apiToken, updatePath } from './paths.ts';
 import { lastPageToken } from './response-mappers.ts';
 import { assertUpdateId } from './updates.routes.ts';
 
@@ -24,23 +24,7 @@ export function registerEventRoutes(app: RouteScope, services: ApiServices): voi
 function recordEvents(app: RouteScope, { submitWrite }: ApiServices): void {
   app.post(
     `${updatePath}/events/batch`,
-    {
-      compress: false,
-      config: {
-        access: { kind: 'lease', fenced: true },
-        rate: 'never',
-        audit: { none: 'part of its update, whose start and end are recorded' },
-        body: 'payload',
-        described: { body: EventBatchRequest },
-      },
-      schema: {
-        tags,
-        summary: 'Record engine events',
-        security: leaseToken,
-        params: UpdateParams,
-        response: { 204: Type.Null() },
-      },
-    },
+    fencedWrite(EventBatchRequest, { summary: 'Record engine events', tag: 'events' }),
     async (request, reply) => {
       await submitWrite(request, appendEvents, { fence: fenceOf(request.lease) });
       return reply.code(204).send(null);

@@ -1,3 +1,4 @@
+import type { Static } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { OrganizationParams } from '../../shared/protocol/audit.ts';
 import { ResourceSearchQuery, ResourceSearchResponse, ResourceSearchV2Response } from '../../shared/protocol/search.ts';
@@ -32,14 +33,8 @@ export function registerSearchRoutes(app: RouteScope, services: ApiServices): vo
   app.get(
     path,
     { config, schema: { ...common, response: { 200: ResourceSearchResponse } } },
-    async ({ caller, params: { organization }, query }, reply) => {
-      const { items, ...envelope } = await search(
-        services,
-        { caller, gone: clientGone(reply) },
-        `/api/orgs/${organization}/search/resources`,
-        organization,
-        query,
-      );
+    async (request, reply) => {
+      const { items, ...envelope } = await search(services, request, clientGone(reply), 'resources');
       return {
         ...envelope,
         resources: items.map((item) => ({
@@ -55,14 +50,8 @@ export function registerSearchRoutes(app: RouteScope, services: ApiServices): vo
   app.get(
     `${path}v2`,
     { config, schema: { ...common, response: { 200: ResourceSearchV2Response } } },
-    async ({ caller, params: { organization }, query }, reply) => {
-      const { items, ...envelope } = await search(
-        services,
-        { caller, gone: clientGone(reply) },
-        `/api/orgs/${organization}/search/resourcesv2`,
-        organization,
-        query,
-      );
+    async (request, reply) => {
+      const { items, ...envelope } = await search(services, request, clientGone(reply), 'resourcesv2');
       return {
         ...envelope,
         resources: items.map((item) => ({
@@ -78,12 +67,18 @@ export function registerSearchRoutes(app: RouteScope, services: ApiServices): vo
 
 async function search(
   { search: searches }: ApiServices,
-  { caller, gone }: { readonly caller: Caller; readonly gone: AbortSignal },
-  at: string,
-  organization: string,
-  query: { readonly query?: string; readonly size?: number; readonly cursor?: string; readonly page?: number },
+  {
+    caller,
+    params: { organization },
+    query: { cursor = '', page = 1, query: text = '', size = defaultSize },
+  }: {
+    readonly caller: Caller;
+    readonly params: Static<typeof OrganizationParams>;
+    readonly query: Static<typeof ResourceSearchQuery>;
+  },
+  gone: AbortSignal,
+  collection: 'resources' | 'resourcesv2',
 ) {
-  const { cursor = '', page = 1, query: text = '', size = defaultSize } = query;
   if (page > 1 && cursor === '')
     throw new InvalidRequestError('Pages after the first have a cursor: follow pagination.next');
   const limit = Math.min(size, maxSize);
@@ -91,8 +86,8 @@ async function search(
   const found = await searches.list(caller, { text, organization, after, limit }, gone);
   const total =
     after === null ? (await searches.count(caller, { text, organization, by: 'type' }, gone)).resources : undefined;
-  const next =
-    found.next && `${at}?${new URLSearchParams({ query: text, size: String(size), cursor: encodePlace(found.next) })}`;
+  const pageOf = (place: string) => new URLSearchParams({ query: text, size: String(size), cursor: place });
+  const next = found.next && `/api/orgs/${organization}/search/${collection}?${pageOf(encodePlace(found.next))}`;
   return {
     items: found.items,
     ...(total === undefined ? {} : { total }),

@@ -137,8 +137,9 @@ export class ProviderPeople {
     }
     for (const [name, { teams: wanted }] of access) {
       const organization = wanted.length > 0 ? await createIdentityRepository(tx).findOrganization(name) : null;
-      for (const team of organization ? wanted : []) {
-        const found = await teams.find((organization as { id: string }).id, team);
+      if (!organization) continue;
+      for (const team of wanted) {
+        const found = await teams.find(organization.id, team);
         if (!found) this.#logger.warn({ organization: name, team }, 'groups add to a team that does not exist');
         else if (await providers.addMappedTeam(found.id, userId))
           await audit.record(tx, {

@@ -71,7 +71,7 @@ export class UpdateBeginning {
       const state = await this.#readState(ref);
       let held = state?.bytes.length ?? 0;
       const release = (): void => {
-        this.#context.inflatedBytes.release(held, ref.organization);
+        this.#context.bufferedBodyBytes.release(held, ref.organization);
         held = 0;
       };
       try {
@@ -107,11 +107,11 @@ export class UpdateBeginning {
   }
 
   async #readState(ref: StackRef): Promise<HeldState | null> {
-    const { inflatedBytes, states } = this.#context;
+    const { bufferedBodyBytes, states } = this.#context;
     const head = await states.readHead(ref);
     if (!head) throw stackNotFound(ref);
     const { bytes, checkpointId, sizeBytes } = head.state;
-    if (sizeBytes > maxStateBytes || !inflatedBytes.tryGrow(0, sizeBytes, ref.organization)) {
+    if (sizeBytes > maxStateBytes || !bufferedBodyBytes.tryGrow(0, sizeBytes, ref.organization)) {
       await bytes[Symbol.asyncIterator]().return?.();
       return null;
     }
@@ -120,7 +120,7 @@ export class UpdateBeginning {
       for await (const chunk of bytes) chunks.push(chunk);
       return { bytes: Buffer.concat(chunks, sizeBytes), checkpointId };
     } catch (error) {
-      inflatedBytes.release(sizeBytes, ref.organization);
+      bufferedBodyBytes.release(sizeBytes, ref.organization);
       throw error;
     }
   }

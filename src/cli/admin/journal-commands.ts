@@ -1,5 +1,3 @@
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
@@ -14,6 +12,7 @@ import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
 import { VersionRestorer } from '../../shared/states/version-restorer.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
+import { printLines } from './print-lines.ts';
 
 /** Adds the commands for states and their journals. */
 export function addJournalCommands(admin: Command, open: OpenSession): void {
@@ -140,13 +139,7 @@ async function printJournal(context: AppContext, stack: StackRow, version: numbe
       yield `${text.replace(/[\r\n]+/g, ' ')}\n`;
     }
   };
-  try {
-    await pipeline(Readable.from(lines()), process.stdout, { end: false });
-  } catch (error) {
-    // The reader has closed the pipe.
-    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return;
-    throw error;
-  }
+  if (!(await printLines(lines(), process.stdout))) return;
   if (entries < update.entryCount) throw refused(`the journal was deleted after ${entries} entries`);
 }
 

@@ -49,27 +49,31 @@ export const auditColumns = sql.fragment`
   event.role, event.granted_by as "grantedBy", event.address, event.user_agent as "userAgent", event.ci_run as "ciRun", event.object,
   event.update_id as "updateId", event.request_id as "requestId", event.details`;
 
+/** Whether an event is in a selection. Each condition is a range of an index. */
+export function selected({ action, actor, after, login, until }: AuditSelection) {
+  const everything = sql.fragment`true`;
+  return sql.fragment`${action === null ? everything : sql.fragment`action = ${action}`}
+    and ${login === null ? everything : sql.fragment`login = ${login}`}
+    and ${actor === null ? everything : sql.fragment`actor = ${actor}`}
+    and ${until === null ? everything : sql.fragment`occurred_at <= ${until.toISOString()}::timestamptz`}
+    and ${
+      after === null
+        ? everything
+        : sql.fragment`(occurred_at, number) <
+            (timestamptz 'epoch' + ${after.micros}::bigint * interval '1 microsecond', ${after.number}::bigint)`
+    }`;
+}
+
 /** Lists events of an organization. */
 export function createAuditListRepository(db: Queryable) {
-  const everything = sql.fragment`true`;
   return {
     /** A page in order of time, newest first; each page is a range of one index. */
-    list: (organizationId: string, { action, actor, after, login, until }: AuditSelection, limit: number) =>
+    list: (organizationId: string, selection: AuditSelection, limit: number) =>
       db.any(sql.rows(ListedRow)`
         /* audit.list */
         select ${auditColumns}
         from audit_events event
-        where organization_id = ${organizationId}
-          and ${action === null ? everything : sql.fragment`action = ${action}`}
-          and ${login === null ? everything : sql.fragment`login = ${login}`}
-          and ${actor === null ? everything : sql.fragment`actor = ${actor}`}
-          and ${until === null ? everything : sql.fragment`occurred_at <= ${until.toISOString()}::timestamptz`}
-          and ${
-            after === null
-              ? everything
-              : sql.fragment`(occurred_at, number) <
-                  (timestamptz 'epoch' + ${after.micros}::bigint * interval '1 microsecond', ${after.number}::bigint)`
-          }
+        where organization_id = ${organizationId} and ${selected(selection)}
         order by occurred_at desc, number desc limit ${limit}`),
 
     /** The events of a sealed batch that still exist, in order of their numbers. `month` is its first day. */

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
-import { type AuditPlace, auditColumns, ListedRow } from './audit-list-repository.ts';
+import { type AuditSelection, auditColumns, ListedRow, selected } from './audit-list-repository.ts';
 
 const FoundRow = Type.Object({
   ...ListedRow.properties,
@@ -11,16 +11,11 @@ const FoundRow = Type.Object({
 });
 
 /** Which events are sought; null: any. */
-export interface AuditSearch {
-  readonly action: string | null;
-  readonly login: string | null;
-  readonly actor: string | null;
+export interface AuditSearch extends AuditSelection {
   /** Part of the object, in any case. */
   readonly object: string | null;
   readonly outcome: string | null;
   readonly from: Date | null;
-  readonly until: Date | null;
-  readonly after: AuditPlace | null;
 }
 
 /** Searches the events of an organization. */
@@ -33,7 +28,7 @@ export function createAuditSearchRepository(db: Queryable) {
      */
     find: (
       organizationId: string,
-      { action, actor, after, from, login, object, outcome, until }: AuditSearch,
+      { from, object, outcome, ...selection }: AuditSearch,
       { limit, maxRead }: { readonly limit: number; readonly maxRead: number },
     ) =>
       db.any(sql.rows(FoundRow)`
@@ -45,17 +40,8 @@ export function createAuditSearchRepository(db: Queryable) {
           from (
             select number, occurred_at, object, outcome from audit_events
             where organization_id = ${organizationId}
-              and ${action === null ? everything : sql.fragment`action = ${action}`}
-              and ${login === null ? everything : sql.fragment`login = ${login}`}
-              and ${actor === null ? everything : sql.fragment`actor = ${actor}`}
               and ${from === null ? everything : sql.fragment`occurred_at >= ${from.toISOString()}::timestamptz`}
-              and ${until === null ? everything : sql.fragment`occurred_at <= ${until.toISOString()}::timestamptz`}
-              and ${
-                after === null
-                  ? everything
-                  : sql.fragment`(occurred_at, number) <
-                      (timestamptz 'epoch' + ${after.micros}::bigint * interval '1 microsecond', ${after.number}::bigint)`
-              }
+              and ${selected(selection)}
             order by occurred_at desc, number desc limit ${maxRead}) read
         ), chosen as (
           (select * from looked where "isFound" order by place limit ${limit}) union select * from looked where place = ${maxRead})

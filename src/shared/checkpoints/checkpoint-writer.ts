@@ -77,7 +77,7 @@ export class CheckpointWriter {
   readonly #documents: DocumentStore;
   readonly #guard: DocumentGuard;
   readonly #bodyBuffer: BodyBuffer;
-  readonly #bases: DeltaBases;
+  readonly #bases = new DeltaBases();
   readonly #maxBytes: number;
 
   constructor(parts: {
@@ -86,7 +86,6 @@ export class CheckpointWriter {
     documents: DocumentStore;
     guard: DocumentGuard;
     bodyBuffer: BodyBuffer;
-    deltaBases?: DeltaBases;
     maxBodyBytes: number;
   }) {
     this.#updates = parts.updates;
@@ -94,7 +93,6 @@ export class CheckpointWriter {
     this.#documents = parts.documents;
     this.#guard = parts.guard;
     this.#bodyBuffer = parts.bodyBuffer;
-    this.#bases = parts.deltaBases ?? new DeltaBases();
     this.#maxBytes = parts.maxBodyBytes;
   }
 

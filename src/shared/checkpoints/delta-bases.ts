@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 
 /** Memory of all texts in a process, in bytes. */
-const defaultMaxBytes = 16 * 1024 * 1024;
+const maxBytes = 16 * 1024 * 1024;
 /** A text is dropped when its update has written no delta for this long, in ms. */
 const idleMs = 60_000;
 
@@ -16,16 +16,12 @@ export interface DeltaBase {
  * hash in the delta and the statement that commits it tell.
  */
 export class DeltaBases {
-  readonly #bases: LRUCache<string, DeltaBase>;
-
-  constructor(maxBytes = defaultMaxBytes) {
-    this.#bases = new LRUCache({
-      maxSize: maxBytes,
-      sizeCalculation: ({ text }) => Math.max(text.length, 1),
-      ttl: idleMs,
-      ttlAutopurge: true,
-    });
-  }
+  readonly #bases = new LRUCache<string, DeltaBase>({
+    maxSize: maxBytes,
+    sizeCalculation: ({ text }) => Math.max(text.length, 1),
+    ttl: idleMs,
+    ttlAutopurge: true,
+  });
 
   /** Removes and returns the base for the next delta of the update. */
   take(updateId: string): DeltaBase | null {

@@ -1,32 +1,36 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Static, Type } from 'typebox';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { Logger } from '../platform/logger/logger.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { BlobRepository } from './blob-repository.ts';
 
 /** Counts of a round so far. */
-export interface ReconcileCounts {
+export const ReconcileCounts = Type.Object({
   /** Objects and rows compared. */
-  readonly objects: number;
-  readonly rows: number;
+  objects: Type.Integer(),
+  rows: Type.Integer(),
   /** Objects without a row that got one, so that the sweep deletes them. */
-  readonly adopted: number;
+  adopted: Type.Integer(),
   /** Objects without a row that were left alone: too many to be leftovers of uploads. */
-  readonly held: number;
+  held: Type.Integer(),
   /** Rows that the sweep would have missed. */
-  readonly marked: number;
+  marked: Type.Integer(),
   /** Blobs that a state or a journal snapshot needs but that are absent from the store. */
-  readonly missing: number;
-}
+  missing: Type.Integer(),
+});
+export type ReconcileCounts = Readonly<Static<typeof ReconcileCounts>>;
 
 /** Progress of a round, as JSON. All objects are compared with the rows first, then all rows with the objects. */
-export interface ReconcilePlace {
-  readonly pass: 'objects' | 'rows' | 'done';
+export const ReconcilePlace = Type.Object({
+  pass: Type.Union([Type.Literal('objects'), Type.Literal('rows'), Type.Literal('done')]),
   /** Key after which the pass continues; null at its start. */
-  readonly after: string | null;
+  after: Nullable(Type.String()),
   /** How many more objects may be adopted in this round. */
-  readonly mayAdopt: number;
-  readonly counts: ReconcileCounts;
-}
+  mayAdopt: Type.Integer(),
+  counts: ReconcileCounts,
+});
+export type ReconcilePlace = Readonly<Static<typeof ReconcilePlace>>;
 
 export interface ReconcileParts {
   readonly blobs: BlobStore;

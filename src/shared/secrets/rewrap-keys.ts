@@ -5,6 +5,8 @@ import { type KeyRing, MasterKeyError } from './key-ring.ts';
 import type { MasterKeyRepository } from './master-key-repository.ts';
 import { kmsContext, type WrappedMasterKey } from './open-master-keys.ts';
 
+const keysPerPage = 500;
+
 /** A data key that the ring cannot unwrap. */
 export interface LostKey {
   /** `organization/project/stack`, or a description of what else the key is for. */
@@ -22,7 +24,7 @@ export interface LostKey {
 export async function rewrapKeys(
   keys: EncryptionKeyRepository,
   ring: KeyRing,
-  pageSize = 500,
+  pageSize = keysPerPage,
 ): Promise<{ rewrapped: number; lost: LostKey[] }> {
   let rewrapped = 0;
   const page = (after: string | null) => keys.listWrappedByOthers(ring.currentId, after, pageSize);
@@ -52,12 +54,11 @@ export async function renewWrapping(rows: MasterKeyRepository, wrapped: readonly
 export async function checkKeys(
   keys: EncryptionKeyRepository,
   ring: KeyRing,
-  pageSize = 500,
 ): Promise<{ byMasterKey: ReadonlyMap<string, number>; lost: LostKey[] }> {
   const byMasterKey = new Map<string, number>();
   const lost = await forEachKey(
     keys,
-    (after) => keys.listAfter(after, pageSize),
+    (after) => keys.listAfter(after, keysPerPage),
     async ({ masterKeyId, wrappedKey, stackId }) => {
       byMasterKey.set(masterKeyId, (byMasterKey.get(masterKeyId) ?? 0) + 1);
       ring.unwrap(masterKeyId, wrappedKey, stackId);

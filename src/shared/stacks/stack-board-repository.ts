@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { likePattern } from './name-pattern.ts';
-import type { ListedOrganization } from './stack-list-repository.ts';
+import { type ListedOrganization, unnested } from './stack-list-repository.ts';
 
 const Text = Nullable(Type.String());
 
@@ -162,16 +162,7 @@ export function createStackBoardRepository(db: Queryable) {
         from (
           select k.*, s.tags, s.stack_version, s.checkpoint_id, s.active_update_id, s.created_at from (
             select o.name as organization, c.*
-            from unnest(${sql.array(
-              filter.organizations.map(({ id }) => id),
-              'uuid',
-            )}, ${sql.array(
-              filter.organizations.map(({ name }) => name),
-              'text',
-            )}, ${sql.array(
-              filter.organizations.map(({ facts }) => facts),
-              'jsonb',
-            )}) as o (id, name, facts)
+            from ${unnested(filter.organizations)} as o (id, name, facts)
             cross join lateral (
               select c.stack_id as id, c.changed_at, c.project_name as project, c.stack_name as stack
               from ${candidates(filter)} and ${matched(filter)}

@@ -45,6 +45,25 @@ export interface StackFilter {
   readonly maxBytes: number;
 }
 
+/** A table of `id`, `name` and `facts` with a row for each. */
+export function unnested(organizations: readonly ListedOrganization[]) {
+  const columns = [
+    sql.array(
+      organizations.map(({ id }) => id),
+      'uuid',
+    ),
+    sql.array(
+      organizations.map(({ name }) => name),
+      'text',
+    ),
+    sql.array(
+      organizations.map(({ facts }) => facts),
+      'jsonb',
+    ),
+  ];
+  return sql.fragment`unnest(${sql.join(columns, sql.fragment`, `)})`;
+}
+
 export type StackListRepository = ReturnType<typeof createStackListRepository>;
 
 /** Lists stacks in the order of their qualified names, from `stack_listings`. */
@@ -110,16 +129,7 @@ export function createStackListRepository(db: Queryable) {
                  sum(s.bytes) over w as total
           from (
             select o.at, o.name as organization, l.project_name as project, l.stack_name as stack, l.stack_id
-            from unnest(${sql.array(
-              filter.organizations.map(({ id }) => id),
-              'uuid',
-            )}, ${sql.array(
-              filter.organizations.map(({ name }) => name),
-              'text',
-            )}, ${sql.array(
-              filter.organizations.map(({ facts }) => facts),
-              'jsonb',
-            )}) with ordinality as o (id, name, facts, at)
+            from ${unnested(filter.organizations)} with ordinality as o (id, name, facts, at)
             cross join lateral (
               select l.project_name, l.stack_name, l.stack_id from stack_listings l
               where ${matches(filter)}

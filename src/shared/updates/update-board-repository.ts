@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
-import type { ListedOrganization } from '../stacks/stack-list-repository.ts';
+import { type ListedOrganization, unnested } from '../stacks/stack-list-repository.ts';
 import type { UpdateKind, UpdateStatus } from './update-state.ts';
 
 const Text = Nullable(Type.String());
@@ -183,16 +183,7 @@ export function createUpdateBoardRepository(db: Queryable) {
       db.any(sql.rows(RunRow)`
         /* updateBoard.listQueue */
         with o as materialized (
-          select * from unnest(${sql.array(
-            organizations.map(({ id }) => id),
-            'uuid',
-          )}, ${sql.array(
-            organizations.map(({ name }) => name),
-            'text',
-          )}, ${sql.array(
-            organizations.map(({ facts }) => facts),
-            'jsonb',
-          )}) as o (id, name, facts)
+          select * from ${unnested(organizations)} as o (id, name, facts)
         ),
         busy as materialized (
           select u.stack_id from o join updates u on u.organization_id = o.id and u.status in ('not started', 'running') and u.exclusive

@@ -1,5 +1,6 @@
+import { Value } from 'typebox/value';
 import type { AppContext } from '../../shared/context.ts';
-import { beginReconcile, type ReconcilePlace, reconcile } from '../../shared/documents/reconcile-blobs.ts';
+import { beginReconcile, ReconcileCounts, ReconcilePlace, reconcile } from '../../shared/documents/reconcile-blobs.ts';
 import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
 import type { Maintenance } from './maintenance.ts';
 
@@ -15,33 +16,36 @@ export function reconcileInTurns(
   runs: RunRepository,
 ): Maintenance {
   const { config, logger, metrics } = context;
-  let lastCounts: { missing?: number; held?: number } = {};
+  let lastCounts: ReconcileCounts | null = null;
   metrics.gauge(
     'holdfast_blobs_missing',
     'Blobs that a state needs and the store does not have, as of the last reconcile run.',
-    () => lastCounts.missing ?? 0,
+    () => lastCounts?.missing ?? 0,
   );
   metrics.gauge(
     'holdfast_blobs_unknown',
     'Objects without a database row that the last reconcile run left alone.',
-    () => lastCounts.held ?? 0,
+    () => lastCounts?.held ?? 0,
   );
   return {
     name: reconcileName,
     everySeconds: config.reconcile.everySeconds,
     observe: async () => {
-      lastCounts = JSON.parse((await runs.findResult(reconcileName)) ?? '{}');
+      const counts: unknown = JSON.parse((await runs.findResult(reconcileName)) ?? 'null');
+      lastCounts = Value.Check(ReconcileCounts, counts) ? counts : null;
     },
     run: async (signal, { holder, place }) => {
-      const start = place === null ? await beginReconcile(context) : (JSON.parse(place) as ReconcilePlace);
+      // The place may be that of another release. Without its limit, objects would be left to the sweep that it must not delete.
+      const reached: unknown = JSON.parse(place ?? 'null');
+      const start = Value.Check(ReconcilePlace, reached) ? reached : await beginReconcile(context);
       let adopted = start.counts.adopted;
       const end = await reconcile(context, start, {
         objectsPerSecond: config.reconcile.objectsPerSecond,
         signal,
-        onPage: (reached) => {
-          metrics.blobsAdopted.inc(reached.counts.adopted - adopted);
-          adopted = reached.counts.adopted;
-          return runs.savePlace(reconcileName, holder, JSON.stringify(reached));
+        onPage: (next) => {
+          metrics.blobsAdopted.inc(next.counts.adopted - adopted);
+          adopted = next.counts.adopted;
+          return runs.savePlace(reconcileName, holder, JSON.stringify(next));
         },
       });
       if (end.pass !== 'done') return;

@@ -1,12 +1,10 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import type { Page } from 'playwright-core';
+import { setPassword } from '../../../testkit/admin-command.ts';
 import { startChromium, type TestBrowser } from '../../../testkit/chromium.ts';
 import { type Cluster, type ClusterOptions, startCluster } from '../../../testkit/cluster.ts';
-import { holdfastProgram } from '../../../testkit/holdfast-program.ts';
 import { type HoldfastServer, withHelpers } from '../../../testkit/holdfast-server.ts';
 import { buildWeb } from '../../../testkit/web-build.ts';
-import { enter, webPassword } from '../../../testkit/web-session.ts';
+import { enter } from '../../../testkit/web-session.ts';
 
 const waitMs = 120_000;
 
@@ -33,7 +31,7 @@ export async function startWebCluster(options: ClusterOptions = {}): Promise<Web
     await cluster.stop();
   };
   try {
-    await setPassword(cluster);
+    await setPassword(cluster, 'ada');
   } catch (error) {
     await dispose();
     throw error;
@@ -55,13 +53,4 @@ export async function startWebCluster(options: ClusterOptions = {}): Promise<Web
     },
     [Symbol.asyncDispose]: dispose,
   };
-}
-
-async function setPassword({ databaseUrl }: Cluster): Promise<void> {
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: databaseUrl };
-  const args = [holdfastProgram, 'admin', 'user', 'set-password', 'ada'];
-  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'inherit'] });
-  child.stdin.end(`${webPassword}\n`);
-  const [code] = await once(child, 'exit');
-  if (code !== 0) throw new Error(`set-password exited with ${code}`);
 }

@@ -137,7 +137,7 @@ function toConfig(settings: Settings) {
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
     memberAddition: settings.HOLDFAST_MEMBER_ADDITION,
     /** Invalid tokens and leases allowed per address before unknown ones are looked up in batches. */
-    wrongTokensPerMinute: settings.HOLDFAST_INVALID_TOKENS_PER_MINUTE,
+    invalidTokensPerMinute: settings.HOLDFAST_INVALID_TOKENS_PER_MINUTE,
     /** Per token, user and address, across all replicas; 0: no limit. */
     requestsPerMinute: {
       token: settings.HOLDFAST_TOKEN_REQUESTS_PER_MINUTE,
@@ -201,7 +201,7 @@ function toConfig(settings: Settings) {
         imports: settings.HOLDFAST_REDIS_IMPORT_IN_FLIGHT_BYTES,
       },
       minBodyBytesPerSecond: settings.HOLDFAST_MIN_BODY_BYTES_PER_SECOND,
-      inflatedBytes: settings.HOLDFAST_BUFFERED_BODY_BYTES,
+      bufferedBodyBytes: settings.HOLDFAST_BUFFERED_BODY_BYTES,
       largeBytes: settings.HOLDFAST_LARGE_BYTES,
     },
     /** For each organization without its own limits; 0: no limit. */

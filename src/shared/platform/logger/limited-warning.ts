@@ -1,21 +1,21 @@
 import type { Logger } from './logger.ts';
 
+const everyMs = 10_000;
+
 /** Logs at most one line per kind and interval, with the number of suppressed lines. For warnings that any client can cause. */
 export class LimitedWarning {
   readonly #logger: Logger;
-  readonly #everyMs: number;
   readonly #kinds = new Map<string, { since: number; leftOut: number }>();
 
-  constructor(logger: Logger, everyMs = 10_000) {
+  constructor(logger: Logger) {
     this.#logger = logger;
-    this.#everyMs = everyMs;
   }
 
   /** `kind` must have low cardinality. */
   warn(kind: string, fields: Readonly<Record<string, unknown>>, message: string): void {
     const now = performance.now();
     const last = this.#kinds.get(kind);
-    if (last && now - last.since < this.#everyMs) {
+    if (last && now - last.since < everyMs) {
       last.leftOut++;
       return;
     }

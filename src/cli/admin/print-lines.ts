@@ -1,0 +1,21 @@
+import { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+
+/** Writes lines no faster than they are read. Returns false if the reader has closed the pipe. Leaves `out` open. */
+export async function printLines(lines: AsyncIterable<string>, out: NodeJS.WritableStream): Promise<boolean> {
+  // `pipeline` into `out` itself would leave a listener on it, for as long as the process lives.
+  const writer = new Writable({
+    write: (chunk: Buffer, _encoding, done) => void out.write(chunk, done),
+  });
+  // The callback of `write` gets the error as well, before it is emitted.
+  const ignore = (): void => {};
+  out.on('error', ignore);
+  try {
+    await pipeline(Readable.from(lines), writer);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return false;
+    throw error;
+  }
+  out.off('error', ignore);
+  return true;
+}

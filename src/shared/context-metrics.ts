@@ -1,0 +1,125 @@
+import { createAuditSendingRepository } from './audit/audit-sending-repository.ts';
+import { createSealRepository } from './audit/seal-repository.ts';
+import type { BodyBuffer } from './documents/body-buffer.ts';
+import { createDriftRepository } from './drift/drift-repository.ts';
+import { createPackingRepository } from './events/packing-repository.ts';
+import type { CompactionAhead } from './journal/ahead/compaction-ahead.ts';
+import type { OpenReplays } from './journal/ahead/open-replays.ts';
+import type { CompactionRepository } from './journal/compaction-repository.ts';
+import type { Config } from './platform/config/config.ts';
+import type { Database } from './platform/db/database.ts';
+import type { ByteBudget } from './platform/payloads/byte-budget.ts';
+import type { PayloadStore } from './platform/payloads/payload-store.ts';
+import type { Metrics } from './platform/telemetry/metrics.ts';
+import { createStateIndexRepository } from './resources/state-index-repository.ts';
+import { createDeliveryRepository } from './webhooks/delivery-repository.ts';
+
+/** Up to 200,000 rows are counted. */
+const packingCountEveryMs = 60_000;
+const driftCountEveryMs = 60_000;
+const indexCountEveryMs = 10_000;
+
+interface MeasuredParts {
+  readonly config: Config;
+  readonly db: Database;
+  readonly payloads: PayloadStore;
+  readonly bufferedBodyBytes: ByteBudget;
+  readonly bodyBuffer: BodyBuffer;
+  readonly compactions: CompactionRepository;
+  readonly compactionAhead: CompactionAhead;
+  readonly openReplays: OpenReplays;
+}
+
+/** Registers the metrics that are read when they are asked for: of what this process holds, and of what waits in the database. */
+export function registerContextGauges(metrics: Metrics, parts: MeasuredParts): void {
+  registerProcessGauges(metrics, parts);
+  registerDatabaseGauges(metrics, parts);
+}
+
+function registerProcessGauges(
+  metrics: Metrics,
+  { bodyBuffer, compactionAhead, db, bufferedBodyBytes, openReplays, payloads }: MeasuredParts,
+): void {
+  metrics.gauge(
+    'holdfast_journals_waiting_ahead',
+    'Journals of running updates whose new entries wait to be compacted ahead.',
+    () => compactionAhead.waiting,
+  );
+  metrics.gauge(
+    'holdfast_open_replays_bytes',
+    'Memory of the replays of running updates that are kept open between compactions.',
+    () => openReplays.bytes,
+  );
+  metrics.gauge('holdfast_payload_store_bytes', 'Bytes of request bodies waiting for workers.', () =>
+    payloads.bytesHeld(),
+  );
+  metrics.gauge(
+    'holdfast_buffered_body_bytes',
+    'Memory reserved for decompressed request bodies.',
+    () => bufferedBodyBytes.used,
+  );
+  metrics.gauge(
+    'holdfast_control_body_bytes',
+    'Bytes received of control call bodies above 64 KiB.',
+    () => bodyBuffer.bytesArrived,
+  );
+  metrics.gauge(
+    'holdfast_buffered_bodies_waiting',
+    'Bodies waiting to be decompressed.',
+    () => bufferedBodyBytes.waiting,
+  );
+  // Registered before the metrics that query the database, so that the pool's values do not count those queries.
+  metrics.gauge('holdfast_database_connections_acquired', 'Pool connections in use.', () => db.poolState().acquired);
+  metrics.gauge('holdfast_database_connections_idle', 'Pool connections idle.', () => db.poolState().idle);
+  metrics.gauge('holdfast_database_waiting', 'Callers waiting for a pool connection.', () => db.poolState().waiting);
+}
+
+function registerDatabaseGauges(metrics: Metrics, { compactions, config, db }: MeasuredParts): void {
+  metrics.gaugeByQuery(
+    'holdfast_stacks_with_journal_errors',
+    'Stacks whose state lacks journal entries. `invalid-entry`: no updates until an operator has decided.',
+    'reason',
+    async () => {
+      const { error, unknownKind } = await compactions.countFaultyStacks();
+      return { 'invalid-entry': error, 'unknown-kind': unknownKind };
+    },
+  );
+  metrics.gaugeByQuery(
+    'holdfast_event_packing_updates',
+    'Ended updates whose events may still be rows, counted up to 100,000 every minute: recent, or backlog from before events were packed.',
+    'queue',
+    () => createPackingRepository(db).countWaiting(),
+    packingCountEveryMs,
+  );
+  metrics.gaugeByQuery(
+    'holdfast_audit_waiting_seconds',
+    'Age of the oldest event of the audit log that is not sealed yet, and of the oldest sealed batch that is not sent.',
+    'step',
+    async () => ({
+      seal: await createSealRepository(db).readUnsealedSeconds(),
+      ...(config.audit.receiverUrl === null
+        ? {}
+        : { send: await createAuditSendingRepository(db).readUnsentSeconds() }),
+    }),
+  );
+  metrics.gaugeByQuery(
+    'holdfast_webhook_deliveries_due',
+    'Deliveries to webhooks that could be attempted now, up to 10,000, and for how many seconds the oldest has waited.',
+    'figure',
+    () => createDeliveryRepository(db).countDue(),
+  );
+  metrics.gaugeByQuery(
+    'holdfast_stacks_drifted',
+    'Stacks of which the last run that compared state and reality has found drift that nothing has mended since, counted every minute.',
+    'state',
+    async () => ({ drifted: await createDriftRepository(db).countDrifted() }),
+    driftCountEveryMs,
+  );
+  metrics.gaugeByQuery(
+    'holdfast_stacks_to_index',
+    'Stacks whose newest state is not indexed yet, counted up to 10,000 every 10 seconds.',
+    'state',
+    async () => ({ due: await createStateIndexRepository(db).countDue() }),
+    indexCountEveryMs,
+  );
+}
