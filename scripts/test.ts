@@ -22,8 +22,6 @@ const firstProjects = ['unit', 'integration', 'contracts'];
 /** These tests wait for most of their time: for deadlines of theirs, and for servers. Their Postgres has connections for eight. */
 const firstWorkers = Math.min(2 * availableParallelism(), 8);
 const laterProjects = ['durability', 'faults', 'abuse', 'e2e', 'e2e-cluster'];
-/** These wait as well, for CLIs and browsers, but each of them starts several processes. */
-const laterWorkers = Math.min(Math.ceil(1.5 * availableParallelism()), 8);
 
 const inCi = (process.env['CI'] ?? '') !== '';
 const extra = process.argv.includes('--extra');
@@ -115,7 +113,7 @@ async function runInGroups(): Promise<boolean> {
   const building = prepareTools(laterTools);
   const first = await runJest('first', [`--maxWorkers=${firstWorkers}`, '--selectProjects', ...firstProjects]);
   if (!(await building)) return false;
-  const later = await runJest('later', [`--maxWorkers=${laterWorkers}`, '--selectProjects', ...laterProjects]);
+  const later = await runJest('later', ['--selectProjects', ...laterProjects]);
   return conclude([first, later]);
 }
 
