@@ -206,6 +206,28 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   );
 
   test(
+    'no list of tokens is shown before it is known whose tokens the page is about',
+    async () => {
+      const known = Promise.withResolvers<void>();
+      await page.route(/me\.get/, async (route) => {
+        await known.promise;
+        await route.continue();
+      });
+      await open('~/tokens');
+      await page.getByRole('heading', { name: 'Tokens', level: 1 }).waitFor();
+      expect(await page.getByRole('button', { name: 'Create a token' }).count()).toBe(0);
+      known.resolve();
+      await page.getByRole('button', { name: 'Create a token' }).click();
+      await dialog().waitFor();
+      expect(await page.getByText(`Of ${organization}`, { exact: true }).count()).toBe(1);
+      await page.unroute(/me\.get/);
+      await page.keyboard.press('Escape');
+      await dialog().waitFor({ state: 'detached' });
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
     'a token gets another value, which is shown once; the one before ends when it was chosen to',
     async () => {
       await open('~/tokens');

@@ -1,4 +1,5 @@
 import { getRouteApi } from '@tanstack/react-router';
+import { useMe } from '../app/me.ts';
 import { Page } from '../ui/page.tsx';
 import { Tab, Tabs } from '../ui/tabs.tsx';
 import { useMayManage } from './organization-pages.ts';
@@ -11,6 +12,8 @@ export function TokensPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();
   const navigate = route.useNavigate();
+  // Whose tokens are shown depends on it: a list that is replaced by another would take its open dialog with it.
+  const isKnown = useMe() !== undefined;
   const mayManage = useMayManage(organization);
   const isMine = !mayManage || search.of === 'me';
   return (
@@ -25,7 +28,7 @@ export function TokensPage() {
           </Tab>
         </Tabs>
       ) : null}
-      {isMine ? (
+      {!isKnown ? null : isMine ? (
         <TokenList key="mine" owner={{ of: 'me' }} />
       ) : (
         <TokenList
