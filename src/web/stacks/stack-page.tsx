@@ -162,7 +162,8 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
         )}
         {details.resourceCount === null ? null : (
           <>
-            , <b>{details.resourceCount}</b> {details.resourceCount === 1 ? 'resource' : 'resources'}
+            , <b>{details.resourceCount.toLocaleString('en')}</b>{' '}
+            {details.resourceCount === 1 ? 'resource' : 'resources'}
           </>
         )}
         , changed <Time at={details.updatedAt} />
