@@ -2,9 +2,9 @@ import type { CSSProperties } from 'react';
 import styles from './cut-name.module.css';
 
 /** Characters at the end that stay: names that a program makes often differ there only. */
-const endChars = 12;
+const endChars = 8;
 /** Shorter names are only cut at their end. */
-const minChars = 28;
+const minChars = 20;
 /** Letters of other scripts are joined, and some scripts run the other way. */
 const mayBeCut = /^[\x20-\x7e]+$/;
 
