@@ -56,6 +56,7 @@ export const StackRow = memo(function StackRow({
           data-row={index}
           className={styles['name']}
           title={name}
+          aria-label={showsOrganization ? name : `${project}/${stack}`}
         >
           <span className={styles['project']}>
             {showsOrganization ? `${organization}/` : null}

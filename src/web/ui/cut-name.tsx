@@ -20,8 +20,13 @@ export function CutName({ className = '', text }: { readonly text: string; reado
   }
   return (
     <span className={`${styles['parts']} ${className}`} style={length}>
-      <span className={styles['start']}>{text.slice(0, -endChars)}</span>
-      <span className={styles['end']}>{text.slice(-endChars)}</span>
+      <span className="unseen">{text}</span>
+      <span className={styles['start']} aria-hidden="true">
+        {text.slice(0, -endChars)}
+      </span>
+      <span className={styles['end']} aria-hidden="true">
+        {text.slice(-endChars)}
+      </span>
     </span>
   );
 }
