@@ -13,6 +13,13 @@ export function Answer({ query, within }: { readonly query: string; readonly wit
     ),
   );
   if (query === '' || counts.data === undefined || counts.error) return null;
+  // Those of the query before say nothing about this one.
+  if (counts.isPlaceholderData)
+    return (
+      <p className={styles['answer']} role="status">
+        Counting…
+      </p>
+    );
   const { isCut, isTrimmed, resources } = counts.data;
   return (
     <p className={styles['answer']} role="status">
