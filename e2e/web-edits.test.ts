@@ -4,7 +4,7 @@ import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
-import { findFlaws, signIn } from '../testkit/web-session.ts';
+import { enter, findFlaws, signIn } from '../testkit/web-session.ts';
 
 await suite('edits in the web UI while somebody else edits', { ownServer: true, tools: ['chromium'] }, () => {
   const organization = 'dev-org';
@@ -40,13 +40,13 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
   const button = (name: string) => dialog().getByRole('button', { name, exact: true });
 
   /** Saves what a colleague has changed meanwhile, is refused, and loads what is there. */
-  async function saveTooLate(save: string): Promise<void> {
+  async function saveTooLate(save: string, loaded = 'Nothing is saved yet'): Promise<void> {
     await button(save).click();
     await dialog().getByText('after you had read it').waitFor();
     expect(await button(save).isEnabled()).toBe(false);
     expect(await findFlaws(page)).toEqual([]);
     await button('Load what is there now').click();
-    await dialog().getByText('Nothing is saved yet').waitFor();
+    await dialog().getByText(loaded).waitFor();
   }
   async function confirm(save: string): Promise<void> {
     await button(save).click();
@@ -135,6 +135,58 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       expect(await dialog().getByLabel('Roles give').inputValue()).toBe('none');
       await confirm('Take it away');
       expect(await call('GET', ofOrganization('access-policy'))).toMatchObject({ defaultPermissions: [] });
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'what a colleague has changed is not removed before it has been seen',
+    async () => {
+      const freeze = { kind: 'freeze', settings: { until: '2098-12-24T18:30:00.000Z' }, note: 'Release' };
+      const { id } = await call('POST', ofOrganization('update-rules'), freeze);
+      await open('rules');
+      await page.getByRole('row').filter({ hasText: 'Release' }).getByRole('button', { name: /^Thaw/ }).click();
+      await dialog().getByText('Release').waitFor();
+      await call('PUT', ofOrganization(`update-rules/${id}`), { ...freeze, note: 'Release, moved' }, colleague);
+      await saveTooLate('Thaw', 'Nothing is removed yet');
+      await dialog().getByText('Release, moved').waitFor();
+      await confirm('Thaw');
+      await page.getByRole('row').filter({ hasText: 'Release, moved' }).waitFor({ state: 'detached' });
+      await expect(call('GET', ofOrganization(`update-rules/${id}`))).rejects.toThrow('404');
+
+      await call('POST', ofOrganization('teams/pulumi'), { name: 'green', description: 'Trees' });
+      await open('teams/green');
+      await page.getByRole('button', { name: 'Delete', exact: true }).click();
+      await dialog().getByRole('textbox').fill('green');
+      await call('PATCH', ofOrganization('teams/green'), { newDescription: 'All gardens' }, colleague);
+      await saveTooLate('Delete the team', 'Nothing is removed yet');
+      await dialog().getByText('All gardens').waitFor();
+      await confirm('Delete the team');
+      await page.waitForURL(/~\/teams$/);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a form keeps what was typed when the session ends, until somebody has signed in again',
+    async () => {
+      await call('POST', ofOrganization('teams/pulumi'), { name: 'grey' });
+      await open('teams/grey');
+      await page.getByRole('button', { name: 'Edit', exact: true }).click();
+      await dialog().getByLabel('Description').fill('A long text');
+      await browser.context.clearCookies();
+      await button('Save').click();
+      await dialog().getByText('Your session has ended').waitFor();
+      expect(await findFlaws(page)).toEqual([]);
+      const [tab] = await Promise.all([
+        browser.context.waitForEvent('page'),
+        dialog().getByRole('link', { name: 'Sign in' }).click(),
+      ]);
+      await enter(tab, server.url, 'ada');
+      await tab.close();
+      expect(await dialog().getByLabel('Description').inputValue()).toBe('A long text');
+      await confirm('Save');
+      expect(await call('GET', ofOrganization('teams/grey'))).toMatchObject({ description: 'A long text' });
     },
     scenarioTimeoutMs,
   );

@@ -10,6 +10,8 @@ import { submitPassword } from '../testkit/web-session.ts';
 
 /** What a browser may have to fetch before the list of stacks is there, compressed, fonts included. */
 const maxFirstLoadBytes = 200_000;
+/** How much of a page may move while it is loaded, as browsers count it. */
+const maxShift = 0.05;
 const markup = '<img src=x onerror=alert(1)>';
 const themes = ['light', 'dark'] as const;
 
@@ -17,7 +19,7 @@ async function call(server: OwnHoldfastServer, path: string, body: object, auth 
   const headers = { authorization: auth, accept: 'application/vnd.pulumi+9', 'content-type': 'application/json' };
   const response = await fetch(`${server.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
   if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as { updateID: string; token: string };
+  return JSON.parse((await response.text()) || '{}') as { updateID: string; token: string };
 }
 
 async function createStack(server: OwnHoldfastServer, project: string, stackName: string, tags = {}): Promise<void> {
@@ -209,6 +211,35 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await page.setViewportSize({ width: 1440, height: 900 });
   });
 
+  test('does not move while it is loaded', async () => {
+    /** The shift of a page that is loaded anew. */
+    const load = async (address: string): Promise<number> => {
+      await page.goto(`${server.url}${address}`, { waitUntil: 'networkidle' });
+      await page.locator('main h1, main h2').first().waitFor();
+      await page.locator('main [data-loading]').first().waitFor({ state: 'detached' });
+      return page.evaluate<number>(
+        `new Promise((resolve) => {
+          let sum = 0;
+          new PerformanceObserver((list) => {
+            for (const { hadRecentInput, value } of list.getEntries()) if (!hadRecentInput) sum += value;
+          }).observe({ type: 'layout-shift', buffered: true });
+          requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => resolve(sum))));
+        })`,
+      );
+    };
+    const moved: string[] = [];
+    for (const address of [
+      ...['/', '/dev-org/web/prod', '/dev-org/web/prod?tab=access', '/dev-org/api/prod/updates/1?view=details'],
+      ...['/dev-org/~/ci?view=refusals', '/dev-org/~/rules', '/dev-org/~/tokens', '/~/operator/tasks'],
+    ]) {
+      let shift = 1;
+      // Parts of a page do not wait longer than 4 s for others, which a busy machine may need.
+      for (let attempt = 1; attempt <= 3 && shift > maxShift; attempt++) shift = Math.min(shift, await load(address));
+      if (shift > maxShift) moved.push(`${address} ${shift}`);
+    }
+    expect(moved).toEqual([]);
+  });
+
   test('says that the server does not answer, and goes on when it does', async () => {
     await page.goto(server.url);
     await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
@@ -222,6 +253,55 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
       .getByText(/No stack matches|api\/prod/)
       .first()
       .waitFor();
+  });
+
+  test('keeps its layout with names as long as they may be', async () => {
+    const [project, stack] = [`p${'x'.repeat(98)}1`, `s${'y'.repeat(98)}2`];
+    const tags = { note: 'v'.repeat(256), words: '\u0627\u0644\u0633\u0644\u0627\u0645 english 123' };
+    await createStack(server, project, stack, tags);
+    const environment = { 'git.headName': `refs/heads/${'b'.repeat(200)}`, 'git.head': 'c'.repeat(40) };
+    const path = `/api/stacks/dev-org/${project}/${stack}/update`;
+    const metadata = { message: 'A message without an end. '.repeat(80), environment };
+    const { updateID } = await call(server, path, { config: {}, metadata });
+    const { token } = await call(server, `${path}/${updateID}`, {});
+    const auth = `update-token ${token}`;
+    const metadataOf = (urn: string) => ({ op: 'create', urn, type: 't:i:T', old: null, new: null, logical: true });
+    const urns = ['one', 'two'].map((name) => `urn:pulumi:s::p::t:i:T::${'a-long-name-'.repeat(30)}${name}`);
+    const events = urns.map((urn, sequence) => ({
+      ...{ sequence, timestamp: 1_780_000_000, resourcePreEvent: { metadata: metadataOf(urn), planning: false } },
+    }));
+    await call(server, `${path}/${updateID}/events/batch`, { events }, auth);
+    await call(server, `${path}/${updateID}/complete`, { status: 'failed' }, auth).catch(() => {});
+    const own = `/dev-org/${project}/${stack}`;
+    const isInSight = (text: string) =>
+      page.evaluate(
+        `(() => { const ends = [...document.querySelectorAll('main span')].filter((e) => e.childElementCount === 0 && e.textContent.endsWith(${JSON.stringify(text)}));
+          return ends.some((e) => e.scrollWidth <= e.clientWidth || getComputedStyle(e).overflow === 'visible'); })()`,
+      );
+    for (const [address, shown, end] of [
+      ['/dev-org', page.getByRole('link', { name: `${project}/${stack}` }), 'y2'],
+      [own, page.getByRole('heading', { name: 'Outputs' }), null],
+      [`${own}/updates/1`, page.getByRole('button', { name: 'Show the whole message' }), 'two'],
+      [`${own}/updates/1?view=timing`, page.getByText('Critical path', { exact: true }), 'two'],
+      [`${own}/updates/1?view=details`, page.getByRole('heading', { name: 'Environment' }), null],
+    ] as const) {
+      await page.goto(`${server.url}${address}`);
+      await shown.first().waitFor();
+      for (const width of [1440, 390, 320]) {
+        await page.setViewportSize({ width, height: 844 });
+        expect([address, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([address, width]);
+      }
+      // Names of a program differ at their ends.
+      await page.setViewportSize({ width: 1440, height: 900 });
+      if (end !== null) expect([address, await isInSight(end)]).toEqual([address, true]);
+    }
+    const message = page.getByText('A message without an end.').first();
+    const height = async () => (await message.locator('..').boundingBox())?.height ?? 0;
+    expect(await height()).toBeLessThan(120);
+    const more = page.getByRole('button', { name: 'Show the whole message' });
+    await more.click();
+    expect(await height()).toBeGreaterThan(150);
+    await page.getByRole('button', { name: 'Show less' }).and(page.locator(':focus')).waitFor();
   });
 
   test('gives the browser nothing to complain about', () => expect(complaints).toEqual([]));

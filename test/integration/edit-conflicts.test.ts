@@ -28,6 +28,8 @@ interface Edited {
   readonly read: { readonly name: string; readonly input: object };
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape.
   readonly change: { readonly name: string; readonly input: (text: string, read: any) => object };
+  /** The procedure that removes it. Null: it cannot be removed. */
+  readonly remove: { readonly name: string; readonly input: object } | null;
   /** Where `read` has its revision. */
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape.
   readonly revision: (read: any) => object;
@@ -48,6 +50,7 @@ const kinds: Readonly<Record<string, () => Promise<Edited>>> = {
       text: ({ note }) => note,
       read: { name: 'rules.get', input: { ruleId: id } },
       change: { name: 'rules.change', input: (note) => ({ ruleId: id, ...rule, note }) },
+      remove: { name: 'rules.remove', input: { ruleId: id } },
       revision: revisionOf,
     };
   },
@@ -61,6 +64,7 @@ const kinds: Readonly<Record<string, () => Promise<Edited>>> = {
       text: ({ note }) => note,
       read: { name: 'rules.get', input: { ruleId: id } },
       change: { name: 'rules.change', input: (note) => ({ ruleId: id, ...freeze, note }) },
+      remove: { name: 'rules.remove', input: { ruleId: id } },
       revision: revisionOf,
     };
   },
@@ -76,6 +80,7 @@ const kinds: Readonly<Record<string, () => Promise<Edited>>> = {
       text: ({ description }) => description,
       read: { name: 'teams.get', input: { team } },
       change: { name: 'teams.edit', input: (description) => ({ team, displayName: team, description }) },
+      remove: { name: 'teams.delete', input: { team } },
       revision: revisionOf,
     };
   },
@@ -90,6 +95,7 @@ const kinds: Readonly<Record<string, () => Promise<Edited>>> = {
       text: ({ description }) => description,
       read: { name: 'roles.list', input: {} },
       change: { name: 'roles.edit', input: (description) => ({ id, name, description, permissions: ['read'] }) },
+      remove: { name: 'roles.delete', input: { id, force: false } },
       revision: ({ items }) => revisionOf(items.find((role: { id: string }) => role.id === id)),
     };
   },
@@ -102,6 +108,7 @@ const kinds: Readonly<Record<string, () => Promise<Edited>>> = {
       text: ({ audience }) => audience,
       read: { name: 'issuers.get', input: { id } },
       change: { name: 'issuers.edit', input: (audience) => ({ id, audience }) },
+      remove: { name: 'issuers.delete', input: { id } },
       revision: ({ issuer }) => revisionOf(issuer),
     };
   },
@@ -118,6 +125,7 @@ const kinds: Readonly<Record<string, () => Promise<Edited>>> = {
         name: 'issuers.setPolicies',
         input: (sub) => ({ id, policies: [{ ...policy(sub), rules: [{ claim: 'sub', patterns: [sub] }] }] }),
       },
+      remove: null,
       revision: ({ version }) => ({ version }),
     };
   },
@@ -131,6 +139,7 @@ const kinds: Readonly<Record<string, () => Promise<Edited>>> = {
       text: ({ defaultPermissions }) => (defaultPermissions?.length === 1 ? 'first' : defaultPermissions && 'second'),
       read: { name: 'access.policy', input: {} },
       change: { name: 'access.changePolicy', input: defaultsOf },
+      remove: null,
       revision: revisionOf,
     };
   },
@@ -155,6 +164,7 @@ async function webhook(place: 'stack' | 'organization'): Promise<Edited> {
         ...{ ...of, displayName, url: url + text, format: 'raw', isActive: true, events: [], groups: [] },
       }),
     },
+    remove: { name: `${router}.remove`, input: of },
     revision: revisionOf,
   };
 }
@@ -219,6 +229,60 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect((await send('second', token, now)).error).toBeNull();
     expect(text((await get(readPath(path))).json)).toBe('second');
   });
+});
+
+describe.each(Object.keys(kinds).filter((kind) => !['trust policies', 'access policy'].includes(kind)))(
+  'removing a %s',
+  (kind) => {
+    const make = () => (kinds[kind] as () => Promise<Edited>)();
+
+    test('by HTTP, what somebody else has changed stays', async () => {
+      const { body, method, path, text } = await make();
+      const etag = (await get(path)).headers['etag'] as string;
+      await ok(app.call(method, path, { auth: other.auth, body: body('first') }));
+      const remove = (tag?: string) =>
+        app.call('DELETE', path, { auth: stack.auth, headers: tag === undefined ? {} : { 'if-match': tag } });
+      const refused = await remove(etag);
+      expect(refused.status).toBe(412);
+      expect(refused.json).toMatchObject({ code: 412, message: expect.stringContaining(`${other.login} has changed`) });
+      const after = await get(path);
+      expect(text(after.json)).toBe('first');
+      await ok(remove(after.headers['etag'] as string));
+      expect((await app.call('GET', path, { auth: stack.auth })).status).toBe(404);
+    });
+
+    test('by a procedure, the same is a conflict', async () => {
+      const { body, method, path, read, remove, revision } = await make();
+      const at = { organization: stack.organization };
+      const seen = revision((await ask(app, token, read.name, { ...at, ...read.input })).data);
+      await ok(app.call(method, path, { auth: other.auth, body: body('first') }));
+      const send = (given: object) =>
+        command(app, token, remove?.name as string, { ...at, ...remove?.input, ...given });
+      expect((await send(seen)).error).toMatchObject({ code: 'CONFLICT', kind: 'edit-conflict' });
+      const now = revision((await ask(app, token, read.name, { ...at, ...read.input })).data);
+      expect((await send(now)).error).toBeNull();
+      expect((await app.call('GET', path, { auth: stack.auth })).status).toBe(404);
+    });
+  },
+);
+
+test('a tag that somebody else has given another value stays', async () => {
+  const { organization, project, stack: name } = stack;
+  const ref = { organization, project, stack: name };
+  const set = (value: string) => command(app, token, 'stacks.setTag', { ...ref, name: 'env', value });
+  const remove = (value?: string) => command(app, token, 'stacks.removeTag', { ...ref, name: 'env', value });
+  const tags = async () => ((await ask(app, token, 'stacks.get', ref)).data as { tags: object }).tags;
+  await set('dev');
+  await set('prod');
+  expect((await remove('dev')).error).toMatchObject({ code: 'CONFLICT', kind: 'edit-conflict' });
+  expect(await tags()).toMatchObject({ env: 'prod' });
+  expect((await remove('prod')).error).toBeNull();
+  expect(await tags()).not.toHaveProperty('env');
+  // It is gone already; and without a value, as before.
+  expect((await remove('prod')).error).toBeNull();
+  await set('test');
+  expect((await remove()).error).toBeNull();
+  expect(await tags()).not.toHaveProperty('env');
 });
 
 test('of two that save at once what both have read, one is refused', async () => {

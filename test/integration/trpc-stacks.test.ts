@@ -49,6 +49,7 @@ describe('a stack', () => {
       createdAt: expect.stringMatching(/Z$/),
       permissions: ['read', 'preview', 'write', 'admin', 'decrypt', 'manage'],
       outputs: [],
+      pendingCount: 0,
       git: null,
       hasApprovals: false,
       fault: null,

@@ -59,6 +59,6 @@ export async function assertSeen(
   const last = await findLastEdit();
   const when = last === null ? '' : ` at ${last.at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
   throw new EditConflictError(
-    `${last?.by ?? 'Somebody'} has changed ${what}${when}, after you had read it. Nothing was saved: read it again first`,
+    `${last?.by ?? 'Somebody'} has changed ${what}${when}, after you had read it. Your change was not made: read it again first`,
   );
 }

@@ -116,9 +116,7 @@ export class IssuerService {
       this.#context.db.inTransaction(async (tx) => {
         await holdManagement(tx, organization, caller);
         const issuer = await lockIssuer(tx, organization, id);
-        await assertSeen(seen, revisionOfIssuer(issuer), 'this issuer', () =>
-          findLastEdit(tx, issuer.organizationId, 'issuer.change', ({ object }) => object === issuer.name),
-        );
+        await assertSeenIssuer(tx, issuer, seen);
         checkIssuer({ ...issuer, ...change });
         const changed = await createIssuerRepository(tx).update(id, change);
         const { jwks, ...details } = change;
@@ -132,14 +130,21 @@ export class IssuerService {
     );
   }
 
-  /** Ends the trust, and all tokens that were given. Throws NotFoundError, ForbiddenError. */
-  async remove(caller: Caller, organization: string, id: string, audit: AuditTrail): Promise<void> {
+  /** Ends the trust, and all tokens that were given. Throws NotFoundError, ForbiddenError, EditConflictError. */
+  async remove(
+    caller: Caller,
+    organization: string,
+    id: string,
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<void> {
     refuseExchanged(caller);
     await this.#context.db.inTransaction(async (tx) => {
       // Tokens end with what is removed.
       await createPeopleRepository(tx).lock();
       await holdManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
+      await assertSeenIssuer(tx, issuer, seen);
       await createIssuerRepository(tx).remove(id);
       await audit.record(tx, { organization, object: issuer.name, details: { url: issuer.url } });
     });
@@ -187,6 +192,12 @@ export class IssuerService {
 /** Of what `update` sets. */
 export function revisionOfIssuer({ audience, jwks, maxSeconds, name, replay }: IssuerRow): string {
   return revisionOf({ audience, jwks, maxSeconds, name, replay });
+}
+
+function assertSeenIssuer(tx: Queryable, issuer: IssuerRow, seen: SeenRevisions): Promise<void> {
+  return assertSeen(seen, revisionOfIssuer(issuer), 'this issuer', () =>
+    findLastEdit(tx, issuer.organizationId, 'issuer.change', ({ object }) => object === issuer.name),
+  );
 }
 
 export function revisionOfPolicies({ policyVersion }: IssuerRow): string {

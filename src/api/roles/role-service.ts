@@ -121,9 +121,7 @@ export class RoleService {
       request.details === undefined || request.details === null ? null : parseRoleDetails(request.details);
     return this.#change(caller, organization, request.name ?? '', async (tx, place) => {
       const role = await getOwnRole(tx, place, id);
-      await assertSeen(seen, revisionOfRole(ownView(place, role)), 'this role', () =>
-        findLastEdit(tx, place.id, 'role.change', ({ details }) => isOfRole(details, id)),
-      );
+      await assertSeenRole(tx, place, role, seen);
       const next = {
         name: request.name ?? role.name,
         description: request.description ?? role.description,
@@ -143,15 +141,17 @@ export class RoleService {
     });
   }
 
-  /** Removes a role; with `force`, also the grants that give it. Throws NotFoundError, ForbiddenError, ConflictError. */
+  /** Removes a role; with `force`, also the grants that give it. Throws NotFoundError, ForbiddenError, ConflictError, EditConflictError. */
   async remove(
     caller: Caller,
     organization: string,
     { force, id }: { readonly id: string; readonly force: boolean },
     audit: AuditTrail,
+    seen: SeenRevisions = null,
   ): Promise<void> {
     await this.#change(caller, organization, '', async (tx, place) => {
       const role = await getOwnRole(tx, place, id);
+      await assertSeenRole(tx, place, role, seen);
       const repository = createRoleRepository(tx);
       const grants = await repository.countGrants(id);
       if (grants > 0 && !force)
@@ -247,6 +247,12 @@ export class RoleService {
 /** Of what `update` sets. */
 export function revisionOfRole({ description, details, name }: RoleView): string {
   return revisionOf({ description, details, name });
+}
+
+function assertSeenRole(tx: Queryable, place: Organization, role: RoleRow, seen: SeenRevisions): Promise<void> {
+  return assertSeen(seen, revisionOfRole(ownView(place, role)), 'this role', () =>
+    findLastEdit(tx, place.id, 'role.change', ({ details }) => isOfRole(details, role.id)),
+  );
 }
 
 function isOfRole(details: string, id: string): boolean {

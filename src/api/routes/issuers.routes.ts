@@ -124,17 +124,19 @@ function deleteIssuer(app: RouteScope, { issuers }: ApiServices): void {
   app.delete(
     `${path}/:issuerId`,
     {
-      config: { access, rate: 'held', audit: 'issuer.remove' },
+      config: { access, rate: 'held', audit: 'issuer.remove', described: { errorStatuses: [412] } },
       schema: {
         tags,
+        headers: IfMatchHeaders,
         summary: 'End the trust in an issuer, and the tokens that it was exchanged for',
         security: apiToken,
         params: IssuerParams,
         response: { 204: Type.Null() },
       },
     },
-    async ({ audit, caller, params }, reply) => {
-      await issuers.remove(caller, params.organization, params.issuerId, audit);
+    async ({ audit, caller, headers, params }, reply) => {
+      const seen = seenByHeader(headers['if-match']);
+      await issuers.remove(caller, params.organization, params.issuerId, audit, seen);
       return reply.code(204).send(null);
     },
   );

@@ -125,9 +125,10 @@ function removeRole(app: RouteScope, { roles }: ApiServices): void {
   app.delete(
     `${path}/:role`,
     {
-      config: { ...manage, audit: 'role.remove', described: { errorStatuses: [409] } },
+      config: { ...manage, audit: 'role.remove', described: { errorStatuses: [409, 412] } },
       schema: {
         tags,
+        headers: IfMatchHeaders,
         summary: 'Remove a role; with force, also the grants that give it',
         security: apiToken,
         params: RoleParams,
@@ -135,9 +136,10 @@ function removeRole(app: RouteScope, { roles }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ audit, caller, params, query }, reply) => {
+    async ({ audit, caller, headers, params, query }, reply) => {
       const { organization, role: id } = params;
-      await roles.remove(caller, organization, { id, force: query.force?.toLowerCase() === 'true' }, audit);
+      const force = query.force?.toLowerCase() === 'true';
+      await roles.remove(caller, organization, { id, force }, audit, seenByHeader(headers['if-match']));
       return reply.code(204).send(null);
     },
   );

@@ -123,18 +123,19 @@ function deleteTeam(app: RouteScope, { teams }: ApiServices): void {
   app.delete(
     `${path}/:team`,
     {
-      config: { ...manage, audit: 'team.delete' },
+      config: { ...manage, audit: 'team.delete', described: { errorStatuses: [412] } },
       schema: {
         tags,
+        headers: IfMatchHeaders,
         summary: 'Delete a team with its grants and tokens',
         security: apiToken,
         params: TeamParams,
         response: { 204: Type.Null() },
       },
     },
-    async ({ audit, caller, params }, reply) => {
+    async ({ audit, caller, headers, params }, reply) => {
       const { organization, team: name } = params;
-      await teams.delete(caller, { organization, name }, audit);
+      await teams.delete(caller, { organization, name }, audit, seenByHeader(headers['if-match']));
       return reply.code(204).send(null);
     },
   );

@@ -116,17 +116,19 @@ function deleteRule(app: RouteScope, { updateRules }: ApiServices): void {
   app.delete(
     `${path}/:ruleId`,
     {
-      config: { access, rate: 'held', audit: 'update-rule.remove' },
+      config: { access, rate: 'held', audit: 'update-rule.remove', described: { errorStatuses: [412] } },
       schema: {
         tags,
+        headers: IfMatchHeaders,
         summary: 'Delete a rule for updates',
         security: apiToken,
         params: UpdateRuleParams,
         response: { 204: Type.Null() },
       },
     },
-    async ({ audit, caller, params }, reply) => {
-      await updateRules.remove(caller, params.organization, params.ruleId, audit);
+    async ({ audit, caller, headers, params }, reply) => {
+      const seen = seenByHeader(headers['if-match']);
+      await updateRules.remove(caller, params.organization, params.ruleId, audit, seen);
       return reply.code(204).send(null);
     },
   );

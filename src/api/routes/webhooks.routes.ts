@@ -142,9 +142,10 @@ function single(app: RouteScope, { webhooks }: ApiServices, { access, hookParams
   app.delete(
     `${path}/:hook`,
     {
-      config: { access, rate: 'held', audit: 'webhook.remove' },
+      config: { access, rate: 'held', audit: 'webhook.remove', described: { errorStatuses: [412] } },
       schema: {
         tags,
+        headers: IfMatchHeaders,
         summary: `Remove a webhook of ${of}, with its log`,
         security: apiToken,
         params,
@@ -152,7 +153,9 @@ function single(app: RouteScope, { webhooks }: ApiServices, { access, hookParams
       },
     },
     async (request, reply) => {
-      await webhooks.remove(request.caller, ownerOf(request.params), request.params.hook, request.audit);
+      const { audit, caller, headers, params: named } = request;
+      const seen = seenByHeader(headers['if-match']);
+      await webhooks.remove(caller, ownerOf(request.params), named.hook, audit, seen);
       return reply.code(204).send(null);
     },
   );

@@ -91,6 +91,8 @@ export class StackBoard {
       /** Whether rules stop updates until their commit is approved. */
       hasApprovals: found.updateRules.first('fuse') !== null || found.updateRules.first('protected-types') !== null,
       outputs: state?.outputs ?? null,
+      /** Operations that had begun when the last update ended; 0 while one runs. */
+      pendingCount: found.activeUpdateId === null ? (state?.pending.length ?? 0) : 0,
       git: gitOf(safeEnvironment(settings?.environment ?? null)),
       fault:
         fault === undefined

@@ -36,6 +36,7 @@ import { assertMayChangeTags } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { EditConflictError } from '../edits/revisions.ts';
 import { assertQueueTags } from '../lock-queue/queue-tags.ts';
 import type { Caller } from '../request.ts';
 import { assertNotConsumed, warnOfConsumers } from '../update-rules/consumers.ts';
@@ -195,15 +196,30 @@ export class StackService {
     await this.#changeTags(caller, ref, () => tags, audit);
   }
 
-  /** Sets one tag, or removes it if the value is null. Throws InvalidRequestError, and the errors of `replaceTags`. */
-  async setTag(caller: Caller, ref: StackRef, tag: { name: string; value: string | null }, audit: AuditTrail) {
+  /**
+   * Sets one tag, or removes it if the value is null. `seen`: the value that the caller has read; a tag with another one stays. Throws
+   * InvalidRequestError, EditConflictError, and the errors of `replaceTags`.
+   */
+  async setTag(
+    caller: Caller,
+    ref: StackRef,
+    tag: { name: string; value: string | null },
+    audit: AuditTrail,
+    seen?: string,
+  ) {
     const { name, value } = tag;
-    const change = (tags: Tags): Tags =>
-      parseTags(
+    const change = (tags: Tags): Tags => {
+      const now = tags[name];
+      if (seen !== undefined && now !== undefined && now !== seen)
+        throw new EditConflictError(
+          `Somebody has changed the tag ${name} after you had read it: it has another value now, and stays`,
+        );
+      return parseTags(
         value === null
           ? Object.fromEntries(Object.entries(tags).filter(([each]) => each !== name))
           : { ...tags, [name]: value },
       );
+    };
     await this.#changeTags(caller, ref, change, audit);
   }
 

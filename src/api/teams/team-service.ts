@@ -103,12 +103,19 @@ export class TeamService {
     });
   }
 
-  /** Deletes the team with its grants and tokens. Throws NotFoundError, ForbiddenError. */
-  async delete(caller: Caller, { name, organization }: TeamName, audit: AuditTrail): Promise<void> {
+  /** Deletes the team with its grants and tokens. Throws NotFoundError, ForbiddenError, EditConflictError. */
+  async delete(
+    caller: Caller,
+    { name, organization }: TeamName,
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
       await holdManagement(tx, organization, caller);
-      const team = await findTeam(tx, (await getOrganization(tx, organization)).id, name);
+      const organizationId = (await getOrganization(tx, organization)).id;
+      const team = await findTeam(tx, organizationId, name);
+      await assertSeenTeam(tx, organizationId, team, seen);
       await createTeamRepository(tx).remove(team.id);
       await audit.record(tx, { organization, object: name });
     });
@@ -140,9 +147,7 @@ export class TeamService {
       const givesStacks = request.addStackPermission || request.editStackPermission || request.removeStack;
       if (givesStacks && !managesAll)
         throw new ForbiddenError(`Giving stacks to a team needs the role admin in organization ${organization}`);
-      await assertSeen(seen, revisionOfTeam(team), 'this team', () =>
-        findLastEdit(tx, organizationId, 'team.change', ({ object }) => object === name),
-      );
+      await assertSeenTeam(tx, organizationId, team, seen);
       // Before the events of the parts, each of which has an action of its own.
       audit.settle();
       const place = { organization, organizationId, team };
@@ -212,6 +217,12 @@ export class TeamService {
 /** Of how it is shown; members and stacks are added and removed one by one. */
 export function revisionOfTeam({ description, displayName }: Pick<TeamRow, 'displayName' | 'description'>): string {
   return revisionOf({ description, displayName });
+}
+
+function assertSeenTeam(tx: Queryable, organizationId: string, team: TeamRow, seen: SeenRevisions): Promise<void> {
+  return assertSeen(seen, revisionOfTeam(team), 'this team', () =>
+    findLastEdit(tx, organizationId, 'team.change', ({ object }) => object === team.name),
+  );
 }
 
 interface TeamPlace {

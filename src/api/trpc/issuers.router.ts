@@ -92,9 +92,9 @@ export const issuersRouter = router({
     ),
 
   delete: organizationMutation('manage', 'issuer.remove')
-    .input(input(Type.Object(chosen)))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { id, organization } }) => {
-      await services.issuers.remove(caller, organization, id, audit);
+    .input(input(Type.Object({ ...chosen, revision: Revision })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { id, organization, revision } }) => {
+      await services.issuers.remove(caller, organization, id, audit, seenByField(revision));
     }),
 });
 

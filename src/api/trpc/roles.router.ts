@@ -52,9 +52,9 @@ export const rolesRouter = router({
 
   /** With `force`, also the grants that give it. */
   delete: organizationMutation('manage', 'role.remove')
-    .input(input(Type.Object({ ...chosen, force: Type.Boolean() })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { force, id, organization } }) => {
-      await services.roles.remove(caller, organization, { id, force }, audit);
+    .input(input(Type.Object({ ...chosen, revision: Revision, force: Type.Boolean() })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { force, id, organization, revision } }) => {
+      await services.roles.remove(caller, organization, { id, force }, audit, seenByField(revision));
     }),
 });
 

@@ -71,8 +71,8 @@ export const rulesRouter = router({
     }),
 
   remove: organizationMutation('manage', 'update-rule.remove')
-    .input(input(Type.Object({ ruleId: text(100) })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, ruleId } }) => {
-      await services.updateRules.remove(caller, organization, ruleId, audit);
+    .input(input(Type.Object({ ruleId: text(100), revision: Revision })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, revision, ruleId } }) => {
+      await services.updateRules.remove(caller, organization, ruleId, audit, seenByField(revision));
     }),
 });

@@ -77,10 +77,10 @@ export const stacksRouter = router({
       await services.stacks.setTag(caller, ref, { name, value }, audit);
     }),
 
-  /** Succeeds if there is no such tag. */
+  /** Succeeds if there is no such tag. `value`: the one that the caller has seen; a tag with another one stays. */
   removeTag: stackMutation('write', 'stack.tags')
-    .input(input(Type.Object({ name: text(100) })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { name, ...ref } }) => {
-      await services.stacks.setTag(caller, ref, { name, value: null }, audit);
+    .input(input(Type.Object({ name: text(100), value: Type.Optional(text(1_000)) })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { name, value, ...ref } }) => {
+      await services.stacks.setTag(caller, ref, { name, value: null }, audit, value);
     }),
 });

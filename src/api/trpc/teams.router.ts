@@ -64,9 +64,9 @@ export const teamsRouter = router({
     }),
 
   delete: organizationMutation('manage', 'team.delete')
-    .input(input(Type.Object({ team: Name })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, team } }) => {
-      await services.teams.delete(caller, { organization, name: team }, audit);
+    .input(input(Type.Object({ team: Name, revision: Revision })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, revision, team } }) => {
+      await services.teams.delete(caller, { organization, name: team }, audit, seenByField(revision));
     }),
 
   /** Also for admins of the team. With `isAdmin`, the member becomes one, or is one no longer. */

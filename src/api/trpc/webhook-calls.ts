@@ -36,6 +36,7 @@ export const webhookInputs = {
   page: Type.Object(page),
   named: Type.Object(named),
   created: Type.Object(definition),
+  removed: Type.Object({ ...named, revision: Revision }),
   changed: Type.Object({ ...named, revision: Revision, ...definition }),
   log: Type.Object({ ...named, ...page }),
   delivery: Type.Object({ ...named, deliveryId: text(100) }),
@@ -80,8 +81,11 @@ export const webhookCalls = {
     return shownWebhook(await services.webhooks.update(caller, owner, webhook, requestOf(made), audit, seen));
   },
 
-  remove: ({ audit, caller, services }: Changing, owner: WebhookOwner, webhook: string) =>
-    services.webhooks.remove(caller, owner, webhook, audit),
+  remove: (
+    { audit, caller, services }: Changing,
+    owner: WebhookOwner,
+    { revision, webhook }: { readonly webhook: string; readonly revision?: string | undefined },
+  ) => services.webhooks.remove(caller, owner, webhook, audit, seenByField(revision)),
 
   deliveries: async (
     { services }: Calling,

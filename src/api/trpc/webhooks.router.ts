@@ -27,8 +27,8 @@ const ofStack = router({
 
   /** With its log. */
   remove: stackMutation('admin', 'webhook.remove')
-    .input(input(inputs.named))
-    .mutation(({ ctx, input: { webhook, ...owner } }) => calls.remove(ctx, owner, webhook)),
+    .input(input(inputs.removed))
+    .mutation(({ ctx, input: { revision, webhook, ...owner } }) => calls.remove(ctx, owner, { revision, webhook })),
 
   /** What was sent to it, newest first. */
   deliveries: stackProcedure('admin')
@@ -80,8 +80,8 @@ export const webhooksRouter = router({
 
   /** With its log. */
   remove: organizationMutation('manage', 'webhook.remove')
-    .input(input(inputs.named))
-    .mutation(({ ctx, input: { webhook, organization } }) => calls.remove(ctx, { organization }, webhook)),
+    .input(input(inputs.removed))
+    .mutation(({ ctx, input: { organization, ...seen } }) => calls.remove(ctx, { organization }, seen)),
 
   /** What was sent to it, newest first. */
   deliveries: organizationProcedure('manage')

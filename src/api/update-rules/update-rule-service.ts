@@ -72,7 +72,7 @@ export class UpdateRuleService {
       return await this.#db.inTransaction(async (tx) => {
         const organizationId = await this.#lock(tx, caller, organization);
         const before = await getRule(tx, organizationId, id);
-        await assertSeen(seen, revisionOfRule(before), 'this rule', () => ({ by: before.setBy, at: before.setAt }));
+        await assertSeenRule(before, seen);
         const { kind, note, settings } = rule;
         if (before.kind !== kind)
           throw new InvalidRequestError(`The rule is of kind ${before.kind}, and a rule stays of its kind`);
@@ -95,11 +95,18 @@ export class UpdateRuleService {
     }
   }
 
-  /** Throws NotFoundError, UnauthenticatedError, ForbiddenError. */
-  async remove(caller: Caller, organization: string, id: string, audit: AuditTrail): Promise<void> {
+  /** Throws NotFoundError, UnauthenticatedError, ForbiddenError, EditConflictError. */
+  async remove(
+    caller: Caller,
+    organization: string,
+    id: string,
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
       const organizationId = await this.#lock(tx, caller, organization);
       const rule = await getRule(tx, organizationId, id);
+      await assertSeenRule(rule, seen);
       await createUpdateRuleRepository(tx).remove(organizationId, id);
       const object = describeScope(scopeOf(rule), organization);
       const { kind, note } = rule;
@@ -121,6 +128,10 @@ export class UpdateRuleService {
 /** Of what `change` sets. */
 export function revisionOfRule({ note, project, settings, stack, tagName, tagValue }: RuleRow): string {
   return revisionOf({ note, project, settings, stack, tagName, tagValue });
+}
+
+function assertSeenRule(rule: RuleRow, seen: SeenRevisions): Promise<void> {
+  return assertSeen(seen, revisionOfRule(rule), 'this rule', () => ({ by: rule.setBy, at: rule.setAt }));
 }
 
 async function getRule(db: Queryable, organizationId: string, id: string): Promise<RuleRow> {

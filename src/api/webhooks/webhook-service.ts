@@ -123,9 +123,7 @@ export class WebhookService {
       db.inTransaction(async (tx) => {
         const webhooks = createWebhookRepository(tx);
         const before = existing(await webhooks.lock(await holdPlace(tx, owner, caller), name), name);
-        await assertSeen(seen, revisionOfWebhook(before), 'this webhook', () =>
-          findLastEdit(tx, before.organizationId, 'webhook.change', ({ object }) => object === objectOf(owner, name)),
-        );
+        await assertSeenWebhook(tx, owner, before, seen);
         const wanted = changed(before, request);
         const secret = secretOf(request);
         // Otherwise whoever may change the webhook could have the secret sent to a server of their own, as a token or a signature.
@@ -143,11 +141,18 @@ export class WebhookService {
     );
   }
 
-  /** Throws NotFoundError. */
-  async remove(caller: Caller, owner: WebhookOwner, name: string, audit: AuditTrail): Promise<void> {
+  /** Throws NotFoundError, EditConflictError. */
+  async remove(
+    caller: Caller,
+    owner: WebhookOwner,
+    name: string,
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       const webhooks = createWebhookRepository(tx);
       const found = existing(await webhooks.lock(await holdPlace(tx, owner, caller), name), name);
+      await assertSeenWebhook(tx, owner, found, seen);
       await webhooks.remove(found.id);
       await record(tx, audit, owner, found);
     });
@@ -266,6 +271,22 @@ function secretOf({ secret }: WebhookRequest): string | null | undefined {
 /** Of what `update` sets, the secret included. */
 export function revisionOfWebhook({ displayName, events, format, groups, isActive, sealed, url }: WebhookRow): string {
   return revisionOf({ displayName, events, format, groups, isActive, sealed: sealed?.toString('base64'), url });
+}
+
+function assertSeenWebhook(
+  tx: Queryable,
+  owner: WebhookOwner,
+  webhook: WebhookRow,
+  seen: SeenRevisions,
+): Promise<void> {
+  return assertSeen(seen, revisionOfWebhook(webhook), 'this webhook', () =>
+    findLastEdit(
+      tx,
+      webhook.organizationId,
+      'webhook.change',
+      ({ object }) => object === objectOf(owner, webhook.name),
+    ),
+  );
 }
 
 function objectOf(owner: WebhookOwner, name: string): string {

@@ -1,5 +1,6 @@
 import { Link, useMatches, useParams } from '@tanstack/react-router';
 import { Fragment, type ReactNode } from 'react';
+import { CutName } from '../ui/cut-name.tsx';
 import styles from './breadcrumb.module.css';
 
 /** Where the page is: the parts of its path, each a link. The page's own title says the last part again. */
@@ -14,16 +15,16 @@ export function Breadcrumb() {
   if (organization !== undefined)
     parts.push(
       <Link key="organization" to="/$organization" params={{ organization }}>
-        {organization}
+        <CutName text={organization} />
       </Link>,
     );
   if (organization !== undefined && project !== undefined && stack !== undefined) {
     parts.push(
       <Link key="project" to="/$organization" params={{ organization }} search={{ project }}>
-        {project}
+        <CutName text={project} />
       </Link>,
       <Link key="stack" to="/$organization/$project/$stack" params={{ organization, project, stack }}>
-        {stack}
+        <CutName text={stack} />
       </Link>,
     );
     if (version !== undefined) parts.push(<span key="update">Update {version}</span>);

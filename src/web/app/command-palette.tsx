@@ -19,6 +19,7 @@ import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from 'r
 import { operatorPages } from '../operator/operator-pages.ts';
 import { organizationPages, useMayManage } from '../organization/organization-pages.ts';
 import { useFavourites } from '../stacks/favourites.ts';
+import { CutName } from '../ui/cut-name.tsx';
 import { Dialog } from '../ui/dialog.tsx';
 import styles from './command-palette.module.css';
 import type { StackRef } from './contract.ts';
@@ -112,7 +113,7 @@ export default function CommandPalette({
             onClick={() => run(command)}
           >
             {command.icon}
-            <span className={styles['name']}>{command.name}</span>
+            <CutName text={command.name} className={styles['name']} />
             {command.group === commands[index - 1]?.group ? null : (
               <span className={styles['group']}>{command.group}</span>
             )}

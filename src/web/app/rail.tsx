@@ -16,6 +16,7 @@ import {
 } from 'lucide-react';
 import { useFavourites } from '../stacks/favourites.ts';
 import { Button } from '../ui/button.tsx';
+import { CutName } from '../ui/cut-name.tsx';
 import { Mark } from '../ui/mark.tsx';
 import { Menu, MenuItem } from '../ui/menu.tsx';
 import { useMe } from './me.ts';
@@ -102,9 +103,7 @@ export function Rail({
                   title={`${stack.organization}/${stack.project}/${stack.stack}`}
                 >
                   <Star size={14} aria-hidden="true" />
-                  <span className={styles['name']}>
-                    {stack.project}/{stack.stack}
-                  </span>
+                  <CutName text={`${stack.project}/${stack.stack}`} />
                 </Link>
               </li>
             ))}

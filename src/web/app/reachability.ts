@@ -1,22 +1,9 @@
-import { useSyncExternalStore } from 'react';
+import { createFlag } from './flag.ts';
 
-let isReached = true;
-const listeners = new Set<() => void>();
+const reached = createFlag(true);
 
 /** Says whether the server has answered the last time. */
-export function noteReached(now: boolean): void {
-  if (now === isReached) return;
-  isReached = now;
-  for (const listener of listeners) listener();
-}
+export const noteReached = reached.set;
 
 /** Whether the server answers, as far as the page has asked. */
-export function useIsReached(): boolean {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => isReached,
-  );
-}
+export const useIsReached = reached.use;

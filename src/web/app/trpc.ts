@@ -1,10 +1,10 @@
-import { QueryCache, QueryClient } from '@tanstack/react-query';
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { createTRPCClient, httpBatchLink, httpSubscriptionLink } from '@trpc/client';
 import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query';
 import { errorCode, isUnreached, mayRetry, retryDelay } from './api-error.ts';
 import type { AppRouter } from './contract.ts';
 import { noteReached } from './reachability.ts';
-import { signIn } from './session.ts';
+import { noteSession, signIn } from './session.ts';
 
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -12,14 +12,19 @@ export const queryClient = new QueryClient({
     queries: { retry: mayRetry, retryDelay, staleTime: 5_000, refetchOnWindowFocus: 'always', networkMode: 'always' },
     mutations: { networkMode: 'always' },
   },
-  queryCache: new QueryCache({
-    onSuccess: () => noteReached(true),
-    onError: (error) => {
-      noteReached(!isUnreached(error));
-      if (errorCode(error) === 'UNAUTHORIZED') signIn();
-    },
-  }),
+  queryCache: new QueryCache({ onSuccess, onError }),
+  mutationCache: new MutationCache({ onSuccess, onError }),
 });
+
+function onSuccess(): void {
+  noteReached(true);
+  noteSession();
+}
+
+function onError(error: unknown): void {
+  noteReached(!isUnreached(error));
+  if (errorCode(error) === 'UNAUTHORIZED') signIn();
+}
 
 /** For calls that no cache may keep. */
 export const apiClient = createTRPCClient<AppRouter>({

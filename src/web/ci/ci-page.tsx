@@ -54,7 +54,9 @@ export function CiPage() {
       </Tabs>
       {view === 'line' ? <LineView organization={organization} /> : null}
       {view === 'runs' ? <RunsView organization={organization} days={days} figures={figures} /> : null}
-      {view === 'refusals' ? <RefusalsView organization={organization} days={days} figures={figures.data} /> : null}
+      {view === 'refusals' ? (
+        <RefusalsView organization={organization} days={days} figures={figures.data} isCounting={figures.isPending} />
+      ) : null}
       {view === 'drift' ? <DriftView organization={organization} days={days} /> : null}
     </Page>
   );

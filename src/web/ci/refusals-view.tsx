@@ -24,11 +24,14 @@ const refreshMs = 30_000;
 export function RefusalsView({
   days,
   figures,
+  isCounting,
   organization,
 }: {
   readonly organization: string;
   readonly days: CiDays;
   readonly figures: CiFigures | undefined;
+  /** The figures are being loaded: the list below them would move. */
+  readonly isCounting: boolean;
 }) {
   const { project, reason } = route.useSearch();
   const query = useInfiniteQuery(
@@ -46,11 +49,12 @@ export function RefusalsView({
     return <Problem error={query.error} onRetry={() => void query.refetch()} />;
   return (
     <>
-      <Reasons figures={figures} />
+      {isCounting ? null : <Reasons figures={figures} />}
       <Table
         label="Refused runs"
         columns={columns(organization)}
         {...list}
+        items={isCounting ? undefined : list.items}
         keyOf={({ id }) => id}
         isBusy={isBusy || query.isPlaceholderData}
         details={({ message }) => <p className={styles['message']}>{message}</p>}

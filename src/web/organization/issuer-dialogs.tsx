@@ -4,7 +4,7 @@ import { apiClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
 import { thenRefresh } from './then-refresh.ts';
-import { useEdit } from './use-edit.ts';
+import { useEdit, useRemoval } from './use-edit.ts';
 
 interface DialogProps {
   readonly organization: string;
@@ -38,7 +38,7 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
   } = useEdit<EditedIssuer | null, ReturnType<typeof draftOf>>({
     item: issuer,
     draftOf,
-    read: async () => (await apiClient.issuers.get.query({ organization, id: issuer?.id ?? '' })).issuer,
+    read: () => readIssuer(organization, issuer?.id ?? ''),
   });
   const options = thenRefresh(onClose);
   const create = useMutation(trpc.issuers.create.mutationOptions(options));
@@ -112,18 +112,22 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
   );
 }
 
+async function readIssuer(organization: string, id: string): Promise<EditedIssuer> {
+  return (await apiClient.issuers.get.query({ organization, id })).issuer;
+}
+
 export function DeleteIssuerDialog({ issuer, onClose, organization }: DialogProps & { readonly issuer: IssuerItem }) {
+  const { dialog, item } = useRemoval<EditedIssuer>({ item: issuer, read: () => readIssuer(organization, issuer.id) });
   const remove = useMutation(trpc.issuers.delete.mutationOptions(thenRefresh(onClose)));
   return (
     <ActionDialog
-      title={`Forget ${issuer.name}?`}
+      title={`Forget ${item.name}?`}
       description="Its policies go with it. All tokens that its runs were given end at once, and updates that run with them lose their lock."
       action="Forget the issuer"
       isDanger
-      typed={issuer.name}
-      error={remove.error}
-      isPending={remove.isPending}
-      onSubmit={() => remove.mutate({ organization, id: issuer.id })}
+      typed={item.name}
+      {...dialog(remove)}
+      onSubmit={() => remove.mutate({ organization, id: item.id, revision: item.revision })}
       onClose={onClose}
     />
   );

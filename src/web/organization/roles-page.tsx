@@ -17,7 +17,7 @@ import styles from './people.module.css';
 import { PermissionChoice, PermissionSet } from './permission-set.tsx';
 import { RowMenu } from './row-menu.tsx';
 import { thenRefresh } from './then-refresh.ts';
-import { useEdit } from './use-edit.ts';
+import { useEdit, useRemoval } from './use-edit.ts';
 
 const route = getRouteApi('/$organization/~/roles');
 
@@ -101,6 +101,12 @@ function draftOf(role: RoleItem | null) {
   };
 }
 
+/** What a role is now; null: it is gone. */
+async function readRole(organization: string, id: string | undefined): Promise<RoleItem | null> {
+  const { items } = await apiClient.roles.list.query({ organization });
+  return items.find((role) => role.id === id) ?? null;
+}
+
 /** `role`: the one that is changed; null: a new one. */
 function RoleDialog({ onClose, organization, shown: role }: DialogProps & { readonly shown: RoleItem | null }) {
   const {
@@ -111,10 +117,7 @@ function RoleDialog({ onClose, organization, shown: role }: DialogProps & { read
   } = useEdit({
     item: role,
     draftOf,
-    read: async () => {
-      const { items } = await apiClient.roles.list.query({ organization });
-      return items.find(({ id }) => id === role?.id) ?? null;
-    },
+    read: () => readRole(organization, role?.id),
   });
   const options = thenRefresh(onClose);
   const create = useMutation(trpc.roles.create.mutationOptions(options));
@@ -161,7 +164,11 @@ function RoleDialog({ onClose, organization, shown: role }: DialogProps & { read
   );
 }
 
-function DeleteRoleDialog({ onClose, organization, shown: role }: DialogProps & { readonly shown: RoleItem }) {
+function DeleteRoleDialog({ onClose, organization, shown }: DialogProps & { readonly shown: RoleItem }) {
+  const { dialog, item: role } = useRemoval({
+    item: shown,
+    read: async () => (await readRole(organization, shown.id)) ?? shown,
+  });
   const grants = useQuery(trpc.roles.countGrants.queryOptions({ organization, id: role.id })).data?.grants;
   const remove = useMutation(trpc.roles.delete.mutationOptions(thenRefresh(onClose)));
   return (
@@ -177,11 +184,14 @@ function DeleteRoleDialog({ onClose, organization, shown: role }: DialogProps & 
       action="Delete the role"
       isDanger
       {...(grants === undefined || grants === 0 ? {} : { typed: role.name })}
-      error={remove.error}
-      isPending={remove.isPending}
+      {...dialog(remove)}
       isReady={grants !== undefined}
-      onSubmit={() => remove.mutate({ organization, id: role.id, force: grants !== undefined && grants > 0 })}
+      onSubmit={() =>
+        remove.mutate({ organization, id: role.id, revision: role.revision, force: grants !== undefined && grants > 0 })
+      }
       onClose={onClose}
-    />
+    >
+      <PermissionSet names={role.permissions} />
+    </ActionDialog>
   );
 }

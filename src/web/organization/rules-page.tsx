@@ -5,18 +5,20 @@ import { useState } from 'react';
 import type { Rule } from '../app/contract.ts';
 import { usePageAction } from '../app/page-actions.ts';
 import { Problem } from '../app/problem-pages.tsx';
-import { queryClient, trpc } from '../app/trpc.ts';
+import { apiClient, queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { Page, Section } from '../ui/page.tsx';
 import { pagedList } from '../ui/paged-list.ts';
+import { Time } from '../ui/time.tsx';
 import { FreezeTable } from './freeze-table.tsx';
 import { RuleDialog } from './rule-dialog.tsx';
 import { draftOf, emptyDraft, type RuleDraft } from './rule-draft.ts';
 import { RuleTable } from './rule-table.tsx';
-import { guardKinds, nameOfKind, queueKinds, type RuleKind } from './rule-words.ts';
+import { describeSettings, guardKinds, nameOfKind, queueKinds, type RuleKind } from './rule-words.ts';
 import styles from './rules.module.css';
+import { useRemoval } from './use-edit.ts';
 
 const route = getRouteApi('/$organization/~/rules');
 const pollMs = 30_000;
@@ -137,9 +139,13 @@ export function RemoveDialog({
   rule,
 }: {
   readonly organization: string;
-  readonly rule: Pick<Rule, 'id' | 'kind' | 'scope' | 'note'>;
+  readonly rule: Omit<Rule, 'freeze'>;
   readonly onClose: () => void;
 }) {
+  const { dialog, item } = useRemoval({
+    item: rule,
+    read: () => apiClient.rules.get.query({ organization, ruleId: rule.id }),
+  });
   const remove = useMutation(
     trpc.rules.remove.mutationOptions({
       onSuccess: async () => {
@@ -148,24 +154,31 @@ export function RemoveDialog({
       },
     }),
   );
-  const isFreeze = rule.kind === 'freeze';
+  const { kind, note, scope, settings } = item;
+  const isFreeze = kind === 'freeze';
+  const until = isFreeze ? settings['until'] : undefined;
   return (
     <ActionDialog
-      title={isFreeze ? 'Thaw?' : `Remove the rule ${nameOfKind(rule.kind)}?`}
+      title={isFreeze ? 'Thaw?' : `Remove the rule ${nameOfKind(kind)}?`}
       description={
         <>
           {isFreeze ? 'Updates are allowed again at once, and its windows are gone: ' : 'It no longer holds for '}
-          {rule.scope}
-          {rule.note === '' ? '.' : `: ${rule.note}`}
+          {scope}
+          {isFreeze ? null : ` (${describeSettings(kind, settings)})`}
+          {typeof until === 'string' ? (
+            <>
+              , which it would hold until <Time at={until} />
+            </>
+          ) : null}
+          {note === '' ? '.' : `: ${note}`}
         </>
       }
       action={isFreeze ? 'Thaw' : 'Remove'}
       stay="Keep it"
       isDanger={!isFreeze}
-      isPending={remove.isPending}
-      error={remove.error}
+      {...dialog(remove)}
       onClose={onClose}
-      onSubmit={() => remove.mutate({ organization, ruleId: rule.id })}
+      onSubmit={() => remove.mutate({ organization, ruleId: rule.id, revision: item.revision })}
     />
   );
 }

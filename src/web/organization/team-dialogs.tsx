@@ -7,7 +7,7 @@ import { ActionDialog } from '../ui/action-dialog.tsx';
 import { TextArea, TextField } from '../ui/field.tsx';
 import { LoginField } from './suggest-fields.tsx';
 import { thenRefresh } from './then-refresh.ts';
-import { useEdit } from './use-edit.ts';
+import { useEdit, useRemoval } from './use-edit.ts';
 
 interface DialogProps {
   readonly organization: string;
@@ -50,8 +50,14 @@ export function EditTeamDialog({ onClose, organization, shown, team }: DialogPro
   );
 }
 
-export function DeleteTeamDialog({ onClose, organization, team }: DialogProps) {
+export function DeleteTeamDialog({
+  onClose,
+  organization,
+  shown,
+  team,
+}: DialogProps & { readonly shown: TeamDetails }) {
   const navigate = useNavigate();
+  const { dialog, item } = useRemoval({ item: shown, read: () => apiClient.teams.get.query({ organization, team }) });
   const remove = useMutation(
     trpc.teams.delete.mutationOptions({
       onSuccess: async () => {
@@ -63,14 +69,18 @@ export function DeleteTeamDialog({ onClose, organization, team }: DialogProps) {
   );
   return (
     <ActionDialog
-      title={`Delete ${team}?`}
-      description="Its grants and tokens end with it, and running updates that nothing else permits lose their lock. Its members stay members of the organization."
+      title={`Delete ${item.displayName}?`}
+      description={
+        <>
+          {item.description === '' ? null : `${item.description}. `}Its grants and tokens end with it, and running
+          updates that nothing else permits lose their lock. Its members stay members of the organization.
+        </>
+      }
       action="Delete the team"
       isDanger
       typed={team}
-      error={remove.error}
-      isPending={remove.isPending}
-      onSubmit={() => remove.mutate({ organization, team })}
+      {...dialog(remove)}
+      onSubmit={() => remove.mutate({ organization, team, revision: item.revision })}
       onClose={onClose}
     />
   );

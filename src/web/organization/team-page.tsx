@@ -80,7 +80,7 @@ export function TeamPage() {
         </Section>
       ) : null}
       {asked?.what === 'edit' ? <EditTeamDialog {...place} shown={team} onClose={close} /> : null}
-      {asked?.what === 'delete' ? <DeleteTeamDialog {...place} onClose={close} /> : null}
+      {asked?.what === 'delete' ? <DeleteTeamDialog {...place} shown={team} onClose={close} /> : null}
       {asked?.what === 'add' ? <AddToTeamDialog {...place} onClose={close} /> : null}
       {asked?.what === 'admin' || asked?.what === 'remove' ? (
         <TeamMemberDialog {...place} what={asked.what} member={asked.member} onClose={close} />

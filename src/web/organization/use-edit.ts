@@ -17,10 +17,13 @@ interface Sent {
 export function useEdit<Item, Draft extends object>({
   draftOf,
   item,
+  loaded = 'This is what is there now, with what you have changed in it. Nothing is saved yet.',
   read,
 }: {
   readonly item: Item;
   readonly draftOf: (item: Item) => Draft;
+  /** What the form says after that. */
+  readonly loaded?: string;
   readonly read: () => Promise<Item>;
 }) {
   // As it was when the form was opened: the page below goes on and reads it again.
@@ -46,10 +49,14 @@ export function useEdit<Item, Draft extends object>({
       error: reload.error ?? error,
       isPending: isPending || reload.isPending,
       onReload: isEditConflict(error) ? () => reload.mutate(undefined, { onSuccess: reset }) : null,
-      note:
-        isMerged && error === null
-          ? 'This is what is there now, with what you have changed in it. Nothing is saved yet.'
-          : null,
+      note: isMerged && error === null ? loaded : null,
     }),
   };
+}
+
+/** The same for a dialog that asks before something is removed. `item`: what it shows, and what is removed if nobody has edited it since. */
+export function useRemoval<Item>({ item, read }: { readonly item: Item; readonly read: () => Promise<Item> }) {
+  const loaded = 'This is what is there now. Nothing is removed yet.';
+  const { base, dialog } = useEdit({ item, draftOf: () => ({}), loaded, read });
+  return { item: base, dialog };
 }

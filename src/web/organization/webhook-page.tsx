@@ -1,6 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
+import type { Webhook } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { queryClient } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
@@ -9,9 +10,10 @@ import { FactList, FactRow } from '../ui/fact-list.tsx';
 import { Page, Section } from '../ui/page.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { DeliveryTable } from './delivery-table.tsx';
+import { useRemoval } from './use-edit.ts';
 import { WebhookDialog } from './webhook-dialog.tsx';
 import { ActiveBadge } from './webhook-list.tsx';
-import { ofOrganization, type WebhookOwner } from './webhook-owner.ts';
+import { ofOrganization, readWebhook, type WebhookOwner } from './webhook-owner.ts';
 import { describeEvents, nameOfFormat } from './webhook-words.ts';
 import styles from './webhooks.module.css';
 
@@ -64,15 +66,6 @@ export function WebhookView({
       },
     }),
   );
-  const remove = useMutation(
-    calls.remove.mutationOptions({
-      onSuccess: async () => {
-        // Away from it first: what it asks for is gone.
-        await onRemoved();
-        await queryClient.invalidateQueries({ queryKey: calls.list.pathKey() });
-      },
-    }),
-  );
   if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
   const webhook = query.data;
   if (webhook === undefined)
@@ -111,18 +104,48 @@ export function WebhookView({
       </Section>
       {asked === 'change' ? <WebhookDialog owner={owner} webhook={webhook} onClose={() => setAsked(null)} /> : null}
       {asked === 'remove' ? (
-        <ActionDialog
-          title={`Remove ${webhook.displayName}?`}
-          description="Nothing more is sent to it, and its deliveries are forgotten."
-          action="Remove"
-          stay="Keep it"
-          isDanger
-          isPending={remove.isPending}
-          error={remove.error}
-          onClose={() => setAsked(null)}
-          onSubmit={() => remove.mutate({ ...place, webhook: name })}
-        />
+        <RemoveDialog owner={owner} webhook={webhook} onClose={() => setAsked(null)} onRemoved={onRemoved} />
       ) : null}
     </Page>
+  );
+}
+
+function RemoveDialog({
+  onClose,
+  onRemoved,
+  owner,
+  webhook,
+}: {
+  readonly owner: WebhookOwner;
+  readonly webhook: Webhook;
+  readonly onClose: () => void;
+  readonly onRemoved: () => Promise<void>;
+}) {
+  const { calls, place } = owner;
+  const { dialog, item } = useRemoval({ item: webhook, read: () => readWebhook(owner, webhook.name) });
+  const remove = useMutation(
+    calls.remove.mutationOptions({
+      onSuccess: async () => {
+        // Away from it first: what it asks for is gone.
+        await onRemoved();
+        await queryClient.invalidateQueries({ queryKey: calls.list.pathKey() });
+      },
+    }),
+  );
+  return (
+    <ActionDialog
+      title={`Remove ${item.displayName}?`}
+      description={
+        <>
+          Nothing more is sent to <span className={styles['url']}>{item.url}</span>, and its deliveries are forgotten.
+        </>
+      }
+      action="Remove"
+      stay="Keep it"
+      isDanger
+      {...dialog(remove)}
+      onClose={onClose}
+      onSubmit={() => remove.mutate({ ...place, webhook: item.name, revision: item.revision })}
+    />
   );
 }

@@ -7,6 +7,7 @@ import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import type { StackPageSearch } from '../stacks/stack-search.ts';
 import { Button } from '../ui/button.tsx';
+import { CutName } from '../ui/cut-name.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { ListSearch, ListSection } from '../ui/list-bar.tsx';
 import { Segments } from '../ui/segments.tsx';
@@ -170,7 +171,7 @@ function ResourceButton({ isChosen, onOpen, resource }: ResourceButtonProps) {
       title={resource.urn}
       onClick={() => onOpen(resource.urn)}
     >
-      <span className={styles['name']}>{resource.name}</span>
+      <CutName text={resource.name} className={styles['name']} />
       <span className={styles['type']}>{shortType(resource.type)}</span>
       <span className={styles['flags']}>{resource.protect ? <Lock size={12} aria-label="protected" /> : null}</span>
       <span className={styles['provider']}>

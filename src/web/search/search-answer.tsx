@@ -12,7 +12,14 @@ export function Answer({ query, within }: { readonly query: string; readonly wit
       { placeholderData: keepPreviousData, refetchOnWindowFocus: false, enabled: query !== '' },
     ),
   );
-  if (query === '' || counts.data === undefined || counts.error) return null;
+  if (query === '' || counts.error) return null;
+  // Those of the query before say nothing about this one.
+  if (counts.data === undefined || counts.isPlaceholderData)
+    return (
+      <p className={styles['answer']} role="status">
+        Counting…
+      </p>
+    );
   const { isCut, isTrimmed, resources } = counts.data;
   return (
     <p className={styles['answer']} role="status">

@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Search } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
-import { errorPlace } from '../app/api-error.ts';
+import { errorCode, errorPlace } from '../app/api-error.ts';
 import { trpc } from '../app/trpc.ts';
 import { isTyping } from '../stacks/stack-filter-bar.tsx';
 import { Answer } from './search-answer.tsx';
@@ -93,7 +93,8 @@ function QueryProblem({ query, within }: { readonly query: string; readonly with
     ),
   );
   const place = error && errorPlace(error);
-  if (!error || query === '') return null;
+  // Of others, the results say it.
+  if (!error || errorCode(error) !== 'BAD_REQUEST' || query === '') return null;
   return (
     <div id="search-problem" className={styles['problem']} role="alert">
       {place ? (

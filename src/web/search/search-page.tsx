@@ -153,6 +153,11 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
   if (query.error && items === undefined) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
   return (
     <div className={styles['results']}>
+      {query.isFetching && errorCode(query.failureReason) === 'TOO_MANY_REQUESTS' ? (
+        <p className={styles['wait']} role="status">
+          You search more often than the server permits. This search is tried again by itself.
+        </p>
+      ) : null}
       <Table
         label="Resources"
         columns={columns}

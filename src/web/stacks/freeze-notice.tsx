@@ -1,8 +1,10 @@
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Snowflake } from 'lucide-react';
 import { useState } from 'react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
 import { usePageAction } from '../app/page-actions.ts';
+import { trpc } from '../app/trpc.ts';
 import { useMayManage } from '../organization/organization-pages.ts';
 import { RuleDialog } from '../organization/rule-dialog.tsx';
 import { emptyDraft } from '../organization/rule-draft.ts';
@@ -22,8 +24,10 @@ export function FreezeNotice({
   const { organization } = stack;
   const mayManage = useMayManage(organization);
   const [isAsked, setIsAsked] = useState(false);
+  const ruleId = frozen?.ruleId ?? '';
+  const rule = useQuery(trpc.rules.get.queryOptions({ organization, ruleId }, { enabled: isAsked }));
   if (frozen === null) return null;
-  const { isOfStackAlone, note, ruleId, scope, until } = frozen;
+  const { isOfStackAlone, note, scope, until } = frozen;
   return (
     <Notice
       tone="neutral"
@@ -57,12 +61,9 @@ export function FreezeNotice({
     >
       {note === '' ? null : <p>{note}</p>}
       {isOfStackAlone ? null : <p>By a rule for {scope}.</p>}
-      {isAsked ? (
-        <RemoveDialog
-          organization={organization}
-          rule={{ id: ruleId, kind: 'freeze', scope, note }}
-          onClose={() => setIsAsked(false)}
-        />
+      {isAsked && rule.error ? <p role="alert">{rule.error.message}</p> : null}
+      {isAsked && rule.data ? (
+        <RemoveDialog organization={organization} rule={rule.data} onClose={() => setIsAsked(false)} />
       ) : null}
     </Notice>
   );

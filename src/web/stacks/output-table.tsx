@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
+import { JsonView } from '../resources/json-view.tsx';
 import { Secret } from '../secrets/secret.tsx';
 import { Code, CopyButton } from '../ui/code.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
@@ -56,7 +57,7 @@ function Output({
         {isSealed ? (
           <Secret stack={stack} name={name} place={{ of: 'output', name }} />
         ) : (
-          <Value text={value} isCut={isCut} />
+          <Value name={name} text={value} isCut={isCut} />
         )}
       </td>
       <td className={styles['copy']}>
@@ -75,10 +76,23 @@ function quote(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-function Value({ isCut, text }: { readonly text: string; readonly isCut: boolean }) {
+/** An object or a list, which is easier to read as a tree. Null for others, and for what JavaScript would change, such as large numbers. */
+function readTree(text: string): object | null {
+  if (!/^[[{]/.test(text)) return null;
+  try {
+    const tree = JSON.parse(text) as object;
+    return JSON.stringify(tree) === text ? tree : null;
+  } catch {
+    return null;
+  }
+}
+
+function Value({ isCut, name, text }: { readonly name: string; readonly text: string; readonly isCut: boolean }) {
   const [isWhole, setIsWhole] = useState(false);
   const link = text.length <= 200 && /^https?:\/\//.test(text) ? safeLink(text) : null;
   if (link !== null) return <ExternalLink href={link}>{text}</ExternalLink>;
+  const tree = text.length <= shortCharacters || isCut ? null : readTree(text);
+  if (isWhole && tree !== null) return <JsonView label={name} value={tree} />;
   if (text.length <= shortCharacters || isWhole) {
     return (
       <>
@@ -91,7 +105,7 @@ function Value({ isCut, text }: { readonly text: string; readonly isCut: boolean
     <>
       <span className={styles['text']}>{text.slice(0, shortCharacters)}…</span>{' '}
       <button type="button" className={styles['more']} onClick={() => setIsWhole(true)}>
-        all {text.length.toLocaleString('en')} characters
+        {tree === null ? `all ${text.length.toLocaleString('en')} characters` : 'show all of it'}
       </button>
     </>
   );

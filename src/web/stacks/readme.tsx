@@ -1,6 +1,7 @@
-import type { ComponentProps } from 'react';
+import { type ComponentProps, useState } from 'react';
 import Markdown from 'react-markdown';
 import remarkGfm from 'remark-gfm';
+import { Button } from '../ui/button.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
 import { safeLink } from '../ui/safe-link.ts';
 import styles from './readme.module.css';
@@ -34,13 +35,27 @@ const components: ComponentProps<typeof Markdown>['components'] = {
   input: ({ checked }) => <span>{checked ? '☑' : '☐'}</span>,
 };
 
-/** Markdown of others: no HTML of theirs, no scripts, and nothing is loaded from anywhere. */
-export default function Readme({ text }: { readonly text: string }) {
+/** What is read at first: long documents would hold up the page. */
+const firstChars = 20_000;
+
+/** Markdown of others: no HTML of theirs, no scripts, and nothing is loaded from anywhere. `isCut`: there is more than this. */
+export default function Readme({ isCut, text }: { readonly text: string; readonly isCut: boolean }) {
+  const [isWhole, setIsWhole] = useState(text.length <= 2 * firstChars);
   return (
     <div className={styles['readme']}>
       <Markdown remarkPlugins={plugins} components={components} skipHtml urlTransform={(url) => safeLink(url) ?? ''}>
-        {text}
+        {isWhole ? text : text.slice(0, text.lastIndexOf('\n', firstChars))}
       </Markdown>
+      {isWhole ? null : (
+        <Button size="small" className={styles['rest']} onClick={() => setIsWhole(true)}>
+          Show the rest
+        </Button>
+      )}
+      {isWhole && isCut ? (
+        <p className={styles['cut']}>
+          There is more: <code>pulumi stack output readme</code> prints all of it.
+        </p>
+      ) : null}
     </div>
   );
 }

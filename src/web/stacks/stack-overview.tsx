@@ -3,6 +3,7 @@ import { GitBranch, GitCommitHorizontal } from 'lucide-react';
 import { lazy, Suspense } from 'react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
 import { StackReferences } from '../references/stack-references.tsx';
+import { Clamped } from '../ui/clamped.tsx';
 import { Code } from '../ui/code.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
@@ -23,9 +24,9 @@ const readmeName = 'readme';
 
 /** What one wants to know about a stack at first sight. */
 export function StackOverview({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
-  const readme = details.outputs?.find(({ name, value }) => name === readmeName && value?.trim())?.value ?? null;
+  const readme = details.outputs?.find(({ name, value }) => name === readmeName && value?.trim());
   const outputs =
-    readme === null ? details.outputs : (details.outputs?.filter(({ name }) => name !== readmeName) ?? []);
+    readme === undefined ? details.outputs : (details.outputs?.filter(({ name }) => name !== readmeName) ?? []);
   return (
     <div className={styles['overview']}>
       <div className={styles['main']}>
@@ -33,12 +34,14 @@ export function StackOverview({ details, stack }: { readonly stack: StackRef; re
           <h2>Outputs</h2>
           <OutputTable stack={stack} outputs={outputs} hasVersion={details.version > 0} />
         </section>
-        {readme === null ? null : (
+        {readme?.value == null ? null : (
           <section className={styles['section']}>
             <h2>README</h2>
-            <Suspense fallback={<Skeleton width="60%" />}>
-              <Readme text={readme} />
-            </Suspense>
+            <Clamped lines={24} of="README">
+              <Suspense fallback={<Skeleton width="60%" />}>
+                <Readme text={readme.value} isCut={readme.isCut} />
+              </Suspense>
+            </Clamped>
           </section>
         )}
         <section className={styles['section']}>
@@ -115,8 +118,10 @@ function About({ details }: { readonly details: StackDetails }) {
       )}
       {git?.branch == null ? null : (
         <FactRow name="Branch">
-          <GitBranch size={14} aria-hidden="true" />
-          <code>{git.branch}</code>
+          <span className={styles['iconed']}>
+            <GitBranch size={14} aria-hidden="true" />
+            <code>{git.branch}</code>
+          </span>
         </FactRow>
       )}
       {git?.commit == null ? null : (

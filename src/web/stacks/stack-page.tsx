@@ -20,7 +20,7 @@ import { ConfigTable } from './config-table.tsx';
 import { toggleFavourite, useFavourites } from './favourites.ts';
 import { FreezeButton } from './freeze-notice.tsx';
 import { LockNotice } from './lock-notice.tsx';
-import { PendingNotice, usePending } from './pending-notice.tsx';
+import { PendingNotice } from './pending-notice.tsx';
 import { PendingRepair } from './pending-repair.tsx';
 import { StackOverview } from './stack-overview.tsx';
 import styles from './stack-page.module.css';
@@ -57,7 +57,6 @@ export function StackPage() {
   );
   // With the stack, so that the page does not move when they come.
   const approvals = useAskedApprovals(stack);
-  const pending = usePending(stack, query.data)?.items ?? [];
   const tab = search.tab ?? 'overview';
   const linkTo = (target: typeof tab) => ({
     ...{ to: '.' as const, search: { tab: target === 'overview' ? undefined : target }, isChosen: tab === target },
@@ -70,11 +69,12 @@ export function StackPage() {
       <StackSkeleton stack={stack} />
     );
   }
+  const { pendingCount } = details;
   return (
     <article className={styles['page']}>
       <StackHeader stack={stack} details={details} />
       <LockNotice stack={stack} details={details} />
-      {pending.length === 0 || tab === 'interrupted' ? null : <PendingNotice stack={stack} pending={pending} />}
+      {pendingCount === 0 || tab === 'interrupted' ? null : <PendingNotice stack={stack} count={pendingCount} />}
       <Tabs label="Views of the stack">
         <Tab {...linkTo('overview')}>Overview</Tab>
         <Tab {...linkTo('updates')}>Updates</Tab>
@@ -87,8 +87,8 @@ export function StackPage() {
         </Tab>
         <Tab {...linkTo('access')}>Access</Tab>
         {details.permissions.includes('admin') ? <Tab {...linkTo('webhooks')}>Webhooks</Tab> : null}
-        {pending.length === 0 && tab !== 'interrupted' ? null : (
-          <Tab {...linkTo('interrupted')} count={pending.length || undefined}>
+        {pendingCount === 0 && tab !== 'interrupted' ? null : (
+          <Tab {...linkTo('interrupted')} count={pendingCount || undefined}>
             Interrupted
           </Tab>
         )}
@@ -162,7 +162,8 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
         )}
         {details.resourceCount === null ? null : (
           <>
-            , <b>{details.resourceCount}</b> {details.resourceCount === 1 ? 'resource' : 'resources'}
+            , <b>{details.resourceCount.toLocaleString('en')}</b>{' '}
+            {details.resourceCount === 1 ? 'resource' : 'resources'}
           </>
         )}
         , changed <Time at={details.updatedAt} />

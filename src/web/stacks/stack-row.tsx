@@ -3,6 +3,7 @@ import { ExternalLink, Star } from 'lucide-react';
 import { memo } from 'react';
 import type { StackItem } from '../app/contract.ts';
 import { Tag } from '../ui/badge.tsx';
+import { CutName } from '../ui/cut-name.tsx';
 import { Time } from '../ui/time.tsx';
 import { shortCommit } from '../updates/update-status.ts';
 import { toggleFavourite } from './favourites.ts';
@@ -55,12 +56,14 @@ export const StackRow = memo(function StackRow({
           data-row={index}
           className={styles['name']}
           title={name}
+          aria-label={showsOrganization ? name : `${project}/${stack}`}
         >
           <span className={styles['project']}>
             {showsOrganization ? `${organization}/` : null}
-            {project}/
+            {project}
           </span>
-          {stack}
+          <span className={styles['slash']}>/</span>
+          <CutName text={stack} className={styles['own']} />
         </Link>
       </div>
       {columns.map((column) => (

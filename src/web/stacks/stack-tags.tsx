@@ -19,8 +19,9 @@ interface StackTagsProps {
 /** The tags of a stack, and a form for more if the user may add some. */
 export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
   const [isAdding, setIsAdding] = useState(false);
-  const onSuccess = (): Promise<void> => queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() });
-  const remove = useMutation(trpc.stacks.removeTag.mutationOptions({ onSuccess }));
+  const refresh = (): Promise<void> => queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() });
+  // After a refusal, too: somebody else has given it another value, which is then shown.
+  const remove = useMutation(trpc.stacks.removeTag.mutationOptions({ onSettled: refresh }));
   const sorted = Object.entries(tags).sort(([one], [other]) => (one < other ? -1 : 1));
   return (
     <div className={styles['tags']}>
@@ -40,7 +41,7 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
                 className={styles['remove']}
                 aria-label={`Remove the tag ${name}`}
                 disabled={remove.isPending}
-                onClick={() => remove.mutate({ ...stack, name })}
+                onClick={() => remove.mutate({ ...stack, name, value })}
               >
                 <X size={13} />
               </button>

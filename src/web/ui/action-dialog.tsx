@@ -1,4 +1,5 @@
 import { type ReactNode, useState } from 'react';
+import { useSessionEnded } from '../app/session.ts';
 import styles from './action-dialog.module.css';
 import { Button } from './button.tsx';
 import { Dialog, DialogActions } from './dialog.tsx';
@@ -45,6 +46,7 @@ export function ActionDialog({
   readonly children?: ReactNode;
 }) {
   const [text, setText] = useState('');
+  const hasEnded = useSessionEnded();
   const mayDo = isReady && !isPending && onReload === null && (typed === undefined || text === typed);
   return (
     <Dialog title={title} description={description} isOpen onClose={onClose}>
@@ -68,7 +70,15 @@ export function ActionDialog({
           />
         )}
         {note === null ? null : <p role="status">{note}</p>}
-        {error === null ? null : (
+        {hasEnded ? (
+          <p className={styles['error']} role="alert">
+            Your session has ended.{' '}
+            <a href="/sign-in" target="_blank" rel="noopener">
+              Sign in
+            </a>{' '}
+            in another tab, and go on here.
+          </p>
+        ) : error === null ? null : (
           <div className={styles['problem']}>
             <p className={styles['error']} role="alert">
               {error.message}

@@ -77,7 +77,7 @@ export function DayChart({
           <summary>As a table</summary>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls. */}
           <section className={styles['rows']} tabIndex={0} aria-label={title}>
-            <table>
+            <table aria-label={title}>
               <thead>
                 <tr>
                   <th scope="col">Day</th>

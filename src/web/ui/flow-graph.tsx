@@ -50,7 +50,8 @@ export function FlowGraph({
     return {
       nodes: placed.nodes.map(({ id, x, y }): BoxNode => {
         const node = known.get(id) ?? { id, name: id, detail: '' };
-        return { id, type: 'box', position: { x, y }, ...size, data: { ...node, isChosen: id === chosen } };
+        const said = { ariaRole: 'button' as const, ariaLabel: `${node.name}, ${node.detail}` };
+        return { id, type: 'box', position: { x, y }, ...size, ...said, data: { ...node, isChosen: id === chosen } };
       }),
       edges: placed.edges.map(({ from, to }): Edge => {
         const id = `${from}\n${to}`;
@@ -73,6 +74,10 @@ export function FlowGraph({
           nodesConnectable={false}
           edgesFocusable={false}
           onNodeClick={(_, node) => onOpen(node.id)}
+          onKeyDown={({ key, target }) => {
+            const id = (target as HTMLElement).dataset['id'];
+            if (key === 'Enter' && id !== undefined) onOpen(id);
+          }}
           onlyRenderVisibleElements
         >
           <Background gap={24} />

@@ -27,5 +27,10 @@ describe('duration', () => {
     [120, '2 min'],
     [200, '3 min 20 s'],
     [7_500, '2 h 5 min'],
+    [36 * 3_600, '36 h'],
+    [76 * 3_600, '3 d 4 h'],
+    [1_400 * 86_400, '1,400 d'],
+    // A clock that was put back meanwhile.
+    [-3_600, '0 s'],
   ])('%d seconds are "%s"', (seconds, text) => expect(duration(seconds)).toBe(text));
 });

@@ -16,12 +16,14 @@ export function relativeTime(time: Date, now: Date): string {
   return 'just now';
 }
 
-/** A duration in seconds as people say it: "42 s", "3 min 20 s", "2 h 5 min". */
+/** A duration in seconds as people say it: "42 s", "3 min 20 s", "2 h 5 min", "3 d 4 h". */
 export function duration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 60) return `${whole} s`;
   const minutes = Math.floor(whole / 60);
   if (minutes < 60) return whole % 60 === 0 ? `${minutes} min` : `${minutes} min ${whole % 60} s`;
   const hours = Math.floor(minutes / 60);
-  return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+  const days = Math.floor(hours / 24);
+  return hours % 24 === 0 ? `${days.toLocaleString('en')} d` : `${days.toLocaleString('en')} d ${hours % 24} h`;
 }

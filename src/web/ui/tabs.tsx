@@ -32,7 +32,7 @@ export function Tab({
       activeProps={{}}
     >
       {children}
-      {count === undefined ? null : <span className={styles['count']}>{count}</span>}
+      {count === undefined ? null : <span className={styles['count']}>{count.toLocaleString('en')}</span>}
     </Link>
   );
 }

@@ -7,7 +7,7 @@ export function ChangeBar({ changes }: { readonly changes: Readonly<Partial<Reco
   const changed = listed.filter(({ op }) => op !== 'same');
   const total = changed.reduce((sum, { count }) => sum + count, 0);
   if (listed.length === 0) return null;
-  const words = listed.map(({ count, view }) => `${count} ${view.done}`).join(', ');
+  const words = listed.map(({ count, view }) => `${count.toLocaleString('en')} ${view.done}`).join(', ');
   return (
     <span className={styles['changes']} title={words}>
       <span className="unseen">{words}</span>
@@ -26,7 +26,7 @@ export function ChangeBar({ changes }: { readonly changes: Readonly<Partial<Reco
             {changed.map(({ op, count, view }) => (
               <span key={op} className={styles[`${view.tone}Text`]}>
                 {view.sign}
-                {count}
+                {count.toLocaleString('en')}
               </span>
             ))}
           </span>

@@ -1,5 +1,6 @@
 import { CircleX } from 'lucide-react';
 import { nameInUrn, shortType } from '../resources/resource-name.ts';
+import { Clamped } from '../ui/clamped.tsx';
 import { Colored } from './colored.tsx';
 import { listErrors } from './error-list.ts';
 import styles from './error-summary.module.css';
@@ -33,9 +34,11 @@ export function ErrorSummary({
                 Policy <code>{diagnostic.policy.name}</code> of <code>{diagnostic.policy.pack}</code>
               </p>
             )}
-            <pre className={styles['text']}>
-              <Colored text={diagnostic.message.trim()} />
-            </pre>
+            <Clamped lines={10} of="error">
+              <pre className={styles['text']}>
+                <Colored text={diagnostic.message.trim()} />
+              </pre>
+            </Clamped>
           </div>
         </div>
       ))}

@@ -1,5 +1,7 @@
 import { CircleX, Info, TriangleAlert } from 'lucide-react';
+import { useState } from 'react';
 import { nameInUrn, shortType } from '../resources/resource-name.ts';
+import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { Colored } from './colored.tsx';
 import styles from './message-list.module.css';
@@ -8,11 +10,12 @@ import type { LiveProgress } from './use-update.ts';
 
 const icons = { debug: Info, info: Info, warning: TriangleAlert, error: CircleX } as const;
 const words = { debug: 'Debug', info: 'Note', warning: 'Warning', error: 'Error' } as const;
-const maxMessages = 2_000;
+const pageSize = 200;
 
 /** All messages of an update by resource, those of the program and the engine first. */
 export function MessageList({ live }: { readonly live: LiveProgress }) {
   const { progress } = live.feed;
+  const [shownCount, setShownCount] = useState(pageSize);
   const groups: { urn: string | null; type: string; diagnostics: readonly Diagnostic[] }[] = [
     { urn: null, type: '', diagnostics: progress.diagnostics },
     ...[...progress.rows.values()].map(({ diagnostics, type, urn }) => ({ urn, type, diagnostics })),
@@ -24,7 +27,7 @@ export function MessageList({ live }: { readonly live: LiveProgress }) {
       </Empty>
     );
   }
-  const shown = groups.slice(0, maxMessages);
+  const shown = groups.slice(0, shownCount);
   return (
     <div className={styles['groups']}>
       {shown.map(({ diagnostics, type, urn }) => (
@@ -45,7 +48,11 @@ export function MessageList({ live }: { readonly live: LiveProgress }) {
           </ul>
         </section>
       ))}
-      {groups.length > maxMessages ? <p>{groups.length - maxMessages} more resources have messages.</p> : null}
+      {groups.length > shownCount ? (
+        <Button className={styles['more']} onClick={() => setShownCount(shownCount + pageSize)}>
+          Show more of {groups.length.toLocaleString('en')} resources
+        </Button>
+      ) : null}
     </div>
   );
 }

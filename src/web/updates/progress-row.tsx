@@ -2,6 +2,7 @@ import { ChevronDown, ChevronRight, CircleX, Lock, MessageSquareText, TriangleAl
 import { memo } from 'react';
 import { isSealed } from '../resources/json-tree.ts';
 import { nameInUrn, shortType } from '../resources/resource-name.ts';
+import { CutName } from '../ui/cut-name.tsx';
 import { duration } from '../ui/relative-time.ts';
 import { diffJson } from '../versions/json-diff.ts';
 import { Colored } from './colored.tsx';
@@ -48,7 +49,7 @@ export function ProgressRow({ isOpen, isPreview, messageCount, now, onCollapse, 
           <span className={styles['sign']} aria-hidden="true">
             {operation.sign}
           </span>
-          <span className={styles['name']}>{name}</span>
+          <CutName text={name} className={styles['name']} />
           <span className={styles['type']}>{shortType(row.type)}</span>
           <span className="unseen">, level {depth + 1}</span>
           {row.isProtected ? <Lock size={12} className={styles['lock']} aria-label="protected" /> : null}

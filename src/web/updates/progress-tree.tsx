@@ -66,7 +66,8 @@ export function ProgressTree({ live, search, update }: ProgressTreeProps) {
 }
 
 function countText(count: number, shown: number): string {
-  return count === shown ? `${count} resources` : `${shown} of ${count} resources`;
+  const all = `${count.toLocaleString('en')} resources`;
+  return count === shown ? all : `${shown.toLocaleString('en')} of ${all}`;
 }
 
 function toggle(set: ReadonlySet<string>, item: string): ReadonlySet<string> {

@@ -106,7 +106,9 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
             </FactRow>
           )}
           {endReason === null ? null : <FactRow name="Ended">{endReason}</FactRow>}
-          {update.resourceCount === null ? null : <FactRow name="Resources">{update.resourceCount}</FactRow>}
+          {update.resourceCount === null ? null : (
+            <FactRow name="Resources">{update.resourceCount.toLocaleString('en')}</FactRow>
+          )}
         </FactList>
       </Section>
       <Section title="Duration">

@@ -1,6 +1,7 @@
 import { GitBranch, GitCommitHorizontal, Hourglass, User, Workflow } from 'lucide-react';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { StackRef, UpdateDetails } from '../app/contract.ts';
+import { Clamped } from '../ui/clamped.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
 import { duration } from '../ui/relative-time.ts';
 import { Skeleton } from '../ui/skeleton.tsx';
@@ -12,6 +13,8 @@ import styles from './update-header.module.css';
 import type { UpdateProgress } from './update-progress.ts';
 import { isActive, shortCommit, viewEndReason, viewKind } from './update-status.ts';
 import { useNowSeconds } from './use-update.ts';
+
+const sayMs = 15_000;
 
 interface UpdateHeaderProps {
   readonly stack: StackRef;
@@ -40,7 +43,11 @@ export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
             </h1>
             <StatusBadge status={update.status} />
           </div>
-          {update.message ? <p className={styles['message']}>{update.message}</p> : null}
+          {update.message ? (
+            <Clamped lines={4} of="message">
+              <p className={styles['message']}>{update.message}</p>
+            </Clamped>
+          ) : null}
           {endReason === null || isRunning ? null : <p className={styles['reason']}>{endReason}</p>}
         </div>
         <UpdateActions stack={stack} update={update} />
@@ -108,16 +115,35 @@ function Took({ update }: { readonly update: UpdateDetails }) {
   );
 }
 
+/** Screen readers say each change of it, and would say nothing else. */
+function useSaid(words: string): string {
+  const [said, setSaid] = useState(words);
+  const newest = useRef(words);
+  newest.current = words;
+  useEffect(() => {
+    const timer = setInterval(() => setSaid(newest.current), sayMs);
+    return () => clearInterval(timer);
+  }, []);
+  return said;
+}
+
 /** What happens now, for eyes and screen readers. */
 function RunningLine({ progress }: { readonly progress: UpdateProgress }) {
   const downloads = [...progress.downloads.values()].filter(({ isDone }) => !isDone);
   const done = [...progress.doneByOperation.values()].reduce((sum, count) => sum + count, 0);
+  const words = [
+    progress.runningCount > 0 ? `${progress.runningCount.toLocaleString('en')} at work` : null,
+    `${done.toLocaleString('en')} done`,
+    progress.failedCount > 0 ? `${progress.failedCount.toLocaleString('en')} failed` : null,
+  ]
+    .filter((part) => part !== null)
+    .join(', ');
   return (
     <div className={styles['running']}>
       <span className={styles['pulse']} aria-hidden="true" />
-      <p aria-live="polite">
-        {progress.runningCount > 0 ? `${progress.runningCount} at work, ` : ''}
-        {done} done{progress.failedCount > 0 ? `, ${progress.failedCount} failed` : ''}
+      <p aria-hidden="true">{words}</p>
+      <p className="unseen" role="status">
+        {useSaid(words)}
       </p>
       {downloads.map(({ id, message, received, total }) => (
         <p key={id} className={styles['download']}>

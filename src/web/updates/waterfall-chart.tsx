@@ -1,6 +1,7 @@
 import { useMemo, useRef } from 'react';
 import type { UpdateDetails } from '../app/contract.ts';
 import { nameInUrn, shortType } from '../resources/resource-name.ts';
+import { CutName } from '../ui/cut-name.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { duration } from '../ui/relative-time.ts';
 import { useWindowRows } from '../ui/window-rows.ts';
@@ -113,7 +114,7 @@ function BarRow({
   return (
     <li className={styles['bar']} style={{ transform: `translateY(${top}px)` }} title={row.urn}>
       <span className={styles['name']}>
-        <span className={styles['resource']}>{nameInUrn(row.urn)}</span>
+        <CutName text={nameInUrn(row.urn)} className={styles['resource']} />
         <span className={styles['type']}>{shortType(row.type)}</span>
       </span>
       <span className={styles['track']}>

@@ -206,7 +206,7 @@ function VersionRow({
         <span className={styles['when']}>
           <Time at={version.at} />
           {version.by === null ? '' : ` by ${version.by}`}
-          {version.resourceCount === null ? '' : `, ${version.resourceCount} resources`}
+          {version.resourceCount === null ? '' : `, ${version.resourceCount.toLocaleString('en')} resources`}
         </span>
       </span>
       <ChangeBar changes={changes} />
