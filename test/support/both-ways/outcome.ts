@@ -1,0 +1,88 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { compactEndedUpdates } from '../../../src/workers/maintenance/expire-leases.ts';
+import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../test-app.ts';
+import { until } from '../until.ts';
+import { type Answer, playWorld } from './played-world.ts';
+import { type SeededWorld, seedWorlds } from './seeded-world.ts';
+import { readWays, type Ways } from './statement-ways.ts';
+import type { World } from './world.ts';
+import { differingRows, nameWorlds, readConstants, readRows } from './world-rows.ts';
+
+/** Worlds that are played at once. */
+const atOnce = 6;
+
+/** A database with worlds in which nothing has happened yet. */
+export interface Original extends AsyncDisposable {
+  readonly database: TestDatabase;
+  readonly worlds: readonly SeededWorld[];
+  /** Ids and times in it. */
+  readonly constants: ReadonlySet<string>;
+}
+
+/** What has come of all worlds in one copy. */
+export interface Outcome {
+  readonly answers: ReadonlyMap<string, readonly Answer[]>;
+  readonly rows: readonly string[];
+  readonly ways: readonly Ways[];
+}
+
+export async function createOriginal(worlds: readonly World[]): Promise<Original> {
+  const database = await createTestDatabase();
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  try {
+    const seeded = await seedWorlds(client, worlds);
+    const constants = await readConstants(client);
+    return { database, worlds: seeded, constants, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() };
+  } finally {
+    await client.end();
+  }
+}
+
+/** Plays all worlds in a copy, which `prepare` changes before. */
+export async function playAll(
+  { constants, database: original, worlds }: Original,
+  prepare: (client: pg.Pool) => Promise<void>,
+): Promise<Outcome> {
+  await using database = await createTestDatabase(original);
+  const client = new pg.Pool({ connectionString: database.url, max: atOnce });
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-ways-'));
+  try {
+    await prepare(client);
+    await using app = await createTestApp({ database, dataDir, settings: { HOLDFAST_LEASE_SECONDS: '3600' } });
+    const left = [...worlds];
+    const answers = new Map<string, Answer[]>();
+    const playNext = async (): Promise<void> => {
+      for (let next = left.shift(); next; next = left.shift())
+        answers.set(next.name, await playWorld(app, client, next));
+    };
+    await Promise.all(Array.from({ length: atOnce }, playNext));
+    await settle(app, client);
+    return { answers, rows: await readRows(client, constants), ways: await readWays(client) };
+  } finally {
+    await client.end();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** What differs between two outcomes: rows and answers, each with the name of its world. */
+export function differences({ worlds }: Original, left: Outcome, right: Outcome): string[] {
+  const answers = worlds.flatMap(({ name }) => {
+    const [ofLeft, ofRight] = [left.answers.get(name) ?? [], right.answers.get(name) ?? []];
+    return ofLeft.flatMap((answer, at) => {
+      const texts = [answer, ofRight[at]].map((each) => JSON.stringify({ world: name, at, ...each }));
+      return texts[0] === texts[1] ? [] : [`- ${texts[0]}`, `+ ${texts[1]}`];
+    });
+  });
+  return [...answers, ...nameWorlds(differingRows(left.rows, right.rows), worlds)];
+}
+
+/** Ends what is left for the background. */
+async function settle(app: TestApp, client: pg.Pool): Promise<void> {
+  await compactEndedUpdates(app.context);
+  const claimed = 'select 1 from journals where fold_claim is not null';
+  await until(async () => (await client.query(claimed)).rowCount === 0, 'compactions have ended');
+}
