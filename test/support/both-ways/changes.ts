@@ -101,7 +101,7 @@ function rule(kind: string, settings: string, scope: Readonly<Record<string, str
   const columns = Object.keys(scope).map((name) => `, ${name}`);
   const values = Object.values(scope).map((value) => `, '${value}'`);
   return `insert into update_rules (id, organization_id, kind, slot, settings${columns.join('')})
-    values (:fresh, :organization, '${kind}', :fresh, '${settings}'${values.join('')})`;
+    values (:fresh, :organization, '${kind}', (:fresh)::text, '${settings}'${values.join('')})`;
 }
 
 function fault(error: string, warning: string, acceptedAt: string): string {

@@ -65,7 +65,8 @@ export async function playWorld(app: TestApp, client: pg.Pool, seeded: SeededWor
       return `${rowCount} rows`;
     } catch (error) {
       // Such as a second update that holds the stack.
-      return String((error as { constraint?: string }).constraint ?? (error as Error).message);
+      if (error instanceof pg.DatabaseError && error.constraint !== undefined) return error.constraint;
+      throw error;
     }
   };
   const of = (place: number): Update => updates[place] ?? updates[0] ?? { id: ids.other, lease: null };

@@ -122,7 +122,7 @@ function plain(row: Row, { before, names, table }: Naming): Row {
   return Object.fromEntries(
     Object.entries(row)
       .filter(([column, value]) => !passing.has(column) && !(column === 'id' && typeof value === 'number'))
-      .map(([column, value]) => [column, write(value, column)]),
+      .map(([column, value]) => [column, column === 'waited_ms' && value !== null ? '<ms>' : write(value, column)]),
   );
 }
 

@@ -72,9 +72,35 @@ const holder = weighted<Holder>(
   ] as const),
 );
 
+/** What decides about a call, so that it matters when it changes late. */
+const deciding = {
+  create: [
+    ...rightsChanges,
+    ...(['the stack is deleted', 'the stack is renamed', 'another update begins', 'another update has expired', 'a call waits'] as const),
+    ...(['the stack is frozen', 'a rule for a tag is set', 'a rule for another stack is set', 'a rule of a later release is set'] as const),
+    ...(['updates are limited', 'deletes are limited', 'a preview is needed', 'a fault is found', 'a fault was accepted'] as const),
+    ...(['a kind of entries is unknown'] as const),
+  ],
+  start: [
+    ...rightsChanges,
+    ...(['the stack is deleted', 'the stack is renamed', 'the stack is tagged', 'another update has expired', 'it is guarded'] as const),
+    ...(['its lease expires', 'its lease is lost', 'it waits for long', 'it is cancelled', 'entries are in no checkpoint'] as const),
+    ...(['a fault is found', 'a kind of entries is unknown'] as const),
+  ],
+  complete: [
+    ...(['the token is revoked', 'the member may not write', 'the stack is deleted', 'outputs are watched', 'it is cancelled'] as const),
+    ...(['its lease expires', 'its lease is lost', 'it is taken over', 'it gets entries', 'secrets are read'] as const),
+  ],
+} as const satisfies Record<string, readonly ChangeName[]>;
+export type DecidingCall = keyof typeof deciding;
+
+/** A late change of one kind of call; others have none. */
+interface LateChange {
+  readonly call: DecidingCall;
+  readonly change: ChangeName;
+}
+
 const change = fc.constantFrom(...changeNames);
-const late = (...favourites: readonly ChangeName[]): fc.Arbitrary<ChangeName | null> =>
-  seldom(35, fc.oneof({ weight: 1, arbitrary: change }, { weight: 2, arbitrary: fc.constantFrom(...favourites, ...rightsChanges) }));
 
 const environments = [
   {},
@@ -82,72 +108,76 @@ const environments = [
   { 'pulumi.version': 'v3.255.0', odd: '\u0000 "\\ \ud800' },
 ];
 
-const creation = (as: Holder): fc.Arbitrary<Step> =>
+/** What the late change makes matter. */
+interface Bias {
+  readonly late: LateChange | null;
+  readonly as: Holder;
+}
+
+const lateOf = (call: DecidingCall, { late }: Bias): fc.Arbitrary<ChangeName | null> =>
+  late?.call === call ? weighted([6, late.change], [1, null]) : fc.constant(null);
+
+const creation = (bias: Bias): fc.Arbitrary<Step> =>
   fc.record({
     call: fc.constant('create' as const),
-    as: fc.constant(as),
+    as: fc.constant(bias.as),
     kind: weighted<'update' | 'preview' | 'refresh' | 'destroy'>([6, 'update'], [3, 'preview'], [1, 'refresh'], [1, 'destroy']),
     dryRun: weighted([5, false], [1, true]),
     isContract: weighted([5, false], [1, true]),
     message: weighted([6, ''], [3, 'Add "a" \\ ü'], [1, 'break-glass: fire']),
     environment: fc.constantFrom(...environments),
-    late: late('another update begins', 'a call waits', 'a rule is set', 'a fault is found', 'the stack is renamed', 'the stack is deleted'),
+    late: lateOf('create', bias),
   });
 
-const start = (as: Holder): fc.Arbitrary<Step> =>
+const start = (bias: Bias): fc.Arbitrary<Step> =>
   fc.record({
     call: fc.constant('start' as const),
-    as: fc.oneof({ weight: 6, arbitrary: fc.constant(as) }, { weight: 1, arbitrary: holder }),
-    of: weighted([12, 0], [1, 1], [1, 2]),
+    as: fc.oneof({ weight: 8, arbitrary: fc.constant(bias.as) }, { weight: 1, arbitrary: holder }),
+    of: weighted([12, 0], [1, 1]),
     tags: weighted<object | null>([5, null], [3, { env: 'x' }], [1, { env: 'y' }], [1, {}]),
     withJournal: weighted([3, true], [2, false]),
     isContract: weighted([5, false], [1, true]),
     stack: weighted<'dev' | 'other'>([19, 'dev'], [1, 'other']),
-    late: late(
-      ...(['its lease expires', 'its lease is lost', 'it waits for long', 'it is guarded', 'entries are in no checkpoint'] as const),
-      ...(['a fault is found', 'the stack is deleted', 'it is cancelled', 'another update has expired', 'the stack is renamed'] as const),
-    ),
+    late: lateOf('start', bias),
   });
 
-const writing: fc.Arbitrary<Step> = fc.oneof(
-  fc.record({
-    call: fc.constantFrom('append' as const, 'save' as const, 'verbatim' as const, 'renew' as const, 'events' as const, 'read' as const),
-    of: weighted([9, 0], [1, 1]),
-  }),
-);
-
-const completion = fc.record({
-  call: fc.constant('complete' as const),
-  of: weighted([15, 0], [1, 1]),
-  status: weighted([4, 'succeeded'], [1, 'failed'], [1, 'cancelled']),
-  late: late(
-    ...(['its lease expires', 'its lease is lost', 'it is taken over', 'it gets entries', 'secrets are read', 'outputs are watched'] as const),
-    ...(['the stack is deleted', 'it is cancelled'] as const),
-  ),
+const writing: fc.Arbitrary<Step> = fc.record({
+  call: fc.constantFrom('append' as const, 'save' as const, 'verbatim' as const, 'renew' as const, 'events' as const, 'read' as const),
+  of: fc.constant(0),
 });
+
+const completion = (bias: Bias): fc.Arbitrary<Step> =>
+  fc.record({
+    call: fc.constant('complete' as const),
+    of: weighted([15, 0], [1, 1]),
+    status: weighted([4, 'succeeded'], [1, 'failed'], [1, 'cancelled']),
+    late: lateOf('complete', bias),
+  });
 
 const optional = (weight: number, step: fc.Arbitrary<Step>): fc.Arbitrary<Step[]> =>
   seldom(weight, step).map((made) => (made === null ? [] : [made]));
 const changing: fc.Arbitrary<Step> = change.map((name) => ({ change: name }));
 
 /** The life of one update, with what comes between its calls. Some calls are repeated, as after a lost response. */
-const life: fc.Arbitrary<Step[]> = holder.chain((as) =>
+const life = (bias: Bias, disturbance: number): fc.Arbitrary<Step[]> =>
   fc
     .tuple(
-      optional(15, changing),
-      creation(as).map((step) => [step]),
-      optional(8, creation(as)),
-      optional(20, changing),
-      start(as).map((step) => [step]),
-      optional(10, start(as)),
-      fc.array(writing, { maxLength: 3 }),
-      optional(15, changing),
-      optional(8, fc.record({ call: fc.constant('cancel' as const), of: fc.constant(0), as: fc.constant(as) })),
-      completion.map((step) => [step as Step]),
-      optional(20, completion),
+      optional(disturbance, changing),
+      creation(bias).map((step) => [step]),
+      optional(8, creation(bias)),
+      optional(disturbance, changing),
+      start(bias).map((step) => [step]),
+      optional(10, start(bias)),
+      fc.array(writing, { maxLength: 2 }),
+      // Whether outputs were removed, or entries are left, is asked at the end.
+      bias.late?.change === 'outputs are watched'
+        ? fc.constant([{ call: 'events' as const, of: 0 }])
+        : optional(disturbance, changing),
+      optional(8, fc.record({ call: fc.constant('cancel' as const), of: fc.constant(0), as: fc.constant(bias.as) })),
+      completion(bias).map((step) => [step]),
+      optional(20, completion(bias)),
     )
-    .map((parts) => parts.flat()),
-);
+    .map((parts) => parts.flat());
 
 const grant: fc.Arbitrary<WorldGrant> = fc.record({
   to: fc.constantFrom('member' as const, 'team' as const, 'organization' as const, 'scoped' as const),
@@ -157,11 +187,35 @@ const grant: fc.Arbitrary<WorldGrant> = fc.record({
   tag: fc.constantFrom(null, null, ['env', 'x'] as const, ['env', null] as const),
 });
 
-export const world: fc.Arbitrary<World> = fc.record({
-  grants: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, { weight: 2, arbitrary: fc.array(grant, { maxLength: 3 }) }),
-  defaultPermissions: weighted<number | null>([8, null], [1, 3], [1, 1]),
-  tags: weighted<Record<string, string>>([5, {}], [4, { env: 'x' }], [1, { 'lock-wait': '1s' }]),
-  hasWebhook: fc.boolean(),
-  past: seldom(25, change).map((name) => (name === null ? [] : [name])),
-  steps: fc.array(life, { minLength: 1, maxLength: 2 }).map((lives) => lives.flat()),
-});
+const lockWait = { 'lock-wait': '1s' };
+
+/** A world in which the change is made late, if there is one. */
+function worldAbout(late: LateChange | null): fc.Arbitrary<World> {
+  const holders = late && rightsChanges.includes(late.change) ? fc.constantFrom<Holder>('member', 'brief', 'scoped') : holder;
+  return fc.record({
+    grants: fc.oneof(
+      { weight: 3, arbitrary: fc.constant([]) },
+      { weight: late ? 1 : 2, arbitrary: fc.array(grant, { maxLength: 3 }) },
+    ),
+    defaultPermissions: weighted<number | null>([late ? 20 : 8, null], [1, 3], [1, 1]),
+    tags:
+      late?.change === 'a call waits'
+        ? fc.constant(lockWait)
+        : weighted<Record<string, string>>([10, {}], [10, { env: 'x' }], [1, lockWait]),
+    hasWebhook: fc.boolean(),
+    past: seldom(late ? 8 : 25, change).map((name) => (name === null ? [] : [name])),
+    steps: holders.chain((as) => life({ late, as }, late ? 5 : 20)).chain((first) =>
+      late ? fc.constant(first) : holder.chain((as) => life({ late, as }, 20)).map((second) => [...first, ...second]),
+    ),
+  });
+}
+
+/** Worlds with each late change of each call, `each` times, and `more` without one. */
+export function sampleWorlds(seed: number, { each, more, calls }: { each: number; more: number; calls?: readonly DecidingCall[] }): World[] {
+  const names = calls ?? (Object.keys(deciding) as DecidingCall[]);
+  const lates = names.flatMap((call) => deciding[call].map((name): LateChange => ({ call, change: name })));
+  return [
+    ...lates.flatMap((late, at) => fc.sample(worldAbout(late), { numRuns: each, seed: seed + at })),
+    ...fc.sample(worldAbout(null), { numRuns: more, seed }),
+  ];
+}
