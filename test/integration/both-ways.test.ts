@@ -9,7 +9,7 @@ import { sampleWorlds } from '../support/both-ways/world.ts';
 // HOLDFAST_TEST_WAYS_WORLDS makes it longer.
 
 const seed = Number(process.env['HOLDFAST_TEST_WAYS_SEED'] ?? Date.now() % 1_000_000);
-const worldsOfEach = Number(process.env['HOLDFAST_TEST_WAYS_WORLDS'] ?? 2);
+const worldsOfEach = Number(process.env['HOLDFAST_TEST_WAYS_WORLDS'] ?? 1);
 
 /** Calls by what was asked and what was answered. */
 function countAnswers({ answers }: Outcome): Record<string, number> {
@@ -33,6 +33,6 @@ test('statements and transactions decide the same', async () => {
   expect({ seed, differences: differences(original, byStatements, inSteps) }).toEqual({ seed, differences: [] });
   expect(Object.keys(counts).filter((name) => / 5\d\d$/.test(name))).toEqual([]);
   // Neither way is tested by chance only.
-  for (const { decided, left } of byStatements.ways) expect(Math.min(decided, left)).toBeGreaterThan(10 * worldsOfEach);
+  for (const { decided, left } of byStatements.ways) expect(Math.min(decided, left)).toBeGreaterThan(10);
   expect(inSteps.ways.map(({ decided }) => decided)).toEqual([0, 0, 0]);
 });

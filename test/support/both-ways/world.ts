@@ -115,7 +115,7 @@ interface Bias {
 }
 
 const lateOf = (call: DecidingCall, { late }: Bias): fc.Arbitrary<ChangeName | null> =>
-  late?.call === call ? weighted([6, late.change], [1, null]) : fc.constant(null);
+  late?.call === call ? weighted([9, late.change], [1, null]) : fc.constant(null);
 
 const creation = (bias: Bias): fc.Arbitrary<Step> =>
   fc.record({
@@ -198,10 +198,7 @@ function worldAbout(late: LateChange | null): fc.Arbitrary<World> {
       { weight: late ? 1 : 2, arbitrary: fc.array(grant, { maxLength: 3 }) },
     ),
     defaultPermissions: weighted<number | null>([late ? 20 : 8, null], [1, 3], [1, 1]),
-    tags:
-      late?.change === 'a call waits'
-        ? fc.constant(lockWait)
-        : weighted<Record<string, string>>([10, {}], [10, { env: 'x' }], [1, lockWait]),
+    tags: weighted<Record<string, string>>([10, {}], [10, { env: 'x' }], [1, lockWait]),
     hasWebhook: fc.boolean(),
     past: seldom(late ? 8 : 25, change).map((name) => (name === null ? [] : [name])),
     steps: holders.chain((as) => life({ late, as }, late ? 5 : 20)).chain((first) =>
@@ -210,11 +207,34 @@ function worldAbout(late: LateChange | null): fc.Arbitrary<World> {
   });
 }
 
-/** Worlds with each late change of each call, `each` times, and `more` without one. */
-export function sampleWorlds(seed: number, { each, more, calls }: { each: number; more: number; calls?: readonly DecidingCall[] }): World[] {
+/** A world in which nothing but the late change is unusual. */
+function plainWorld({ call, change: name }: LateChange, kind: 'update' | 'preview', withJournal: boolean): World {
+  const lateOfCall = (of: DecidingCall): ChangeName | null => (of === call ? name : null);
+  const by = { as: 'member' as const, isContract: false };
+  const removesOutputs: Step[] = name === 'outputs are watched' ? [{ call: 'events', of: 0 }] : [];
+  return {
+    ...{ grants: [], defaultPermissions: null, hasWebhook: true, past: [] },
+    tags: name === 'a call waits' ? lockWait : { env: 'x' },
+    steps: [
+      { call: 'create', ...by, kind, dryRun: false, message: 'plain', environment: {}, late: lateOfCall('create') },
+      { call: 'start', ...by, of: 0, tags: null, withJournal, stack: 'dev', late: lateOfCall('start') },
+      ...removesOutputs,
+      { call: 'complete', of: 0, status: 'succeeded', late: lateOfCall('complete') },
+      { call: 'complete', of: 0, status: 'succeeded', late: null },
+    ],
+  };
+}
+
+/** Worlds about each late change of each call: an update and a preview, and `each` random ones. Then `more` random ones of all kinds. */
+export function sampleWorlds(
+  seed: number,
+  { calls, each, more }: { readonly each: number; readonly more: number; readonly calls?: readonly DecidingCall[] },
+): World[] {
   const names = calls ?? (Object.keys(deciding) as DecidingCall[]);
   const lates = names.flatMap((call) => deciding[call].map((name): LateChange => ({ call, change: name })));
   return [
+    ...lates.map((late, at) => plainWorld(late, 'update', late.change !== 'it is guarded' && at % 3 > 0 || late.change === "it gets entries")),
+    ...lates.map((late) => plainWorld(late, 'preview', true)),
     ...lates.flatMap((late, at) => fc.sample(worldAbout(late), { numRuns: each, seed: seed + at })),
     ...fc.sample(worldAbout(null), { numRuns: more, seed }),
   ];
