@@ -4,7 +4,13 @@ import { decideHalf, readWays } from '../support/both-ways/statement-ways.ts';
 import { query } from '../support/database.ts';
 import { type Person, person } from '../support/grants.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
-import { createTestApp, createTestDatabase, type TestApp, type TestDatabase, type TestResponse } from '../support/test-app.ts';
+import {
+  createTestApp,
+  createTestDatabase,
+  type TestApp,
+  type TestDatabase,
+  type TestResponse,
+} from '../support/test-app.ts';
 import { setRule } from '../support/update-rules.ts';
 
 // Two replicas at one database, in which a statement decides every other call and a transaction the rest: both ways at once.
@@ -24,7 +30,9 @@ afterAll(async () => {
   // Those of a session are counted when it ends.
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
-  const { rows } = await client.query('select deadlocks::integer from pg_stat_database where datname = current_database()');
+  const { rows } = await client.query(
+    'select deadlocks::integer from pg_stat_database where datname = current_database()',
+  );
   const ways = await readWays(client);
   await client.end();
   await database[Symbol.asyncDispose]();
@@ -73,7 +81,9 @@ test('of many calls that create, start and complete an update at once, one does'
     expect(await statusesOf(starts)).toEqual({ 200: 1, 409: 19 });
     const started = (await Promise.all(starts)).find(({ status }) => status === 200);
     const lease = `update-token ${started?.json.token}`;
-    const completions = times(20, () => call('POST', `${path}/complete`, { auth: lease, body: { status: 'succeeded' } }));
+    const completions = times(20, () =>
+      call('POST', `${path}/complete`, { auth: lease, body: { status: 'succeeded' } }),
+    );
     expect(await statusesOf(completions)).toEqual({ 204: 20 });
     const ended = round + 1;
     expect(await recorded(stack)).toEqual({ 'update.create': ended, 'update.start': ended, 'update.end': ended });
@@ -171,7 +181,12 @@ const byAdmin = ({ stack }: Scene, method: string, path: string, body?: object) 
 /** What is changed, what calls may be answered, what the last one is answered, and whether updates of the caller may go on. */
 const changes: Record<
   string,
-  { readonly change: (scene: Scene) => Promise<unknown>; readonly statuses: readonly number[]; readonly last: number; readonly mayGoOn: boolean }
+  {
+    readonly change: (scene: Scene) => Promise<unknown>;
+    readonly statuses: readonly number[];
+    readonly last: number;
+    readonly mayGoOn: boolean;
+  }
 > = {
   'the membership ends': {
     change: (scene) => byAdmin(scene, 'DELETE', `/api/orgs/${scene.stack.organization}/members/${scene.caller.login}`),
@@ -179,7 +194,9 @@ const changes: Record<
   },
   'the caller may only read': {
     change: (scene) =>
-      byAdmin(scene, 'PATCH', `/api/orgs/${scene.stack.organization}/members/${scene.caller.login}`, { role: 'viewer' }),
+      byAdmin(scene, 'PATCH', `/api/orgs/${scene.stack.organization}/members/${scene.caller.login}`, {
+        role: 'viewer',
+      }),
     ...{ statuses: [403, 409], last: 403, mayGoOn: false },
   },
   'the token is revoked': {
@@ -218,7 +235,9 @@ async function whenFree({ stack }: Scene, attempt: () => Promise<TestResponse>):
 const deleteWhenFree = (scene: Scene) =>
   whenFree(scene, () => call('DELETE', `${scene.stack.path}?force=true`, { auth: scene.stack.auth }));
 const renameWhenFree = (scene: Scene) =>
-  whenFree(scene, () => call('POST', `${scene.stack.path}/rename`, { auth: scene.stack.auth, body: { newName: 'moved' } }));
+  whenFree(scene, () =>
+    call('POST', `${scene.stack.path}/rename`, { auth: scene.stack.auth, body: { newName: 'moved' } }),
+  );
 
 describe('while updates begin and end both ways', () => {
   test.each(Object.keys(changes))('%s', async (name) => {

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { createOriginal, differences, type Outcome, playAll } from '../support/both-ways/outcome.ts';
 import { withLateChanges } from '../support/both-ways/played-world.ts';
+import { sampleWorlds } from '../support/both-ways/sampled-worlds.ts';
 import { countWays, decideNothing } from '../support/both-ways/statement-ways.ts';
-import { sampleWorlds } from '../support/both-ways/world.ts';
 
 // One statement begins or ends an update, or a transaction does (ADR 66, 68). Both must decide the same. Random worlds are played in two
 // copies of a database; in one of them the statements decide nothing. HOLDFAST_TEST_WAYS_SEED repeats the choices of a run,

@@ -10,7 +10,8 @@ const statements = {
   'the member may only read': `update memberships set role = 'viewer' where user_id = :member`,
   'the member may not write': `insert into grants (id, organization_id, user_id, effect, permissions) values (:fresh, :organization, :member, 'deny', 12)`,
   'the token may not write': `insert into grants (id, organization_id, token_id, effect, permissions) values (:fresh, :organization, :caller, 'deny', 12)`,
-  'members may only preview': 'update organization_access set default_permissions = 3 where organization_id = :organization',
+  'members may only preview':
+    'update organization_access set default_permissions = 3 where organization_id = :organization',
   'the stack is deleted':
     'update stacks set deleted_at = clock_timestamp(), checkpoint_id = null, active_update_id = null where id = :stack',
   'the stack is renamed': `update stacks set name = 'moved' where id = :stack`,
@@ -41,6 +42,11 @@ const statements = {
     update stacks set stack_version = stack_version + 1 where id = :stack`,
   'its lease expires': `update updates set expires_at = clock_timestamp() - interval '1 second' where id = :latest`,
   'its lease is lost': `update updates set end_reason = 'grant-ended' where id = :latest`,
+  'its lease is taken away': `select end_active_leases(array[:latest], 'grant-ended')`,
+  'the stack is deleted with its updates': `
+    with e as (update updates set status = 'cancelled', end_reason = 'cancelled', ended_at = clock_timestamp(), lease_hash = null
+      where stack_id = :stack and status in ('not started', 'running'))
+    update stacks set deleted_at = clock_timestamp(), checkpoint_id = null, active_update_id = null where id = :stack`,
   'it is taken over': 'update updates set epoch = epoch + 1 where id = :latest',
   'it waits for long': `update updates set expires_at = now() + interval '2 days' where id = :latest`,
   'it is guarded': `

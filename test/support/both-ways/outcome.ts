@@ -23,8 +23,8 @@ export interface Original extends AsyncDisposable {
 }
 
 /** What has come of all worlds in one copy. */
-export interface Outcome {
-  readonly answers: ReadonlyMap<string, readonly Answer[]>;
+export interface Outcome<A = Answer> {
+  readonly answers: ReadonlyMap<string, readonly A[]>;
   readonly rows: readonly string[];
   readonly ways: readonly Ways[];
 }
@@ -42,38 +42,55 @@ export async function createOriginal(worlds: readonly World[]): Promise<Original
   }
 }
 
-/** Plays all worlds in a copy, which `prepare` changes before. */
-export async function playAll(
+/** How worlds are played in a copy of their database. */
+export interface Play<A> {
+  readonly play: (replicas: readonly TestApp[], client: pg.Pool, world: SeededWorld) => Promise<readonly A[]>;
+  /** Changes the copy before. */
+  readonly prepare?: (client: pg.Pool) => Promise<void>;
+  readonly replicas?: number;
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** Plays the steps of all worlds in a copy, which `prepare` changes before. */
+export function playAll(original: Original, prepare: (client: pg.Pool) => Promise<void>): Promise<Outcome> {
+  return playBy(original, { prepare, play: ([app], client, world) => playWorld(app as TestApp, client, world) });
+}
+
+/** Plays all worlds in a copy. */
+export async function playBy<A>(
   { constants, database: original, worlds }: Original,
-  prepare: (client: pg.Pool) => Promise<void>,
-): Promise<Outcome> {
+  { play, prepare, replicas: count = 1, settings = {} }: Play<A>,
+): Promise<Outcome<A>> {
   await using database = await createTestDatabase(original);
   const client = new pg.Pool({ connectionString: database.url, max: atOnce });
   const dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-ways-'));
+  const replicas: TestApp[] = [];
   try {
-    await prepare(client);
-    await using app = await createTestApp({ database, dataDir, settings: { HOLDFAST_LEASE_SECONDS: '3600' } });
+    await prepare?.(client);
+    const options = { database, dataDir, settings: { HOLDFAST_LEASE_SECONDS: '3600', ...settings } };
+    while (replicas.length < count) replicas.push(await createTestApp(options));
     const left = [...worlds];
-    const answers = new Map<string, Answer[]>();
+    const answers = new Map<string, readonly A[]>();
     const playNext = async (): Promise<void> => {
       for (let next = left.shift(); next; next = left.shift())
-        answers.set(next.name, await playWorld(app, client, next));
+        answers.set(next.name, await play(replicas, client, next));
     };
     await Promise.all(Array.from({ length: atOnce }, playNext));
-    await settle(app, client);
-    return { answers, rows: await readRows(client, constants), ways: await readWays(client) };
+    await settle(replicas[0] as TestApp, client);
+    return { answers, rows: await readRows(client, constants), ways: prepare ? await readWays(client) : [] };
   } finally {
+    for (const replica of replicas) await replica[Symbol.asyncDispose]();
     await client.end();
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
 
 /** What differs between two outcomes: rows and answers, each with the name of its world. */
-export function differences({ worlds }: Original, left: Outcome, right: Outcome): string[] {
+export function differences<A>({ worlds }: Original, left: Outcome<A>, right: Outcome<A>): string[] {
   const answers = worlds.flatMap(({ name }) => {
     const [ofLeft, ofRight] = [left.answers.get(name) ?? [], right.answers.get(name) ?? []];
     return ofLeft.flatMap((answer, at) => {
-      const texts = [answer, ofRight[at]].map((each) => JSON.stringify({ world: name, at, ...each }));
+      const texts = [answer, ofRight[at]].map((each) => JSON.stringify({ world: name, at, ...(each as object) }));
       return texts[0] === texts[1] ? [] : [`- ${texts[0]}`, `+ ${texts[1]}`];
     });
   });

@@ -16,10 +16,17 @@ export interface Answer {
 }
 
 /** The statements before which changes are made late. */
-const deciding = /\/\* updates\.(create|startAtOnce|complete) \*\//;
+const deciding =
+  /\/\* (updates\.(create|startAtOnce|complete)|checkpoints\.commit|journalEntries\.append|guards\.lockJournal|engineEvents\.append) \*\//;
+
+interface LateChange {
+  change: (() => Promise<void>) | null;
+}
 
 /** A change that waits for the statement of its call. */
-const pending = new AsyncLocalStorage<{ change: (() => Promise<void>) | null }>();
+const pending = new AsyncLocalStorage<LateChange>();
+/** The same by the update of the call, which may be answered elsewhere. */
+const pendingOf = new Map<string, LateChange>();
 
 const needsLease = new Set<string>(['append', 'save', 'verbatim', 'renew', 'events', 'complete']);
 
@@ -33,9 +40,10 @@ export async function withLateChanges<T>(work: () => Promise<T>): Promise<T> {
   const { prototype } = pg.Client;
   const original = prototype.query as (...args: unknown[]) => unknown;
   const waiting = function (this: pg.Client, ...args: unknown[]): unknown {
-    const call = pending.getStore();
-    const { text = '' } = (args[0] ?? {}) as { text?: string };
-    if (!call?.change || !deciding.test(text)) return original.apply(this, args);
+    const { text = '', values = [] } = (args[0] ?? {}) as { text?: string; values?: readonly unknown[] };
+    if (!deciding.test(text)) return original.apply(this, args);
+    const call = pending.getStore() ?? [...pendingOf].find(([updateId]) => values.includes(updateId))?.[1];
+    if (!call?.change) return original.apply(this, args);
     const { change } = call;
     call.change = null;
     return change().then(() => original.apply(this, args));
@@ -45,6 +53,23 @@ export async function withLateChanges<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } finally {
     prototype.query = original as typeof prototype.query;
+  }
+}
+
+/** Makes the call, and the change just before the statement that writes to the update for it, or afterwards if there is none. */
+export async function changeBefore<T>(
+  updateId: string,
+  change: (() => Promise<void>) | null,
+  call: () => Promise<T>,
+): Promise<T> {
+  if (change === null) return call();
+  const late: LateChange = { change };
+  pendingOf.set(updateId, late);
+  try {
+    return await call();
+  } finally {
+    pendingOf.delete(updateId);
+    if (late.change) await change();
   }
 }
 
@@ -81,7 +106,13 @@ export async function playWorld(app: TestApp, client: pg.Pool, seeded: SeededWor
       case 'create': {
         const { as, dryRun, environment, kind, late, message } = step;
         caller = tokens[as].id;
-        const body = { metadata: { message, environment }, options: { dryRun }, config: { a: 1 }, name: 'proj', runtime: 'yaml' };
+        const body = {
+          metadata: { message, environment },
+          options: { dryRun },
+          config: { a: 1 },
+          name: 'proj',
+          runtime: 'yaml',
+        };
         const auth = `token ${tokens[as].token}`;
         return callWith(at, late, () => app.call('POST', `${path('dev')}/${kind}`, { ...dialect, auth, body }));
       }
@@ -94,15 +125,23 @@ export async function playWorld(app: TestApp, client: pg.Pool, seeded: SeededWor
         return callWith(at, late, () => app.call('POST', url, { ...dialect, auth, body }));
       }
       case 'cancel':
-        return app.call('POST', `${path('dev')}/update/${of(step.of).id}/cancel`, { auth: `token ${tokens[step.as].token}` });
+        return app.call('POST', `${path('dev')}/update/${of(step.of).id}/cancel`, {
+          auth: `token ${tokens[step.as].token}`,
+        });
       case 'read':
-        return app.call('POST', `${path('dev')}/batch-decrypt`, { auth: `token ${tokens.member.token}`, body: { ciphertexts: [] } });
+        return app.call('POST', `${path('dev')}/batch-decrypt`, {
+          auth: `token ${tokens.member.token}`,
+          body: { ciphertexts: [] },
+        });
       default:
         return callWith(at, 'late' in step ? step.late : null, () => write(step, of(step.of)));
     }
   };
 
-  const write = (step: Extract<Step, { call: 'append' | 'save' | 'verbatim' | 'renew' | 'events' | 'complete' | 'read' }>, { id, lease }: Update) => {
+  const write = (
+    step: Extract<Step, { call: 'append' | 'save' | 'verbatim' | 'renew' | 'events' | 'complete' | 'read' }>,
+    { id, lease }: Update,
+  ) => {
     const auth = `update-token ${lease ?? 'none'}`;
     const url = `${path('dev')}/update/${id}`;
     const number = ++sequence;
@@ -132,12 +171,21 @@ export async function playWorld(app: TestApp, client: pg.Pool, seeded: SeededWor
       continue;
     }
     // Calls without a lease, or about no update, say little.
-    if (step.call !== 'create' && (updates.length === 0 || (needsLease.has(step.call) && of(step.of).lease === null))) continue;
+    if (step.call !== 'create' && (updates.length === 0 || (needsLease.has(step.call) && of(step.of).lease === null)))
+      continue;
     const { status, text } = await play(step, at);
     const body = text === '' ? null : (JSON.parse(text) as Record<string, unknown>);
-    if (step.call === 'create' && typeof body?.['updateID'] === 'string') updates.unshift({ id: body['updateID'], lease: null });
+    if (step.call === 'create' && typeof body?.['updateID'] === 'string')
+      updates.unshift({ id: body['updateID'], lease: null });
     if (step.call === 'start' && typeof body?.['token'] === 'string') of(step.of).lease = body['token'];
-    answers.push({ step, status, body: withoutTimes(body, updates) });
+    answers.push({
+      step,
+      status,
+      body: withoutTimes(
+        text,
+        updates.map(({ id }) => id),
+      ),
+    });
   }
   return answers;
 }
@@ -149,10 +197,11 @@ function removedOutput(sequence: number): object[] {
   return [{ sequence, timestamp: 1, resOutputsEvent: { metadata } }];
 }
 
-/** Ids of updates by their order, and neither leases nor times. */
-function withoutTimes(body: unknown, updates: readonly Update[]): unknown {
-  let text = JSON.stringify(body);
-  for (const [place, { id }] of updates.entries()) text = text.replaceAll(id, `update ${updates.length - place}`);
+/** The body of an answer, with ids of updates by their order, the newest first, and neither leases nor times. */
+export function withoutTimes(answer: string, updateIds: readonly string[]): unknown {
+  if (answer === '') return null;
+  let text = answer;
+  for (const [place, id] of updateIds.entries()) text = text.replaceAll(id, `update ${updateIds.length - place}`);
   text = text
     .replace(/"(token|tokenExpiration|expiresAt|requestId|requestID)":("[^"]*"|\d+)/g, '"$1":"?"')
     .replace(/\d{4}-\d\d-\d\d[T ][\d:.]+(Z|[+-]\d\d(:?\d\d)?)/g, '<time>');

@@ -27,14 +27,28 @@ export async function seedWorlds(client: pg.Client, worlds: readonly World[]): P
   const users = new Map(seeded.map((each) => [each.name, { admin: randomUUID(), viewer: randomUUID(), ...each.ids }]));
   const person = (name: string, role: 'admin' | 'member' | 'viewer'): string => users.get(name)?.[role] as string;
   const roles = ['admin', 'member', 'viewer'] as const;
-  await insert(client, 'organizations', of(({ ids, name }) => [{ id: ids.organization, name }]));
-  await insert(client, 'users', of(({ name }) => roles.map((role) => ({ id: person(name, role), login: `${name}-${role}` }))));
+  await insert(
+    client,
+    'organizations',
+    of(({ ids, name }) => [{ id: ids.organization, name }]),
+  );
+  await insert(
+    client,
+    'users',
+    of(({ name }) => roles.map((role) => ({ id: person(name, role), login: `${name}-${role}` }))),
+  );
   await insert(
     client,
     'memberships',
-    of(({ ids, name }) => roles.map((role) => ({ organization_id: ids.organization, user_id: person(name, role), role }))),
+    of(({ ids, name }) =>
+      roles.map((role) => ({ organization_id: ids.organization, user_id: person(name, role), role })),
+    ),
   );
-  await insert(client, 'teams', of(({ ids }) => [{ id: ids.team, organization_id: ids.organization, name: 'blue' }]));
+  await insert(
+    client,
+    'teams',
+    of(({ ids }) => [{ id: ids.team, organization_id: ids.organization, name: 'blue' }]),
+  );
   const projects = new Map(seeded.map(({ name }) => [name, randomUUID()]));
   await insert(
     client,
@@ -58,14 +72,24 @@ export async function seedWorlds(client: pg.Client, worlds: readonly World[]): P
       world.hasWebhook
         ? [
             {
-              ...{ id: randomUUID(), organization_id: ids.organization, name: 'hook', display_name: 'hook', format: 'raw' },
+              ...{
+                id: randomUUID(),
+                organization_id: ids.organization,
+                name: 'hook',
+                display_name: 'hook',
+                format: 'raw',
+              },
               ...{ url: 'http://127.0.0.1:9/', is_active: true, events: [], event_groups: [] },
             },
           ]
         : [],
     ),
   );
-  await insert(client, 'api_tokens', of((each) => tokensOf(each, { outsider, ...pick(users, each.name) })));
+  await insert(
+    client,
+    'api_tokens',
+    of((each) => tokensOf(each, { outsider, ...pick(users, each.name) })),
+  );
   await insert(
     client,
     'grants',
@@ -132,7 +156,15 @@ function tokensOf(
     outsider: personal(outsider),
     revoked: { ...personal(ids.member), revoked_at: new Date().toISOString() },
   };
-  const none = { user_id: null, organization_id: null, team_id: null, role: null, scopes: null, expires_at: null, revoked_at: null };
+  const none = {
+    user_id: null,
+    organization_id: null,
+    team_id: null,
+    role: null,
+    scopes: null,
+    expires_at: null,
+    revoked_at: null,
+  };
   return Object.entries(owners).map(([holder, owner]) => {
     const { id, token } = tokens[holder as Holder];
     return { ...none, ...owner, id, name: `${name}-${holder}`, token_hash: `\\x${hashToken(token).toString('hex')}` };

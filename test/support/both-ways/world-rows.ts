@@ -5,12 +5,21 @@ type Queries = pg.Client | pg.Pool;
 
 /** Tables that are kept in the background, or only by this test. */
 const others =
-  '^(ways_taken|state_index|stack_resources|resource_changes|version_changes|audit_chains|audit_sealing|audit_batches|maintenance_runs|master_keys|installation|pgmigrations|request_levels|failed_lookups)';
+  '^(ways_taken|update_guards|update_guard_changes|state_index|stack_resources|resource_changes|version_changes|audit_chains|audit_sealing|audit_batches|maintenance_runs|master_keys|installation|pgmigrations|request_levels|failed_lookups)';
 
 /** Columns that say when a row was written, in which order, how long something took, or what is encrypted or random. */
 const passing = new Set([
   ...['number', 'updated_at', 'last_used_at', 'request_id', 'sha256', 'inline_bytes', 'stored_bytes', 'lease_hash'],
-  ...['fold_claim', 'fold_claimed_until', 'next_fold_at', 'fold_attempts', 'run_ms', 'longest_ms', 'longest_id', 'repeat_key'],
+  ...[
+    'fold_claim',
+    'fold_claimed_until',
+    'next_fold_at',
+    'fold_attempts',
+    'run_ms',
+    'longest_ms',
+    'longest_id',
+    'repeat_key',
+  ],
 ]);
 
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
@@ -23,7 +32,10 @@ const time = /^\d{4}-\d\d-\d\dT[\d:.]+\+00:00$/;
  */
 export async function readRows(client: Queries, before: ReadonlySet<string>): Promise<string[]> {
   const names = await nameUpdates(client, before);
-  const lines = await readTables(client, (table, row) => `${table} ${JSON.stringify(plain(row, { before, names, table }))}`);
+  const lines = await readTables(
+    client,
+    (table, row) => `${table} ${JSON.stringify(plain(row, { before, names, table }))}`,
+  );
   return lines.sort();
 }
 
@@ -44,7 +56,9 @@ export function differingRows(left: readonly string[], right: readonly string[])
   const counts = new Map<string, number>();
   for (const line of left) counts.set(line, (counts.get(line) ?? 0) + 1);
   for (const line of right) counts.set(line, (counts.get(line) ?? 0) - 1);
-  return [...counts].flatMap(([line, count]) => Array.from({ length: Math.abs(count) }, () => `${count > 0 ? '-' : '+'} ${line}`));
+  return [...counts].flatMap(([line, count]) =>
+    Array.from({ length: Math.abs(count) }, () => `${count > 0 ? '-' : '+'} ${line}`),
+  );
 }
 
 /** Replaces the ids of worlds by their names. */
@@ -115,9 +129,7 @@ function plain(row: Row, { before, names, table }: Naming): Row {
       return table === 'updates' && /^(expires_at|must_end_at)$/.test(column) && typeof started === 'string'
         ? `${Math.round((Date.parse(value) - Date.parse(started)) / 60_000)} minutes`
         : '<time>';
-    return value
-      .replace(timeInText, '<time>')
-      .replace(uuid, (id) => names.get(id) ?? (before.has(id) ? id : '<id>'));
+    return value.replace(timeInText, '<time>').replace(uuid, (id) => names.get(id) ?? (before.has(id) ? id : '<id>'));
   };
   return Object.fromEntries(
     Object.entries(row)

@@ -2,7 +2,17 @@ import fc from 'fast-check';
 import { type ChangeName, changeNames, rightsChanges } from './changes.ts';
 
 /** Who calls. Every world has these tokens. */
-const holders = ['admin', 'member', 'viewer', 'team', 'organization', 'scoped', 'brief', 'outsider', 'revoked'] as const;
+const holders = [
+  'admin',
+  'member',
+  'viewer',
+  'team',
+  'organization',
+  'scoped',
+  'brief',
+  'outsider',
+  'revoked',
+] as const;
 export type Holder = (typeof holders)[number];
 
 export interface WorldGrant {
@@ -73,29 +83,65 @@ const holder = weighted<Holder>(
 );
 
 /** What decides about a call, so that it matters when it changes late. */
-const deciding = {
+export const deciding = {
   create: [
     ...rightsChanges,
-    ...(['the stack is deleted', 'the stack is renamed', 'another update begins', 'another update has expired', 'a call waits'] as const),
-    ...(['the stack is frozen', 'a rule for a tag is set', 'a rule for another stack is set', 'a rule of a later release is set'] as const),
-    ...(['updates are limited', 'deletes are limited', 'a preview is needed', 'a fault is found', 'a fault was accepted'] as const),
+    ...([
+      'the stack is deleted',
+      'the stack is renamed',
+      'another update begins',
+      'another update has expired',
+      'a call waits',
+    ] as const),
+    ...([
+      'the stack is frozen',
+      'a rule for a tag is set',
+      'a rule for another stack is set',
+      'a rule of a later release is set',
+    ] as const),
+    ...([
+      'updates are limited',
+      'deletes are limited',
+      'a preview is needed',
+      'a fault is found',
+      'a fault was accepted',
+    ] as const),
     ...(['a kind of entries is unknown'] as const),
   ],
   start: [
     ...rightsChanges,
-    ...(['the stack is deleted', 'the stack is renamed', 'the stack is tagged', 'another update has expired', 'it is guarded'] as const),
-    ...(['its lease expires', 'its lease is lost', 'it waits for long', 'it is cancelled', 'entries are in no checkpoint'] as const),
+    ...([
+      'the stack is deleted',
+      'the stack is renamed',
+      'the stack is tagged',
+      'another update has expired',
+      'it is guarded',
+    ] as const),
+    ...([
+      'its lease expires',
+      'its lease is lost',
+      'its lease is taken away',
+      'it waits for long',
+      'it is cancelled',
+      'entries are in no checkpoint',
+    ] as const),
     ...(['a fault is found', 'a kind of entries is unknown'] as const),
   ],
   complete: [
-    ...(['the token is revoked', 'the member may not write', 'the stack is deleted', 'outputs are watched', 'it is cancelled'] as const),
+    ...([
+      'the token is revoked',
+      'the member may not write',
+      'the stack is deleted',
+      'outputs are watched',
+      'it is cancelled',
+    ] as const),
     ...(['its lease expires', 'its lease is lost', 'it is taken over', 'it gets entries', 'secrets are read'] as const),
   ],
 } as const satisfies Record<string, readonly ChangeName[]>;
 export type DecidingCall = keyof typeof deciding;
 
 /** A late change of one kind of call; others have none. */
-interface LateChange {
+export interface LateChange {
   readonly call: DecidingCall;
   readonly change: ChangeName;
 }
@@ -121,7 +167,12 @@ const creation = (bias: Bias): fc.Arbitrary<Step> =>
   fc.record({
     call: fc.constant('create' as const),
     as: fc.constant(bias.as),
-    kind: weighted<'update' | 'preview' | 'refresh' | 'destroy'>([6, 'update'], [3, 'preview'], [1, 'refresh'], [1, 'destroy']),
+    kind: weighted<'update' | 'preview' | 'refresh' | 'destroy'>(
+      [6, 'update'],
+      [3, 'preview'],
+      [1, 'refresh'],
+      [1, 'destroy'],
+    ),
     dryRun: weighted([5, false], [1, true]),
     isContract: weighted([5, false], [1, true]),
     message: weighted([6, ''], [3, 'Add "a" \\ ü'], [1, 'break-glass: fire']),
@@ -142,7 +193,14 @@ const start = (bias: Bias): fc.Arbitrary<Step> =>
   });
 
 const writing: fc.Arbitrary<Step> = fc.record({
-  call: fc.constantFrom('append' as const, 'save' as const, 'verbatim' as const, 'renew' as const, 'events' as const, 'read' as const),
+  call: fc.constantFrom(
+    'append' as const,
+    'save' as const,
+    'verbatim' as const,
+    'renew' as const,
+    'events' as const,
+    'read' as const,
+  ),
   of: fc.constant(0),
 });
 
@@ -176,6 +234,7 @@ const life = (bias: Bias, disturbance: number): fc.Arbitrary<Step[]> =>
       optional(8, fc.record({ call: fc.constant('cancel' as const), of: fc.constant(0), as: fc.constant(bias.as) })),
       completion(bias).map((step) => [step]),
       optional(20, completion(bias)),
+      optional(10, start(bias)),
     )
     .map((parts) => parts.flat());
 
@@ -187,11 +246,13 @@ const grant: fc.Arbitrary<WorldGrant> = fc.record({
   tag: fc.constantFrom(null, null, ['env', 'x'] as const, ['env', null] as const),
 });
 
-const lockWait = { 'lock-wait': '1s' };
+/** Calls of the stack wait for a moment. */
+export const lockWait = { 'lock-wait': '1s' };
 
 /** A world in which the change is made late, if there is one. */
-function worldAbout(late: LateChange | null): fc.Arbitrary<World> {
-  const holders = late && rightsChanges.includes(late.change) ? fc.constantFrom<Holder>('member', 'brief', 'scoped') : holder;
+export function worldAbout(late: LateChange | null): fc.Arbitrary<World> {
+  const holders =
+    late && rightsChanges.includes(late.change) ? fc.constantFrom<Holder>('member', 'brief', 'scoped') : holder;
   return fc.record({
     grants: fc.oneof(
       { weight: 3, arbitrary: fc.constant([]) },
@@ -201,41 +262,10 @@ function worldAbout(late: LateChange | null): fc.Arbitrary<World> {
     tags: weighted<Record<string, string>>([10, {}], [10, { env: 'x' }], [1, lockWait]),
     hasWebhook: fc.boolean(),
     past: seldom(late ? 8 : 25, change).map((name) => (name === null ? [] : [name])),
-    steps: holders.chain((as) => life({ late, as }, late ? 5 : 20)).chain((first) =>
-      late ? fc.constant(first) : holder.chain((as) => life({ late, as }, 20)).map((second) => [...first, ...second]),
-    ),
+    steps: holders
+      .chain((as) => life({ late, as }, late ? 5 : 20))
+      .chain((first) =>
+        late ? fc.constant(first) : holder.chain((as) => life({ late, as }, 20)).map((second) => [...first, ...second]),
+      ),
   });
-}
-
-/** A world in which nothing but the late change is unusual. */
-function plainWorld({ call, change: name }: LateChange, kind: 'update' | 'preview', withJournal: boolean): World {
-  const lateOfCall = (of: DecidingCall): ChangeName | null => (of === call ? name : null);
-  const by = { as: 'member' as const, isContract: false };
-  const removesOutputs: Step[] = name === 'outputs are watched' ? [{ call: 'events', of: 0 }] : [];
-  return {
-    ...{ grants: [], defaultPermissions: null, hasWebhook: true, past: [] },
-    tags: name === 'a call waits' ? lockWait : { env: 'x' },
-    steps: [
-      { call: 'create', ...by, kind, dryRun: false, message: 'plain', environment: {}, late: lateOfCall('create') },
-      { call: 'start', ...by, of: 0, tags: null, withJournal, stack: 'dev', late: lateOfCall('start') },
-      ...removesOutputs,
-      { call: 'complete', of: 0, status: 'succeeded', late: lateOfCall('complete') },
-      { call: 'complete', of: 0, status: 'succeeded', late: null },
-    ],
-  };
-}
-
-/** Worlds about each late change of each call: an update and a preview, and `each` random ones. Then `more` random ones of all kinds. */
-export function sampleWorlds(
-  seed: number,
-  { calls, each, more }: { readonly each: number; readonly more: number; readonly calls?: readonly DecidingCall[] },
-): World[] {
-  const names = calls ?? (Object.keys(deciding) as DecidingCall[]);
-  const lates = names.flatMap((call) => deciding[call].map((name): LateChange => ({ call, change: name })));
-  return [
-    ...lates.map((late, at) => plainWorld(late, 'update', late.change !== 'it is guarded' && at % 3 > 0 || late.change === "it gets entries")),
-    ...lates.map((late) => plainWorld(late, 'preview', true)),
-    ...lates.flatMap((late, at) => fc.sample(worldAbout(late), { numRuns: each, seed: seed + at })),
-    ...fc.sample(worldAbout(null), { numRuns: more, seed }),
-  ];
 }
