@@ -28,7 +28,7 @@ const statements = {
   'a rule of a later release is set': rule('later', '{}'),
   'updates are limited': rule('concurrency', '{"most":1}'),
   'outputs are watched': rule('consumers', '{"mode":"refuse"}', { project: 'proj' }),
-  'deletes are limited': rule('fuse', '{"changes":0,"withoutJournal":"refuse"}'),
+  'deletes are limited': rule('fuse', '{"changes":0,"withoutJournal":"refuse"}', { project: 'proj' }),
   'a preview is needed': rule('require-preview', '{"mode":"refuse"}'),
   'rules are removed': 'delete from update_rules where organization_id = :organization',
   'a fault is found': fault(`'unknown'`, 'null', 'null'),

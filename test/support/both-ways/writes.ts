@@ -14,7 +14,7 @@ type Order = 'next' | 'repeated' | 'old';
 
 type Late = { readonly late: (typeof lates)[number] | null };
 const lates = [
-  ...(['its lease expires', 'its lease is taken away', 'it is taken over', 'it is cancelled'] as const),
+  ...(['its lease expires', 'its lease is taken away', 'it is cancelled'] as const),
   'the stack is deleted with its updates',
 ] as const;
 
