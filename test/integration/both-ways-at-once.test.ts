@@ -137,7 +137,8 @@ async function whileChanging({ caller, stack }: Scene, change: () => Promise<unk
       if (created.status !== 200) continue;
       const path = `${stack.path}/update/${created.body['updateID']}`;
       const started = await send('start', path, { journalVersion: life % 2 });
-      if (started.status !== 200 || life % 4 === 3) continue;
+      // Some are left as they are.
+      if (started.status !== 200 || life === lives.each - 1) continue;
       await send('complete', `${path}/complete`, { status: 'succeeded' }, `update-token ${started.body['token']}`);
     }
   };

@@ -191,9 +191,12 @@ export async function playWrites(
   };
 
   const answers: object[] = [];
+  let isOver = false;
   for (const write of writes) {
-    // A repeat is told before or after it is too late for it: both are right.
-    const change = 'late' in write && !('order' in write && write.order !== 'next') ? write.late : null;
+    // Whether a repeat, or a call after the end, is told what it is before or after the change is left open: both are right.
+    const isRepeat = 'order' in write && write.order !== 'next';
+    const change: Late['late'] = 'late' in write && !isOver && !isRepeat ? write.late : null;
+    isOver ||= change !== null;
     const answer = await changeBefore(
       id,
       change &&
