@@ -5,7 +5,7 @@ type Queries = pg.Client | pg.Pool;
 
 /** Tables that are kept in the background, or only by this test. */
 const others =
-  '^(ways_taken|update_guards|update_guard_changes|state_index|stack_resources|resource_changes|version_changes|audit_chains|audit_sealing|audit_batches|maintenance_runs|master_keys|installation|pgmigrations|request_levels|failed_lookups)';
+  '^(ways_taken|lock_queue_processes|lock_waiters|update_guards|update_guard_changes|state_index|stack_resources|resource_changes|version_changes|audit_chains|audit_sealing|audit_batches|maintenance_runs|master_keys|installation|pgmigrations|request_levels|failed_lookups)';
 
 /** Columns that say when a row was written, in which order, how long something took, or what is encrypted or random. */
 const passing = new Set([
