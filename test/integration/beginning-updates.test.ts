@@ -4,7 +4,7 @@ import { query } from '../support/database.ts';
 import { sentStatements } from '../support/sent-statements.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
-import { complete } from '../support/update-calls.ts';
+import { cancel, complete, expire } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 
 let app: TestApp;
@@ -89,6 +89,20 @@ test('an update that began in one statement each is recorded as one that began i
   expect(await recordOf(stack, inSteps?.id as string)).toEqual(ofFirst);
   expect(Object.keys(inSteps?.started)).toEqual(Object.keys(atOnce.started));
   expect(inSteps?.started.version).toBe(atOnce.started.version + 1);
+});
+
+test('an update that has ended says how when it is started', async () => {
+  const stack = await createStack(app);
+  const { auth } = stack;
+  const startNew = async (end: (update: { id: string; path: string }) => Promise<unknown>) => {
+    const { json } = await ok(app.call('POST', `${stack.path}/update`, { auth, body: {} }));
+    const path = `${stack.path}/update/${json.updateID}`;
+    await end({ id: json.updateID, path });
+    return (await app.call('POST', path, { auth, body: {} })).json;
+  };
+  const message = (reason: string) => ({ code: 409, message: `This update has ended: ${reason}` });
+  expect(await startNew((update) => ok(cancel(app, stack, update)))).toEqual(message('cancelled'));
+  expect(await startNew(({ id }) => expire(app, id))).toEqual(message('it was not started in time'));
 });
 
 test('tags that stay as they are change nothing of the stack', async () => {

@@ -101,7 +101,7 @@ export function prepareStart(
           : `This update has ended: ${
               isLeaseLoss(update.endReason)
                 ? describeLoss(update.endReason)
-                : update.expired
+                : update.status === 'not started' || update.endReason === 'lease-expired'
                   ? 'it was not started in time'
                   : update.status
             }`,

@@ -25,6 +25,13 @@ interface EventValues {
   readonly details: SqlFragment;
 }
 
+/** A JSON object of Postgres as the text that JSON.stringify writes, which has no spaces: exports show details as they are stored. */
+export function objectText(object: SqlFragment): SqlFragment {
+  return sql.fragment`(
+    select '{' || string_agg(to_json(m.name)::text || ':' || m.value::text, ',' order by m.place) || '}'
+    from json_each(${object}) with ordinality as m (name, value, place))`;
+}
+
 /**
  * The statement that adds an event for the row of `from`. With a lease, user and token are those of the update, and the role is the one
  * that the user or the token has now; a token without a user is named as in the calls that it makes. The CI run is that of the update.
@@ -119,7 +126,9 @@ export function createAuditRepository(db: Queryable) {
         select coalesce(o.id, ${serverId}::uuid), r.organization, 'secret.decrypt', 'done', s.actor, s.user_id, coalesce(s.login, ''),
           s.token_id, coalesce(s.token_name, ''), s.sign_in, coalesce(s.role, ''), coalesce(s.granted_by, ''),
           coalesce(s.address, ''), coalesce(s.user_agent, ''), coalesce(u.ci_run, ''), r.object, r.update_id,
-          coalesce(s.request_id, ''), json_build_object('calls', r.calls, 'values', r.read_values, 'names', r.names)::text
+          coalesce(s.request_id, ''), ${objectText(
+            sql.fragment`json_build_object('calls', r.calls, 'values', r.read_values, 'names', r.names)`,
+          )}
         from read r
         cross join lateral (select r.source::json as j) as source
         cross join lateral (

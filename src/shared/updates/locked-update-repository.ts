@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import type { AuditAction } from '../audit/audit-actions.ts';
 import { type AuditSource, detailsJson } from '../audit/audit-event.ts';
-import { auditInsertion } from '../audit/audit-repository.ts';
+import { auditInsertion, objectText } from '../audit/audit-repository.ts';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { formatStackRef, type StackRef } from '../stacks/names.ts';
@@ -112,8 +112,9 @@ export function createLockedUpdateRepository(tx: Queryable) {
         object: sql.fragment`${formatStackRef(ref)}`,
         outcome: 'done' as const,
         updateId: sql.fragment`${id}::uuid`,
-        details: sql.fragment`json_build_object('stackId', started.stack_id, 'kind', started.kind, 'dryRun', started.dry_run,
-          'stackVersion', case when not started.dry_run then coalesce(started."stackVersion", started."headVersion") end)::text`,
+        details: objectText(sql.fragment`json_build_object(
+          'stackId', started.stack_id, 'kind', started.kind, 'dryRun', started.dry_run,
+          'stackVersion', case when not started.dry_run then coalesce(started."stackVersion", started."headVersion") end)`),
       };
       return tx.maybeOne(sql.prepared('updates_start_at_once', StartedRow)`
         /* updates.startAtOnce */
@@ -141,8 +142,9 @@ export function createLockedUpdateRepository(tx: Queryable) {
         object: sql.fragment`ended.organization || '/' || ended.project || '/' || ended.stack`,
         outcome: 'done' as const,
         updateId: sql.fragment`${id}::uuid`,
-        details: sql.fragment`json_build_object('stackId', ended.stack_id, 'kind', ended.kind, 'dryRun', ended.dry_run, 'stackVersion', ended.stack_version,
-          'journalEntries', ended.entry_count, 'checkpoints', ended.checkpoint_count, 'status', ${status}::text)::text`,
+        details: objectText(sql.fragment`json_build_object(
+          'stackId', ended.stack_id, 'kind', ended.kind, 'dryRun', ended.dry_run, 'stackVersion', ended.stack_version,
+          'journalEntries', ended.entry_count, 'checkpoints', ended.checkpoint_count, 'status', ${status}::text)`),
       };
       return tx.maybeOne(sql.prepared('updates_complete', CompletedRow)`
         /* updates.complete */

@@ -1,0 +1,45 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { createOriginal, differences, playBy } from '../support/both-ways/outcome.ts';
+import { withLateChanges } from '../support/both-ways/played-world.ts';
+import { playWrites, quietWorld, type Writing, writing } from '../support/both-ways/writes.ts';
+
+// A replica commits small bodies itself, applies a delta to the text that it has kept, knows leases from before, and adds entries with one
+// statement. Or a worker commits, on a body from the payload store, what another replica has admitted; and a guard looks at entries in
+// a transaction. Both must accept and keep the same. HOLDFAST_TEST_WAYS_SEED repeats the choices of a run, HOLDFAST_TEST_WAYS_UPDATES
+// makes it longer.
+
+const seed = Number(process.env['HOLDFAST_TEST_WAYS_SEED'] ?? Date.now() % 1_000_000);
+const updateCount = Number(process.env['HOLDFAST_TEST_WAYS_UPDATES'] ?? 80);
+
+/** Gives the update a guard that allows everything. */
+const guard = `
+  with g as (insert into update_guards (update_id, limits) values ($1,
+    '{"stack":"a/b/c","kind":"update","commit":null,"fuse":{"scope":"x","note":"","changes":100000,"percent":null},"needsJournal":true,"protectedTypes":[]}'))
+  update updates set is_guarded = true where id = $1`;
+
+test('what is written here and by workers is the same', async () => {
+  const writings = fc.sample(writing, { numRuns: updateCount, seed });
+  await using original = await createOriginal(writings.map(() => quietWorld));
+  const writingOf = ({ name }: { readonly name: string }): Writing => writings[Number(name.slice(1))] as Writing;
+  const [here, byWorkers] = await withLateChanges(async () => [
+    await playBy(original, {
+      play: (apps, client, world) => playWrites(apps, client, world, writingOf(world), async () => {}),
+    }),
+    await playBy(original, {
+      ...{ replicas: 2, settings: { HOLDFAST_DIRECT_BYTES: '1' } },
+      play: (apps, client, world) =>
+        playWrites(apps, client, world, writingOf(world), (id) => client.query(guard, [id])),
+    }),
+  ]);
+  if (!here || !byWorkers) throw new Error('nothing was played');
+  const counts: Record<string, number> = {};
+  for (const { status, step } of [...here.answers.values()].flat() as { step: { write?: string }; status: number }[]) {
+    const name = `${step.write ?? 'export'} ${status}`;
+    counts[name] = (counts[name] ?? 0) + 1;
+  }
+  process.stderr.write(`writes both ways, seed ${seed}: ${JSON.stringify(counts)}\n`);
+  const found = differences(original, here, byWorkers).filter((line) => !line.includes('"is_guarded"'));
+  expect({ seed, differences: found }).toEqual({ seed, differences: [] });
+  expect(Object.keys(counts).filter((name) => / 5\d\d$/.test(name))).toEqual([]);
+});

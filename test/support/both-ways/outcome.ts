@@ -1,0 +1,105 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { compactEndedUpdates } from '../../../src/workers/maintenance/expire-leases.ts';
+import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../test-app.ts';
+import { until } from '../until.ts';
+import { type Answer, playWorld } from './played-world.ts';
+import { type SeededWorld, seedWorlds } from './seeded-world.ts';
+import { readWays, type Ways } from './statement-ways.ts';
+import type { World } from './world.ts';
+import { differingRows, nameWorlds, readConstants, readRows } from './world-rows.ts';
+
+/** Worlds that are played at once. */
+const atOnce = 6;
+
+/** A database with worlds in which nothing has happened yet. */
+export interface Original extends AsyncDisposable {
+  readonly database: TestDatabase;
+  readonly worlds: readonly SeededWorld[];
+  /** Ids and times in it. */
+  readonly constants: ReadonlySet<string>;
+}
+
+/** What has come of all worlds in one copy. */
+export interface Outcome<A = Answer> {
+  readonly answers: ReadonlyMap<string, readonly A[]>;
+  readonly rows: readonly string[];
+  readonly ways: readonly Ways[];
+}
+
+export async function createOriginal(worlds: readonly World[]): Promise<Original> {
+  const database = await createTestDatabase();
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  try {
+    const seeded = await seedWorlds(client, worlds);
+    const constants = await readConstants(client);
+    return { database, worlds: seeded, constants, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() };
+  } finally {
+    await client.end();
+  }
+}
+
+/** How worlds are played in a copy of their database. */
+export interface Play<A> {
+  readonly play: (replicas: readonly TestApp[], client: pg.Pool, world: SeededWorld) => Promise<readonly A[]>;
+  /** Changes the copy before. */
+  readonly prepare?: (client: pg.Pool) => Promise<void>;
+  readonly replicas?: number;
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** Plays the steps of all worlds in a copy, which `prepare` changes before. */
+export function playAll(original: Original, prepare: (client: pg.Pool) => Promise<void>): Promise<Outcome> {
+  return playBy(original, { prepare, play: ([app], client, world) => playWorld(app as TestApp, client, world) });
+}
+
+/** Plays all worlds in a copy. */
+export async function playBy<A>(
+  { constants, database: original, worlds }: Original,
+  { play, prepare, replicas: count = 1, settings = {} }: Play<A>,
+): Promise<Outcome<A>> {
+  await using database = await createTestDatabase(original);
+  const client = new pg.Pool({ connectionString: database.url, max: atOnce });
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-ways-'));
+  const replicas: TestApp[] = [];
+  try {
+    await prepare?.(client);
+    const options = { database, dataDir, settings: { HOLDFAST_LEASE_SECONDS: '3600', ...settings } };
+    while (replicas.length < count) replicas.push(await createTestApp(options));
+    const left = [...worlds];
+    const answers = new Map<string, readonly A[]>();
+    const playNext = async (): Promise<void> => {
+      for (let next = left.shift(); next; next = left.shift())
+        answers.set(next.name, await play(replicas, client, next));
+    };
+    await Promise.all(Array.from({ length: atOnce }, playNext));
+    await settle(replicas[0] as TestApp, client);
+    return { answers, rows: await readRows(client, constants), ways: prepare ? await readWays(client) : [] };
+  } finally {
+    for (const replica of replicas) await replica[Symbol.asyncDispose]();
+    await client.end();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** What differs between two outcomes: rows and answers, each with the name of its world. */
+export function differences<A>({ worlds }: Original, left: Outcome<A>, right: Outcome<A>): string[] {
+  const answers = worlds.flatMap(({ name }) => {
+    const [ofLeft, ofRight] = [left.answers.get(name) ?? [], right.answers.get(name) ?? []];
+    return ofLeft.flatMap((answer, at) => {
+      const texts = [answer, ofRight[at]].map((each) => JSON.stringify({ world: name, at, ...(each as object) }));
+      return texts[0] === texts[1] ? [] : [`- ${texts[0]}`, `+ ${texts[1]}`];
+    });
+  });
+  return [...answers, ...nameWorlds(differingRows(left.rows, right.rows), worlds)];
+}
+
+/** Ends what is left for the background. */
+async function settle(app: TestApp, client: pg.Pool): Promise<void> {
+  await compactEndedUpdates(app.context);
+  const claimed = 'select 1 from journals where fold_claim is not null';
+  await until(async () => (await client.query(claimed)).rowCount === 0, 'compactions have ended');
+}
