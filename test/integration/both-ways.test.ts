@@ -5,10 +5,10 @@ import { sampleWorlds } from '../support/both-ways/sampled-worlds.ts';
 import { countWays, decideNothing } from '../support/both-ways/statement-ways.ts';
 
 // One statement begins or ends an update, or a transaction does (ADR 66, 68). Both must decide the same. Random worlds are played in two
-// copies of a database; in one of them the statements decide nothing. HOLDFAST_TEST_WAYS_SEED repeats the choices of a run,
+// copies of a database; in one of them the statements decide nothing. HOLDFAST_TEST_WAYS_SEED makes other choices,
 // HOLDFAST_TEST_WAYS_WORLDS makes it longer.
 
-const seed = Number(process.env['HOLDFAST_TEST_WAYS_SEED'] ?? Date.now() % 1_000_000);
+const seed = Number(process.env['HOLDFAST_TEST_WAYS_SEED'] ?? 31);
 const worldsOfEach = Number(process.env['HOLDFAST_TEST_WAYS_WORLDS'] ?? 1);
 
 /** Calls by what was asked and what was answered. */
