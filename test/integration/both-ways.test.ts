@@ -6,7 +6,7 @@ import { countWays, decideNothing } from '../support/both-ways/statement-ways.ts
 
 // One statement begins or ends an update, or a transaction does (ADR 66, 68). Both must decide the same. Random worlds are played in two
 // copies of a database; in one of them the statements decide nothing. HOLDFAST_TEST_WAYS_SEED makes other choices,
-// HOLDFAST_TEST_WAYS_WORLDS makes it longer.
+// HOLDFAST_TEST_WAYS_WORLDS plays more of them.
 
 const seed = Number(process.env['HOLDFAST_TEST_WAYS_SEED'] ?? 31);
 const worldsOfEach = Number(process.env['HOLDFAST_TEST_WAYS_WORLDS'] ?? 1);
