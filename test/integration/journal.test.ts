@@ -39,9 +39,9 @@ describe('negotiation', () => {
     return { stack, id: json.updateID as string, ...answer.json };
   };
 
-  test('the journal is on only when the client offers version 1', async () => {
-    expect((await start(app, { journalVersion: 1 })).journalVersion).toBe(1);
-    for (const body of [{}, { journalVersion: 0 }, { journalVersion: 2 }, { journalVersion: null }])
+  test('the journal is on, with version 1, when that or a newer one is the newest that the client knows', async () => {
+    for (const journalVersion of [1, 2]) expect((await start(app, { journalVersion })).journalVersion).toBe(1);
+    for (const body of [{}, { journalVersion: 0 }, { journalVersion: null }])
       expect(await start(app, body)).not.toHaveProperty('journalVersion');
   });
 
