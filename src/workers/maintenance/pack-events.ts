@@ -28,7 +28,7 @@ export async function packEventBacklog(context: Parts, signal?: AbortSignal, lim
   let readyAt = performance.now();
   const pace = async (bytes: number): Promise<void> => {
     readyAt = Math.max(readyAt, performance.now()) + (bytes / backlogBytesPerSecond) * 1000;
-    const pauseMs = readyAt - performance.now();
+    const pauseMs = Math.max(0, readyAt - performance.now());
     await sleep(pauseMs, undefined, signal ? { signal } : {}).catch(() => {});
   };
   return packDue(context, 'backlog', { pace, signal, limits });
