@@ -273,7 +273,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await call(server, `${path}/${updateID}/events/batch`, { events }, auth);
     await call(server, `${path}/${updateID}/complete`, { status: 'failed' }, auth).catch(() => {});
     const own = `/dev-org/${project}/${stack}`;
-    const isInSight = (text: string) =>
+    const isInSight = (text: string): Promise<boolean> =>
       page.evaluate(
         `(() => { const ends = [...document.querySelectorAll('main span')].filter((e) => e.childElementCount === 0 && e.textContent.endsWith(${JSON.stringify(text)}));
           return ends.some((e) => e.scrollWidth <= e.clientWidth || getComputedStyle(e).overflow === 'visible'); })()`,
@@ -289,11 +289,12 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
       await shown.first().waitFor();
       for (const width of [1440, 390, 320]) {
         await page.setViewportSize({ width, height: 844 });
-        expect([address, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([address, width]);
+        const isAsWide = async () => (await page.evaluate('document.documentElement.scrollWidth')) === width;
+        await pollUntil(`${address} is ${width} px wide`, isAsWide);
       }
       // Names of a program differ at their ends.
       await page.setViewportSize({ width: 1440, height: 900 });
-      if (end !== null) expect([address, await isInSight(end)]).toEqual([address, true]);
+      if (end !== null) await pollUntil(`a name is shown up to its end on ${address}`, () => isInSight(end));
     }
     const message = page.getByText('A message without an end.').first();
     const height = async () => (await message.locator('..').boundingBox())?.height ?? 0;
