@@ -1,4 +1,4 @@
-import { Agent, request } from 'node:http';
+import { Agent } from 'node:http';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
@@ -14,6 +14,7 @@ import {
 import { type Form, type Script, scriptOf } from './support/pipeline-bodies.ts';
 import { postgresCpuSeconds } from './support/process-cpu.ts';
 import { RawClient } from './support/raw-client.ts';
+import { type CallTarget, sendCall } from './support/send-call.ts';
 
 /**
  * Measures a busy server: many pipelines at once, each of which creates an update, starts it, saves its state after each step
@@ -57,51 +58,24 @@ interface MeasuredServer extends Pick<OwnHoldfastServer, 'url' | 'token' | 'pid'
 
 /** Sends calls over kept connections at little cost, and records how long each took, in ms. */
 class LoadClient {
-  readonly #agent = new Agent({ keepAlive: true });
-  readonly #url: URL;
+  readonly #target: CallTarget;
   readonly #token: string;
   readonly latencies: Record<CallName, number[]> = { create: [], start: [], save: [], complete: [] };
 
   constructor(server: MeasuredServer) {
-    this.#url = new URL(server.url);
+    this.#target = { url: new URL(server.url), agent: new Agent({ keepAlive: true }) };
     this.#token = `token ${server.token}`;
   }
 
   async call(name: CallName, method: string, path: string, body: Buffer | object, auth?: string): Promise<string> {
     const began = performance.now();
-    const text = await this.#send(method, path, body, auth ?? this.#token);
+    const text = await sendCall(this.#target, method, path, body, auth ?? this.#token);
     this.latencies[name].push(performance.now() - began);
     return text;
   }
 
   close(): void {
-    this.#agent.destroy();
-  }
-
-  #send(method: string, path: string, body: Buffer | object, authorization: string): Promise<string> {
-    const bytes = Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
-    const headers = {
-      accept: 'application/vnd.pulumi+9',
-      authorization,
-      'content-type': 'application/json',
-      'content-length': bytes.length,
-      ...(Buffer.isBuffer(body) ? { 'content-encoding': 'gzip' } : {}),
-    };
-    const { hostname, port } = this.#url;
-    return new Promise((resolve, reject) => {
-      const sent = request({ agent: this.#agent, hostname, port, method, path, headers }, (response) => {
-        let text = '';
-        response.setEncoding('utf8').on('data', (part: string) => {
-          text += part;
-        });
-        response.on('error', reject).on('end', () => {
-          const { statusCode = 0 } = response;
-          if (statusCode >= 200 && statusCode < 300) resolve(text);
-          else reject(new Error(`${method} ${path}: ${statusCode} ${text.slice(0, 300)}`));
-        });
-      });
-      sent.on('error', reject).end(bytes);
-    });
+    this.#target.agent.destroy();
   }
 }
 

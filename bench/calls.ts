@@ -1,4 +1,4 @@
-import { Agent, request } from 'node:http';
+import { Agent } from 'node:http';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -9,6 +9,7 @@ import { cpuSecondsOf, loadAverage, median, printTable } from './support/figures
 import { type Form, type Script, scriptOf } from './support/pipeline-bodies.ts';
 import { postgresCpuSeconds } from './support/process-cpu.ts';
 import { RawClient } from './support/raw-client.ts';
+import { sendCall } from './support/send-call.ts';
 
 /**
  * What each call of an update costs: all creates of a round, then all starts, saves and completes, one kind at a time, and the work
@@ -60,29 +61,7 @@ interface Measured {
 }
 
 function send(of: Measured, method: string, path: string, body: Buffer | object, authorization: string) {
-  const bytes = Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
-  const headers = {
-    accept: 'application/vnd.pulumi+9',
-    authorization,
-    'content-type': 'application/json',
-    'content-length': bytes.length,
-    ...(Buffer.isBuffer(body) ? { 'content-encoding': 'gzip' } : {}),
-  };
-  const { hostname, port } = new URL(of.server.url);
-  return new Promise<string>((resolve, reject) => {
-    const sent = request({ agent: of.agent, hostname, port, method, path, headers }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (part: string) => {
-        text += part;
-      });
-      response.on('error', reject).on('end', () => {
-        const { statusCode = 0 } = response;
-        if (statusCode >= 200 && statusCode < 300) resolve(text);
-        else reject(new Error(`${method} ${path}: ${statusCode} ${text.slice(0, 300)}`));
-      });
-    });
-    sent.on('error', reject).end(bytes);
-  });
+  return sendCall({ url: new URL(of.server.url), agent: of.agent }, method, path, body, authorization);
 }
 
 /** Makes the calls of one kind for all pipelines and returns how many there were. */

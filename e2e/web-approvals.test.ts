@@ -114,4 +114,25 @@ await suite('approvals that are asked for on the page of a preview', { ownServer
     },
     scenarioTimeoutMs,
   );
+
+  test(
+    'the page of a stack does not wait for approvals that cannot be read',
+    async () => {
+      const { page } = await signIn(browser, server.url, 'ada');
+      let asked = 0;
+      const error = { message: 'not now', code: -32_603, data: { code: 'SERVICE_UNAVAILABLE', retryAfterSeconds: 10 } };
+      await page.route(/approvals\.ofStack/, async (route) => {
+        asked += 1;
+        const names = new URL(route.request().url()).pathname.replace('/trpc/', '').split(',');
+        const answers = (await (await route.fetch()).json()) as object[];
+        const json = answers.map((answer, at) => (names[at] === 'approvals.ofStack' ? { error } : answer));
+        await route.fulfill({ status: 207, json });
+      });
+      await page.goto(`${server.url}${stackPath}`);
+      await page.getByRole('heading', { name: 'Outputs' }).waitFor();
+      expect(asked).toBe(1);
+      await page.close();
+    },
+    scenarioTimeoutMs,
+  );
 });

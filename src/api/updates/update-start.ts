@@ -59,6 +59,7 @@ export function prepareStart(
   { ref, caller, request }: { ref: StackRef; caller: Caller; request: StartRequest },
 ): PreparedStart {
   const tags = request.tags === null || request.tags === undefined ? null : parseTags(request.tags);
+  const tagsText = tags && JSON.stringify(tags);
   const lease = mintToken('lease-');
   const runAtOnce: PreparedStart['runAtOnce'] = async (updateId, audit) => {
     const begun = await audit.recordWith((source, action) =>
@@ -67,7 +68,7 @@ export function prepareStart(
           id: updateId,
           ref,
           tokenId: caller.tokenId,
-          tags: tags && JSON.stringify(tags),
+          tags: tagsText,
           leaseHash: lease.hash,
           leaseSeconds: config.leaseSeconds,
           maxSeconds: config.updateSeconds,
@@ -108,7 +109,6 @@ export function prepareStart(
       );
     }
     if (!update.dryRun) await assertNoFault(tx, stack.id);
-    const tagsText = tags && JSON.stringify(tags);
     if (tags !== null && tagsText !== null && tagsText !== stack.tags) {
       await assertMayChangeTags(tx, access, stack, tags);
       await createStackRepository(tx).setTags(stack.id, tagsText);

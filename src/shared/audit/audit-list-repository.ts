@@ -50,7 +50,7 @@ export const auditColumns = sql.fragment`
   event.update_id as "updateId", event.request_id as "requestId", event.details`;
 
 /** Whether an event is in a selection. Each condition is a range of an index. */
-export function selected({ action, actor, after, login, until }: AuditSelection) {
+export function isInSelection({ action, actor, after, login, until }: AuditSelection) {
   const everything = sql.fragment`true`;
   return sql.fragment`${action === null ? everything : sql.fragment`action = ${action}`}
     and ${login === null ? everything : sql.fragment`login = ${login}`}
@@ -73,7 +73,7 @@ export function createAuditListRepository(db: Queryable) {
         /* audit.list */
         select ${auditColumns}
         from audit_events event
-        where organization_id = ${organizationId} and ${selected(selection)}
+        where organization_id = ${organizationId} and ${isInSelection(selection)}
         order by occurred_at desc, number desc limit ${limit}`),
 
     /** The events of a sealed batch that still exist, in order of their numbers. `month` is its first day. */

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
-import { type AuditSelection, auditColumns, ListedRow, selected } from './audit-list-repository.ts';
+import { type AuditSelection, auditColumns, isInSelection, ListedRow } from './audit-list-repository.ts';
 
 const FoundRow = Type.Object({
   ...ListedRow.properties,
@@ -41,7 +41,7 @@ export function createAuditSearchRepository(db: Queryable) {
             select number, occurred_at, object, outcome from audit_events
             where organization_id = ${organizationId}
               and ${from === null ? everything : sql.fragment`occurred_at >= ${from.toISOString()}::timestamptz`}
-              and ${selected(selection)}
+              and ${isInSelection(selection)}
             order by occurred_at desc, number desc limit ${maxRead}) read
         ), chosen as (
           (select * from looked where "isFound" order by place limit ${limit}) union select * from looked where place = ${maxRead})

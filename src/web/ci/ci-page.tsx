@@ -55,7 +55,12 @@ export function CiPage() {
       {view === 'line' ? <LineView organization={organization} /> : null}
       {view === 'runs' ? <RunsView organization={organization} days={days} figures={figures} /> : null}
       {view === 'refusals' ? (
-        <RefusalsView organization={organization} days={days} figures={figures.data} isCounting={figures.isPending} />
+        <RefusalsView
+          organization={organization}
+          days={days}
+          figures={figures.data}
+          isCounting={figures.isPending && figures.failureCount === 0}
+        />
       ) : null}
       {view === 'drift' ? <DriftView organization={organization} days={days} /> : null}
     </Page>

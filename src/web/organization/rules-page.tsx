@@ -14,7 +14,7 @@ import { pagedList } from '../ui/paged-list.ts';
 import { Time } from '../ui/time.tsx';
 import { FreezeTable } from './freeze-table.tsx';
 import { RuleDialog } from './rule-dialog.tsx';
-import { draftOf, emptyDraft, type RuleDraft } from './rule-draft.ts';
+import { emptyDraft } from './rule-draft.ts';
 import { RuleTable } from './rule-table.tsx';
 import { describeSettings, guardKinds, nameOfKind, queueKinds, type RuleKind } from './rule-words.ts';
 import styles from './rules.module.css';
@@ -24,9 +24,8 @@ const route = getRouteApi('/$organization/~/rules');
 const pollMs = 30_000;
 
 interface Edited {
-  readonly draft: RuleDraft;
-  /** Missing: a new one. */
-  readonly rule?: Rule;
+  /** Null: a new one. */
+  readonly rule: Rule | null;
   readonly kinds: readonly RuleKind[];
 }
 
@@ -36,8 +35,8 @@ export function RulesPage() {
   const { rule: chosen } = route.useSearch();
   const [edited, setEdited] = useState<Edited | null>(null);
   const [removed, setRemoved] = useState<Rule | null>(null);
-  const add = (kinds: readonly RuleKind[]): void => setEdited({ draft: emptyDraft(kinds[0] as RuleKind), kinds });
-  const edit = (rule: Rule): void => setEdited({ draft: draftOf(rule), rule, kinds: [rule.kind as RuleKind] });
+  const add = (kinds: readonly RuleKind[]): void => setEdited({ rule: null, kinds });
+  const edit = (rule: Rule): void => setEdited({ rule, kinds: [rule.kind as RuleKind] });
   usePageAction('Freeze stacks', () => add(['freeze']));
   const freezes = useRules(organization, ['freeze']);
   const queues = useRules(organization, queueKinds);
@@ -110,8 +109,8 @@ export function RulesPage() {
       {edited === null ? null : (
         <RuleDialog
           organization={organization}
-          first={edited.draft}
-          rule={edited.rule ?? null}
+          first={emptyDraft(edited.kinds[0] as RuleKind)}
+          rule={edited.rule}
           kinds={edited.kinds}
           onClose={() => setEdited(null)}
         />

@@ -70,19 +70,16 @@ export function DeleteTeamDialog({
   return (
     <ActionDialog
       title={`Delete ${item.displayName}?`}
-      description={
-        <>
-          {item.description === '' ? null : `${item.description}. `}Its grants and tokens end with it, and running
-          updates that nothing else permits lose their lock. Its members stay members of the organization.
-        </>
-      }
+      description="Its grants and tokens end with it, and running updates that nothing else permits lose their lock. Its members stay members of the organization."
       action="Delete the team"
       isDanger
       typed={team}
       {...dialog(remove)}
       onSubmit={() => remove.mutate({ organization, team, revision: item.revision })}
       onClose={onClose}
-    />
+    >
+      {item.description === '' ? null : <p>{item.description}</p>}
+    </ActionDialog>
   );
 }
 

@@ -4,6 +4,7 @@ import remarkGfm from 'remark-gfm';
 import { Button } from '../ui/button.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
 import { safeLink } from '../ui/safe-link.ts';
+import { beginningOf } from './beginning-of.ts';
 import styles from './readme.module.css';
 
 const plugins = [remarkGfm];
@@ -35,16 +36,13 @@ const components: ComponentProps<typeof Markdown>['components'] = {
   input: ({ checked }) => <span>{checked ? '☑' : '☐'}</span>,
 };
 
-/** What is read at first: long documents would hold up the page. */
-const firstChars = 20_000;
-
 /** Markdown of others: no HTML of theirs, no scripts, and nothing is loaded from anywhere. `isCut`: there is more than this. */
 export default function Readme({ isCut, text }: { readonly text: string; readonly isCut: boolean }) {
-  const [isWhole, setIsWhole] = useState(text.length <= 2 * firstChars);
+  const [isWhole, setIsWhole] = useState(beginningOf(text) === text);
   return (
     <div className={styles['readme']}>
       <Markdown remarkPlugins={plugins} components={components} skipHtml urlTransform={(url) => safeLink(url) ?? ''}>
-        {isWhole ? text : text.slice(0, text.lastIndexOf('\n', firstChars))}
+        {isWhole ? text : beginningOf(text)}
       </Markdown>
       {isWhole ? null : (
         <Button size="small" className={styles['rest']} onClick={() => setIsWhole(true)}>

@@ -55,14 +55,14 @@ export function StackPage() {
       refetchInterval: ({ state }) => (isLive ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs),
     }),
   );
-  // With the stack, so that the page does not move when they come.
+  // With the stack, so that the page does not move when they come; it does not wait for another try.
   const approvals = useAskedApprovals(stack);
   const tab = search.tab ?? 'overview';
   const linkTo = (target: typeof tab) => ({
     ...{ to: '.' as const, search: { tab: target === 'overview' ? undefined : target }, isChosen: tab === target },
   });
   const details = query.data;
-  if (details === undefined || (approvals.isPending && query.error === null)) {
+  if (details === undefined || (approvals.isPending && approvals.failureCount === 0 && query.error === null)) {
     return query.error ? (
       <Problem error={query.error} onRetry={() => void query.refetch()} />
     ) : (
