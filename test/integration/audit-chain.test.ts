@@ -8,6 +8,7 @@ import { addAuditPartitions, dropOldAudit } from '../../src/workers/maintenance/
 import { sealAudit, storeAuditHeads } from '../../src/workers/maintenance/seal-audit.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
+import { sealAll } from '../support/seal-all.ts';
 import { testApp } from '../support/test-app.ts';
 
 const app = testApp();
@@ -29,9 +30,7 @@ async function add(object: string, name: string | null = organization): Promise<
   });
 }
 
-async function seal(): Promise<void> {
-  expect(await sealAudit(app.context)).toBe(true);
-}
+const seal = () => sealAll(app);
 
 const problems = async () => (await verifyAudit(app.context, organizationId)).problems;
 const numberOf = async (object: string): Promise<string> => {
@@ -150,7 +149,7 @@ describe('sealing', () => {
         `create function fail() returns trigger language plpgsql as $$ begin raise exception 'killed'; end $$`,
       );
       await query(app, `create trigger fail before ${event} on ${table} for each row ${when} execute function fail()`);
-      await expect(sealAudit(app.context)).rejects.toThrow();
+      await expect(seal()).rejects.toThrow();
       expect(await batchesOf()).toEqual([]);
       await query(app, 'drop function fail cascade');
       await seal();

@@ -9,9 +9,9 @@ import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
 import { dropOldAudit } from '../../src/workers/maintenance/keep-audit.ts';
 import { startMaintenance } from '../../src/workers/maintenance/maintenance.ts';
-import { sealAudit } from '../../src/workers/maintenance/seal-audit.ts';
 import { type AuditReceiver, receiverCalls, sendAudit } from '../../src/workers/maintenance/send-audit.ts';
 import { query } from '../support/database.ts';
+import { sealAll } from '../support/seal-all.ts';
 import { testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 
@@ -51,7 +51,7 @@ beforeEach(async () => {
   answer = () => 200;
   organizations = [`one-${randomUUID()}`, `two-${randomUUID()}`];
   for (const each of organizations) await app.context.identity.ensureOrganization(each);
-  await sealAudit(app.context);
+  await sealAll(app);
   await send();
   received.length = 0;
 });
@@ -86,7 +86,7 @@ async function add(object: string, organization = organizations[0] as string): P
     object,
     details: {},
   });
-  expect(await sealAudit(app.context)).toBe(true);
+  await sealAll(app);
 }
 const objectsOf = (all: readonly Received[]) => all.map(({ body }) => (JSON.parse(body) as { object: string }).object);
 const idsOf = (all: readonly Received[]) => all.map(({ headers }) => headers['idempotency-key']);
@@ -224,7 +224,7 @@ test('retention waits until old events were sent', async () => {
     details: {},
   });
   await query(app, `update audit_events set occurred_at = occurred_at - interval '4 months' where object = 'old'`);
-  expect(await sealAudit(app.context)).toBe(true);
+  await sealAll(app);
   expect(await dropOldAudit(context)).toBe(0);
   expect(await send()).toBe(1);
   expect(await dropOldAudit(context)).toBe(1);
