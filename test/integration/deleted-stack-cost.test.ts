@@ -4,6 +4,7 @@ import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
 import { createRestorableStackRepository } from '../../src/shared/stacks/restorable-stack-repository.ts';
 import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
+import { analyzeExactly } from '../support/exact-statistics.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 
 let database: TestDatabase;
@@ -21,7 +22,7 @@ beforeAll(async () => {
       case when n > 2500 then now() - interval '1 second' when n > 500 then now() + interval '3 days' end,
       case when n > 500 then p.organization_id end
     from projects p, generate_series(1, 2503) n`);
-  await client.query('vacuum (analyze) stacks');
+  await analyzeExactly(client, 'stacks');
 });
 afterAll(async () => {
   await client.end();

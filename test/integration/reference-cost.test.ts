@@ -3,6 +3,7 @@ import pg from 'pg';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createReferenceRepository } from '../../src/shared/resources/search/reference-repository.ts';
 import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
+import { analyzeExactly } from '../support/exact-statistics.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 
 const stacks = 300;
@@ -28,7 +29,7 @@ beforeAll(async () => {
       case when n <= 6 then 'org/project/stack-' || n % 2 end
     from stacks s, generate_series(1, 50) n`);
   await client.query('set session_replication_role = origin');
-  await client.query('vacuum (analyze)');
+  await analyzeExactly(client);
   const { rows } = await client.query<typeof organization>(
     `select id, name, null as facts from organizations where name = 'org-3'`,
   );

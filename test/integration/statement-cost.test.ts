@@ -12,6 +12,7 @@ import { createStackRepository } from '../../src/shared/stacks/stack-repository.
 import { createUpdateRuleRepository } from '../../src/shared/updates/rules/update-rule-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
 import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
+import { analyzeExactly } from '../support/exact-statistics.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 
 let database: TestDatabase;
@@ -49,7 +50,7 @@ beforeAll(async () => {
     select id, 1, 1, 'none', '', '' from updates`);
   await client.query(`insert into event_segments (update_id, first_sequence, last_sequence, event_count, frames, sha256, size_bytes,
       stored_bytes, codec, inline_bytes) select id, 0, 0, 1, '[]', '', 1, 1, 'none', '' from updates`);
-  await client.query('vacuum (analyze)');
+  await analyzeExactly(client);
   const { rows } = await client.query<{ organization: string; lease: Buffer }>(
     `select organization_id as organization, lease_hash as lease from updates where status = 'running' limit 1`,
   );
