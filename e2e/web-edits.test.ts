@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -211,6 +211,47 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       const { policies } = await call('GET', ofOrganization(`auth/policies/oidcissuers/${id}`));
       expect(policies.map(({ rules }: { rules: { sub: string } }) => rules.sub)).toEqual(['one', 'theirs', 'mine']);
       expect(refused).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a tag says which value it replaces, and does not replace one that a colleague has set',
+    async () => {
+      const stack = 'stacks/dev-org/shop/tagged';
+      await call('POST', 'stacks/dev-org/shop', { stackName: 'tagged', tags: { zone: 'eu' } });
+      const tags = async () => (await call('GET', stack)).tags;
+      await page.goto(`${server.url}/dev-org/shop/tagged`);
+      const main = page.getByRole('main');
+      const click = (name: string) => main.getByRole('button', { name, exact: true }).click();
+      await click('Add a tag');
+      await main.getByLabel('Name of the tag').fill('pulumi:project');
+      await main.getByText('The CLI sets this tag itself').waitFor();
+      expect(await main.getByRole('button', { name: 'Add', exact: true }).isEnabled()).toBe(false);
+      await main.getByLabel('Name of the tag').fill('zone');
+      await main.getByText('Replaces the value').waitFor();
+      expect(await findFlaws(page)).toEqual([]);
+      await main.getByLabel('Value of the tag').fill('us');
+      await click('Replace');
+      await main.getByLabel('Name of the tag').waitFor({ state: 'detached' });
+      expect(await tags()).toMatchObject({ zone: 'us' });
+
+      await click('Add a tag');
+      await main.getByLabel('Name of the tag').fill('owner');
+      await main.getByLabel('Value of the tag').fill('ada');
+      // Live data would show the colleague's tag before the click.
+      const meanwhile = async (route: Route): Promise<void> => {
+        await call('PATCH', `${stack}/tags`, { zone: 'us', owner: 'ben' }, colleague);
+        await route.continue();
+      };
+      await page.route('**/trpc/stacks.setTag*', meanwhile, { times: 1 });
+      await click('Add');
+      await main.getByText('The stack has a tag owner already').waitFor();
+      await main.getByText('Replaces the value').waitFor();
+      expect(await tags()).toMatchObject({ owner: 'ben' });
+      await click('Replace');
+      await main.getByLabel('Name of the tag').waitFor({ state: 'detached' });
+      expect(await tags()).toMatchObject({ owner: 'ada' });
     },
     scenarioTimeoutMs,
   );

@@ -285,6 +285,34 @@ test('a tag that somebody else has given another value stays', async () => {
   expect(await tags()).not.toHaveProperty('env');
 });
 
+test('a tag is given a value only if it still is as the caller has seen it', async () => {
+  const { organization, project, stack: name } = stack;
+  const ref = { organization, project, stack: name };
+  const set = async (value: string, seen?: string | null) =>
+    (await command(app, token, 'stacks.setTag', { ...ref, name: 'zone', value, seen })).error;
+  const zone = async () =>
+    ((await ask(app, token, 'stacks.get', ref)).data as { tags: Record<string, string> }).tags['zone'];
+  const refused = { code: 'CONFLICT', kind: 'edit-conflict' };
+  expect(await set('eu', 'us')).toMatchObject({
+    ...refused,
+    message: expect.stringContaining('has removed the tag zone'),
+  });
+  expect(await set('eu', null)).toBeNull();
+  expect(await set('us', null)).toMatchObject({
+    ...refused,
+    message: expect.stringContaining('has a tag zone already'),
+  });
+  expect(await set('us', 'ap')).toMatchObject({ ...refused, message: expect.stringContaining('changed the tag zone') });
+  expect(await zone()).toBe('eu');
+  // Sent twice, as after a lost answer.
+  expect(await set('eu', null)).toBeNull();
+  expect(await set('us', 'eu')).toBeNull();
+  expect(await zone()).toBe('us');
+  expect(await set('ap')).toBeNull();
+  expect(await zone()).toBe('ap');
+  await command(app, token, 'stacks.removeTag', { ...ref, name: 'zone' });
+});
+
 test('of two that save at once what both have read, one is refused', async () => {
   const { body, method, path, text } = await (kinds['role'] as () => Promise<Edited>)();
   const etag = (await get(path)).headers['etag'] as string;

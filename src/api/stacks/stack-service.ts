@@ -21,7 +21,7 @@ import {
   type StackListRow,
 } from '../../shared/stacks/stack-list-repository.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
-import { parseTags, readTags, type Tags } from '../../shared/stacks/tags.ts';
+import { readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
 import { assertNothingPending, recordInitialState } from '../../shared/states/record-version.ts';
 import { isRootOnly } from '../../shared/states/root-only.ts';
@@ -36,12 +36,12 @@ import { assertMayChangeTags } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
-import { EditConflictError } from '../edits/revisions.ts';
 import { assertQueueTags } from '../lock-queue/queue-tags.ts';
 import type { Caller } from '../request.ts';
 import { assertNotConsumed, warnOfConsumers } from '../update-rules/consumers.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import { readStackView, type StackView } from './stack-view.ts';
+import { editTag, type TagEdit } from './tag-edit.ts';
 
 export interface NewStack {
   readonly ref: StackRef;
@@ -196,31 +196,9 @@ export class StackService {
     await this.#changeTags(caller, ref, () => tags, audit);
   }
 
-  /**
-   * Sets one tag, or removes it if the value is null. `seen`: the value that the caller has read; a tag with another one stays. Throws
-   * InvalidRequestError, EditConflictError, and the errors of `replaceTags`.
-   */
-  async setTag(
-    caller: Caller,
-    ref: StackRef,
-    tag: { name: string; value: string | null },
-    audit: AuditTrail,
-    seen?: string,
-  ) {
-    const { name, value } = tag;
-    const change = (tags: Tags): Tags => {
-      const now = tags[name];
-      if (seen !== undefined && now !== undefined && now !== seen)
-        throw new EditConflictError(
-          `Somebody has changed the tag ${name} after you had read it: it has another value now, and stays`,
-        );
-      return parseTags(
-        value === null
-          ? Object.fromEntries(Object.entries(tags).filter(([each]) => each !== name))
-          : { ...tags, [name]: value },
-      );
-    };
-    await this.#changeTags(caller, ref, change, audit);
+  /** Sets or removes one tag. Throws InvalidRequestError, EditConflictError, and the errors of `replaceTags`. */
+  async editTag(caller: Caller, ref: StackRef, edit: TagEdit, audit: AuditTrail): Promise<void> {
+    await this.#changeTags(caller, ref, (tags) => editTag(tags, edit), audit);
   }
 
   async #changeTags(caller: Caller, ref: StackRef, change: (tags: Tags) => Tags, audit: AuditTrail): Promise<void> {

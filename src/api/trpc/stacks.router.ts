@@ -71,16 +71,25 @@ export const stacksRouter = router({
       version: await services.stateChanges.repair(ref, repairs, { audit, caller, headVersion, scan }),
     })),
 
+  /** `seen`: the value that the caller has seen, null if the stack had no such tag; a tag that is different now stays. */
   setTag: stackMutation('write', 'stack.tags')
-    .input(input(Type.Object({ name: text(100), value: text(1_000) })))
-    .mutation(async ({ ctx: { audit, caller, services }, input: { name, value, ...ref } }) => {
-      await services.stacks.setTag(caller, ref, { name, value }, audit);
+    .input(
+      input(
+        Type.Object({
+          name: text(100),
+          value: text(1_000),
+          seen: Type.Optional(Type.Union([text(1_000), Type.Null()])),
+        }),
+      ),
+    )
+    .mutation(async ({ ctx: { audit, caller, services }, input: { name, seen, value, ...ref } }) => {
+      await services.stacks.editTag(caller, ref, { name, seen, value }, audit);
     }),
 
   /** Succeeds if there is no such tag. `value`: the one that the caller has seen; a tag with another one stays. */
   removeTag: stackMutation('write', 'stack.tags')
     .input(input(Type.Object({ name: text(100), value: Type.Optional(text(1_000)) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { name, value, ...ref } }) => {
-      await services.stacks.setTag(caller, ref, { name, value: null }, audit, value);
+      await services.stacks.editTag(caller, ref, { name, seen: value, value: null }, audit);
     }),
 });

@@ -7,8 +7,9 @@ import { TagNameField, TagValueField } from '../organization/suggest-fields.tsx'
 import { Button } from '../ui/button.tsx';
 import styles from './stack-tags.module.css';
 
-/** Tags that the CLI keeps itself. */
+/** Tags that the CLI sets anew with each update. */
 const ownPrefixes = ['pulumi:', 'gitHub:', 'vcs:'];
+const isOwn = (name: string): boolean => ownPrefixes.some((prefix) => name.startsWith(prefix));
 
 interface StackTagsProps {
   readonly stack: StackRef;
@@ -35,7 +36,7 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
             <span className={styles['value']} title={value}>
               {value}
             </span>
-            {mayChange && !ownPrefixes.some((prefix) => name.startsWith(prefix)) ? (
+            {mayChange && !isOwn(name) ? (
               <button
                 type="button"
                 className={styles['remove']}
@@ -60,56 +61,76 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
           Add a tag
         </Button>
       ) : null}
-      {isAdding ? <TagForm stack={stack} onEnd={() => setIsAdding(false)} /> : null}
+      {isAdding ? <TagForm stack={stack} tags={tags} onEnd={() => setIsAdding(false)} /> : null}
     </div>
   );
 }
 
-function TagForm({ onEnd, stack }: { readonly stack: StackRef; readonly onEnd: () => void }) {
+interface TagFormProps extends Pick<StackTagsProps, 'stack' | 'tags'> {
+  readonly onEnd: () => void;
+}
+
+function TagForm({ onEnd, stack, tags }: TagFormProps) {
   const { organization } = stack;
-  const [name, setName] = useState('');
+  const [typed, setName] = useState('');
+  const name = typed.trim();
+  const seen = Object.hasOwn(tags, name) ? (tags[name] as string) : null;
   const [value, setValue] = useState('');
   const first = useRef<HTMLInputElement>(null);
   useEffect(() => first.current?.focus(), []);
   const add = useMutation(
     trpc.stacks.setTag.mutationOptions({
-      onSuccess: async () => {
-        await queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() });
-        onEnd();
-      },
+      onSuccess: onEnd,
+      // After a refusal, too: the note below then tells the value that somebody else has given it.
+      onSettled: () => queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() }),
     }),
   );
+  const isComplete = name !== '' && !isOwn(name);
   return (
     <form
       className={styles['form']}
       onSubmit={(event) => {
         event.preventDefault();
-        if (name.trim() !== '') add.mutate({ ...stack, name: name.trim(), value });
+        if (isComplete) add.mutate({ ...stack, name, seen, value });
       }}
     >
       <TagNameField
         {...{ organization, ref: first, label: 'Name of the tag', isLabelUnseen: true, placeholder: 'name' }}
-        value={name}
+        value={typed}
         onChange={setName}
       />
       <TagValueField
-        {...{ organization, tag: name.trim(), label: 'Value of the tag', isLabelUnseen: true, placeholder: 'value' }}
+        {...{ organization, tag: name, label: 'Value of the tag', isLabelUnseen: true, placeholder: 'value' }}
         value={value}
         onChange={setValue}
       />
+      <p className={styles['note']} role="status">
+        <TagNote name={name} seen={seen} />
+      </p>
       {add.error ? (
         <p className={styles['error']} role="alert">
           {add.error.message}
         </p>
       ) : null}
       <div className={styles['actions']}>
-        <Button size="small" kind="main" type="submit" disabled={add.isPending || name.trim() === ''}>
-          Add
+        <Button size="small" kind="main" type="submit" disabled={add.isPending || !isComplete}>
+          {seen === null ? 'Add' : 'Replace'}
         </Button>
         <Button size="small" onClick={onEnd}>
           Leave it
         </Button>
       </div>
     </form>
+  );
+}
+
+/** Says what saving does to a tag that the stack has. */
+function TagNote({ name, seen }: { readonly name: string; readonly seen: string | null }) {
+  if (isOwn(name)) return 'The CLI sets this tag itself.';
+  if (seen === null) return null;
+  return (
+    <>
+      Replaces the value <q>{seen}</q>.
+    </>
   );
 }
