@@ -16,15 +16,23 @@ import { reference, type ThingInputs, thingProgram } from '../testkit/stash-prog
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import type { CloudControl, CloudOperation } from '../testkit/test-cloud.ts';
 
-const longMs = 120_000;
+const longMs = 600_000;
 
-/** Starts `up` and kills everything as soon as an operation has started. */
+/** Starts `up` and kills everything as soon as an operation has started, or has taken effect if the delay is after it. */
 async function killDuring(scenario: Scenario, name: string, op: CloudOperation, control: CloudControl): Promise<void> {
   const { workspace } = scenario;
   await workspace.cloud.control(control);
   await workspace.cloud.clearStarted();
+  const before = await workspace.cloud.objects();
   const cli = await workspace.spawn(['up', ...unattended]);
   await workspace.cloud.waitStarted(name, op, 120_000);
+  // Another id would be given otherwise, and states would differ.
+  if (control.slowAfterMs)
+    await pollUntil(`${op} of ${name} has taken effect`, async () => {
+      const now = await workspace.cloud.objects();
+      const [from, to] = op === 'delete' ? [before, now] : [now, before];
+      return [...from.values()].some((each) => each.name === name && !to.has(each.id));
+    });
   await cli.killAll();
   await workspace.cloud.control({});
 }
@@ -186,20 +194,20 @@ await suite('a killed CLI', {}, () => {
         c: { value: reference('b', 'value') },
       };
       await workspace.writeProgram(thingProgram({ project, things }));
-      await workspace.cloud.control({ slowMs: { 'b.create': 5_000 } });
+      await workspace.cloud.control({ slowMs: { 'b.create': longMs } });
       const cli = await workspace.spawn(['up', ...unattended]);
       await workspace.cloud.waitStarted('b', 'create', 120_000);
       // It stays in the middle of the step for as long as the other one needs.
       cli.pause();
       await workspace.runOk(['cancel', '--yes']);
       const before = await workspace.exportState();
+      await workspace.cloud.control({});
       cli.resume();
       const ended = await cli.done;
       expect(outputOf(ended)).toContain('[403]');
       expect(ended.exitCode).not.toBe(0);
       expect(await workspace.exportState()).toEqual(before);
       expect(pendingOperations(before)).toEqual(['creating b']);
-      await workspace.cloud.control({});
       await workspace.runOk(['up', ...unattended]);
       await workspace.runOk(['refresh', ...unattended, '--clear-pending-creates']);
       await expectNothingToDo(workspace);
@@ -218,10 +226,12 @@ await suite('a killed CLI', {}, () => {
           c: { value: reference('b', 'value') },
         };
         await workspace.writeProgram(thingProgram({ project, things }));
-        await workspace.cloud.control({ slowMs: { 'b.create': 5_000 } });
+        await workspace.cloud.control({ slowMs: { 'b.create': longMs } });
         const cli = await workspace.spawn(['up', ...unattended]);
         await workspace.cloud.waitStarted('b', 'create', 120_000);
         cli.interrupt();
+        await pollUntil('it ends after this step', () => /C received; cancelling/.test(cli.stdout + cli.stderr));
+        await workspace.cloud.control({});
         expect((await cli.done).exitCode).not.toBe(0);
         await scenario.keepInOrder('interrupted');
         await workspace.runOk(['up', ...inOrder]);

@@ -22,12 +22,11 @@ await suite('calls that wait longer than one is held', { ownServer: true }, () =
       const redirects = () => readMetric(holdfast, /^holdfast_http_request_seconds_count\{.*status="307"/);
 
       await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1' } } }));
-      await workspace.cloud.control({ slowMs: { 'a.create': 3_000 } });
+      await workspace.cloud.control({ slowMs: { 'a.create': 600_000 } });
       const up = ['up', '--skip-preview', ...unattended];
+      // It holds the stack for as long as the others need.
       const first = await workspace.spawn(up);
       await workspace.cloud.waitStarted('a', 'create', 120_000);
-      // It holds the stack for as long as the others need.
-      first.pause();
       const killed = await workspace.spawn(up);
       await pollUntil('the call waits', async () => (await waiting()) === 1);
       await killed.killAll();
@@ -42,7 +41,7 @@ await suite('calls that wait longer than one is held', { ownServer: true }, () =
       const before = await redirects();
       const second = await workspace.spawn(up);
       await pollUntil('it has called again', async () => (await redirects()) >= before + 2);
-      first.resume();
+      await workspace.cloud.control({});
       expect(await first.done).toMatchObject({ exitCode: 0 });
       const { exitCode, stderr, stdout } = await second.done;
       expect({ exitCode, said: /Waited \d+ (s|min)/.test(stdout + stderr) }).toEqual({ exitCode: 0, said: true });

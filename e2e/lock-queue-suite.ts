@@ -44,11 +44,10 @@ export function testSuperseding(server: () => Promise<OwnHoldfastServer>, cli: P
       await git('remote', 'add', 'origin', 'https://github.com/example/shop.git');
       await workspace.runOk(['stack', 'tag', 'set', 'supersede', 'branch']);
       await commit('1');
-      await workspace.cloud.control({ slowMs: { 'a.create': 3_000 } });
+      await workspace.cloud.control({ slowMs: { 'a.create': 600_000 } });
+      // It holds the stack for as long as the others need.
       const first = await workspace.spawn(up);
       await workspace.cloud.waitStarted('a', 'create', 120_000);
-      // It holds the stack for as long as the others need.
-      first.pause();
       await commit('2');
       const older = await workspace.spawn(up);
       await pollUntil('the older one waits', async () => (await readWaiting(holdfast)) === 1);
@@ -57,7 +56,7 @@ export function testSuperseding(server: () => Promise<OwnHoldfastServer>, cli: P
       const sentAway = await older.done;
       expect(sentAway.exitCode).not.toBe(0);
       expect(outputOf(sentAway)).toContain(`[409] Superseded by commit ${newest}`);
-      first.resume();
+      await workspace.cloud.control({});
       expect(await first.done).toMatchObject({ exitCode: 0 });
       const last = await newer.done;
       expect({ exitCode: last.exitCode, said: /Waited \d+ (s|min)/.test(outputOf(last)) }).toEqual({

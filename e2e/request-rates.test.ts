@@ -15,7 +15,7 @@ await suite('requests above a limit', { ownServer: true }, () => {
       await using scenario = await Scenario.create(holdfast);
       const { workspace, project } = scenario;
       await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1' }, b: { value: '2' } } }));
-      await workspace.cloud.control({ slowMs: { 'a.create': 5_000, 'b.create': 5_000 } });
+      await workspace.cloud.control({ slowMs: { '*.create': 600_000 } });
       const up = await workspace.spawn(['up', ...unattended]);
       await workspace.cloud.waitStarted('a', 'create', 120_000);
       const list = () =>
@@ -24,6 +24,7 @@ await suite('requests above a limit', { ownServer: true }, () => {
         });
       const spend = () => pollUntil('the limit is reached', async () => (await list()).status === 429);
       await spend();
+      await workspace.cloud.control({});
       const stop = new AbortController();
       const flood = (async () => {
         while (!stop.signal.aborted) await list();

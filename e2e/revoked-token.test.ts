@@ -22,7 +22,7 @@ await suite('a revoked token', { ownServer: true }, () => {
       await workspace.writeProgram(thingProgram({ project, things }));
       await runAdmin(holdfast, 'create-user', 'mia', '--organization', holdfast.organization);
       const token = (await runAdmin(holdfast, 'create-token', 'mia')).trim();
-      await workspace.cloud.control({ slowMs: { 'b.create': 5_000 } });
+      await workspace.cloud.control({ slowMs: { 'b.create': 600_000 } });
       const cli = await workspace.spawn(['up', ...unattended], { env: { PULUMI_ACCESS_TOKEN: token } });
       await workspace.cloud.waitStarted('b', 'create', 120_000);
       // It stays in the middle of the step for as long as the others need.

@@ -20,6 +20,9 @@ var schema string
 
 const providerVersion = "1.0.0"
 
+// lookEvery is how often a delay looks whether it is still wanted.
+const lookEvery = 50 * time.Millisecond
+
 type provider struct {
 	pulumirpc.UnimplementedResourceProviderServer
 	cloud     cloud
@@ -189,13 +192,13 @@ func (p *provider) operate(t target, inputs properties, effect func(control) err
 	if err := errors.Join(p.cloud.log(t, "start"), p.cloud.markStarted(t)); err != nil {
 		return err
 	}
-	before := max(t.delay(c.SlowMs), time.Duration(inputs.number("slowMs"))*time.Millisecond)
-	err = p.wait(t, c, before)
+	own := time.Duration(inputs.number("slowMs")) * time.Millisecond
+	err = p.wait(t, c, func(c control) time.Duration { return max(t.delay(c.SlowMs), own) })
 	if err == nil {
 		err = effect(c)
 	}
 	if err == nil {
-		err = p.wait(t, c, t.delay(c.SlowAfterMs))
+		err = p.wait(t, c, func(c control) time.Duration { return t.delay(c.SlowAfterMs) })
 	}
 	if err != nil {
 		return errors.Join(err, p.cloud.log(t, "failed"))
@@ -203,20 +206,26 @@ func (p *provider) operate(t target, inputs properties, effect func(control) err
 	return p.cloud.log(t, "done")
 }
 
-func (p *provider) wait(t target, c control, delay time.Duration) error {
-	if delay <= 0 {
-		return nil
-	}
+// wait ends sooner when the test sets a shorter delay meanwhile.
+func (p *provider) wait(t target, c control, delay func(control) time.Duration) error {
 	var stop <-chan struct{}
 	if c.AbortOnCancel {
 		stop = p.cancelled.Done()
 	}
-	select {
-	case <-stop:
-		return fmt.Errorf("holdfast test: %s of %s was cancelled", t.op, t.name)
-	case <-time.After(delay):
-		return nil
+	ticks := time.NewTicker(lookEvery)
+	defer ticks.Stop()
+	for begun := time.Now(); time.Since(begun) < delay(c); {
+		select {
+		case <-stop:
+			return fmt.Errorf("holdfast test: %s of %s was cancelled", t.op, t.name)
+		case <-ticks.C:
+		}
+		var err error
+		if c, err = p.cloud.control(); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 func (p *provider) store(o *object, inputs properties) error {
