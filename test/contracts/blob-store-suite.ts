@@ -278,7 +278,7 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
     });
 
     it('reports that it is healthy', async () => {
-      await store.check(2_000);
+      await store.check(60_000);
     });
 
     it.each([

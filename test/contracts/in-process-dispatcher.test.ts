@@ -11,10 +11,11 @@ import {
   handlersFor,
   idOf,
   largeBytes,
+  longWaitMs,
 } from './dispatcher-suite.ts';
 
 function open(
-  { work, onEnded, waitMs = 30_000, concurrency = 4 }: DispatcherUnderTestOptions,
+  { work, onEnded, waitMs = longWaitMs, concurrency = 4 }: DispatcherUnderTestOptions,
   patience: { readonly patienceMs?: number } = {},
 ): InProcessDispatcher {
   return new InProcessDispatcher(handlersFor(work), {

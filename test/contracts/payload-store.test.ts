@@ -158,13 +158,13 @@ await describeOnRedis((server) => {
       });
 
       it('nothing is lost when the process is slow but alive', async () => {
-        const slow = new RedisPayloadStore(redis, sized(4 * mib), { lifeMs: 2_000, renewMs: 100 });
+        const slow = new RedisPayloadStore(redis, sized(4 * mib), { lifeMs: 4_000, renewMs: 100 });
         const [head, tail] = [randomBytes(2 * mib), randomBytes(mib)];
         const source = waitingBody(head, tail);
         const key = randomUUID();
         const done = slow.put(key, source.body, options);
         await source.waiting;
-        const dying = new RedisPayloadStore(await connect(), sized(4 * mib), { lifeMs: 5_000 });
+        const dying = new RedisPayloadStore(await connect(), sized(4 * mib), { lifeMs: 8_000 });
         const other = waitingBody(randomBytes(1000));
         void dying.put(randomUUID(), other.body, { ...options, room: 'imports' }).catch(() => {});
         await other.waiting;

@@ -13,7 +13,7 @@ import {
 } from '../../src/shared/platform/redis/redis.ts';
 import { createMetrics, type Metrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { type QueueWorkers, startQueueWorkers } from '../../src/workers/queue-workers.ts';
-import { handlersFor, largeBytes } from './dispatcher-suite.ts';
+import { handlersFor, largeBytes, longWaitMs } from './dispatcher-suite.ts';
 
 /** Three attempts, so that a persistent fault ends within a second. */
 const attempts = 3;
@@ -42,7 +42,7 @@ export async function openApiSide(options: {
   const logger = options.logger ?? createLogger({ level: 'silent' });
   const producer = connectRedis(options.url, 'producer', logger);
   const subscriber = connectRedis(options.url, 'worker', logger);
-  if (!options.evenIfAway) await untilReady(producer, 60_000);
+  if (!options.evenIfAway) await untilReady(producer, longWaitMs);
   const queues = new Queues(producer, logger, { attempts: options.attempts ?? attempts });
   const monitor = new QueueMonitor(producer, queues, logger);
   const dispatcher = new RedisDispatcher({
@@ -53,8 +53,8 @@ export async function openApiSide(options: {
     jobResults: options.jobResults,
     logger,
     largeBytes,
-    waitMs: options.waitMs ?? 30_000,
-    jobLifeMs: options.jobLifeMs ?? 60_000,
+    waitMs: options.waitMs ?? longWaitMs,
+    jobLifeMs: options.jobLifeMs ?? 2 * longWaitMs,
     queueStates: () => monitor.queueStates,
   });
   const close = async (): Promise<void> => {
