@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { type Person, person } from '../support/grants.ts';
 import { ask, command } from '../support/procedures.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { createHook } from '../support/webhooks.ts';
-
-jest.setTimeout(180_000);
 
 // Two admins have read the same and save one after the other: the second is told, and what the first has saved stays.
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { appRouter } from '../../src/api/trpc/router.ts';
 import { query } from '../support/database.ts';
 import { deleteStack } from '../support/deleted-stacks.ts';
@@ -11,8 +11,6 @@ import { type NotedStatements, noteStatements } from '../support/statement-count
 import { testApp } from '../support/test-app.ts';
 import { setRule } from '../support/update-rules.ts';
 import { createHook, deliverDue } from '../support/webhooks.ts';
-
-jest.setTimeout(180_000);
 
 const settings = { HOLDFAST_DELETED_STACK_DAYS: '7', HOLDFAST_USER_REQUESTS_PER_MINUTE: '0' };
 const app = testApp({ settings });

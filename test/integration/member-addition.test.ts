@@ -1,11 +1,9 @@
-import { beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { query } from '../support/database.ts';
 import { type Person, person } from '../support/grants.ts';
 import { ask, command } from '../support/procedures.ts';
 import { createStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
-
-jest.setTimeout(180_000);
 
 const app = testApp({ settings: { HOLDFAST_MEMBER_ADDITION: 'site-admin' } });
 let organization: string;

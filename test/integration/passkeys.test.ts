@@ -1,12 +1,10 @@
-import { expect, jest, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { listEvents } from '../support/audit.ts';
 import { SoftwareAuthenticator } from '../support/authenticator.ts';
 import { PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
 import { testApp } from '../support/test-app.ts';
-
-jest.setTimeout(60_000);
 
 const app = testApp();
 

@@ -10,8 +10,6 @@ import { person, team } from '../support/grants.ts';
 import { TestProvider } from '../support/oidc-provider.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
-jest.setTimeout(120_000);
-
 const callback = 'http://localhost:9090/sign-in/provider/callback';
 let provider: TestProvider;
 let directory: string;

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { SearchService } from '../../src/api/search/search-service.ts';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { query } from '../support/database.ts';
@@ -9,8 +9,6 @@ import { stackId, stateOf, type TestResource } from '../support/state-index.ts';
 import { testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { complete } from '../support/update-calls.ts';
-
-jest.setTimeout(180_000);
 
 const app = testApp();
 let home: TestStack;

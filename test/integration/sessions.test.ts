@@ -7,8 +7,7 @@ import { goodPassword, PageBrowser, setPassword, withInput } from '../support/br
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
 import { createTestApp, testApp } from '../support/test-app.ts';
-
-jest.setTimeout(120_000);
+import { until } from '../support/until.ts';
 
 const app = testApp();
 
@@ -297,9 +296,7 @@ describe('a password', () => {
       await client.query(`update user_passwords set password_hash = '$argon2id$other' where user_id = $1`, [userId]);
       const answer = begun.signIn(login);
       const waits = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
-      const deadline = Date.now() + 30_000;
-      while ((await client.query(waits)).rows.length === 0 && Date.now() < deadline)
-        await new Promise((resolve) => setTimeout(resolve, 20));
+      await until(async () => (await client.query(waits)).rows.length > 0, 'the sign-in has compared the password');
       await client.query('commit');
       expect((await answer).status).toBe(401);
     } finally {

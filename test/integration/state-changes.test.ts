@@ -12,8 +12,6 @@ import { testApp } from '../support/test-app.ts';
 import { cancel, complete } from '../support/update-calls.ts';
 import { removeRule, setRule } from '../support/update-rules.ts';
 
-jest.setTimeout(180_000);
-
 const app = testApp();
 let stack: TestStack;
 let token: string;

@@ -9,8 +9,6 @@ import { stateOf } from '../support/state-index.ts';
 import { type TestResponse, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 
-jest.setTimeout(180_000);
-
 const app = testApp();
 let stack: TestStack;
 let open: StateScan[] = [];

@@ -22,8 +22,6 @@ import { provisioningToken } from '../support/scim.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
-jest.setTimeout(180_000);
-
 const app = testApp();
 
 /** `manager`: who administers the organization. `operator`: who runs the installation. `owner`: anybody, but not by a token with scopes. */

@@ -1,12 +1,10 @@
-import { beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { browserOf } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person, team } from '../support/grants.ts';
 import { ask, askFrom, command, resultOf } from '../support/procedures.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
-
-jest.setTimeout(180_000);
 
 const app = testApp();
 let stack: TestStack;

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ruleKindNames } from '../../src/shared/updates/rules/rule-kinds.ts';
 import { guardKinds, queueKinds } from '../../src/web/organization/rule-words.ts';
 import { pollUntil } from '../../testkit/poll.ts';
@@ -9,8 +9,6 @@ import { grant, type Person, person } from '../support/grants.ts';
 import { ask, command } from '../support/procedures.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
-
-jest.setTimeout(180_000);
 
 const receiver = createServer((request, response) => {
   request.resume().on('end', () => response.writeHead(202).end('<b>taken</b>'));

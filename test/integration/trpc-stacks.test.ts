@@ -1,12 +1,10 @@
-import { beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { ask, command } from '../support/procedures.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { removeRule, setRule } from '../support/update-rules.ts';
-
-jest.setTimeout(120_000);
 
 const app = testApp();
 const secret = (ciphertext: string) => ({

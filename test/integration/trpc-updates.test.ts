@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
@@ -6,8 +6,6 @@ import { ask, command } from '../support/procedures.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { complete } from '../support/update-calls.ts';
-
-jest.setTimeout(120_000);
 
 const app = testApp();
 let stack: TestStack;

@@ -1,4 +1,4 @@
-import { describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { browserOf, PageBrowser } from '../support/browser.ts';
 import { query } from '../support/database.ts';
@@ -7,8 +7,6 @@ import { ask, askFrom, queryPath, resultOf } from '../support/procedures.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-
-jest.setTimeout(120_000);
 
 const app = testApp();
 

@@ -1,13 +1,11 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { randomOf } from '../faults/support/chaos.ts';
 import { type FuzzCase, RawFuzz } from '../support/raw-fuzz.ts';
 import { type ServerChild, startServerChild } from '../support/server-child.ts';
 import { createStack, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
-
-jest.setTimeout(300_000);
 
 const seed = Number(process.env['HOLDFAST_TEST_FUZZ_SEED'] ?? Date.now() % 1_000_000);
 const cases = Number(process.env['HOLDFAST_TEST_FUZZ_CASES'] ?? 500);
