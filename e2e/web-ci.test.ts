@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
+import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -43,17 +45,20 @@ await suite('pages about CI and for operators', {
       await page.goto(ciUrl);
       await page.getByRole('heading', { name: 'Every stack is free' }).waitFor();
       expect(await findBarriers(page)).toEqual([]);
-      const line = page.getByRole('list', { name: `Queue of ${project}/dev` });
-      const run = (text: string) => line.getByRole('listitem').filter({ hasText: text });
+      const runIn = (shown: Page, text: string) =>
+        shown
+          .getByRole('list', { name: `Queue of ${project}/dev` })
+          .getByRole('listitem')
+          .filter({ hasText: text });
+      const run = (text: string) => runIn(page, text);
 
       const first = await commit('1');
-      await workspace.cloud.control({ slowMs: { 'a.create': 3_000 } });
+      await workspace.cloud.control({ slowMs: { 'a.create': 600_000 } });
       const holder = await workspace.spawn(up);
       await run(first)
         .getByRole('button', { name: `Drain ${project}/dev` })
         .waitFor();
       await workspace.cloud.waitStarted('a', 'create', waitMs);
-      holder.pause();
       const second = await commit('2');
       const older = await workspace.spawn(up);
       await run(second)
@@ -66,6 +71,8 @@ await suite('pages about CI and for operators', {
       await run(second).waitFor({ state: 'detached' });
       expect((await older.done).exitCode).not.toBe(0);
       expect(await findBarriers(page)).toEqual([]);
+      // It would leave for the sign-in page if it asked for something while somebody else signs in.
+      await page.close();
 
       const viewer = await signIn(browser, holdfast.url, 'vera');
       await viewer.page.goto(ciUrl);
@@ -73,10 +80,14 @@ await suite('pages about CI and for operators', {
       expect(await viewer.page.getByRole('button', { name: /Send away|Drain|Cancel/ }).count()).toBe(0);
       await viewer.page.close();
 
-      holder.resume();
-      await run(first).waitFor({ state: 'detached' });
+      const { page: again, refused: refusedAgain } = await signIn(browser, holdfast.url, 'ada');
+      await again.goto(ciUrl);
+      await runIn(again, first).waitFor();
+      await workspace.cloud.control({});
+      expect((await holder.done).exitCode).toBe(0);
+      await runIn(again, first).waitFor({ state: 'detached' });
       expect((await newer.done).exitCode).toBe(0);
-      await page.getByRole('heading', { name: 'Every stack is free' }).waitFor();
+      await again.getByRole('heading', { name: 'Every stack is free' }).waitFor();
 
       const response = await fetch(`${url}/api/orgs/${organization}/update-rules`, {
         method: 'POST',
@@ -90,7 +101,6 @@ await suite('pages about CI and for operators', {
       expect(response.ok).toBe(true);
       await expectFailure(workspace, up, '[409] Frozen: updates of stack');
 
-      const { page: again } = await signIn(browser, holdfast.url, 'ada');
       await again.goto(`${ciUrl}?view=refusals`);
       const refusals = again.getByRole('table', { name: 'Refused runs' });
       await refusals.getByText('release week').waitFor();
@@ -106,14 +116,17 @@ await suite('pages about CI and for operators', {
       await again.goto(`${ciUrl}?view=runs&days=30`);
       const row = again.getByRole('table', { name: 'Projects' }).getByRole('row', { name: project });
       await row.waitFor();
-      expect((await row.getByRole('cell').allTextContents()).slice(0, 3)).toEqual([project, '2', '0 %']);
+      await pollUntil('both runs are counted', async () => {
+        return (await row.getByRole('cell').allTextContents()).slice(0, 3).join() === `${project},2,0 %`;
+      });
       await again.getByText('As a table').first().click();
-      expect(await again.getByRole('region', { name: 'Runs by day' }).getByRole('row').count()).toBe(31);
+      const days = again.getByRole('region', { name: 'Runs by day' }).getByRole('row');
+      await pollUntil('all days are in the table', async () => (await days.count()) === 31);
       expect(await findBarriers(again)).toEqual([]);
       await again.goto(`${ciUrl}?view=drift`);
       await again.getByRole('heading', { name: 'No drift was found' }).waitFor();
       expect(await findBarriers(again)).toEqual([]);
-      expect(refused).toEqual([]);
+      expect([...refused, ...refusedAgain]).toEqual([]);
     },
     scenarioTimeoutMs,
   );

@@ -6,6 +6,7 @@ import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
+import { runCommand } from '../testkit/web-session.ts';
 
 const organization = 'dev-org';
 /** As many stops as a page may have before what is looked for. */
@@ -18,10 +19,17 @@ interface Focused {
   readonly flaw: string | null;
 }
 
+const nameOf = `(element) => {
+  const labels = [...(element.labels ?? [])].map((label) => label.textContent).join(' ');
+  return (element.getAttribute('aria-label') || labels || element.textContent || '').replace(/\\s+/g, ' ').trim();
+}`;
+
+/** The names of all that may have the focus. */
+const stops = `[...document.querySelectorAll('a[href], button:enabled, input, select, textarea, summary, [tabindex="0"]')].map(${nameOf})`;
+
 const focused = `(() => {
   const element = document.activeElement;
-  const labels = [...(element.labels ?? [])].map((label) => label.textContent).join(' ');
-  const name = (element.getAttribute('aria-label') || labels || element.textContent || '').replace(/\\s+/g, ' ').trim();
+  const name = (${nameOf})(element);
   const isInDialog = element.closest('[role=dialog]') !== null;
   if (element === document.body) return { name, isInDialog, flaw: 'nothing has the focus' };
   // A link that fills its row is marked by what covers the row.
@@ -35,7 +43,8 @@ const focused = `(() => {
 })()`;
 
 await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium'] }, () => {
-  const web = fileWebServer();
+  // The update that is left running must not end by itself.
+  const web = fileWebServer({ settings: { HOLDFAST_LEASE_SECONDS: '3600' } });
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   let page: Page;
@@ -64,13 +73,17 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
     const { updateID } = await call('web/prod/update', { config: {} });
     await call(`web/prod/update/${updateID}`, {});
     page = await browser.context.newPage();
-    page.setDefaultTimeout(120_000);
   }, scenarioTimeoutMs);
   const press = (key: string) => page.keyboard.press(key);
   const look = async () => (await page.evaluate(focused)) as Focused;
+  const hasName = (name: string | RegExp, found: string) =>
+    typeof name === 'string' ? found === name : name.test(found);
 
-  /** Goes on by a key until something of this name has the focus. Each stop must be seen. */
+  /** Goes on by a key until something of this name has the focus, once it is on the page. Each stop must be seen. */
   async function tabTo(name: string | RegExp, key = 'Tab'): Promise<void> {
+    await pollUntil(`${name} is on the page`, async () =>
+      ((await page.evaluate(stops)) as string[]).some((found) => hasName(name, found)),
+    );
     const passed: string[] = [];
     for (let stop = 0; stop < maxStops; stop += 1) {
       await press(key);
@@ -78,15 +91,17 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
       passed.push(found);
       // From the end of the page, the next stop is the browser itself.
       if (flaw !== null && flaw !== 'nothing has the focus') throw new Error(`${found}: ${flaw}`);
-      if (typeof name === 'string' ? found === name : name.test(found)) return;
+      if (hasName(name, found)) return;
     }
     throw new Error(`${name} is not reached: ${passed.join(' | ')}`);
   }
   const untilFocused = (name: string | RegExp) =>
     pollUntil(`${name} has the focus`, async () => {
       const { flaw, name: found } = await look();
-      return flaw === null && (typeof name === 'string' ? found === name : name.test(found));
+      return flaw === null && hasName(name, found);
     });
+  /** A dialog takes the focus some time after it is shown. */
+  const untilInDialog = () => pollUntil('the dialog has the focus', async () => (await look()).isInDialog);
 
   test(
     'from sign-in to a restored version, the focus is seen and returns from dialogs',
@@ -117,14 +132,10 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
 
       // The palette, and back to where the focus was.
       await press('Control+k');
-      await page.getByRole('combobox', { name: 'Stack, page or command' }).waitFor();
+      await page.getByRole('combobox', { name: 'Stack, page or command' }).and(page.locator(':focus')).waitFor();
       await press('Escape');
       await untilFocused('Find a project or stack');
-      await press('Control+k');
-      await page.getByRole('combobox', { name: 'Stack, page or command' }).waitFor();
-      await page.keyboard.type('web/prod');
-      await page.getByRole('option', { name: `${organization}/web/prod` }).waitFor();
-      await press('Enter');
+      await runCommand(page, 'web/prod', `${organization}/web/prod`);
       await page.waitForURL(`${server.url}/${organization}/web/prod`);
       await page.getByRole('heading', { name: 'web/prod' }).waitFor();
 
@@ -138,17 +149,17 @@ await suite('the web UI without a mouse', { ownServer: true, tools: ['chromium']
       await tabTo('Cancel');
       await press('Enter');
       await page.getByRole('dialog').waitFor();
-      await pollUntil('the dialog has the focus', async () => (await look()).isInDialog);
+      await untilInDialog();
       // Tab stays in it.
       for (let stop = 0; stop < 5; stop += 1) {
         await press('Tab');
-        await pollUntil('the dialog keeps the focus', async () => (await look()).isInDialog);
+        await untilInDialog();
       }
       await press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
       await untilFocused('Cancel');
       await press('Enter');
-      await page.getByRole('dialog').waitFor();
+      await untilInDialog();
       await tabTo('Cancel the update');
       await press('Enter');
       await page.getByText('Cancelled', { exact: true }).first().waitFor();

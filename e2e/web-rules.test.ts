@@ -6,6 +6,7 @@ import { afterAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
 import type { HoldfastServer } from '../testkit/holdfast-server.ts';
+import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
 import { type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -199,6 +200,7 @@ await suite('pages of what an organization has set', {
         .getByRole('row', { name: /ping by hand/ })
         .nth(1)
         .waitFor();
+      await pollUntil('it was sent again', () => received.length === 2);
       expect(received[1]).toBe(received[0]);
       expect(await page.content()).not.toContain('very-secret-word');
       await expectSafe(page);

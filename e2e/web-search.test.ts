@@ -5,7 +5,7 @@ import { Scenario, unattended } from '../testkit/scenario.ts';
 import { reference, secret } from '../testkit/stash-program.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
-import { findBarriers, signIn } from '../testkit/web-session.ts';
+import { findBarriers, signIn, untilAsWide } from '../testkit/web-session.ts';
 
 const waitMs = 120_000;
 const hidden = 'the-hidden-value';
@@ -89,7 +89,6 @@ await suite('search, references and secrets in the web UI', {
       expect(await findBarriers(page)).toEqual([]);
 
       const other = await browser.context.newPage();
-      other.setDefaultTimeout(waitMs);
       await other.goto(page.url());
       await other.getByRole('link', { name: 'orders-db' }).click();
       await other.waitForURL((to) => to.pathname === `/${organization}/${producer.project}/dev`);
@@ -108,7 +107,7 @@ await suite('search, references and secrets in the web UI', {
       await page.setViewportSize({ width: 390, height: 844 });
       await page.goto(`${url}/${organization}/~/search?q=orders`);
       await table.getByRole('link', { name: 'orders-db' }).waitFor();
-      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+      await untilAsWide(page, 390);
       await page.close();
     },
     scenarioTimeoutMs,

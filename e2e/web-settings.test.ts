@@ -5,9 +5,10 @@ import type { Locator, Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
+import { pollUntil } from '../testkit/poll.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { expectSound, fileWebServer } from '../testkit/web-server.ts';
-import { enter } from '../testkit/web-session.ts';
+import { enter, runCommand } from '../testkit/web-session.ts';
 
 const organization = 'dev-org';
 const commit = 'c'.repeat(40);
@@ -51,6 +52,8 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   }
 
   async function signIn(login: string): Promise<void> {
+    // A page that is open would leave for the sign-in page by itself.
+    await page.goto('about:blank');
     await browser.context.clearCookies();
     await enter(page, server.url, login);
   }
@@ -61,7 +64,6 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     const fuse = { kind: 'fuse', settings: { changes: 0 } };
     await call('POST', `orgs/${organization}/update-rules`, fuse);
     page = await browser.context.newPage();
-    page.setDefaultTimeout(120_000);
     page.on('console', (message) => {
       if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text());
     });
@@ -133,8 +135,10 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await expectSound(page);
       await page.setViewportSize({ width: 390, height: 844 });
       await page.reload();
-      const tab = await page.getByRole('link', { name: 'Webhooks', exact: true }).boundingBox();
-      expect(tab && tab.x >= 0 && tab.x + tab.width <= 390).toBe(true);
+      await pollUntil('the tab is in sight', async () => {
+        const tab = await page.getByRole('link', { name: 'Webhooks', exact: true }).boundingBox();
+        return tab !== null && tab.x >= 0 && tab.x + tab.width <= 390;
+      });
       await page.setViewportSize({ width: 1280, height: 900 });
       await page.getByRole('button', { name: 'Add a webhook' }).click();
       await dialog().getByLabel('Name').fill('Alarm');
@@ -144,12 +148,13 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await page.getByRole('heading', { name: 'Alarm' }).waitFor();
       await page.getByRole('button', { name: 'Send a ping' }).click();
       await page.getByText('Delivered 202').waitFor();
-      expect(page.url()).toContain('delivery=');
+      await page.waitForURL(/delivery=/);
       await page.getByRole('button', { name: 'Send again: ping' }).click();
       await page
         .getByRole('row', { name: /ping by hand/ })
         .nth(1)
         .waitFor();
+      await pollUntil('it was sent again', () => received.length === 2);
       expect(received[1]).toBe(received[0]);
       expect(await page.content()).not.toContain('very-secret-word');
       await expectSound(page);
@@ -300,27 +305,20 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     async () => {
       await open('web/prod');
       await page.getByRole('heading', { name: 'web/prod' }).waitFor();
-      const type = async (text: string, option: string) => {
-        await page.keyboard.press('Control+k');
-        await page.getByRole('combobox').and(page.locator(':focus')).waitFor();
-        await page.keyboard.type(text);
-        await page.getByRole('option', { name: option }).first().waitFor();
-        await page.getByRole('option', { name: option, selected: true }).waitFor();
-        await page.keyboard.press('Enter');
-      };
-      await type('trust pol', 'Trust policies');
+      await runCommand(page, 'trust pol', 'Trust policies');
       await page.getByRole('heading', { name: 'Trust policies' }).waitFor();
-      await type('add a member', 'Add a member');
+      await runCommand(page, 'add a member', 'Add a member');
       await dialog().getByLabel('Login').and(page.locator(':focus')).waitFor();
       expect(page.url()).toContain('/~/members');
       await page.keyboard.press('Escape');
       await dialog().waitFor({ state: 'detached' });
       await open('web/prod');
       await page.getByRole('button', { name: 'Freeze' }).waitFor();
-      await type('freeze this', 'Freeze this stack');
+      await runCommand(page, 'freeze this', 'Freeze this stack');
       await dialog().getByRole('heading', { name: 'Freeze web/prod' }).waitFor();
       await dialog().locator(':focus').waitFor();
       await page.keyboard.press('Escape');
+      await dialog().waitFor({ state: 'detached' });
       await page.keyboard.press('Control+k');
       await page.getByRole('option', { name: 'Webhooks' }).waitFor();
       await expectSound(page);

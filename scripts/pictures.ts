@@ -49,7 +49,6 @@ await mkdir(out, { recursive: true });
 await using browser = await startChromium();
 const page = await browser.context.newPage();
 const session = await browser.context.newCDPSession(page);
-page.setDefaultTimeout(120_000);
 await page.goto(`${url}/sign-in`);
 await page.getByLabel('Login').fill('ada');
 await page.getByLabel('Password').fill('kelp holds to rock');

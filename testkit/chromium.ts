@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { type BrowserContext, chromium } from 'playwright-core';
 import { ensureToolchain } from './toolchain/toolchain.ts';
 
+/** How long actions, pages and downloads are waited for: a busy machine must not fail a test. */
+const waitMs = 120_000;
 /** No sandbox, because tests may run as root; nothing that asks other hosts. */
 const flags = [
   ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
@@ -21,6 +23,7 @@ export async function startChromium(): Promise<TestBrowser> {
   const executablePath = (await ensureToolchain({ only: ['chromium'] })).chromium;
   const profile = await mkdtemp(join(tmpdir(), 'holdfast-chromium-'));
   const context = await chromium.launchPersistentContext(profile, { executablePath, headless: true, args: flags });
+  context.setDefaultTimeout(waitMs);
   const dispose = async (): Promise<void> => {
     await context.close();
     await rm(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });

@@ -3,8 +3,7 @@ import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { webPassword } from './admin-command.ts';
 import type { TestBrowser } from './chromium.ts';
-
-const waitMs = 120_000;
+import { pollUntil } from './poll.ts';
 
 /** A page of somebody who is signed in, and what its policy refused or failed in it. */
 export async function signIn(
@@ -14,7 +13,6 @@ export async function signIn(
 ): Promise<{ page: Page; refused: string[] }> {
   await browser.context.clearCookies();
   const page = await browser.context.newPage();
-  page.setDefaultTimeout(waitMs);
   const refused: string[] = [];
   page.on('console', (message) => {
     if (/Content Security Policy/.test(message.text())) refused.push(message.text());
@@ -67,8 +65,22 @@ export async function findBarriers(page: Page): Promise<string[]> {
 export async function findFlaws(page: Page): Promise<string[]> {
   const found = await findBarriers(page);
   await page.setViewportSize({ width: 390, height: 844 });
-  const width = (await page.evaluate('document.documentElement.scrollWidth')) as number;
-  if (width !== 390) found.push(`${page.url()} is ${width} pixels wide on a phone`);
+  await untilAsWide(page, 390);
   await page.setViewportSize({ width: 1280, height: 720 });
   return found;
+}
+
+/** Waits until the page is as wide as its window. Graphs and lists are laid out again some time after the window has changed. */
+export async function untilAsWide(page: Page, width: number): Promise<void> {
+  const isAsWide = async () => (await page.evaluate('document.documentElement.scrollWidth')) === width;
+  await pollUntil(`${page.url()} is ${width} pixels wide`, isAsWide);
+}
+
+/** Chooses a command of the palette by the keyboard. Enter runs what is selected, which others may be before the search has answered. */
+export async function runCommand(page: Page, text: string, option: string | RegExp): Promise<void> {
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Stack, page or command' }).and(page.locator(':focus')).waitFor();
+  await page.keyboard.type(text);
+  await page.getByRole('option', { name: option, selected: true }).waitFor();
+  await page.keyboard.press('Enter');
 }
