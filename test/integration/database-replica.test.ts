@@ -88,10 +88,16 @@ async function expectFresh(stack: TestStack, rounds: number, first = 0): Promise
 
 test('what one process has acknowledged is in what another one reads from the replica right after it', async () => {
   const [served, fallen] = [await reads(reader, 'replica'), await reads(reader, 'primary')];
-  await expectFresh(await createStack(writer), 5);
-  const share = (await reads(reader, 'replica')) - served;
+  const stack = await createStack(writer);
+  let [rounds, share] = [0, 0];
+  // On a busy machine the replica may be behind for a while.
+  while (share === 0 && rounds < 500) {
+    await expectFresh(stack, 5, rounds);
+    rounds += 5;
+    share = (await reads(reader, 'replica')) - served;
+  }
   expect(share).toBeGreaterThan(0);
-  expect(share + (await reads(reader, 'primary')) - fallen).toBe(30);
+  expect(share + (await reads(reader, 'primary')) - fallen).toBe(6 * rounds);
 });
 
 test('entries of a running journal are read from the primary', async () => {

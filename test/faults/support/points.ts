@@ -52,20 +52,16 @@ export async function runAgain(cluster: Cluster, path: string): Promise<void> {
   try {
     // On a busy machine the first attempt may have failed by now, and the next one may have completed: the job is run
     // again anyway.
-    const inHand = await pollUntil(
-      'the job is there',
-      async () => {
-        const jobs = await queue.getJobs(['active', 'delayed', 'completed']);
-        const [row] = await query<{ id: string }>(
-          cluster,
-          `select id from job_admissions
-           where id = any($1) and coalesce(job ->> 'stackId', job -> 'fence' ->> 'stackId') = $2`,
-          [jobs.map(({ id }) => id), stackId],
-        );
-        return jobs.find(({ id }) => id === row?.id) ?? false;
-      },
-      { timeoutMs: 60_000 },
-    );
+    const inHand = await pollUntil('the job is there', async () => {
+      const jobs = await queue.getJobs(['active', 'delayed', 'completed']);
+      const [row] = await query<{ id: string }>(
+        cluster,
+        `select id from job_admissions
+         where id = any($1) and coalesce(job ->> 'stackId', job -> 'fence' ->> 'stackId') = $2`,
+        [jobs.map(({ id }) => id), stackId],
+      );
+      return jobs.find(({ id }) => id === row?.id) ?? false;
+    });
     const jobId = randomUUID();
     await query(
       cluster,
@@ -73,7 +69,7 @@ export async function runAgain(cluster: Cluster, path: string): Promise<void> {
       [jobId, inHand.id],
     );
     const again = await queue.add(inHand.name, inHand.data, { jobId, attempts: 1 });
-    await pollUntil('the second run has succeeded', () => again.isCompleted(), { timeoutMs: 60_000 });
+    await pollUntil('the second run has succeeded', () => again.isCompleted());
   } finally {
     await queue.close();
     connection.disconnect();
@@ -100,7 +96,7 @@ export async function lockStack(cluster: Cluster, path: string): Promise<StackLo
   return {
     untilSomeoneWaits: async () => {
       const isAwaited = async () => (await query(cluster, waiters, [own?.pid])).length > 0;
-      await pollUntil(`a commit waits for ${path}`, isAwaited, { timeoutMs: 60_000, everyMs: 50 });
+      await pollUntil(`a commit waits for ${path}`, isAwaited, { everyMs: 50 });
     },
     release: async () => {
       await client.query('rollback');
