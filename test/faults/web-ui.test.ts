@@ -1,10 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { withHelpers } from '../../testkit/holdfast-server.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 import { Scenario, unattended } from '../../testkit/scenario.ts';
 import { thingProgram } from '../../testkit/stash-program.ts';
-import { findFlaws } from '../../testkit/web-session.ts';
+import { findFlaws, runCommand } from '../../testkit/web-session.ts';
 import { creation } from '../support/journal-entries.ts';
 import { deployment } from '../support/state.ts';
 import { startWebCluster, type WebCluster } from './support/web-cluster.ts';
@@ -12,6 +13,8 @@ import { startWebCluster, type WebCluster } from './support/web-cluster.ts';
 // The web UI of a cluster: its container behind the proxy, three replicas, of which one dies under open pages, and workers.
 
 const startMs = 600_000;
+/** Longer than a test: operations end when the test lets them. */
+const longMs = 600_000;
 let web: WebCluster;
 beforeAll(async () => {
   // Every state is in S3, so that workers need it.
@@ -87,11 +90,8 @@ test(
         }),
       );
     expect(await ask()).toEqual([1, 2, 3].map(() => [200, true]));
-    await page.keyboard.press('Control+k');
-    await page.getByRole('combobox', { name: 'Stack, page or command' }).waitFor();
-    await page.keyboard.type('Sign out');
-    await page.getByRole('option', { name: 'Sign out Session' }).waitFor();
-    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Stacks', exact: true }).waitFor();
+    await runCommand(page, 'Sign out', 'Sign out Session');
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     expect(await ask()).toEqual([1, 2, 3].map(() => [401, false]));
     await page.close();
@@ -110,13 +110,14 @@ test(
     // Not through the proxy: it gives each new stream of the page to the next replica.
     await page.goto(`${second}/${organization}/${project}/dev`);
     await page.getByText('This stack has not been updated yet').waitFor();
-    await workspace.cloud.control({ slowMs: { slow: 8_000 } });
+    await workspace.cloud.control({ slowMs: { slow: longMs } });
     await workspace.writeProgram(thingProgram({ project, things: { quick: { value: 'a' }, slow: { value: 'b' } } }));
     const up = await workspace.spawn(['up', ...unattended]);
     await page.getByRole('link', { name: 'Watch it' }).click();
     const row = page.getByRole('listitem').filter({ hasText: 'slow' });
     await row.getByText('creating').waitFor();
-    expect(await holderOfStream()).toBe(1);
+    await pollUntil('its replica has the stream', async () => (await holderOfStream()) === 1);
+    await workspace.cloud.control({});
     await row.getByText('created').waitFor();
     await page.getByText('Succeeded', { exact: true }).waitFor();
     expect((await up.done).exitCode).toBe(0);
@@ -137,15 +138,16 @@ test(
       const count = (role: string) => shown.filter((text) => text.startsWith(role)).length;
       return count('API') === 3 && count('Worker') === 2;
     });
-    expect(await page.getByText('Answers', { exact: true }).count()).toBe(3);
+    const answering = page.getByText('Answers', { exact: true });
+    await pollUntil('all replicas answer', async () => (await answering.count()) === 3);
     expect(await findFlaws(page)).toEqual([]);
     const update = await startJournal();
     // The one takes as long to be called silent as the other to give up the job.
     await cluster.workers[1]?.kill();
     await cluster.s3.stop();
     const completed = update.complete();
-    await processes.getByText(/^Silent for/).waitFor();
-    expect(await processes.getByText(/^Silent for/).count()).toBe(1);
+    const silent = processes.getByText(/^Silent for/);
+    await pollUntil('one process is silent', async () => (await silent.count()) === 1);
     await page.goto(`${cluster.url}/~/operator/queues`);
     const jobs = page.getByRole('table', { name: 'Jobs: Small writes' });
     const failed = jobs.getByRole('row').filter({ hasText: 'fold journal' }).filter({ hasText: 'Given up' });
@@ -184,10 +186,9 @@ test(
     const rowOf = (page: Page) => page.getByRole('row').filter({ hasText: name });
     await rowOf(list).waitFor();
     const page = await list.context().newPage();
-    page.setDefaultTimeout(120_000);
     await page.goto(`${url}/${organization}/${name}`);
     await page.getByText('This stack has not been updated yet').waitFor();
-    await workspace.cloud.control({ slowMs: { slow: 30_000 } });
+    await workspace.cloud.control({ slowMs: { slow: longMs } });
     const things = { quick: { value: 'a' }, slow: { value: 'b' }, third: { value: 'c' } };
     await workspace.writeProgram(thingProgram({ project, things }));
     const up = await workspace.spawn(['up', ...unattended]);
@@ -199,24 +200,34 @@ test(
     const holder = await pollUntil('a stream', async () => (await holderOfStream()) + 1);
     await web.cluster.apis[holder - 1]?.kill();
     await pollUntil('a stream to another replica', async () => (await streams()).some((count) => count > 0));
+    await workspace.cloud.control({});
     await row.getByText('created').waitFor();
     await page.getByText('Succeeded', { exact: true }).waitFor();
     expect((await up.done).exitCode).toBe(0);
     await rowOf(list).getByText('Updated', { exact: true }).waitFor();
-    for (const each of [page, list]) expect(await each.evaluate('window.isSamePage')).toBe(true);
 
     // What was put together from the streams is what a page that was opened now shows.
-    const resources = page.getByRole('list', { name: 'Resources' });
-    const namesIn = async () => (await resources.getByRole('listitem').allTextContents()).map(withoutTimes);
-    const live = await namesIn();
-    expect(live.filter((text) => text.includes('created'))).toHaveLength(live.length);
-    const inList = (await rowOf(list).allTextContents()).map(withoutTimes);
-    expect(inList).toHaveLength(1);
-    await Promise.all([page.reload(), list.reload()]);
-    await row.getByText('created').waitFor();
-    await rowOf(list).getByText('Updated', { exact: true }).waitFor();
-    expect(live).toEqual(await namesIn());
-    expect(inList).toEqual((await rowOf(list).allTextContents()).map(withoutTimes));
+    const textsOf = async (all: Locator) => (await all.allTextContents()).map(withoutTimes);
+    const resourcesOf = (shown: Page) => shown.getByRole('list', { name: 'Resources' }).getByRole('listitem');
+    await pollUntil('all resources are created', async () => {
+      const texts = await textsOf(resourcesOf(page));
+      return texts.length >= Object.keys(things).length && texts.every((text) => text.includes('created'));
+    });
+    for (const [live, shownIn] of [
+      [page, resourcesOf],
+      [list, rowOf],
+    ] as const) {
+      const opened = await list.context().newPage();
+      await opened.goto(live.url());
+      await shownIn(opened).first().waitFor();
+      // The number of resources follows some seconds behind, on both.
+      await pollUntil(`${live.url()} shows the same`, async () =>
+        isDeepStrictEqual(await textsOf(shownIn(live)), await textsOf(shownIn(opened))),
+      );
+      await opened.close();
+    }
+    expect(await rowOf(list).count()).toBe(1);
+    for (const each of [page, list]) expect(await each.evaluate('window.isSamePage')).toBe(true);
 
     await page.getByRole('link', { name: 'dev', exact: true }).first().click();
     await page

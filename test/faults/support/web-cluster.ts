@@ -6,8 +6,6 @@ import { type HoldfastServer, withHelpers } from '../../../testkit/holdfast-serv
 import { buildWeb } from '../../../testkit/web-build.ts';
 import { enter } from '../../../testkit/web-session.ts';
 
-const waitMs = 120_000;
-
 /** A cluster with the web UI of these sources, and a browser. */
 export interface WebCluster extends AsyncDisposable {
   readonly cluster: Cluster;
@@ -47,7 +45,6 @@ export async function startWebCluster(options: ClusterOptions = {}): Promise<Web
     }),
     signIn: async () => {
       const page = await browser.context.newPage();
-      page.setDefaultTimeout(waitMs);
       await enter(page, url, 'ada');
       return page;
     },
