@@ -1,5 +1,9 @@
-import { afterEach } from '@jest/globals';
+import { afterAll, afterEach } from '@jest/globals';
+// First: it notes which listeners there are before other modules are loaded.
+import { removeAddedListeners } from './process-listeners.ts';
 import { listOpenApps } from './test-app.ts';
+
+afterAll(removeAddedListeners);
 
 const settleLimitMs = 60_000;
 
