@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from '@jest/globals';
@@ -70,7 +70,7 @@ describe.each(refusals)('%s: %i', (_what, status, method, target, headers) => {
   });
 
   test('is sent before a client that expects 100-continue sends its body', async () => {
-    const connection = server.connect();
+    const connection = patient.connect();
     await connection.write(keeping(method, target, { ...headers, 'Content-Length': 20, Expect: '100-continue' }));
     const answer = await connection.answer();
     expectRejection(answer, status);
@@ -99,12 +99,13 @@ describe.each(refusals)('%s: %i', (_what, status, method, target, headers) => {
 });
 
 test('a client that expects 100-continue gets it once its call is authorized', async () => {
-  const connection = server.connect();
+  const connection = patient.connect();
+  const { auth, organization } = await createStack(patientApp);
   const body = JSON.stringify({ stackName: 'asked' });
   await connection.write(
-    keeping('POST', `/api/stacks/${stack.organization}/proj`, {
+    keeping('POST', `/api/stacks/${organization}/proj`, {
       Accept: accept,
-      Authorization: stack.auth,
+      Authorization: auth,
       'Content-Type': 'application/json',
       'Content-Length': body.length,
       Expect: '100-continue',
@@ -268,6 +269,26 @@ describe('connections', () => {
     }
     expect(await refused(limited)).toEqual({ [limit]: 4 });
     expect(lines.filter((line) => line.includes('connections refused'))).toHaveLength(1);
+  });
+
+  test('a client that leaves just before its compressed response begins is no error of the server', async () => {
+    const lines: string[] = [];
+    await using logging = await createTestApp({ log: { write: (line) => void lines.push(line) } });
+    const front = await WireServer.listen(logging);
+    logging.app.server.prependOnceListener('request', (_request: IncomingMessage, response: ServerResponse) => {
+      response.once('pipe', () => response.socket?.destroy());
+    });
+    const { auth, path } = await createStack(logging);
+    const headers = {
+      Accept: accept,
+      Authorization: auth,
+      'Accept-Encoding': 'gzip',
+      'Content-Type': 'application/json',
+    };
+    const body = JSON.stringify({ plaintext: Buffer.alloc(3_000).toString('base64') });
+    expect(await front.request('POST', `${path}/encrypt`, { headers, body })).toBeNull();
+    await until(() => lines.some((line) => line.includes('ERR_STREAM_PREMATURE_CLOSE')), 'it is noted');
+    expect(lines.filter((line) => /"level":"(warn|error|fatal)"/.test(line))).toEqual([]);
   });
 
   test('silent connections do not delay the shutdown of the server', async () => {

@@ -55,6 +55,11 @@ function closeIfBodyUnread({ raw }: FastifyRequest, reply: FastifyReply): void {
   if (isPartlyRead || mustCloseAfterResponse(raw)) void reply.header('connection', 'close');
 }
 
+/** A stream has ended too soon: with compressed responses, when the client has left before they began. */
+function isEarlyClose(error: unknown): boolean {
+  return (error as { readonly code?: unknown } | null)?.code === 'ERR_STREAM_PREMATURE_CLOSE';
+}
+
 export function sendError(
   thrown: unknown,
   request: FastifyRequest,
@@ -77,6 +82,8 @@ export function prepareError(thrown: unknown, request: FastifyRequest, reply: Fa
   closeIfBodyUnread(request, reply);
   // A slow client is not a server error.
   if (error instanceof SlowRequestError) request.log.info({ err: error }, 'request rejected');
+  else if (isEarlyClose(error) && request.raw.socket.destroyed)
+    request.log.debug({ err: error }, 'the client left before the response');
   else if (errorReply.status >= 500) request.log.error({ err: error }, 'request failed');
   else request.log.debug({ err: error }, 'request rejected');
   if (errorReply.retryAfterSeconds !== undefined) void reply.header('retry-after', errorReply.retryAfterSeconds);
