@@ -318,7 +318,7 @@ describe('the maximum lifetime of an update', () => {
     const moveTo = (seconds: number) =>
       query(
         app,
-        `update updates set expires_at = now() + make_interval(secs => least($2, 10)),
+        `update updates set expires_at = now() + make_interval(secs => least($2, 60)),
           must_end_at = now() + make_interval(secs => $2) where id = $1`,
         [update.id, seconds],
       );

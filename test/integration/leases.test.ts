@@ -36,11 +36,11 @@ describe('renew', () => {
       [86_400, 300],
       [null, 300],
     ] as const) {
-      await setSecondsLeft(update, 10);
+      await setSecondsLeft(update, 60);
       const { json } = await ok(renew(update, { token: '', duration }));
       expect(`update-token ${json.token}`).toBe(update.lease);
-      expect(Math.abs((await secondsLeft(update)) - granted)).toBeLessThan(20);
-      expect(Math.abs(json.tokenExpiration - Date.now() / 1000 - granted)).toBeLessThan(20);
+      expect(Math.abs((await secondsLeft(update)) - granted)).toBeLessThan(50);
+      expect(Math.abs(json.tokenExpiration - Date.now() / 1000 - granted)).toBeLessThan(50);
     }
   });
 

@@ -139,7 +139,7 @@ test('an import with an unknown outcome is reported as such, and its deadline en
     HOLDFAST_DIRECT_BYTES: '1',
     HOLDFAST_INLINE_BYTES: '1',
     // Long enough for the job to begin.
-    HOLDFAST_JOB_WAIT_SECONDS: '4',
+    HOLDFAST_JOB_WAIT_SECONDS: '8',
   };
   const hasty = await createTestApp({ settings, database: { ...database, url: proxy.url }, overrides: { blobs } });
   try {
@@ -167,13 +167,13 @@ test('hundreds of calls across connection cuts: acknowledged writes are there, a
   const acknowledged: string[] = [];
   let cutting = true;
   const cutter = (async () => {
-    while (cutting) {
+    // More and more slowly: on a busy machine hardly any call completes between two cuts.
+    for (let pauseMs = 40; cutting; pauseMs++) {
       proxy.cut();
-      await new Promise((resolve) => setTimeout(resolve, 40));
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   })();
   const unexpected = new Set<number>();
-  // On a busy machine hardly any call completes between two cuts.
   for (let index = 0; index < 150 || acknowledged.length === 0; index++) {
     const name = `n${index}`;
     const { status } = await append(app, update, creation(1 + 2 * index, name, stack));

@@ -16,6 +16,8 @@ let receiver: Receiver;
 let database: TestDatabase;
 let app: TestApp;
 let other: TestApp;
+/** Holds calls for longer than a test takes. */
+let patient: TestApp;
 let stack: TestStack;
 beforeAll(async () => {
   receiver = await Receiver.start();
@@ -23,9 +25,10 @@ beforeAll(async () => {
   const settings = { HOLDFAST_HOLD_SECONDS: '1', HOLDFAST_WAIT_ALERT_SECONDS: '600', HOLDFAST_BEGIN_UPDATE: 'true' };
   app = await createTestApp({ database, settings, overrides: { outgoing: receiver.outgoing() } });
   other = await createTestApp({ database, settings });
+  patient = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '100' } });
 });
 afterAll(async () => {
-  for (const each of [app, other]) await each?.[Symbol.asyncDispose]();
+  for (const each of [app, other, patient]) await each?.[Symbol.asyncDispose]();
   await database?.[Symbol.asyncDispose]();
   await receiver[Symbol.asyncDispose]();
 });
@@ -60,7 +63,7 @@ test('an update that waits for long is told of once, whichever process holds its
     expect(held.status).toBe(307);
     path = `update${held.headers['location']}`;
   }
-  const last = create(path, other);
+  const last = create(path, patient);
   await until(async () => (await rows()).length > 0, 'it is told');
   await ok(complete(app, holder));
   await cancel(app, stack, { path: `${stack.path}/update/${(await ok(last)).json.updateID}` });
@@ -90,8 +93,8 @@ test('freezes, and updates that they refuse or hold', async () => {
   await setRule(app, stack, { kind: 'lock-wait', settings: { seconds: 600 } });
   const first = await create();
   expect(first.status).toBe(307);
-  const again = create(`update${first.headers['location']}`, other);
-  await untilWaiting([app, other], 1);
+  const again = create(`update${first.headers['location']}`, patient);
+  await untilWaiting([patient], 1);
   await removeRule(app, stack, waits);
   const created = await again;
   if (created.status === 200) await ok(cancel(app, stack, { path: `${stack.path}/update/${created.json.updateID}` }));
