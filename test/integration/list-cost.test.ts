@@ -204,7 +204,7 @@ test('the holder of a token is found among many, without grants that do not conc
       g as (insert into grants (organization_id, effect, permissions, stack_pattern, user_id)
         select o.id, 'allow', 1, 'stack-0*', u.id from organizations o, u, generate_series(1, 4) where o.name = 'org-1')
     insert into api_tokens (user_id, token_hash) select id, sha256(login::bytea) from u`);
-  await client.query('analyze users, memberships, grants, api_tokens');
+  await analyzeExactly(client, 'users', 'memberships', 'grants', 'api_tokens');
   const hash = createHash('sha256').update('user-77').digest();
   const find = (organization: string) =>
     planOf((db) =>

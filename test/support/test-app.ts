@@ -15,6 +15,7 @@ import { createLogger, type Logger } from '../../src/shared/platform/logger/logg
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { startInProcessJobs } from '../../src/workers/in-process-jobs.ts';
 import { templateDatabase, withDatabase } from './global-setup.ts';
+import { until } from './until.ts';
 
 export const cliAccept = 'application/vnd.pulumi+9';
 export const contractAccept = 'application/vnd.service+8';
@@ -35,18 +36,22 @@ export async function createTestDatabase(original?: TestDatabase): Promise<TestD
   if (server === undefined) throw new Error('No test database: run through the integration or contracts project');
   const name = `test_${process.pid}_${randomBytes(4).toString('hex')}`;
   const template = original ? new URL(original.url).pathname.slice(1) : templateDatabase;
+  // A session may end some time after its client has; Postgres waits for 5 s.
+  const sessions = `select 1 from pg_stat_activity where datname = '${template}' and backend_type = 'client backend'`;
+  await until(async () => (await runOnServer(server, sessions)) === 0, `nobody uses ${template}`);
   await runOnServer(server, `create database ${name} template ${template}`);
   return {
     url: withDatabase(server, name),
-    [Symbol.asyncDispose]: () => runOnServer(server, `drop database if exists ${name} with (force)`),
+    [Symbol.asyncDispose]: async () => void (await runOnServer(server, `drop database if exists ${name} with (force)`)),
   };
 }
 
-async function runOnServer(url: string, statement: string): Promise<void> {
+/** Returns how many rows there are. */
+async function runOnServer(url: string, statement: string): Promise<number> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    await client.query(statement);
+    return (await client.query(statement)).rows.length;
   } finally {
     await client.end();
   }
