@@ -1,7 +1,7 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { createTRPCClient, httpBatchLink, httpSubscriptionLink } from '@trpc/client';
 import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query';
-import { errorCode, isUnreached, mayRetry, retryDelay } from './api-error.ts';
+import { errorCode, isUnreached, mayRetry, repeatAfter, retryDelay } from './api-error.ts';
 import type { AppRouter } from './contract.ts';
 import { noteReached } from './reachability.ts';
 import { noteSession, signIn } from './session.ts';
@@ -9,12 +9,24 @@ import { noteSession, signIn } from './session.ts';
 export const queryClient = new QueryClient({
   defaultOptions: {
     // Without a network, too: a call that fails is shown, one that is put off is not.
-    queries: { retry: mayRetry, retryDelay, staleTime: 5_000, refetchOnWindowFocus: 'always', networkMode: 'always' },
+    queries: {
+      retry: mayRetry,
+      retryDelay,
+      refetchInterval: repeatFailed,
+      staleTime: 5_000,
+      refetchOnWindowFocus: 'always',
+      networkMode: 'always',
+    },
     mutations: { networkMode: 'always' },
   },
   queryCache: new QueryCache({ onSuccess, onError }),
   mutationCache: new MutationCache({ onSuccess, onError }),
 });
+
+/** How soon a query without an interval of its own is asked for again: only if it has failed for now. */
+export function repeatFailed({ state }: { readonly state: { readonly error: unknown } }): number | false {
+  return repeatAfter(state.error);
+}
 
 function onSuccess(): void {
   noteReached(true);

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { LockOpen, TriangleAlert } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorLock, OperatorSlow } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Empty } from '../ui/empty.tsx';
@@ -31,7 +31,8 @@ export function LocksPage() {
     document.title = 'Locks - Holdfast';
   }, []);
   const items = locks.data?.pages.flatMap((page) => page.items);
-  if (items === undefined && locks.error) return <Problem error={locks.error} onRetry={() => void locks.refetch()} />;
+  const problem = useProblem(locks);
+  if (problem) return <Problem {...problem} />;
   return (
     <Page title="Locks" lead="Updates that hold their stacks in all organizations, the oldest first.">
       <Table

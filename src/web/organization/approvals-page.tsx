@@ -1,7 +1,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { ShieldCheck } from 'lucide-react';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Empty } from '../ui/empty.tsx';
 import { Page } from '../ui/page.tsx';
@@ -22,6 +22,7 @@ export function ApprovalsPage() {
       { getNextPageParam: (page) => page.next, refetchInterval: pollMs },
     ),
   );
+  const problem = useProblem(query);
   return (
     <Page
       title="Approvals"
@@ -35,8 +36,8 @@ export function ApprovalsPage() {
           Given
         </Tab>
       </Tabs>
-      {query.error ? (
-        <Problem error={query.error} onRetry={() => void query.refetch()} />
+      {problem ? (
+        <Problem {...problem} />
       ) : (
         <ApprovalTable
           {...pagedList(query)}

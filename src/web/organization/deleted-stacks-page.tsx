@@ -3,7 +3,7 @@ import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { ArchiveRestore } from 'lucide-react';
 import { useState } from 'react';
 import type { DeletedStack } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
@@ -31,7 +31,8 @@ export function DeletedStacksPage() {
       { getNextPageParam: (page) => page.next, refetchInterval: pollMs },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const columns: Column<DeletedStack>[] = [
     { name: 'Stack', isTitle: true, cell: nameOf },
     {

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import type { Limit } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
 import { Page, Section } from '../ui/page.tsx';
@@ -27,7 +27,8 @@ const names: Readonly<Record<Limit['name'], { readonly name: string; readonly ab
 export function LimitsPage() {
   const { organization } = route.useParams();
   const query = useQuery(trpc.limits.get.queryOptions({ organization }, { refetchInterval: pollMs }));
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const limits = query.data;
   return (
     <Page

@@ -3,7 +3,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight, Lock } from 'lucide-react';
 import { lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react';
 import type { ResourceItem, StackRef } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import type { StackPageSearch } from '../stacks/stack-search.ts';
 import { Button } from '../ui/button.tsx';
@@ -112,12 +112,13 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
   const list = useRef<HTMLUListElement>(null);
   const { heightPx, rows: shown } = useWindowRows({ items, keyOf: urnOf, list, rowPx: rowPixels });
   const isNearEnd = (shown.at(-1)?.index ?? 0) >= items.length - pageSize / 2;
-  const { fetchNextPage, hasNextPage, isFetchingNextPage } = query;
+  const { fetchNextPage, hasNextPage, isError, isFetchingNextPage } = query;
   useEffect(() => {
-    if (isNearEnd && hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [isNearEnd, hasNextPage, isFetchingNextPage, fetchNextPage]);
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
-  if (query.isPending) return <Rows />;
+    if (isNearEnd && hasNextPage && !isFetchingNextPage && !isError) void fetchNextPage();
+  }, [isNearEnd, hasNextPage, isFetchingNextPage, isError, fetchNextPage]);
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <Rows />;
   const [page] = query.data.pages;
   if (items.length === 0) return <NoResources isFiltered={search.text !== undefined || search.type !== undefined} />;
   return (
@@ -197,8 +198,9 @@ function TreeLevel({ chosen, depth, onOpen, parent, stack }: TreeLevelProps) {
       { getNextPageParam: (page) => page.next },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
-  if (query.isPending) return depth === 0 ? <Rows /> : <p className={styles['loading']}>Loading…</p>;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return depth === 0 ? <Rows /> : <p className={styles['loading']}>Loading…</p>;
   const items = query.data.pages.flatMap((page) => page.items);
   if (items.length === 0 && depth === 0) return <NoResources isFiltered={false} />;
   return (

@@ -4,7 +4,7 @@ import { Star } from 'lucide-react';
 import { lazy, Suspense } from 'react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
 import { useLive } from '../app/live.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { queryClient, trpc } from '../app/trpc.ts';
 import { ResourceList } from '../resources/resource-list.tsx';
 import { Badge } from '../ui/badge.tsx';
@@ -61,14 +61,11 @@ export function StackPage() {
   const linkTo = (target: typeof tab) => ({
     ...{ to: '.' as const, search: { tab: target === 'overview' ? undefined : target }, isChosen: tab === target },
   });
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const details = query.data;
-  if (details === undefined || (approvals.isPending && approvals.failureCount === 0 && query.error === null)) {
-    return query.error ? (
-      <Problem error={query.error} onRetry={() => void query.refetch()} />
-    ) : (
-      <StackSkeleton stack={stack} />
-    );
-  }
+  if (details === undefined || (approvals.isPending && approvals.failureCount === 0 && query.error === null))
+    return <StackSkeleton stack={stack} />;
   const { pendingCount } = details;
   return (
     <article className={styles['page']}>

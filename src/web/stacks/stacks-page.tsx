@@ -4,7 +4,7 @@ import { Layers, SearchX } from 'lucide-react';
 import { useEffect, useMemo } from 'react';
 import { errorCode } from '../app/api-error.ts';
 import { useMe } from '../app/me.ts';
-import { NotFoundPage, Problem } from '../app/problem-pages.tsx';
+import { NotFoundPage, Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
@@ -39,6 +39,7 @@ export function StacksPage() {
   useEffect(() => {
     document.title = `${organization ?? 'Stacks'} - Holdfast`;
   }, [organization]);
+  const problem = useProblem(query);
   const me = useMe();
   const hasSeveral = (me?.organizations.length ?? 0) > 1;
   const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
@@ -49,7 +50,7 @@ export function StacksPage() {
   if (me !== undefined && me.login === organization && me.organizations.every(({ name }) => name !== organization))
     return <Navigate to="/" replace />;
   // There is no such organization, or the user is not in it.
-  if (query.error && errorCode(query.error) === 'NOT_FOUND') return <NotFoundPage />;
+  if (problem && errorCode(problem.error) === 'NOT_FOUND') return <NotFoundPage />;
   return (
     <div className={styles['page']}>
       <header className={styles['head']}>
@@ -57,8 +58,8 @@ export function StacksPage() {
         <StackCount organization={organization} />
       </header>
       <StackFilterBar items={items} />
-      {query.error && items.length === 0 ? (
-        <Problem error={query.error} onRetry={() => void query.refetch()} />
+      {problem ? (
+        <Problem {...problem} />
       ) : query.isPending ? (
         <StackTableSkeleton />
       ) : items.length > 0 ? (
@@ -66,7 +67,7 @@ export function StacksPage() {
           items={items}
           isBusy={query.isPlaceholderData}
           hasMore={query.hasNextPage}
-          onMore={() => (query.isFetching ? undefined : void query.fetchNextPage())}
+          onMore={() => (query.isFetching || query.isError ? undefined : void query.fetchNextPage())}
           columns={columns}
           showsOrganization={organization === undefined && hasSeveral}
         />

@@ -3,8 +3,8 @@ import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight } from 'lucide-react';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import type { StackRef, UpdateDetails } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { repeatFailed, trpc } from '../app/trpc.ts';
 import { JsonView } from '../resources/json-view.tsx';
 import { nameInUrn } from '../resources/resource-name.ts';
 import { Empty } from '../ui/empty.tsx';
@@ -46,16 +46,17 @@ export function EventList({ search, stack, update }: EventListProps) {
   const query = useInfiniteQuery(
     trpc.updates.events.infiniteQueryOptions(
       { ...input, ...(search.type === undefined ? {} : { type: search.type }) },
-      { getNextPageParam: (page) => page.next, refetchInterval: isActive(update) ? pollMs : false },
+      { getNextPageParam: (page) => page.next, refetchInterval: isActive(update) ? pollMs : repeatFailed },
     ),
   );
+  const problem = useProblem(query);
   const rows = useMemo(() => listRows(query.data?.pages ?? [], search.text ?? ''), [query.data, search.text]);
-  const { fetchNextPage, hasNextPage, isFetchingNextPage } = query;
+  const { fetchNextPage, hasNextPage, isError, isFetchingNextPage } = query;
   // A search goes on through older events until it has a page of hits.
   const wantsMore = search.text !== undefined && rows.length < pageSize;
   useEffect(() => {
-    if (wantsMore && hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [wantsMore, hasNextPage, isFetchingNextPage, fetchNextPage]);
+    if (wantsMore && hasNextPage && !isFetchingNextPage && !isError) void fetchNextPage();
+  }, [wantsMore, hasNextPage, isFetchingNextPage, isError, fetchNextPage]);
   return (
     <ListSection
       label="Events"
@@ -83,8 +84,8 @@ export function EventList({ search, stack, update }: EventListProps) {
         </>
       }
     >
-      {query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : null}
-      {rows.length === 0 && !query.isFetching && !query.error ? (
+      {problem ? <Problem {...problem} /> : null}
+      {rows.length === 0 && !query.isFetching && !query.isError ? (
         <Empty title={search.text === undefined && search.type === undefined ? 'No events' : 'No event matches'}>
           <p>Events appear here when the CLI reports them, some seconds after they happened.</p>
         </Empty>
