@@ -12,7 +12,7 @@ export const queryClient = new QueryClient({
     queries: {
       retry: mayRetry,
       retryDelay,
-      refetchInterval: repeatFailed,
+      refetchInterval: every(null),
       staleTime: 5_000,
       refetchOnWindowFocus: 'always',
       networkMode: 'always',
@@ -23,9 +23,10 @@ export const queryClient = new QueryClient({
   mutationCache: new MutationCache({ onSuccess, onError }),
 });
 
-/** How soon a query without an interval of its own is asked for again: only if it has failed for now. */
-export function repeatFailed({ state }: { readonly state: { readonly error: unknown } }): number | false {
-  return repeatAfter(state.error);
+/** When a query is asked for again: after `ms`, or when it may be, if it has failed for now. Null: only then. */
+export function every(ms: number | null) {
+  return ({ state }: { readonly state: { readonly error: unknown } }): number | false =>
+    repeatAfter(state.error) || (ms ?? false);
 }
 
 function onSuccess(): void {

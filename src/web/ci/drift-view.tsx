@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { CircleCheck, Waves } from 'lucide-react';
 import type { CiDrift } from '../app/contract.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { stackColumn } from '../stacks/stack-link.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Code } from '../ui/code.tsx';
@@ -20,7 +20,7 @@ export function DriftView({ days, organization }: { readonly organization: strin
   const query = useInfiniteQuery(
     trpc.ci.drift.infiniteQueryOptions(
       { organization, days },
-      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: refreshMs },
+      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: every(refreshMs) },
     ),
   );
   const { isBusy, ...list } = pagedList(query);

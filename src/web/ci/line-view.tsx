@@ -5,7 +5,7 @@ import { useRef } from 'react';
 import type { QueueItem } from '../app/contract.ts';
 import { useLive } from '../app/live.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { queryClient, trpc } from '../app/trpc.ts';
+import { every, queryClient, trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
@@ -45,7 +45,7 @@ export function LineView({ organization }: { readonly organization: string }) {
       {
         getNextPageParam: ({ next }) => next,
         placeholderData: keepPreviousData,
-        refetchInterval: isLive ? refreshMs.live : refreshMs.alone,
+        refetchInterval: every(isLive ? refreshMs.live : refreshMs.alone),
       },
     ),
   );

@@ -3,7 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { Ban, OctagonX, X } from 'lucide-react';
 import type { CiFigures, CiRefusal } from '../app/contract.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { stackColumn } from '../stacks/stack-link.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Empty } from '../ui/empty.tsx';
@@ -41,7 +41,7 @@ export function RefusalsView({
         ...(project === undefined ? {} : { project }),
         ...(reason === undefined ? {} : { reasons: [reason] }),
       },
-      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: refreshMs },
+      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: every(refreshMs) },
     ),
   );
   const { isBusy, ...list } = pagedList(query);

@@ -3,7 +3,7 @@ import { CircleCheck, CircleX, TriangleAlert } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorHealth } from '../app/contract.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Page, Section } from '../ui/page.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
@@ -20,7 +20,7 @@ type Process = OperatorHealth['processes'][number];
 
 /** Processes that are alive, and the parts that they need. */
 export function HealthPage() {
-  const query = useQuery(trpc.operator.health.queryOptions(undefined, { refetchInterval: refreshMs }));
+  const query = useQuery(trpc.operator.health.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
     document.title = 'Health - Holdfast';
   }, []);

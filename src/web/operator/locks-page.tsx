@@ -4,7 +4,7 @@ import { LockOpen, TriangleAlert } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorLock, OperatorSlow } from '../app/contract.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
@@ -23,10 +23,10 @@ export function LocksPage() {
   const locks = useInfiniteQuery(
     trpc.operator.locks.infiniteQueryOptions(
       {},
-      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: refreshMs },
+      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: every(refreshMs) },
     ),
   );
-  const slow = useQuery(trpc.operator.slow.queryOptions(undefined, { refetchInterval: slowRefreshMs }));
+  const slow = useQuery(trpc.operator.slow.queryOptions(undefined, { refetchInterval: every(slowRefreshMs) }));
   useEffect(() => {
     document.title = 'Locks - Holdfast';
   }, []);

@@ -3,7 +3,7 @@ import { CircleX, Hourglass, LoaderCircle, Timer } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import type { OperatorQueues } from '../app/contract.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { queryClient, trpc } from '../app/trpc.ts';
+import { every, queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
@@ -29,7 +29,7 @@ interface Asked {
 /** What workers have to do, and what they have given up. */
 export function QueuesPage() {
   const [asked, setAsked] = useState<Asked | null>(null);
-  const query = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: refreshMs }));
+  const query = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
     document.title = 'Queues - Holdfast';
   }, []);

@@ -4,7 +4,7 @@ import { HardDrive } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorOrganization, OperatorStorage } from '../app/contract.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { DayChart } from '../ui/day-chart.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { KeyFigures } from '../ui/key-figures.tsx';
@@ -17,7 +17,7 @@ const refreshMs = 60_000;
 
 /** What is kept, where, and how it grows. */
 export function StoragePage() {
-  const query = useQuery(trpc.operator.storage.queryOptions(undefined, { refetchInterval: refreshMs }));
+  const query = useQuery(trpc.operator.storage.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   const organizations = useInfiniteQuery(
     trpc.operator.organizations.infiniteQueryOptions(
       {},

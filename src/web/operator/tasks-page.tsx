@@ -3,7 +3,7 @@ import { CircleCheck, CircleX, LoaderCircle } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorTasks } from '../app/contract.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { KeyFigures } from '../ui/key-figures.tsx';
 import { Page, Section } from '../ui/page.tsx';
@@ -21,7 +21,7 @@ type Run = OperatorTasks['runs'][number];
 
 /** What goes on in the background, and what waits for it. */
 export function TasksPage() {
-  const query = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: refreshMs }));
+  const query = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
     document.title = 'Tasks - Holdfast';
   }, []);

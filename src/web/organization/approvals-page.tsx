@@ -2,7 +2,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { ShieldCheck } from 'lucide-react';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { Empty } from '../ui/empty.tsx';
 import { Page } from '../ui/page.tsx';
 import { pagedList } from '../ui/paged-list.ts';
@@ -19,7 +19,7 @@ export function ApprovalsPage() {
   const query = useInfiniteQuery(
     trpc.approvals.list.infiniteQueryOptions(
       { organization, given: isGiven },
-      { getNextPageParam: (page) => page.next, refetchInterval: pollMs },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(pollMs) },
     ),
   );
   const problem = useProblem(query);

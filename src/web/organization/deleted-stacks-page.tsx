@@ -4,7 +4,7 @@ import { ArchiveRestore } from 'lucide-react';
 import { useState } from 'react';
 import type { DeletedStack } from '../app/contract.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { MenuItem } from '../ui/menu.tsx';
@@ -28,7 +28,7 @@ export function DeletedStacksPage() {
   const query = useInfiniteQuery(
     trpc.deletedStacks.list.infiniteQueryOptions(
       { organization },
-      { getNextPageParam: (page) => page.next, refetchInterval: pollMs },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(pollMs) },
     ),
   );
   const problem = useProblem(query);

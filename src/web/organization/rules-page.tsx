@@ -5,7 +5,7 @@ import { useState } from 'react';
 import type { Rule } from '../app/contract.ts';
 import { usePageAction } from '../app/page-actions.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { apiClient, queryClient, trpc } from '../app/trpc.ts';
+import { apiClient, every, queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
@@ -126,7 +126,7 @@ function useRules(organization: string, kinds: readonly RuleKind[]) {
   return useInfiniteQuery(
     trpc.rules.list.infiniteQueryOptions(
       { organization, kinds: [...kinds] },
-      { getNextPageParam: (page) => page.next, refetchInterval: pollMs },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(pollMs) },
     ),
   );
 }

@@ -5,7 +5,7 @@ import { lazy, Suspense } from 'react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
 import { useLive } from '../app/live.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { queryClient, trpc } from '../app/trpc.ts';
+import { every, queryClient, trpc } from '../app/trpc.ts';
 import { ResourceList } from '../resources/resource-list.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
@@ -52,7 +52,8 @@ export function StackPage() {
   });
   const query = useQuery(
     trpc.stacks.get.queryOptions(stack, {
-      refetchInterval: ({ state }) => (isLive ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs),
+      refetchInterval: ({ state }) =>
+        every(isLive ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs)({ state }),
     }),
   );
   // With the stack, so that the page does not move when they come; it does not wait for another try.

@@ -5,7 +5,7 @@ import { useEffect, useMemo } from 'react';
 import { errorCode } from '../app/api-error.ts';
 import { useMe } from '../app/me.ts';
 import { NotFoundPage, Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
 import { Empty } from '../ui/empty.tsx';
@@ -31,7 +31,8 @@ export function StacksPage() {
       {
         getNextPageParam: ({ next }) => next,
         placeholderData: keepPreviousData,
-        refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) <= maxRefreshedPages ? refreshMs : false),
+        refetchInterval: ({ state }) =>
+          every((state.data?.pages.length ?? 0) <= maxRefreshedPages ? refreshMs : null)({ state }),
         refetchOnWindowFocus: ({ state }) => (state.data?.pages.length ?? 0) <= maxRefreshedPages,
       },
     ),

@@ -4,7 +4,7 @@ import { ChevronDown, ChevronRight } from 'lucide-react';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import type { StackRef, UpdateDetails } from '../app/contract.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { repeatFailed, trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { JsonView } from '../resources/json-view.tsx';
 import { nameInUrn } from '../resources/resource-name.ts';
 import { Empty } from '../ui/empty.tsx';
@@ -46,7 +46,7 @@ export function EventList({ search, stack, update }: EventListProps) {
   const query = useInfiniteQuery(
     trpc.updates.events.infiniteQueryOptions(
       { ...input, ...(search.type === undefined ? {} : { type: search.type }) },
-      { getNextPageParam: (page) => page.next, refetchInterval: isActive(update) ? pollMs : repeatFailed },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(isActive(update) ? pollMs : null) },
     ),
   );
   const problem = useProblem(query);

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { TriangleAlert } from 'lucide-react';
 import { useEffect, useRef } from 'react';
 import type { StackRef, UpdateDetails, UpdateFigures } from '../app/contract.ts';
-import { repeatFailed, trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { nameInUrn, shortType } from '../resources/resource-name.ts';
 import { Badge } from '../ui/badge.tsx';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
@@ -20,7 +20,7 @@ const counted = ['creates', 'updates', 'replaces', 'deletes'] as const;
 export function useFigures(stack: StackRef, update: UpdateDetails) {
   const input = { ...stack, updateId: update.updateId };
   const options = trpc.updates.figures.queryOptions(input, {
-    refetchInterval: isActive(update) ? 15_000 : repeatFailed,
+    refetchInterval: every(isActive(update) ? 15_000 : null),
   });
   const { data, refetch } = useQuery(options);
   const shown = useRef(update.status);

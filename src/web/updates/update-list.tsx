@@ -3,7 +3,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { GitBranch, GitCommitHorizontal } from 'lucide-react';
 import type { StackRef, UpdateItem } from '../app/contract.ts';
 import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import type { StackPageSearch } from '../stacks/stack-search.ts';
 import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
@@ -35,7 +35,7 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
   const query = useInfiniteQuery(
     trpc.updates.list.infiniteQueryOptions(
       { organization, project, stack: name, limit: pageSize, previews: search.previews === '1' },
-      { getNextPageParam: (page) => page.next, refetchInterval: isBusy ? busyPollMs : idlePollMs },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(isBusy ? busyPollMs : idlePollMs) },
     ),
   );
   const problem = useProblem(query);
@@ -82,7 +82,7 @@ export function LatestUpdates({ isBusy, stack }: Omit<UpdateListProps, 'search'>
   const query = useQuery(
     trpc.updates.list.queryOptions(
       { organization, project, stack: name, limit: latestCount },
-      { refetchInterval: isBusy ? busyPollMs : idlePollMs },
+      { refetchInterval: every(isBusy ? busyPollMs : idlePollMs) },
     ),
   );
   const problem = useProblem(query);

@@ -3,7 +3,7 @@ import { useEffect, useReducer, useRef, useState } from 'react';
 import { repeatAfter } from '../app/api-error.ts';
 import type { StackRef, UpdateDetails } from '../app/contract.ts';
 import { useLive } from '../app/live.ts';
-import { queryClient, repeatFailed, trpc } from '../app/trpc.ts';
+import { every, queryClient, trpc } from '../app/trpc.ts';
 import { EventFeed } from './event-feed.ts';
 import { isActive } from './update-status.ts';
 
@@ -21,12 +21,10 @@ export function useUpdate(stack: StackRef, choice: UpdateChoice) {
     trpc.updates.get.queryOptions(
       { ...stack, ...choice },
       {
-        refetchInterval: ({ state }) =>
-          state.data === undefined || !isActive(state.data)
-            ? repeatFailed({ state })
-            : isLive.current
-              ? livePollMs
-              : pollMs,
+        refetchInterval: ({ state }) => {
+          const runs = state.data !== undefined && isActive(state.data);
+          return every(runs ? (isLive.current ? livePollMs : pollMs) : null)({ state });
+        },
       },
     ),
   );
