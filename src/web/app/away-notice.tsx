@@ -2,7 +2,7 @@ import { CloudOff } from 'lucide-react';
 import { useSyncExternalStore } from 'react';
 import { Button } from '../ui/button.tsx';
 import { Notice } from '../ui/notice.tsx';
-import { isGone, isUnreached, repeatAfter } from './api-error.ts';
+import { errorCode, isGone, isUnreached, repeatAfter } from './api-error.ts';
 import styles from './away-notice.module.css';
 import { useIsReached } from './reachability.ts';
 import { queryClient } from './trpc.ts';
@@ -40,7 +40,9 @@ function subscribe(listener: () => void): () => void {
 function findError(): Error | null {
   for (const query of queryClient.getQueryCache().findAll({ type: 'active' })) {
     const { data, error } = query.state;
-    if (error !== null && data !== undefined && !isGone(error) && !isUnreached(error)) return error;
+    if (error === null || data === undefined || isGone(error) || isUnreached(error)) continue;
+    // An open form says it; without one, the page is left.
+    if (errorCode(error) !== 'UNAUTHORIZED') return error;
   }
   return null;
 }

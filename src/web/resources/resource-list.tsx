@@ -10,6 +10,7 @@ import { Button } from '../ui/button.tsx';
 import { CutName } from '../ui/cut-name.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { ListSearch, ListSection } from '../ui/list-bar.tsx';
+import { PaperNote } from '../ui/paper-note.tsx';
 import { Segments } from '../ui/segments.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { useWindowRows } from '../ui/window-rows.ts';
@@ -110,8 +111,8 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
   );
   const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const list = useRef<HTMLUListElement>(null);
-  const { heightPx, rows: shown } = useWindowRows({ items, keyOf: urnOf, list, rowPx: rowPixels });
-  const isNearEnd = (shown.at(-1)?.index ?? 0) >= items.length - pageSize / 2;
+  const { height, lastIndex, rows: shown } = useWindowRows({ items, keyOf: urnOf, list, rowPx: rowPixels });
+  const isNearEnd = lastIndex >= items.length - pageSize / 2;
   const { fetchNextPage, hasNextPage, isError, isFetchingNextPage } = query;
   useEffect(() => {
     if (isNearEnd && hasNextPage && !isFetchingNextPage && !isError) void fetchNextPage();
@@ -124,13 +125,14 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
   return (
     <>
       <IndexNotice indexedVersion={page?.indexedVersion ?? null} headVersion={page?.headVersion ?? null} />
-      <ul ref={list} className={styles['rows']} style={{ height: heightPx }}>
+      <ul ref={list} className={styles['rows']} style={{ height }} data-window-rows>
         {shown.map(({ item, key, offsetPx }) => (
           <li key={key} className={styles['place']} style={{ transform: `translateY(${offsetPx}px)` }}>
             <ResourceButton resource={item} isChosen={item.urn === search.urn} onOpen={onOpen} />
           </li>
         ))}
       </ul>
+      <PaperNote count={items.length} hasMore={hasNextPage} />
     </>
   );
 }

@@ -9,6 +9,7 @@ import { every, trpc } from '../app/trpc.ts';
 import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
 import { Empty } from '../ui/empty.tsx';
+import { PaperNote } from '../ui/paper-note.tsx';
 import { chosenColumns } from './stack-columns.ts';
 import { toQuery } from './stack-filter.ts';
 import { StackFilterBar } from './stack-filter-bar.tsx';
@@ -64,14 +65,19 @@ export function StacksPage() {
       ) : query.isPending ? (
         <StackTableSkeleton />
       ) : items.length > 0 ? (
-        <StackTable
-          items={items}
-          isBusy={query.isPlaceholderData}
-          hasMore={query.hasNextPage}
-          onMore={() => (query.isFetching || query.isError ? undefined : void query.fetchNextPage())}
-          columns={columns}
-          showsOrganization={organization === undefined && hasSeveral}
-        />
+        <>
+          <StackTable
+            items={items}
+            isBusy={query.isPlaceholderData}
+            hasMore={query.hasNextPage}
+            onMore={() => (query.isFetching || query.isError ? undefined : void query.fetchNextPage())}
+            columns={columns}
+            showsOrganization={organization === undefined && hasSeveral}
+          />
+          <PaperNote count={items.length} hasMore={query.hasNextPage}>
+            The CSV file has all of it: the button above the list.
+          </PaperNote>
+        </>
       ) : isFiltered ? (
         <Empty title="No stack matches" icon={<SearchX size={20} />}>
           <p>

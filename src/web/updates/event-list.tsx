@@ -9,6 +9,7 @@ import { JsonView } from '../resources/json-view.tsx';
 import { nameInUrn } from '../resources/resource-name.ts';
 import { Empty } from '../ui/empty.tsx';
 import { ListSearch, ListSection, ListSelect } from '../ui/list-bar.tsx';
+import { PaperNote } from '../ui/paper-note.tsx';
 import { useWindowRows } from '../ui/window-rows.ts';
 import { stripColors } from './colored-text.ts';
 import { describeEvent, type EngineEvent, eventKinds, readEvent } from './engine-event.ts';
@@ -91,6 +92,7 @@ export function EventList({ search, stack, update }: EventListProps) {
         </Empty>
       ) : null}
       <Rows rows={rows} onEnd={() => (hasNextPage && !isFetchingNextPage ? void fetchNextPage() : undefined)} />
+      <PaperNote count={rows.length} hasMore={hasNextPage} />
     </ListSection>
   );
 }
@@ -114,8 +116,13 @@ function listRows(pages: readonly { readonly items: readonly unknown[] }[], text
 function Rows({ onEnd, rows }: { readonly rows: readonly EventRow[]; readonly onEnd: () => void }) {
   const list = useRef<HTMLUListElement>(null);
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
-  const { heightPx, measure, rows: shown } = useWindowRows({ items: rows, keyOf: sequenceOf, list, rowPx: rowPixels });
-  const isAtEnd = (shown.at(-1)?.index ?? 0) >= rows.length - 1 && rows.length > 0;
+  const {
+    height,
+    lastIndex,
+    measure,
+    rows: shown,
+  } = useWindowRows({ items: rows, keyOf: sequenceOf, list, rowPx: rowPixels });
+  const isAtEnd = lastIndex >= rows.length - 1 && rows.length > 0;
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each length that the end of the list is reached at.
   useEffect(() => {
     if (isAtEnd) onEnd();
@@ -127,7 +134,7 @@ function Rows({ onEnd, rows }: { readonly rows: readonly EventRow[]; readonly on
       return changed;
     });
   return (
-    <ul ref={list} className={styles['rows']} style={{ height: heightPx }}>
+    <ul ref={list} className={styles['rows']} style={{ height }} data-window-rows>
       {shown.map(({ index, item: row, key, offsetPx }) => (
         <li
           key={key}
