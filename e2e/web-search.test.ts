@@ -198,11 +198,15 @@ await suite('search, references and secrets in the web UI', {
         ['Space', 'cache'],
         ['Enter', 'orders-db'],
       ] as const) {
+        await page.goto(`${url}/${organization}/${producer.project}/dev?tab=resources&shape=graph`);
         const node = page.getByRole('button', { name: `${name}, pulumi:index:Stash` });
         await node.focus();
         await page.keyboard.press(key);
         await page.getByRole('region', { name: `Resource ${name}` }).waitFor();
-        await pollUntil('the node has the focus again', () => node.evaluate('node => node === document.activeElement'));
+        await pollUntil(
+          'the node has the focus again',
+          async () => (await page.evaluate('document.activeElement?.ariaLabel')) === `${name}, pulumi:index:Stash`,
+        );
       }
       await page.close();
     },

@@ -62,7 +62,7 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       for (const [path, content] of [
         ['/~/members', page.getByRole('row').filter({ hasText: 'ada' })],
         ['/~/rules', page.getByText('Nothing is frozen')],
-        ['/many/s0', heading('many/s0')],
+        ['/~/approvals', page.getByText('Nobody waits for an approval')],
       ] as const) {
         await open(path);
         await content.waitFor();
@@ -145,12 +145,12 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       await other.getByRole('menuitem', { name: 'Sign out' }).click();
       await other.getByRole('heading', { name: 'Sign in' }).waitFor();
       await comeBack();
-      await page.getByRole('dialog').getByText('Your session has ended').waitFor();
+      await page.getByRole('dialog').getByText('Your session has ended. Sign in').waitFor();
       expect(await note.inputValue()).toBe('Half of a sentence');
       await enter(other, server.url, 'ada');
       await other.close();
       await comeBack();
-      await page.getByRole('dialog').getByText('Your session has ended').waitFor({ state: 'detached' });
+      await page.getByRole('dialog').getByText('Your session has ended. Sign in').waitFor({ state: 'detached' });
       expect(await note.inputValue()).toBe('Half of a sentence');
       expect(refused).toEqual([]);
     },
@@ -196,11 +196,11 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       await page.emulateMedia({ media: 'print' });
       await page.evaluate("dispatchEvent(new Event('beforeprint'))");
       expect(await rows.count()).toBe(stackCount);
-      const tops = (await rows.evaluateAll(
-        'rows => rows.map((row) => [row.getBoundingClientRect().top, row.getBoundingClientRect().bottom])',
-      )) as [number, number][];
-      for (const [at, [top]] of tops.entries())
-        expect(top).toBeGreaterThanOrEqual((tops[at - 1]?.[1] ?? Number.NEGATIVE_INFINITY) - 1);
+      const places = (await page.evaluate(
+        `[...document.querySelectorAll('[data-window-rows] > *')].map((row) => row.getBoundingClientRect()).map(({ top, bottom }) => ({ top, bottom }))`,
+      )) as { top: number; bottom: number }[];
+      for (const [at, { top }] of places.entries())
+        expect(top).toBeGreaterThanOrEqual((places[at - 1]?.bottom ?? Number.NEGATIVE_INFINITY) - 1);
       await page.evaluate("dispatchEvent(new Event('afterprint'))");
       await page.emulateMedia({ media: null });
       expect(await rows.count()).toBeLessThan(stackCount);
