@@ -96,6 +96,13 @@ module.exports = {
       to: { path: '^src/(?!web/)', pathNot: '^src/api/trpc/router\\.ts$' },
     },
     {
+      name: 'web-parts-know-no-page',
+      comment: 'What the web UI is built of; pages give it what it shows.',
+      severity: 'error',
+      from: { path: '^src/web/ui/' },
+      to: { path: '^src/web/(?!ui/)' },
+    },
+    {
       name: 'server-not-to-web',
       severity: 'error',
       from: { path: '^(src/(?!web/)|bin/)' },

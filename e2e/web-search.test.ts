@@ -176,6 +176,43 @@ await suite('search, references and secrets in the web UI', {
   );
 
   test(
+    'every node of a graph is reached, opened and left by the keyboard',
+    async () => {
+      const { browser, server } = await web();
+      const { organization, url } = server;
+      const { page } = await signIn(browser, url, 'ada');
+      await page.goto(`${url}/${organization}/${producer.project}/dev?tab=resources&shape=graph`);
+      const nodes = page.locator('.react-flow__node');
+      await nodes.first().waitFor();
+      const count = await nodes.count();
+      const focused = page.locator('.react-flow__node:focus');
+      const reached = new Set<string>();
+      await page.getByRole('button', { name: 'Graph', exact: true }).focus();
+      for (let at = 0; at < count; at++) {
+        await page.keyboard.press('Tab');
+        reached.add((await focused.getAttribute('aria-label')) ?? '');
+      }
+      expect(reached.size).toBe(count);
+      for (const [key, name] of [
+        ['Space', 'cache'],
+        ['Enter', 'orders-db'],
+      ] as const) {
+        await page.goto(`${url}/${organization}/${producer.project}/dev?tab=resources&shape=graph`);
+        const node = page.getByRole('button', { name: `${name}, pulumi:index:Stash` });
+        await node.focus();
+        await page.keyboard.press(key);
+        await page.getByRole('region', { name: `Resource ${name}` }).waitFor();
+        await pollUntil(
+          'the node has the focus again',
+          async () => (await page.evaluate('document.activeElement?.ariaLabel')) === `${name}, pulumi:index:Stash`,
+        );
+      }
+      await page.close();
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
     'the list of stacks has the columns that one wants, and is a file',
     async () => {
       const { browser, server } = await web();

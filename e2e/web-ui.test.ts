@@ -132,6 +132,8 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await page.getByRole('link', { name: 'Running' }).click();
     await page.waitForURL(`${server.url}/?text=prod&status=running`);
     await waitForStacks('web/prod');
+    const current = page.getByRole('navigation', { name: 'Status' }).locator('[aria-current]');
+    expect(await current.allTextContents()).toEqual(['Running']);
     await page.reload();
     await waitForStacks('web/prod');
     await page.goBack();

@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import PQueue from 'p-queue';
 import { RawClient } from '../bench/support/raw-client.ts';
 import { readRunningUrl } from '../src/shared/platform/db/embedded-postgres.ts';
+import { buildWeb } from '../testkit/web-build.ts';
 import { callsWith } from './demo/calls.ts';
 import { seedIncidents } from './demo/incidents.ts';
 import { environmentOf, organizations, planStacks, type StackPlan } from './demo/plan.ts';
@@ -113,6 +114,8 @@ async function follow(live: LiveRun): Promise<void> {
   await live.end();
 }
 
+// In a fresh checkout there is no web UI to look at yet.
+await buildWeb();
 const tokens = await readTokens();
 const receiver = await startReceiver(port + 1);
 const server = await startDemoServer({ home, port, organizations: list, tokens, receiver });

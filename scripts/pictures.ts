@@ -63,7 +63,7 @@ async function take({ name, path: address, prepare, ready, size = wide }: Pictur
     await page.goto(`${url}${address || '/acme'}`);
     await prepare?.(page);
     await page.locator(ready).first().waitFor();
-    await page.waitForFunction(`document.querySelector('main [aria-busy="true"]') === null`);
+    await page.locator('main [aria-busy="true"]').first().waitFor({ state: 'detached' });
     // Graphs take their place in the frames after that.
     await page.waitForTimeout(500);
     const file = path.join(out, `${name}-${colorScheme}.webp`);

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 const script = join(import.meta.dirname, '..', 'scripts', 'build-web.ts');
 
-/** Builds the web UI for servers of tests, if its sources have changed since the last time. */
+/** Builds the web UI for servers of tests and of the demo, if its sources have changed since the last time. */
 export async function buildWeb(): Promise<void> {
   await promisify(execFile)(process.execPath, [script, '--if-stale']);
 }

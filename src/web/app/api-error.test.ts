@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { TRPCClientError } from '@trpc/client';
-import { errorCode, isUnreached, mayRetry, retryDelay } from './api-error.ts';
+import { errorCode, isGone, isUnreached, mayRetry, repeatAfter, retryDelay } from './api-error.ts';
 
 function answered(code: string, retryAfterSeconds: number | null = null): unknown {
   return TRPCClientError.from({ error: { message: 'no', code: -32_000, data: { code, retryAfterSeconds } } });
@@ -37,4 +37,18 @@ test('the next try is after what the server says, and later each time', () => {
 test('an answer of a procedure has a code, the lack of one has none', () => {
   expect(errorCode(answered('FORBIDDEN'))).toBe('FORBIDDEN');
   expect([unreached, answered('FORBIDDEN'), new Error('other')].map(isUnreached)).toEqual([true, false, false]);
+});
+
+test('a page asks again by itself while that may help, but not before it may', () => {
+  expect(repeatAfter(unreached)).toBe(10_000);
+  expect(repeatAfter(answered('SERVICE_UNAVAILABLE', 2))).toBe(10_000);
+  expect(repeatAfter(answered('TOO_MANY_REQUESTS', 90))).toBe(90_000);
+  for (const error of [null, new Error('other'), ...['FORBIDDEN', 'BAD_REQUEST'].map((code) => answered(code))])
+    expect(repeatAfter(error)).toBe(false);
+});
+
+test('what is gone or forbidden is not shown any longer; what cannot be read now is', () => {
+  expect(['NOT_FOUND', 'FORBIDDEN'].map((code) => isGone(answered(code)))).toEqual([true, true]);
+  for (const error of [unreached, answered('UNAUTHORIZED'), answered('SERVICE_UNAVAILABLE')])
+    expect(isGone(error)).toBe(false);
 });

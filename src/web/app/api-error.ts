@@ -3,6 +3,8 @@ import { TRPCClientError } from '@trpc/client';
 /** Reads that were refused for now are tried again after what the server says, in seconds, but not later than this. */
 const maxWaitSeconds = 10;
 const maxAttempts = 3;
+/** What has failed all the same is asked for again by itself, this often. */
+const repeatSeconds = 10;
 
 interface ErrorData {
   readonly code?: string;
@@ -33,6 +35,12 @@ export function isEditConflict(error: unknown): boolean {
   return dataOf(error)?.kind === 'edit-conflict';
 }
 
+/** Whether what was there is not there any more, or not for this user: a page may not go on showing it. */
+export function isGone(error: unknown): boolean {
+  const code = errorCode(error);
+  return code === 'NOT_FOUND' || code === 'FORBIDDEN';
+}
+
 /** Where in a query an error is, in characters from 0. */
 export function errorPlace(error: unknown): { readonly start: number; readonly end: number } | null {
   return dataOf(error)?.place ?? null;
@@ -50,4 +58,11 @@ export function mayRetry(failures: number, error: unknown): boolean {
 export function retryDelay(failures: number, error: unknown): number {
   const seconds = Math.min(dataOf(error)?.retryAfterSeconds ?? 0, maxWaitSeconds);
   return Math.max(1_000 * 2 ** failures, 1_000 * seconds);
+}
+
+/** Milliseconds after which a failed read is asked for again while its page is shown. False: that would not help. */
+export function repeatAfter(error: unknown): number | false {
+  const code = errorCode(error);
+  if (!isUnreached(error) && code !== 'TOO_MANY_REQUESTS' && code !== 'SERVICE_UNAVAILABLE') return false;
+  return 1_000 * Math.max(repeatSeconds, dataOf(error)?.retryAfterSeconds ?? 0);
 }

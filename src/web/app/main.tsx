@@ -6,6 +6,7 @@ import { createRoot } from 'react-dom/client';
 import './tokens.css';
 import './base.css';
 import { router } from './router.tsx';
+import { SessionHalt } from './session-halt.tsx';
 import { queryClient } from './trpc.ts';
 
 // After a release, parts of the page that this tab has not loaded yet have other names.
@@ -19,7 +20,9 @@ createRoot(document.getElementById('root') as HTMLElement).render(
     {/* The policy of the page permits no style elements. */}
     <CSPProvider disableStyleElements>
       <QueryClientProvider client={queryClient}>
-        <RouterProvider router={router} />
+        <SessionHalt>
+          <RouterProvider router={router} />
+        </SessionHalt>
       </QueryClientProvider>
     </CSPProvider>
   </StrictMode>,

@@ -1,4 +1,4 @@
-import { createFlag } from './flag.ts';
+import { createFlag } from '../ui/flag.ts';
 
 const ended = createFlag(false);
 

@@ -15,8 +15,7 @@ export function readTheme(): Theme {
 
 /** Chooses a theme, for this browser. */
 export function chooseTheme(theme: Theme): void {
-  if (theme === 'system') delete document.documentElement.dataset['theme'];
-  else document.documentElement.dataset['theme'] = theme;
+  apply(theme);
   try {
     localStorage.setItem(key, theme);
   } catch {
@@ -25,9 +24,25 @@ export function chooseTheme(theme: Theme): void {
   for (const listener of listeners) listener();
 }
 
+function apply(theme: string | null): void {
+  const { dataset } = document.documentElement;
+  if (theme === 'light' || theme === 'dark') dataset['theme'] = theme;
+  else delete dataset['theme'];
+}
+
 export function useTheme(): Theme {
   return useSyncExternalStore((listener) => {
     listeners.add(listener);
-    return () => listeners.delete(listener);
+    // Another tab changed it.
+    const onStorage = ({ key: changed, newValue }: StorageEvent): void => {
+      if (changed !== key) return;
+      apply(newValue);
+      listener();
+    };
+    addEventListener('storage', onStorage);
+    return () => {
+      listeners.delete(listener);
+      removeEventListener('storage', onStorage);
+    };
   }, readTheme);
 }

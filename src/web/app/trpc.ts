@@ -1,7 +1,7 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { createTRPCClient, httpBatchLink, httpSubscriptionLink } from '@trpc/client';
 import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query';
-import { errorCode, isUnreached, mayRetry, retryDelay } from './api-error.ts';
+import { errorCode, isUnreached, mayRetry, repeatAfter, retryDelay } from './api-error.ts';
 import type { AppRouter } from './contract.ts';
 import { noteReached } from './reachability.ts';
 import { noteSession, signIn } from './session.ts';
@@ -9,12 +9,25 @@ import { noteSession, signIn } from './session.ts';
 export const queryClient = new QueryClient({
   defaultOptions: {
     // Without a network, too: a call that fails is shown, one that is put off is not.
-    queries: { retry: mayRetry, retryDelay, staleTime: 5_000, refetchOnWindowFocus: 'always', networkMode: 'always' },
+    queries: {
+      retry: mayRetry,
+      retryDelay,
+      refetchInterval: every(null),
+      staleTime: 5_000,
+      refetchOnWindowFocus: 'always',
+      networkMode: 'always',
+    },
     mutations: { networkMode: 'always' },
   },
   queryCache: new QueryCache({ onSuccess, onError }),
   mutationCache: new MutationCache({ onSuccess, onError }),
 });
+
+/** When a query is asked for again: after `ms`, or when it may be, if it has failed for now. Null: only then. */
+export function every(ms: number | null) {
+  return ({ state }: { readonly state: { readonly error: unknown } }): number | false =>
+    repeatAfter(state.error) || (ms ?? false);
+}
 
 function onSuccess(): void {
   noteReached(true);

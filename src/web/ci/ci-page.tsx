@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { Page } from '../ui/page.tsx';
 import { Tab, Tabs } from '../ui/tabs.tsx';
 import styles from './ci-page.module.css';
@@ -30,7 +30,10 @@ export function CiPage() {
   }, [organization]);
   // Also where it is not shown: the other views are one click away.
   const figures = useQuery(
-    trpc.ci.figures.queryOptions({ organization, days }, { refetchInterval: refreshMs, staleTime: refreshMs / 2 }),
+    trpc.ci.figures.queryOptions(
+      { organization, days },
+      { refetchInterval: every(refreshMs), staleTime: refreshMs / 2 },
+    ),
   );
   const refused = figures.data?.refusals.reduce((sum, { times }) => sum + times, 0);
   return (

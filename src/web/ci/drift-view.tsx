@@ -2,8 +2,8 @@ import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CircleCheck, Waves } from 'lucide-react';
 import type { CiDrift } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, trpc } from '../app/trpc.ts';
 import { stackColumn } from '../stacks/stack-link.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Code } from '../ui/code.tsx';
@@ -20,12 +20,12 @@ export function DriftView({ days, organization }: { readonly organization: strin
   const query = useInfiniteQuery(
     trpc.ci.drift.infiniteQueryOptions(
       { organization, days },
-      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: refreshMs },
+      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: every(refreshMs) },
     ),
   );
   const { isBusy, ...list } = pagedList(query);
-  if (list.items === undefined && query.error)
-    return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   return (
     <Table
       label="Stacks that have drifted"

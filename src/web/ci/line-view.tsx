@@ -4,8 +4,8 @@ import { CirclePlay } from 'lucide-react';
 import { useRef } from 'react';
 import type { QueueItem } from '../app/contract.ts';
 import { useLive } from '../app/live.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { queryClient, trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, queryClient, trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
@@ -45,13 +45,14 @@ export function LineView({ organization }: { readonly organization: string }) {
       {
         getNextPageParam: ({ next }) => next,
         placeholderData: keepPreviousData,
-        refetchInterval: isLive ? refreshMs.live : refreshMs.alone,
+        refetchInterval: every(isLive ? refreshMs.live : refreshMs.alone),
       },
     ),
   );
   const items = query.data?.pages.flatMap((page) => page.items);
-  if (items === undefined)
-    return query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : <LineSkeleton />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (items === undefined) return <LineSkeleton />;
   if (items.length === 0) return <NobodyWaits />;
   const lines = Map.groupBy(items, ({ project, stack }) => `${project}/${stack}`);
   const waiting = items.filter(({ state }) => state === 'waiting').length;

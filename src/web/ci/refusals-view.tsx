@@ -2,8 +2,8 @@ import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Ban, OctagonX, X } from 'lucide-react';
 import type { CiFigures, CiRefusal } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, trpc } from '../app/trpc.ts';
 import { stackColumn } from '../stacks/stack-link.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Empty } from '../ui/empty.tsx';
@@ -41,12 +41,12 @@ export function RefusalsView({
         ...(project === undefined ? {} : { project }),
         ...(reason === undefined ? {} : { reasons: [reason] }),
       },
-      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: refreshMs },
+      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: every(refreshMs) },
     ),
   );
   const { isBusy, ...list } = pagedList(query);
-  if (list.items === undefined && query.error)
-    return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   return (
     <>
       {isCounting ? null : <Reasons figures={figures} />}

@@ -1,7 +1,7 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { ChartNoAxesColumn } from 'lucide-react';
 import type { CiFigures } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, type ReadQuery, useProblem } from '../app/problem-pages.tsx';
 import { DayChart } from '../ui/day-chart.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { SelectField } from '../ui/field.tsx';
@@ -21,14 +21,16 @@ type Project = CiFigures['projects'][number];
 /** How runs went lately, and where time was lost. */
 export function RunsView({
   days,
-  figures: { data, error, refetch },
+  figures,
   organization,
 }: {
   readonly organization: string;
   readonly days: number;
-  readonly figures: { readonly data: CiFigures | undefined; readonly error: unknown; readonly refetch: () => unknown };
+  readonly figures: ReadQuery & { readonly data: CiFigures | undefined };
 }) {
-  if (data === undefined && error !== null) return <Problem error={error} onRetry={() => void refetch()} />;
+  const problem = useProblem(figures);
+  if (problem) return <Problem {...problem} />;
+  const { data } = figures;
   const sum = data && sumFigures(data.days);
   if (sum && sum.runs + sum.previews + sum.refused === 0) return <NoRuns days={days} />;
   return (

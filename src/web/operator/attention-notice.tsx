@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CircleCheck, TriangleAlert } from 'lucide-react';
 import type { OperatorHealth } from '../app/contract.ts';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { Notice } from '../ui/notice.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { listProblems } from './attention.ts';
@@ -12,8 +12,8 @@ const refreshMs = 10_000;
 
 /** Whether anything of the installation needs somebody, and what. */
 export function AttentionNotice({ health }: { readonly health: OperatorHealth | undefined }) {
-  const queues = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: refreshMs }));
-  const tasks = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: refreshMs }));
+  const queues = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
+  const tasks = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   const isUnknown = health !== undefined && (queues.isError || tasks.isError);
   if (isUnknown)
     return (

@@ -2,8 +2,8 @@ import { useQuery } from '@tanstack/react-query';
 import { CircleCheck, CircleX, TriangleAlert } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorHealth } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Page, Section } from '../ui/page.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
@@ -20,13 +20,13 @@ type Process = OperatorHealth['processes'][number];
 
 /** Processes that are alive, and the parts that they need. */
 export function HealthPage() {
-  const { data, error, refetch } = useQuery(
-    trpc.operator.health.queryOptions(undefined, { refetchInterval: refreshMs }),
-  );
+  const query = useQuery(trpc.operator.health.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
     document.title = 'Health - Holdfast';
   }, []);
-  if (data === undefined && error) return <Problem error={error} onRetry={() => void refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const { data } = query;
   return (
     <Page title="Health" lead="The parts as the process that answers this page reaches them, and all processes.">
       <AttentionNotice health={data} />

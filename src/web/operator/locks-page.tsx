@@ -3,8 +3,8 @@ import { Link } from '@tanstack/react-router';
 import { LockOpen, TriangleAlert } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorLock, OperatorSlow } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
@@ -23,15 +23,16 @@ export function LocksPage() {
   const locks = useInfiniteQuery(
     trpc.operator.locks.infiniteQueryOptions(
       {},
-      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: refreshMs },
+      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: every(refreshMs) },
     ),
   );
-  const slow = useQuery(trpc.operator.slow.queryOptions(undefined, { refetchInterval: slowRefreshMs }));
+  const slow = useQuery(trpc.operator.slow.queryOptions(undefined, { refetchInterval: every(slowRefreshMs) }));
   useEffect(() => {
     document.title = 'Locks - Holdfast';
   }, []);
   const items = locks.data?.pages.flatMap((page) => page.items);
-  if (items === undefined && locks.error) return <Problem error={locks.error} onRetry={() => void locks.refetch()} />;
+  const problem = useProblem(locks);
+  if (problem) return <Problem {...problem} />;
   return (
     <Page title="Locks" lead="Updates that hold their stacks in all organizations, the oldest first.">
       <Table

@@ -1,12 +1,15 @@
 import { Outlet } from '@tanstack/react-router';
-import { useMe } from '../app/me.ts';
-import { NotFoundPage } from '../app/problem-pages.tsx';
+import { useMeQuery } from '../app/me.ts';
+import { NotFoundPage, Problem, useProblem } from '../app/problem-pages.tsx';
 import { SectionLayout } from '../app/section-layout.tsx';
 import { operatorPages } from './operator-pages.ts';
 
 /** The pages of the installation. For others than operators there is nothing here. */
 export function OperatorLayout() {
-  const me = useMe();
+  const query = useMeQuery();
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const me = query.data;
   if (me === undefined) return null;
   if (!me.isOperator) return <NotFoundPage />;
   return (

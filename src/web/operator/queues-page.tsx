@@ -2,8 +2,8 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { CircleX, Hourglass, LoaderCircle, Timer } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import type { OperatorQueues } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { queryClient, trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
@@ -29,13 +29,13 @@ interface Asked {
 /** What workers have to do, and what they have given up. */
 export function QueuesPage() {
   const [asked, setAsked] = useState<Asked | null>(null);
-  const { data, error, refetch } = useQuery(
-    trpc.operator.queues.queryOptions(undefined, { refetchInterval: refreshMs }),
-  );
+  const query = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
     document.title = 'Queues - Holdfast';
   }, []);
-  if (data === undefined && error) return <Problem error={error} onRetry={() => void refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const { data } = query;
   const lead =
     data === undefined
       ? 'What workers have to do.'

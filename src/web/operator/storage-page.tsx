@@ -3,8 +3,8 @@ import { Link } from '@tanstack/react-router';
 import { HardDrive } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorOrganization, OperatorStorage } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, trpc } from '../app/trpc.ts';
 import { DayChart } from '../ui/day-chart.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { KeyFigures } from '../ui/key-figures.tsx';
@@ -17,9 +17,7 @@ const refreshMs = 60_000;
 
 /** What is kept, where, and how it grows. */
 export function StoragePage() {
-  const { data, error, refetch } = useQuery(
-    trpc.operator.storage.queryOptions(undefined, { refetchInterval: refreshMs }),
-  );
+  const query = useQuery(trpc.operator.storage.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   const organizations = useInfiniteQuery(
     trpc.operator.organizations.infiniteQueryOptions(
       {},
@@ -29,7 +27,9 @@ export function StoragePage() {
   useEffect(() => {
     document.title = 'Storage - Holdfast';
   }, []);
-  if (data === undefined && error) return <Problem error={error} onRetry={() => void refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const { data } = query;
   const last = data?.days.at(-1);
   const kept = (read: (day: NonNullable<typeof last>) => number) => data && (last ? byteText(read(last)) : '–');
   return (

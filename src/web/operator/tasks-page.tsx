@@ -2,8 +2,8 @@ import { useQuery } from '@tanstack/react-query';
 import { CircleCheck, CircleX, LoaderCircle } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorTasks } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { KeyFigures } from '../ui/key-figures.tsx';
 import { Page, Section } from '../ui/page.tsx';
@@ -21,13 +21,13 @@ type Run = OperatorTasks['runs'][number];
 
 /** What goes on in the background, and what waits for it. */
 export function TasksPage() {
-  const { data, error, refetch } = useQuery(
-    trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: refreshMs }),
-  );
+  const query = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
     document.title = 'Tasks - Holdfast';
   }, []);
-  if (data === undefined && error) return <Problem error={error} onRetry={() => void refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const { data } = query;
   const waiting = data?.waiting;
   const audit = data?.audit;
   const late = (seconds: number | null | undefined) =>

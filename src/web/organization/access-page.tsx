@@ -2,7 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { AccessPolicy } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { apiClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Button } from '../ui/button.tsx';
@@ -22,7 +22,8 @@ export function AccessPage() {
   const { organization } = route.useParams();
   const [asked, setAsked] = useState<'decrypt' | 'defaults' | null>(null);
   const query = useQuery(trpc.access.policy.queryOptions({ organization }));
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const policy = query.data;
   return (
     <Page

@@ -1,8 +1,8 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { ShieldCheck } from 'lucide-react';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, trpc } from '../app/trpc.ts';
 import { Empty } from '../ui/empty.tsx';
 import { Page } from '../ui/page.tsx';
 import { pagedList } from '../ui/paged-list.ts';
@@ -19,9 +19,10 @@ export function ApprovalsPage() {
   const query = useInfiniteQuery(
     trpc.approvals.list.infiniteQueryOptions(
       { organization, given: isGiven },
-      { getNextPageParam: (page) => page.next, refetchInterval: pollMs },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(pollMs) },
     ),
   );
+  const problem = useProblem(query);
   return (
     <Page
       title="Approvals"
@@ -35,8 +36,8 @@ export function ApprovalsPage() {
           Given
         </Tab>
       </Tabs>
-      {query.error ? (
-        <Problem error={query.error} onRetry={() => void query.refetch()} />
+      {problem ? (
+        <Problem {...problem} />
       ) : (
         <ApprovalTable
           {...pagedList(query)}

@@ -3,7 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight, Download, ScrollText } from 'lucide-react';
 import { useState } from 'react';
 import type { AuditItem } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
@@ -35,7 +35,8 @@ export function AuditPage() {
       { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const items = query.data?.pages.flatMap((page) => page.items);
   const toggle = (number: number): void => {
     const next = new Set(open);

@@ -3,8 +3,8 @@ import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { ArchiveRestore } from 'lucide-react';
 import { useState } from 'react';
 import type { DeletedStack } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, trpc } from '../app/trpc.ts';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { MenuItem } from '../ui/menu.tsx';
@@ -28,10 +28,11 @@ export function DeletedStacksPage() {
   const query = useInfiniteQuery(
     trpc.deletedStacks.list.infiniteQueryOptions(
       { organization },
-      { getNextPageParam: (page) => page.next, refetchInterval: pollMs },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(pollMs) },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const columns: Column<DeletedStack>[] = [
     { name: 'Stack', isTitle: true, cell: nameOf },
     {

@@ -1,8 +1,8 @@
 import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Check, CircleSlash, Clock, X } from 'lucide-react';
 import type { Delivery } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { queryClient } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, queryClient } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
@@ -32,7 +32,7 @@ export function DeliveryTable({
   const query = useInfiniteQuery(
     calls.deliveries.infiniteQueryOptions(
       { ...place, webhook },
-      { getNextPageParam: (page) => page.next, refetchInterval: pollMs },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(pollMs) },
     ),
   );
   const redeliver = useMutation(
@@ -43,7 +43,8 @@ export function DeliveryTable({
       },
     }),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const columns: Column<Delivery>[] = [
     {
       name: 'Event',

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { GrantItem } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Badge } from '../ui/badge.tsx';
@@ -33,6 +33,7 @@ export function GrantList({
   const query = useInfiniteQuery(
     trpc.grants.list.infiniteQueryOptions({ organization, ...place }, { getNextPageParam: ({ next }) => next }),
   );
+  const problem = useProblem(query);
   const columns: Column<GrantItem>[] = [
     ...('team' in place ? [] : [toWhom(organization)]),
     ...columnsOfAll,
@@ -57,8 +58,8 @@ export function GrantList({
         </Button>
       }
     >
-      {query.error ? (
-        <Problem error={query.error} onRetry={() => void query.refetch()} />
+      {problem ? (
+        <Problem {...problem} />
       ) : (
         <Table
           label="Grants"

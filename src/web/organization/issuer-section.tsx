@@ -2,7 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { IssuerDetails, IssuerItem } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Badge } from '../ui/badge.tsx';
@@ -32,6 +32,7 @@ export function IssuerSection({
 }) {
   const [asked, setAsked] = useState<Asked | null>(null);
   const query = useQuery(trpc.issuers.get.queryOptions({ organization, id: issuer.id }));
+  const problem = useProblem(query);
   const details = query.data;
   const close = () => setAsked(null);
   const columns: Column<Policy>[] = [
@@ -71,8 +72,8 @@ export function IssuerSection({
         </>
       }
     >
-      {query.error ? (
-        <Problem error={query.error} onRetry={() => void query.refetch()} />
+      {problem ? (
+        <Problem {...problem} />
       ) : (
         <Table
           label={`Policies of ${issuer.name}`}

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import type { Limit } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, trpc } from '../app/trpc.ts';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
 import { Page, Section } from '../ui/page.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
@@ -26,8 +26,9 @@ const names: Readonly<Record<Limit['name'], { readonly name: string; readonly ab
 /** What the organization may use, and what it uses. */
 export function LimitsPage() {
   const { organization } = route.useParams();
-  const query = useQuery(trpc.limits.get.queryOptions({ organization }, { refetchInterval: pollMs }));
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const query = useQuery(trpc.limits.get.queryOptions({ organization }, { refetchInterval: every(pollMs) }));
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const limits = query.data;
   return (
     <Page

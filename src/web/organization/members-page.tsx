@@ -5,7 +5,7 @@ import { useState } from 'react';
 import type { MemberItem } from '../app/contract.ts';
 import { useMe } from '../app/me.ts';
 import { usePageAction } from '../app/page-actions.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
@@ -45,7 +45,8 @@ export function MembersPage() {
   usePageAction('Add a member', mayAdd ? () => setAsked({ what: 'add' }) : null);
   const narrow = (change: Partial<MemberSearch>): void =>
     void navigate({ search: { ...search, ...change }, replace: true });
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const columns = [...shown(organization), ...(mayManage ? [actions(setAsked)] : [])];
   const close = () => setAsked(null);
   return (

@@ -3,7 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { ScrollText } from 'lucide-react';
 import { useState } from 'react';
 import type { PolicyGroup, PolicyPack } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Badge } from '../ui/badge.tsx';
@@ -30,8 +30,8 @@ export function PoliciesPage() {
   const next = { getNextPageParam: (page: { next: string | null }) => page.next };
   const groups = useInfiniteQuery(trpc.policies.groups.infiniteQueryOptions({ organization }, next));
   const packs = useInfiniteQuery(trpc.policies.packs.infiniteQueryOptions({ organization }, next));
-  const problem = groups.error ?? packs.error;
-  if (problem) return <Problem error={problem} onRetry={() => void groups.refetch()} />;
+  const problem = useProblem(groups, packs);
+  if (problem) return <Problem {...problem} />;
   const groupColumns: Column<PolicyGroup>[] = [
     {
       name: 'Group',

@@ -3,7 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { RoleItem } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { apiClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Badge } from '../ui/badge.tsx';
@@ -29,7 +29,8 @@ export function RolesPage() {
   const mayManage = useMayManage(organization);
   const [asked, setAsked] = useState<Asked | null>(null);
   const query = useQuery(trpc.roles.list.queryOptions({ organization }));
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const close = () => setAsked(null);
   const actions: Column<RoleItem> = {
     name: 'Actions',

@@ -4,8 +4,8 @@ import { Snowflake } from 'lucide-react';
 import { useState } from 'react';
 import type { Rule } from '../app/contract.ts';
 import { usePageAction } from '../app/page-actions.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { apiClient, queryClient, trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { apiClient, every, queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
@@ -41,8 +41,8 @@ export function RulesPage() {
   const freezes = useRules(organization, ['freeze']);
   const queues = useRules(organization, queueKinds);
   const guards = useRules(organization, guardKinds);
-  const problem = freezes.error ?? queues.error ?? guards.error;
-  if (problem) return <Problem error={problem} onRetry={() => void freezes.refetch()} />;
+  const problem = useProblem(freezes, queues, guards);
+  if (problem) return <Problem {...problem} />;
   return (
     <Page
       title="Rules"
@@ -126,7 +126,7 @@ function useRules(organization: string, kinds: readonly RuleKind[]) {
   return useInfiniteQuery(
     trpc.rules.list.infiniteQueryOptions(
       { organization, kinds: [...kinds] },
-      { getNextPageParam: (page) => page.next, refetchInterval: pollMs },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(pollMs) },
     ),
   );
 }

@@ -3,7 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { UserPlus } from 'lucide-react';
 import { useState } from 'react';
 import type { TeamMemberItem } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
@@ -30,7 +30,8 @@ export function TeamPage() {
   const managesAll = useMayManage(organization);
   const [asked, setAsked] = useState<Asked | null>(null);
   const query = useQuery(trpc.teams.get.queryOptions({ organization, team: name }));
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const team = query.data;
   if (team === undefined) return <Skeleton width={240} height={24} />;
   const mayManage = managesAll || team.isAdmin;
@@ -101,7 +102,8 @@ function TeamMembers({
   const query = useInfiniteQuery(
     trpc.teams.members.infiniteQueryOptions(place, { getNextPageParam: ({ next }) => next }),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const actions: Column<TeamMemberItem> = {
     name: 'Actions',
     isActions: true,

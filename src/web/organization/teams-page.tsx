@@ -3,7 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { Plus, UsersRound } from 'lucide-react';
 import { useState } from 'react';
 import type { TeamItem } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Badge } from '../ui/badge.tsx';
@@ -33,7 +33,8 @@ export function TeamsPage() {
       { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const items = query.data?.pages.flatMap(({ items: each }) => each);
   const isFiltered = text !== undefined;
   return (

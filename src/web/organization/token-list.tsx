@@ -3,7 +3,7 @@ import { KeyRound, Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { TokenItem } from '../app/contract.ts';
 import { usePageAction } from '../app/page-actions.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
@@ -35,7 +35,8 @@ export function TokenList({
   const [asked, setAsked] = useState<Asked | null>(null);
   usePageAction('Create a token', () => setAsked({ what: 'create' }));
   const query = useTokens(owner, showsRuns);
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const columns: Column<TokenItem>[] = [
     ...columnsOfAll,
     {

@@ -2,7 +2,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { Plus, ShieldCheck } from 'lucide-react';
 import { useState } from 'react';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
@@ -22,7 +22,8 @@ export function TrustPoliciesPage() {
   const query = useInfiniteQuery(
     trpc.issuers.list.infiniteQueryOptions({ organization, limit: pageSize }, { getNextPageParam: ({ next }) => next }),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const items = query.data?.pages.flatMap((page) => page.items);
   return (
     <Page

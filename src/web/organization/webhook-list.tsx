@@ -3,7 +3,7 @@ import { CirclePause, Radio, Webhook as WebhookIcon } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import type { Webhook } from '../app/contract.ts';
 import { usePageAction } from '../app/page-actions.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
@@ -23,7 +23,8 @@ export function WebhookList({
   readonly linkTo: (webhook: Webhook) => ReactNode;
 }) {
   const query = useInfiniteQuery(calls.list.infiniteQueryOptions(place, { getNextPageParam: (page) => page.next }));
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const columns: Column<Webhook>[] = [
     { name: 'Name', isTitle: true, cell: linkTo },
     { name: 'URL', cell: ({ url }) => <span className={styles['url']}>{url}</span> },

@@ -3,7 +3,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { Waypoints } from 'lucide-react';
 import { lazy, Suspense, useEffect, useMemo, useState } from 'react';
 import type { ReferenceNode } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Empty } from '../ui/empty.tsx';
 import { Page } from '../ui/page.tsx';
@@ -26,6 +26,7 @@ interface Row {
 export function ReferencesPage() {
   const { organization } = useParams({ from: '/$organization/~/references' });
   const query = useQuery(trpc.references.graph.queryOptions({ organization }));
+  const problem = useProblem(query);
   const navigate = useNavigate();
   // A graph cannot be read on a phone, nor with a screen reader.
   const [shape, setShape] = useState<'graph' | 'list'>(() =>
@@ -68,8 +69,8 @@ export function ReferencesPage() {
         />
       }
     >
-      {query.error ? (
-        <Problem error={query.error} onRetry={() => void query.refetch()} />
+      {problem ? (
+        <Problem {...problem} />
       ) : query.data?.nodes.length === 0 ? (
         <Empty title="No stack reads another" icon={<Waypoints size={20} />}>
           <p>

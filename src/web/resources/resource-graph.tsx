@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import type { StackRef } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { FlowGraph } from '../ui/flow-graph.tsx';
 import { shortType } from './resource-name.ts';
@@ -29,7 +29,8 @@ export default function ResourceGraph({
     () => query.data?.edges.map(({ from, kind, to }) => ({ from, to, isDotted: kind === 'parent' })) ?? [],
     [query.data],
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   return (
     <FlowGraph
       label="Graph of resources"

@@ -3,13 +3,14 @@ import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight, Lock } from 'lucide-react';
 import { lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react';
 import type { ResourceItem, StackRef } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import type { StackPageSearch } from '../stacks/stack-search.ts';
 import { Button } from '../ui/button.tsx';
 import { CutName } from '../ui/cut-name.tsx';
 import { Empty } from '../ui/empty.tsx';
 import { ListSearch, ListSection } from '../ui/list-bar.tsx';
+import { PaperNote } from '../ui/paper-note.tsx';
 import { Segments } from '../ui/segments.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { useWindowRows } from '../ui/window-rows.ts';
@@ -110,26 +111,28 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
   );
   const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const list = useRef<HTMLUListElement>(null);
-  const { heightPx, rows: shown } = useWindowRows({ items, keyOf: urnOf, list, rowPx: rowPixels });
-  const isNearEnd = (shown.at(-1)?.index ?? 0) >= items.length - pageSize / 2;
-  const { fetchNextPage, hasNextPage, isFetchingNextPage } = query;
+  const { height, lastIndex, rows: shown } = useWindowRows({ items, keyOf: urnOf, list, rowPx: rowPixels });
+  const isNearEnd = lastIndex >= items.length - pageSize / 2;
+  const { fetchNextPage, hasNextPage, isError, isFetchingNextPage } = query;
   useEffect(() => {
-    if (isNearEnd && hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [isNearEnd, hasNextPage, isFetchingNextPage, fetchNextPage]);
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
-  if (query.isPending) return <Rows />;
+    if (isNearEnd && hasNextPage && !isFetchingNextPage && !isError) void fetchNextPage();
+  }, [isNearEnd, hasNextPage, isFetchingNextPage, isError, fetchNextPage]);
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <Rows />;
   const [page] = query.data.pages;
   if (items.length === 0) return <NoResources isFiltered={search.text !== undefined || search.type !== undefined} />;
   return (
     <>
       <IndexNotice indexedVersion={page?.indexedVersion ?? null} headVersion={page?.headVersion ?? null} />
-      <ul ref={list} className={styles['rows']} style={{ height: heightPx }}>
+      <ul ref={list} className={styles['rows']} style={{ height }} data-window-rows>
         {shown.map(({ item, key, offsetPx }) => (
           <li key={key} className={styles['place']} style={{ transform: `translateY(${offsetPx}px)` }}>
             <ResourceButton resource={item} isChosen={item.urn === search.urn} onOpen={onOpen} />
           </li>
         ))}
       </ul>
+      <PaperNote count={items.length} hasMore={hasNextPage} />
     </>
   );
 }
@@ -197,8 +200,9 @@ function TreeLevel({ chosen, depth, onOpen, parent, stack }: TreeLevelProps) {
       { getNextPageParam: (page) => page.next },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
-  if (query.isPending) return depth === 0 ? <Rows /> : <p className={styles['loading']}>Loading…</p>;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return depth === 0 ? <Rows /> : <p className={styles['loading']}>Loading…</p>;
   const items = query.data.pages.flatMap((page) => page.items);
   if (items.length === 0 && depth === 0) return <NoResources isFiltered={false} />;
   return (

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { X } from 'lucide-react';
 import { type ReactNode, useEffect, useRef } from 'react';
 import type { StackRef } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Secret } from '../secrets/secret.tsx';
 import { Button } from '../ui/button.tsx';
@@ -39,7 +39,9 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn 
   // Below the list on a phone.
   useEffect(() => panel.current?.scrollIntoView({ block: 'nearest' }), []);
   const resource = query.data;
+  const problem = useProblem(query);
   const blame = useBlame(stack, urn, isBlaming);
+  const blameProblem = useProblem(blame);
   return (
     <section ref={panel} className={styles['panel']} aria-label={`Resource ${nameInUrn(urn)}`}>
       <header className={styles['head']}>
@@ -51,8 +53,7 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn 
           <X size={16} />
         </Button>
       </header>
-      {query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : null}
-      {query.isPending ? <Skeleton width="70%" /> : null}
+      {problem ? <Problem {...problem} /> : query.isPending ? <Skeleton width="70%" /> : null}
       {resource === undefined ? null : (
         <>
           <FactList>
@@ -79,7 +80,7 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn 
               onChange={({ target }) => onBlame(target.checked)}
             />
           ) : null}
-          {blame.error ? <Problem error={blame.error} onRetry={() => void blame.refetch()} /> : null}
+          {blameProblem ? <Problem {...blameProblem} /> : null}
           <Properties
             title="Inputs"
             part="inputs"

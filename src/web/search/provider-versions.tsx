@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Boxes } from 'lucide-react';
 import type { SearchCounts } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Empty } from '../ui/empty.tsx';
@@ -47,7 +47,8 @@ const columns: readonly Column<Version>[] = [
 /** Which versions of providers are in use, and where. */
 export function ProviderVersions({ within }: { readonly within: Within }) {
   const query = useQuery(trpc.search.providers.queryOptions(within, { refetchOnWindowFocus: false }));
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const groups = query.data?.groups;
   const items = groups?.map((group, at): Version => {
     const isFirst = groups[at - 1]?.name !== group.name;

@@ -38,6 +38,7 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
             replace
             search={(before: object) => ({ ...before, by: field === 'type' ? undefined : field })}
             aria-current={field === by ? 'true' : undefined}
+            activeOptions={{ exact: true }}
             activeProps={{}}
             className={styles['field']}
           >
@@ -58,6 +59,7 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
                   to="."
                   search={(before: object) => ({ ...before, q: addTerm(query, groupTerms(by, name, version)) })}
                   className={styles['group']}
+                  activeOptions={{ exact: true }}
                   activeProps={{}}
                   title={`${name} ${version ?? ''}`}
                 >

@@ -4,7 +4,7 @@ import { Lock, SearchX } from 'lucide-react';
 import { useEffect } from 'react';
 import { errorCode } from '../app/api-error.ts';
 import type { FoundResource } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { shortType } from '../resources/resource-name.ts';
 import { Button } from '../ui/button.tsx';
@@ -148,9 +148,10 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
   const items = query.data?.pages.flatMap((page) => page.items);
   const last = query.data?.pages.at(-1);
   const more = () => void query.fetchNextPage();
+  const problem = useProblem(query);
   // The field says what is wrong with the query.
-  if (errorCode(query.error) === 'BAD_REQUEST') return null;
-  if (query.error && items === undefined) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  if (errorCode(problem?.error) === 'BAD_REQUEST') return null;
+  if (problem) return <Problem {...problem} />;
   return (
     <div className={styles['results']}>
       {query.isFetching && errorCode(query.failureReason) === 'TOO_MANY_REQUESTS' ? (

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { ShieldQuestion } from 'lucide-react';
 import { useState } from 'react';
 import type { Approval, StackRef } from '../app/contract.ts';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { ApprovalLinks } from '../organization/approval-table.tsx';
 import { ApproveDialog } from '../organization/approve-dialog.tsx';
 import { WithdrawDialog } from '../organization/withdraw-dialog.tsx';
@@ -19,7 +19,7 @@ const maxAgeMs = 7 * 24 * 3_600_000;
 /** Approvals of a stack that nobody has given yet. A page that asks for them at once has them together with the stack. */
 export function useAskedApprovals({ organization, project, stack }: StackRef) {
   const input = { organization, project, stack, given: false, limit: maxShown };
-  return useQuery(trpc.approvals.ofStack.queryOptions(input, { refetchInterval: pollMs }));
+  return useQuery(trpc.approvals.ofStack.queryOptions(input, { refetchInterval: every(pollMs) }));
 }
 
 /** Approvals that runs of this stack have asked for, or those of one commit alone, with the button for those who may give them. */

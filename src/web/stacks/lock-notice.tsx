@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { LockKeyhole, TriangleAlert } from 'lucide-react';
 import type { QueueItem, StackDetails, StackRef } from '../app/contract.ts';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { buttonClass } from '../ui/button.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
 import { Notice } from '../ui/notice.tsx';
@@ -40,7 +40,10 @@ function faultTitle(kind: string): string {
 function Lock({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const { active, waiting } = details;
   const queue = useQuery(
-    trpc.queue.list.queryOptions({ ...stack, limit: maxShown }, { enabled: waiting > 0, refetchInterval: pollMs }),
+    trpc.queue.list.queryOptions(
+      { ...stack, limit: maxShown },
+      { enabled: waiting > 0, refetchInterval: every(pollMs) },
+    ),
   );
   const waits = queue.data?.items.filter(({ state }) => state === 'waiting') ?? [];
   return (

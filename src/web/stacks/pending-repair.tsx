@@ -2,7 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { PendingStep, PendingSteps, StackDetails, StackRef } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { queryClient, trpc } from '../app/trpc.ts';
 import { nameInUrn, shortType } from '../resources/resource-name.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
@@ -20,7 +20,8 @@ import styles from './pending-repair.module.css';
 /** What an interrupted update has left, and how to go on: by the CLI, or as a new version from here. */
 export function PendingRepair({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const query = useQuery(trpc.stacks.pending.queryOptions(stack));
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <Skeleton width="50%" />;
   const { items, leftBy } = query.data;
   if (details.active !== null)

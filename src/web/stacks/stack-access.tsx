@@ -2,7 +2,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { ChevronDown, ChevronRight, CircleCheck, CircleMinus } from 'lucide-react';
 import { useState } from 'react';
 import type { AccessHolder, GrantItem, StackDetails, StackRef } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { type Permission, permissionWords, reasonOf } from '../organization/access-words.ts';
 import { GrantList } from '../organization/grant-list.tsx';
@@ -38,7 +38,8 @@ export function StackAccess({ details, stack }: { readonly stack: StackRef; read
 
 function OwnAccess({ stack }: { readonly stack: StackRef }) {
   const query = useQuery(trpc.access.mine.queryOptions(stack));
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   return (
     <Section title="What you may do">
       {query.data === undefined ? (
@@ -66,7 +67,8 @@ function Holders({ holders, stack }: { readonly stack: StackRef; readonly holder
       { getNextPageParam: ({ next }) => next },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const grants = query.data?.pages.flatMap((page) => page.grants) ?? [];
   const columns: readonly Column<AccessHolder>[] = [
     { name: 'Name', isTitle: true, cell: (holder) => <HolderName holder={holder} /> },

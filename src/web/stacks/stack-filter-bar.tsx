@@ -30,6 +30,7 @@ export function StackFilterBar({ items }: { readonly items: readonly Pick<StackI
             to="."
             search={(before) => ({ ...before, status })}
             className={styles['status']}
+            activeOptions={{ exact: true }}
             activeProps={{}}
             aria-current={search.status === status ? 'true' : undefined}
           >
@@ -149,6 +150,7 @@ function Chip({ name, value }: { readonly name: 'project' | 'tag'; readonly valu
     <Link
       to="."
       search={(before) => ({ ...before, [name]: undefined })}
+      activeOptions={{ exact: true }}
       className={styles['chip']}
       activeProps={{}}
       aria-label={`Remove the filter ${name} ${value}`}

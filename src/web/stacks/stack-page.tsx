@@ -4,8 +4,8 @@ import { Star } from 'lucide-react';
 import { lazy, Suspense } from 'react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
 import { useLive } from '../app/live.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { queryClient, trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, queryClient, trpc } from '../app/trpc.ts';
 import { ResourceList } from '../resources/resource-list.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
@@ -52,7 +52,8 @@ export function StackPage() {
   });
   const query = useQuery(
     trpc.stacks.get.queryOptions(stack, {
-      refetchInterval: ({ state }) => (isLive ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs),
+      refetchInterval: ({ state }) =>
+        every(isLive ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs)({ state }),
     }),
   );
   // With the stack, so that the page does not move when they come; it does not wait for another try.
@@ -61,14 +62,11 @@ export function StackPage() {
   const linkTo = (target: typeof tab) => ({
     ...{ to: '.' as const, search: { tab: target === 'overview' ? undefined : target }, isChosen: tab === target },
   });
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   const details = query.data;
-  if (details === undefined || (approvals.isPending && approvals.failureCount === 0 && query.error === null)) {
-    return query.error ? (
-      <Problem error={query.error} onRetry={() => void query.refetch()} />
-    ) : (
-      <StackSkeleton stack={stack} />
-    );
-  }
+  if (details === undefined || (approvals.isPending && approvals.failureCount === 0 && query.error === null))
+    return <StackSkeleton stack={stack} />;
   const { pendingCount } = details;
   return (
     <article className={styles['page']}>

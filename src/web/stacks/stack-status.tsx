@@ -44,7 +44,12 @@ export function StackStatus({ active, lastUpdate, waiting }: Pick<StackItem, 'ac
           {active.by !== null && active.since !== null ? ', ' : null}
           {active.since === null ? null : <Since at={active.since} />}
         </span>
-        {waiting > 0 ? <span className={styles['waiting']}>+{waiting} waiting</span> : null}
+        {waiting > 0 ? (
+          <span className={styles['waiting']} title={`${waiting} waiting for the stack`}>
+            +{waiting}
+            <span className="unseen"> waiting</span>
+          </span>
+        ) : null}
       </span>
     );
   if (!lastUpdate)

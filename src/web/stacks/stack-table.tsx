@@ -44,10 +44,15 @@ export function StackTable({
   readonly showsOrganization: boolean;
 }) {
   const body = useRef<HTMLDivElement>(null);
-  const { heightPx, rows, scrollTo } = useWindowRows({ items, keyOf: nameOf, list: body, rowPx: useRowPx() });
+  const { height, lastIndex, rows, scrollTo } = useWindowRows({
+    items,
+    keyOf: nameOf,
+    list: body,
+    rowPx: useRowPx(),
+  });
   const favourites = useFavourites();
   const favouriteNames = useMemo(() => new Set(favourites.map(nameOf)), [favourites]);
-  const isNearEnd = (rows.at(-1)?.index ?? 0) >= items.length - rowsAhead;
+  const isNearEnd = lastIndex >= items.length - rowsAhead;
   useEffect(() => {
     if (isNearEnd && hasMore && !isBusy) onMore();
   }, [hasMore, isBusy, isNearEnd, onMore]);
@@ -62,7 +67,7 @@ export function StackTable({
       style={gridOf(columns)}
     >
       <Head columns={columns} />
-      <div ref={body} role="rowgroup" className={styles['body']} style={{ height: heightPx }}>
+      <div ref={body} role="rowgroup" className={styles['body']} style={{ height }} data-window-rows>
         {rows.map(({ index, item, key, offsetPx }) => (
           <StackRow
             key={key}

@@ -4,11 +4,12 @@ import { Layers, SearchX } from 'lucide-react';
 import { useEffect, useMemo } from 'react';
 import { errorCode } from '../app/api-error.ts';
 import { useMe } from '../app/me.ts';
-import { NotFoundPage, Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { NotFoundPage, Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, trpc } from '../app/trpc.ts';
 import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
 import { Empty } from '../ui/empty.tsx';
+import { PaperNote } from '../ui/paper-note.tsx';
 import { chosenColumns } from './stack-columns.ts';
 import { toQuery } from './stack-filter.ts';
 import { StackFilterBar } from './stack-filter-bar.tsx';
@@ -31,7 +32,8 @@ export function StacksPage() {
       {
         getNextPageParam: ({ next }) => next,
         placeholderData: keepPreviousData,
-        refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) <= maxRefreshedPages ? refreshMs : false),
+        refetchInterval: ({ state }) =>
+          every((state.data?.pages.length ?? 0) <= maxRefreshedPages ? refreshMs : null)({ state }),
         refetchOnWindowFocus: ({ state }) => (state.data?.pages.length ?? 0) <= maxRefreshedPages,
       },
     ),
@@ -39,6 +41,7 @@ export function StacksPage() {
   useEffect(() => {
     document.title = `${organization ?? 'Stacks'} - Holdfast`;
   }, [organization]);
+  const problem = useProblem(query);
   const me = useMe();
   const hasSeveral = (me?.organizations.length ?? 0) > 1;
   const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
@@ -49,7 +52,7 @@ export function StacksPage() {
   if (me !== undefined && me.login === organization && me.organizations.every(({ name }) => name !== organization))
     return <Navigate to="/" replace />;
   // There is no such organization, or the user is not in it.
-  if (query.error && errorCode(query.error) === 'NOT_FOUND') return <NotFoundPage />;
+  if (problem && errorCode(problem.error) === 'NOT_FOUND') return <NotFoundPage />;
   return (
     <div className={styles['page']}>
       <header className={styles['head']}>
@@ -57,19 +60,24 @@ export function StacksPage() {
         <StackCount organization={organization} />
       </header>
       <StackFilterBar items={items} />
-      {query.error && items.length === 0 ? (
-        <Problem error={query.error} onRetry={() => void query.refetch()} />
+      {problem ? (
+        <Problem {...problem} />
       ) : query.isPending ? (
         <StackTableSkeleton />
       ) : items.length > 0 ? (
-        <StackTable
-          items={items}
-          isBusy={query.isPlaceholderData}
-          hasMore={query.hasNextPage}
-          onMore={() => (query.isFetching ? undefined : void query.fetchNextPage())}
-          columns={columns}
-          showsOrganization={organization === undefined && hasSeveral}
-        />
+        <>
+          <StackTable
+            items={items}
+            isBusy={query.isPlaceholderData}
+            hasMore={query.hasNextPage}
+            onMore={() => (query.isFetching || query.isError ? undefined : void query.fetchNextPage())}
+            columns={columns}
+            showsOrganization={organization === undefined && hasSeveral}
+          />
+          <PaperNote count={items.length} hasMore={query.hasNextPage}>
+            The CSV file has all of it: the button above the list.
+          </PaperNote>
+        </>
       ) : isFiltered ? (
         <Empty title="No stack matches" icon={<SearchX size={20} />}>
           <p>

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useMemo, useRef } from 'react';
 import type { StackRef } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { jsonLines } from './json-lines.ts';
@@ -22,7 +22,8 @@ export function StateText({ stack, version }: { readonly stack: StackRef; readon
       { staleTime: Number.POSITIVE_INFINITY, refetchOnWindowFocus: false, refetchOnReconnect: false },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <Skeleton width="60%" />;
   if (query.data.text === null) return <p>This state is too large to be shown as one text.</p>;
   return <Lines text={query.data.text} label={`State of version ${version} as text`} />;

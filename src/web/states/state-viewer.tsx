@@ -2,7 +2,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Download } from 'lucide-react';
 import { useState } from 'react';
 import type { StackRef } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { JsonView } from '../resources/json-view.tsx';
 import { shortType } from '../resources/resource-name.ts';
@@ -33,8 +33,9 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
       },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
-  if (query.isPending) return <Skeleton width="50%" />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <Skeleton width="50%" />;
   const [first] = query.data.pages;
   const items = query.data.pages.flatMap((page) => page.items);
   const showsText = isText && first?.isText === true;
@@ -135,7 +136,8 @@ function Values({ stack, urn, version }: { readonly stack: StackRef; readonly ve
   const query = useQuery(
     trpc.resources.get.queryOptions({ ...refOf(stack), urn, version }, { staleTime: Number.POSITIVE_INFINITY }),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <Skeleton width="40%" />;
   const { dependencies, id, inputs, outputs, parent, protect } = query.data;
   const all = { urn, id, parent, protect, dependencies, inputs, outputs };

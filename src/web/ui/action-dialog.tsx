@@ -1,9 +1,9 @@
-import { type ReactNode, useState } from 'react';
-import { useSessionEnded } from '../app/session.ts';
+import { type ReactNode, useContext, useState } from 'react';
 import styles from './action-dialog.module.css';
 import { Button } from './button.tsx';
 import { Dialog, DialogActions } from './dialog.tsx';
 import { TextField } from './field.tsx';
+import { SendingHalt } from './sending-halt.ts';
 
 /**
  * Asks before something is changed, with the fields that it needs. It stays open until the change has succeeded: whoever opens it closes
@@ -46,7 +46,7 @@ export function ActionDialog({
   readonly children?: ReactNode;
 }) {
   const [text, setText] = useState('');
-  const hasEnded = useSessionEnded();
+  const halt = useContext(SendingHalt);
   const mayDo = isReady && !isPending && onReload === null && (typed === undefined || text === typed);
   return (
     <Dialog title={title} description={description} isOpen onClose={onClose}>
@@ -70,13 +70,9 @@ export function ActionDialog({
           />
         )}
         {note === null ? null : <p role="status">{note}</p>}
-        {hasEnded ? (
+        {halt !== null ? (
           <p className={styles['error']} role="alert">
-            Your session has ended.{' '}
-            <a href="/sign-in" target="_blank" rel="noopener">
-              Sign in
-            </a>{' '}
-            in another tab, and go on here.
+            {halt}
           </p>
         ) : error === null ? null : (
           <div className={styles['problem']}>

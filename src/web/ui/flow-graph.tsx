@@ -1,6 +1,6 @@
 import { Background, Controls, type Edge, Handle, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react';
 import '@xyflow/react/dist/style.css';
-import { type ReactNode, useMemo } from 'react';
+import { type ReactNode, useEffect, useMemo, useRef } from 'react';
 import styles from './flow-graph.module.css';
 import { layOutGraph } from './graph-layout.ts';
 
@@ -25,6 +25,8 @@ export interface FlowEdge {
 type BoxNode = Node<FlowNode & { isChosen: boolean } & Record<string, unknown>, 'box'>;
 
 const nodeTypes = { box: Box };
+/** Nodes cannot be moved or removed, as the texts of the library say. */
+const ariaTexts = { 'node.a11yDescription.default': 'Enter opens it.' };
 
 /** What hangs on what, laid out in layers. The first 500 nodes are shown. `nodes`: undefined while they are loading. */
 export function FlowGraph({
@@ -50,7 +52,10 @@ export function FlowGraph({
     return {
       nodes: placed.nodes.map(({ id, x, y }): BoxNode => {
         const node = known.get(id) ?? { id, name: id, detail: '' };
-        const said = { ariaRole: 'button' as const, ariaLabel: `${node.name}, ${node.detail}` };
+        const said = {
+          ariaRole: node.isFaint ? ('group' as const) : ('button' as const),
+          ariaLabel: [node.name, node.detail].filter(Boolean).join(', '),
+        };
         return { id, type: 'box', position: { x, y }, ...size, ...said, data: { ...node, isChosen: id === chosen } };
       }),
       edges: placed.edges.map(({ from, to }): Edge => {
@@ -59,8 +64,19 @@ export function FlowGraph({
       }),
     };
   }, [nodes, edges, chosen]);
+  const figure = useRef<HTMLElement>(null);
+  const isByKey = useRef(false);
+  // Another choice is another graph, whose nodes are other elements.
+  useEffect(() => {
+    if (!isByKey.current || graph === null || chosen === null) return undefined;
+    const frame = requestAnimationFrame(() => {
+      if (document.activeElement !== document.body) return;
+      figure.current?.querySelector<HTMLElement>(`[data-id="${CSS.escape(chosen)}"]`)?.focus({ preventScroll: true });
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [chosen, graph]);
   return (
-    <figure className={styles['graph']} aria-label={label}>
+    <figure ref={figure} className={styles['graph']} aria-label={label}>
       {graph === null ? null : (
         <ReactFlow
           key={`${chosen} ${graph.nodes.length}`}
@@ -74,11 +90,15 @@ export function FlowGraph({
           nodesConnectable={false}
           edgesFocusable={false}
           onNodeClick={(_, node) => onOpen(node.id)}
-          onKeyDown={({ key, target }) => {
-            const id = (target as HTMLElement).dataset['id'];
-            if (key === 'Enter' && id !== undefined) onOpen(id);
+          onKeyDown={(event) => {
+            const id = (event.target as HTMLElement).dataset['id'];
+            if ((event.key !== 'Enter' && event.key !== ' ') || id === undefined) return;
+            // Space would scroll the page.
+            event.preventDefault();
+            isByKey.current = true;
+            onOpen(id);
           }}
-          onlyRenderVisibleElements
+          ariaLabelConfig={ariaTexts}
         >
           <Background gap={24} />
           <Controls showInteractive={false} />

@@ -42,4 +42,18 @@ describe('the layout of a graph', () => {
     const { nodes: placed, omittedCount } = layOutGraph(nodes, [], size);
     expect([placed.length, omittedCount]).toEqual([maxGraphNodes, 7]);
   });
+
+  test('a layer of many nodes is put into columns, so that they can be read', () => {
+    const many = Array.from({ length: 60 }, (_, at) => ({ id: `reader-${at}` }));
+    const edges = many.map(({ id }) => ({ from: id, to: 'hub' }));
+    const { height, nodes, width } = layOutGraph([{ id: 'hub' }, ...many], edges, size);
+    expect(new Set(nodes.map(({ x, y }) => `${x} ${y}`)).size).toBe(61);
+    // As large as the page has room for, which one column is not: 60 nodes are 4,000 pixels high.
+    expect(Math.min(980 / width, 520 / height)).toBeGreaterThan(0.5);
+    const hub = nodes.find(({ id }) => id === 'hub');
+    for (const { id, x, y } of nodes) {
+      expect(id === 'hub' || x > (hub?.x ?? 0) + size.width).toBe(true);
+      expect(x >= 0 && y >= 0 && x + size.width <= width && y + size.height <= height).toBe(true);
+    }
+  });
 });

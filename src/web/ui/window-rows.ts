@@ -1,11 +1,15 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useState } from 'react';
+import { useIsPrinting } from './printing.ts';
 
 /** Rows beyond the edges of the window that are elements, too. */
 const overscan = 12;
+/** On paper there is no scrolling: so many rows are printed, in view or not. */
+export const maxPrintedRows = 1_000;
 
 /**
- * Rows of a long list that scrolls with the page: only those that are in view are to be elements. `items` and `keyOf` must be the same
+ * Rows of a long list that scrolls with the page: only those that are in view are to be elements. The list has `data-window-rows`, so that
+ * they follow each other on paper. `items` and `keyOf` must be the same
  * from one call to the next while nothing has changed: with others, all items are measured again, at each step of scrolling.
  */
 export function useWindowRows<Item>({
@@ -38,13 +42,17 @@ export function useWindowRows<Item>({
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: rows have another height from then on.
   useEffect(() => virtualizer.measure(), [rowPx, virtualizer]);
-  const rows = virtualizer.getVirtualItems().flatMap(({ index, key, start }) => {
+  const isPrinting = useIsPrinting();
+  const inView = virtualizer.getVirtualItems().flatMap(({ index, key, start }) => {
     const item = items[index];
     return item === undefined ? [] : [{ index, key, item, offsetPx: start - top }];
   });
+  const printed = isPrinting ? items.slice(0, maxPrintedRows) : [];
   return {
-    rows,
-    heightPx: virtualizer.getTotalSize(),
+    rows: isPrinting ? printed.map((item, index) => ({ index, key: keyOf(item), item, offsetPx: 0 })) : inView,
+    /** The last row in view. */
+    lastIndex: inView.at(-1)?.index ?? 0,
+    height: isPrinting ? 'auto' : virtualizer.getTotalSize(),
     measure: virtualizer.measureElement,
     scrollTo: (at: number) => virtualizer.scrollToIndex(at, { align: 'auto' }),
   };

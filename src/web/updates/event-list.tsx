@@ -3,12 +3,13 @@ import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight } from 'lucide-react';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import type { StackRef, UpdateDetails } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, trpc } from '../app/trpc.ts';
 import { JsonView } from '../resources/json-view.tsx';
 import { nameInUrn } from '../resources/resource-name.ts';
 import { Empty } from '../ui/empty.tsx';
 import { ListSearch, ListSection, ListSelect } from '../ui/list-bar.tsx';
+import { PaperNote } from '../ui/paper-note.tsx';
 import { useWindowRows } from '../ui/window-rows.ts';
 import { stripColors } from './colored-text.ts';
 import { describeEvent, type EngineEvent, eventKinds, readEvent } from './engine-event.ts';
@@ -46,16 +47,17 @@ export function EventList({ search, stack, update }: EventListProps) {
   const query = useInfiniteQuery(
     trpc.updates.events.infiniteQueryOptions(
       { ...input, ...(search.type === undefined ? {} : { type: search.type }) },
-      { getNextPageParam: (page) => page.next, refetchInterval: isActive(update) ? pollMs : false },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(isActive(update) ? pollMs : null) },
     ),
   );
+  const problem = useProblem(query);
   const rows = useMemo(() => listRows(query.data?.pages ?? [], search.text ?? ''), [query.data, search.text]);
-  const { fetchNextPage, hasNextPage, isFetchingNextPage } = query;
+  const { fetchNextPage, hasNextPage, isError, isFetchingNextPage } = query;
   // A search goes on through older events until it has a page of hits.
   const wantsMore = search.text !== undefined && rows.length < pageSize;
   useEffect(() => {
-    if (wantsMore && hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [wantsMore, hasNextPage, isFetchingNextPage, fetchNextPage]);
+    if (wantsMore && hasNextPage && !isFetchingNextPage && !isError) void fetchNextPage();
+  }, [wantsMore, hasNextPage, isFetchingNextPage, isError, fetchNextPage]);
   return (
     <ListSection
       label="Events"
@@ -83,13 +85,14 @@ export function EventList({ search, stack, update }: EventListProps) {
         </>
       }
     >
-      {query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : null}
-      {rows.length === 0 && !query.isFetching && !query.error ? (
+      {problem ? <Problem {...problem} /> : null}
+      {rows.length === 0 && !query.isFetching && !query.isError ? (
         <Empty title={search.text === undefined && search.type === undefined ? 'No events' : 'No event matches'}>
           <p>Events appear here when the CLI reports them, some seconds after they happened.</p>
         </Empty>
       ) : null}
       <Rows rows={rows} onEnd={() => (hasNextPage && !isFetchingNextPage ? void fetchNextPage() : undefined)} />
+      <PaperNote count={rows.length} hasMore={hasNextPage} />
     </ListSection>
   );
 }
@@ -113,8 +116,13 @@ function listRows(pages: readonly { readonly items: readonly unknown[] }[], text
 function Rows({ onEnd, rows }: { readonly rows: readonly EventRow[]; readonly onEnd: () => void }) {
   const list = useRef<HTMLUListElement>(null);
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
-  const { heightPx, measure, rows: shown } = useWindowRows({ items: rows, keyOf: sequenceOf, list, rowPx: rowPixels });
-  const isAtEnd = (shown.at(-1)?.index ?? 0) >= rows.length - 1 && rows.length > 0;
+  const {
+    height,
+    lastIndex,
+    measure,
+    rows: shown,
+  } = useWindowRows({ items: rows, keyOf: sequenceOf, list, rowPx: rowPixels });
+  const isAtEnd = lastIndex >= rows.length - 1 && rows.length > 0;
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each length that the end of the list is reached at.
   useEffect(() => {
     if (isAtEnd) onEnd();
@@ -126,7 +134,7 @@ function Rows({ onEnd, rows }: { readonly rows: readonly EventRow[]; readonly on
       return changed;
     });
   return (
-    <ul ref={list} className={styles['rows']} style={{ height: heightPx }}>
+    <ul ref={list} className={styles['rows']} style={{ height }} data-window-rows>
       {shown.map(({ index, item: row, key, offsetPx }) => (
         <li
           key={key}

@@ -109,7 +109,7 @@ function Rows({ rows, ...shared }: RowsProps) {
   const list = useRef<HTMLOListElement>(null);
   const shown = useWindowRows({ items: rows, keyOf: urnOf, list, rowPx: rowPixels });
   return (
-    <ol ref={list} className={styles['rows']} aria-label="Resources" style={{ height: shown.heightPx }}>
+    <ol ref={list} className={styles['rows']} aria-label="Resources" style={{ height: shown.height }} data-window-rows>
       {shown.rows.map(({ index, item: tree, key, offsetPx }) => (
         <li
           key={key}

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { TriangleAlert } from 'lucide-react';
 import { useEffect, useRef } from 'react';
 import type { StackRef, UpdateDetails, UpdateFigures } from '../app/contract.ts';
-import { trpc } from '../app/trpc.ts';
+import { every, trpc } from '../app/trpc.ts';
 import { nameInUrn, shortType } from '../resources/resource-name.ts';
 import { Badge } from '../ui/badge.tsx';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
@@ -19,7 +19,9 @@ const counted = ['creates', 'updates', 'replaces', 'deletes'] as const;
 /** What the server knows of an update besides its row; refreshed when the update ends. */
 export function useFigures(stack: StackRef, update: UpdateDetails) {
   const input = { ...stack, updateId: update.updateId };
-  const options = trpc.updates.figures.queryOptions(input, { refetchInterval: isActive(update) ? 15_000 : false });
+  const options = trpc.updates.figures.queryOptions(input, {
+    refetchInterval: every(isActive(update) ? 15_000 : null),
+  });
   const { data, refetch } = useQuery(options);
   const shown = useRef(update.status);
   // Its end changes them.

@@ -2,8 +2,8 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { GitBranch, GitCommitHorizontal } from 'lucide-react';
 import type { StackRef, UpdateItem } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
+import { every, trpc } from '../app/trpc.ts';
 import type { StackPageSearch } from '../stacks/stack-search.ts';
 import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
@@ -35,9 +35,10 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
   const query = useInfiniteQuery(
     trpc.updates.list.infiniteQueryOptions(
       { organization, project, stack: name, limit: pageSize, previews: search.previews === '1' },
-      { getNextPageParam: (page) => page.next, refetchInterval: isBusy ? busyPollMs : idlePollMs },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(isBusy ? busyPollMs : idlePollMs) },
     ),
   );
+  const problem = useProblem(query);
   const updates = query.data?.pages.flatMap(({ items }) => items) ?? [];
   return (
     <section className={styles['section']} aria-label="Updates">
@@ -54,8 +55,7 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
       >
         Show previews
       </ListToggle>
-      {query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : null}
-      {query.isPending ? <ListSkeleton /> : null}
+      {problem ? <Problem {...problem} /> : query.isPending ? <ListSkeleton /> : null}
       {query.isSuccess && updates.length === 0 ? (
         <Empty title="No updates yet">
           <p>The history of this stack begins with its first update.</p>
@@ -82,10 +82,11 @@ export function LatestUpdates({ isBusy, stack }: Omit<UpdateListProps, 'search'>
   const query = useQuery(
     trpc.updates.list.queryOptions(
       { organization, project, stack: name, limit: latestCount },
-      { refetchInterval: isBusy ? busyPollMs : idlePollMs },
+      { refetchInterval: every(isBusy ? busyPollMs : idlePollMs) },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <ListSkeleton />;
   if (query.data.items.length === 0) return <p className={styles['none']}>None yet.</p>;
   return <Rows stack={stack} updates={query.data.items} />;

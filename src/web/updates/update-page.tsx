@@ -1,6 +1,6 @@
 import { getRouteApi } from '@tanstack/react-router';
 import type { StackRef } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { ApprovalNotice } from '../stacks/approval-notice.tsx';
 import { Tab, Tabs } from '../ui/tabs.tsx';
 import { EventList } from './event-list.tsx';
@@ -38,10 +38,9 @@ interface UpdateOfProps {
 
 function UpdateOf({ choice, search, stack }: UpdateOfProps) {
   const query = useUpdate(stack, choice);
-  if (query.data === undefined) {
-    if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
-    return <UpdateHeaderSkeleton />;
-  }
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <UpdateHeaderSkeleton />;
   return <LoadedUpdate stack={stack} search={search} update={query.data} />;
 }
 
@@ -76,10 +75,18 @@ function LoadedUpdate({
         <Tab {...tab('events')}>Events</Tab>
         <Tab {...tab('details')}>Details</Tab>
       </Tabs>
-      {live.error === null || view === 'details' ? null : <Problem error={live.error} onRetry={live.retry} />}
-      {view === 'progress' ? <ProgressTree live={live} update={update} search={search} /> : null}
-      {view === 'messages' ? <MessageList live={live} /> : null}
-      {view === 'timing' ? <WaterfallChart live={live} update={update} /> : null}
+      {view === 'progress' || view === 'messages' || view === 'timing' ? (
+        <>
+          {live.error === null ? null : <Problem error={live.error} onRetry={live.retry} />}
+          {live.error !== null && progress.rows.size === 0 ? null : view === 'progress' ? (
+            <ProgressTree live={live} update={update} search={search} />
+          ) : view === 'messages' ? (
+            <MessageList live={live} />
+          ) : (
+            <WaterfallChart live={live} update={update} />
+          )}
+        </>
+      ) : null}
       {view === 'events' ? <EventList stack={stack} update={update} search={search} /> : null}
       {view === 'details' ? <UpdateDetailsView stack={stack} update={update} /> : null}
     </article>

@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useReducer, useRef, useState } from 'react';
+import { repeatAfter } from '../app/api-error.ts';
 import type { StackRef, UpdateDetails } from '../app/contract.ts';
 import { useLive } from '../app/live.ts';
-import { queryClient, trpc } from '../app/trpc.ts';
+import { every, queryClient, trpc } from '../app/trpc.ts';
 import { EventFeed } from './event-feed.ts';
 import { isActive } from './update-status.ts';
 
@@ -20,8 +21,10 @@ export function useUpdate(stack: StackRef, choice: UpdateChoice) {
     trpc.updates.get.queryOptions(
       { ...stack, ...choice },
       {
-        refetchInterval: ({ state }) =>
-          state.data === undefined || !isActive(state.data) ? false : isLive.current ? livePollMs : pollMs,
+        refetchInterval: ({ state }) => {
+          const runs = state.data !== undefined && isActive(state.data);
+          return every(runs ? (isLive.current ? livePollMs : pollMs) : null)({ state });
+        },
       },
     ),
   );
@@ -63,17 +66,18 @@ export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgres
   // biome-ignore lint/correctness/useExhaustiveDependencies: an attempt after an error reads anew.
   useEffect(() => {
     const stop = new AbortController();
-    const feed = createFeed({ organization, project, stack: name }, updateId, { isRunning, isLive, wake });
     let frame = 0;
     const show = (error: unknown = null): void => {
       cancelAnimationFrame(frame);
       // A log of 100,000 events has hundreds of pages, and drawing each would take longer than reading it.
       frame = requestAnimationFrame(() => setState({ feed, revision: feed.revision, error }));
     };
-    show();
-    feed.run(show, stop.signal).catch((error: unknown) => {
+    const onState = (error: unknown): void => {
       if (!stop.signal.aborted) show(error);
-    });
+    };
+    const feed = createFeed({ organization, project, stack: name }, updateId, { isRunning, isLive, wake }, onState);
+    show();
+    feed.run(show, stop.signal).catch(onState);
     return () => {
       stop.abort();
       cancelAnimationFrame(frame);
@@ -89,16 +93,33 @@ interface FeedSignals {
   readonly wake: { current: () => void };
 }
 
-function createFeed(stack: StackRef, updateId: string, { isLive, isRunning, wake }: FeedSignals): EventFeed {
+/** `onState` is told why a page cannot be read for now, and null when it can again. */
+function createFeed(
+  stack: StackRef,
+  updateId: string,
+  { isLive, isRunning, wake }: FeedSignals,
+  onState: (error: unknown) => void = () => {},
+): EventFeed {
   let isDue = false;
   wake.current = () => {
     isDue = true;
   };
   return new EventFeed({
-    fetchPage: (cursor, signal) => {
+    fetchPage: async (cursor, signal) => {
       const input = { ...stack, updateId, limit: pageSize, ...(cursor === null ? {} : { cursor }) };
       const options = trpc.updates.events.queryOptions(input, { staleTime: 0, gcTime: 0 });
-      return queryClient.fetchQuery({ ...options, meta: { signal } });
+      for (let hasFailed = false; ; hasFailed = true) {
+        try {
+          const page = await queryClient.fetchQuery({ ...options, meta: { signal } });
+          if (hasFailed) onState(null);
+          return page;
+        } catch (error) {
+          const againMs = repeatAfter(error);
+          if (againMs === false || signal.aborted) throw error;
+          onState(error);
+          await delay(againMs, signal);
+        }
+      }
     },
     isRunning: () => isRunning.current,
     wait: (signal) =>
@@ -116,6 +137,17 @@ function createFeed(stack: StackRef, updateId: string, { isLive, isRunning, wake
         signal.addEventListener('abort', end);
         wake.current = end;
       }),
+  });
+}
+
+/** Resolves early when the signal is aborted. */
+function delay(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
   });
 }
 

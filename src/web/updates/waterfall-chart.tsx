@@ -77,9 +77,9 @@ export function WaterfallChart({ live, update }: { readonly live: LiveProgress; 
 function BarRows({ total, waterfall }: { readonly waterfall: Waterfall; readonly total: number }) {
   const list = useRef<HTMLUListElement>(null);
   const { bars, start } = waterfall;
-  const { heightPx, rows } = useWindowRows({ items: bars, keyOf: urnOf, list, rowPx: rowPixels });
+  const { height, rows } = useWindowRows({ items: bars, keyOf: urnOf, list, rowPx: rowPixels });
   return (
-    <ul ref={list} className={styles['bars']} style={{ height: heightPx }}>
+    <ul ref={list} className={styles['bars']} style={{ height }} data-window-rows>
       {rows.map(({ item, key, offsetPx }) => (
         <BarRow key={key} bar={item} top={offsetPx} start={start} total={total} />
       ))}

@@ -3,7 +3,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { ArrowRight } from 'lucide-react';
 import { useDeferredValue, useState } from 'react';
 import type { StackRef } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import type { StackPageSearch } from '../stacks/stack-search.ts';
 import { Button } from '../ui/button.tsx';
@@ -54,6 +54,7 @@ function Picker({ onPick, stack }: { readonly stack: StackRef; readonly onPick: 
       { placeholderData: (former) => former },
     ),
   );
+  const problem = useProblem(query);
   const found = (query.data?.items ?? []).filter((each) => fullName(each) !== fullName(stack)).slice(0, maxFound);
   return (
     <div className={styles['picker']}>
@@ -64,8 +65,7 @@ function Picker({ onPick, stack }: { readonly stack: StackRef; readonly onPick: 
         value={typed}
         onChange={({ target }) => setTyped(target.value)}
       />
-      {query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : null}
-      {query.isPending ? <Skeleton width="40%" /> : null}
+      {problem ? <Problem {...problem} /> : query.isPending ? <Skeleton width="40%" /> : null}
       {found.length === 0 && query.isSuccess ? (
         <Empty title="No other stack matches">
           <p>Stacks of the same project are the usual choice, such as the one before production.</p>
@@ -117,8 +117,9 @@ function Comparison({
       },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
-  if (query.isPending) return <Skeleton width="50%" />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <Skeleton width="50%" />;
   const [first] = query.data.pages;
   if (first === undefined) return null;
   const items = query.data.pages.flatMap((page) => page.items);

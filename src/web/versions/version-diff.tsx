@@ -1,6 +1,6 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { StackRef } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Button } from '../ui/button.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
@@ -27,8 +27,9 @@ export function VersionDiff({
       { getNextPageParam: (page) => page.next, staleTime: Number.POSITIVE_INFINITY },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
-  if (query.isPending) return <Skeleton width="50%" />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <Skeleton width="50%" />;
   const items = query.data.pages.flatMap((page) => page.items);
   if (items.length === 0) return <p className={styles['none']}>No resource differs.</p>;
   return (

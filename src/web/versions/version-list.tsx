@@ -3,7 +3,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { RotateCcw } from 'lucide-react';
 import { useState } from 'react';
 import type { StackDetails, StackRef, VersionItem } from '../app/contract.ts';
-import { Problem } from '../app/problem-pages.tsx';
+import { Problem, useProblem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import type { StackPageSearch } from '../stacks/stack-search.ts';
 import { StateViewer } from '../states/state-viewer.tsx';
@@ -44,8 +44,9 @@ export function VersionList({ details, search, stack }: VersionListProps) {
       { getNextPageParam: (page) => page.next },
     ),
   );
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
-  if (query.isPending) return <Skeleton width="60%" />;
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <Skeleton width="60%" />;
   const versions = query.data.pages.flatMap(({ items }) => items);
   const newest = versions[0]?.version;
   if (newest === undefined) {

@@ -1,0 +1,21 @@
+import type { ReactNode } from 'react';
+import styles from './paper-note.module.css';
+import { maxPrintedRows } from './window-rows.ts';
+
+/** On paper, says that a list goes on, below the rows that are loaded. `children`: where all of it is. */
+export function PaperNote({
+  children,
+  count,
+  hasMore = false,
+}: {
+  readonly count: number;
+  readonly hasMore?: boolean;
+  readonly children?: ReactNode;
+}) {
+  if (!hasMore && count <= maxPrintedRows) return null;
+  return (
+    <p className={styles['note']}>
+      These are the first {Math.min(count, maxPrintedRows).toLocaleString('en')} rows of the list. {children}
+    </p>
+  );
+}
