@@ -1,10 +1,11 @@
-import { Agent, request } from 'node:http';
+import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { cpuSecondsOf, loadAverage, loopDelayOf, memoryOf, percentile, printTable } from './support/figures.ts';
 import { DataFolder } from './support/footprint.ts';
 import { postgresCpuSeconds } from './support/process-cpu.ts';
+import { sendCall } from './support/send-call.ts';
 
 /**
  * Measures the lock queue: calls wait for stacks that other updates hold. Prints memory and CPU time per waiting call, database
@@ -31,30 +32,12 @@ await using server = await startOwnHoldfast({
   HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS: String(waiterCount + 100),
 });
 const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
-const { hostname, port } = new URL(server.url);
+const target = { url: new URL(server.url), agent };
 
 /** Returns the body of a 2xx response, and when it came, by `performance.now()`. */
-function call(method: string, path: string, body: object): Promise<{ text: string; at: number }> {
-  const bytes = Buffer.from(JSON.stringify(body));
-  const headers = {
-    accept: 'application/vnd.pulumi+9',
-    authorization: `token ${server.token}`,
-    'content-type': 'application/json',
-    'content-length': bytes.length,
-  };
-  return new Promise((resolve, reject) => {
-    const sent = request({ agent, hostname, port, method, path, headers }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (part: string) => {
-        text += part;
-      });
-      response.on('error', reject).on('end', () => {
-        if ((response.statusCode ?? 0) < 300) resolve({ text, at: performance.now() });
-        else reject(new Error(`${method} ${path}: ${response.statusCode} ${text.slice(0, 300)}`));
-      });
-    });
-    sent.on('error', reject).end(bytes);
-  });
+async function call(method: string, path: string, body: object): Promise<{ text: string; at: number }> {
+  const text = await sendCall(target, method, path, body, `token ${server.token}`);
+  return { text, at: performance.now() };
 }
 
 async function waitingCalls(): Promise<number> {

@@ -71,7 +71,8 @@ export class TestCloud {
   }
 
   /**
-   * Sets how operations fail from now on; `{}` resets it. Delays that have begun end when they are set to less. A key is a resource name, an id, a `value`,
+   * Sets how operations fail from now on; `{}` resets it. Delays that have begun end when they are set to less.
+   * A key is a resource name, an id, a `value`,
    * `<name>.<operation>`, `*.<operation>` or `*`.
    */
   async control(control: CloudControl): Promise<void> {
