@@ -10,6 +10,7 @@ import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
+import { approvesNothing } from '../access/ci-runs.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -79,15 +80,15 @@ export class ApprovalService {
   }
 
   /**
-   * Takes an approval back, or the request for it: by who has asked, and by admins of the stack. Updates that run already keep the limits
+   * Takes an approval back, or the request for it: by who has asked, and by admins of the stack that are no CI runs. Updates that run already keep the limits
    * with which they were created. Throws ForbiddenError, NotFoundError.
    */
   async withdraw(ref: StackRef, id: string, caller: Caller, audit: AuditTrail): Promise<void> {
     await this.#change(ref, caller, 'write', async (tx, stack, held) => {
       const asked = await getApproval(tx, stack, id);
-      if (!permits(held, 'admin') && !hasAsked(caller, asked))
+      if (!mayWithdraw(caller, held, asked))
         throw new ForbiddenError(
-          'Only who has asked for an approval, and those with the permission admin on the stack, withdraw it',
+          'The one who has asked for an approval withdraws it, or a person with the permission admin on the stack',
         );
       await createApprovalRepository(tx).remove(id);
       const { approvedBy, askedBy, commit, kind, updateId } = asked;
@@ -118,13 +119,23 @@ export function refusalOf(
   { policyId, tokenId, userId }: Caller,
   asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId'>,
 ): string | null {
-  if (policyId !== null) return 'A CI run approves nothing: this needs a token that was not given to one';
+  if (policyId !== null) return approvesNothing;
   if (hasAsked({ tokenId, userId }, asked)) return 'Somebody else has to approve this: you have asked for it';
   return null;
 }
 
+/** Whether the caller, who has these permissions on the stack, may take an approval back, or the request for it. */
+export function mayWithdraw(
+  caller: Pick<Caller, 'policyId' | 'tokenId' | 'userId'>,
+  held: PermissionSet,
+  asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId'>,
+): boolean {
+  const isPerson = caller.policyId === null;
+  return (isPerson && permits(held, 'admin')) || (permits(held, 'write') && hasAsked(caller, asked));
+}
+
 /** Whether the caller is who has asked last. */
-export function hasAsked(
+function hasAsked(
   { tokenId, userId }: Pick<Caller, 'tokenId' | 'userId'>,
   asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId'>,
 ): boolean {

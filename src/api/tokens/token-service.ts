@@ -20,6 +20,7 @@ import {
   InvalidRequestError,
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
+import { assertNoRun } from '../access/ci-runs.ts';
 import { holdManagement, holdOwner, holdTeam } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -171,9 +172,9 @@ export class TokenService {
     place: TokenPlace,
     { admin, service }: Pick<TokenRequest, 'admin' | 'service'> = { admin: false, service: false },
   ): Promise<{ readonly reach: TokenReach; readonly owner: TokenOwner }> {
+    // Tokens would outlive the policy that gave this one.
+    assertNoRun(caller);
     if (caller.isScoped) throw new ForbiddenError('A token with scopes cannot manage tokens');
-    // They would outlive the policy that gave this one.
-    if (caller.policyId !== null) throw new ForbiddenError('A token of a CI run cannot manage tokens');
     if (place.of === 'caller') {
       if (caller.userId === null) throw new ForbiddenError('This token belongs to no user: it has no personal tokens');
       return { reach: { userId: caller.userId }, owner: { kind: 'personal', userId: caller.userId } };
