@@ -39,7 +39,7 @@ export class ApprovalBoard {
   async list(caller: Caller, { organization, ...query }: ApprovalQuery) {
     const listed = await getListedOrganization(this.#db, caller.tokenId, organization);
     const { limit } = query;
-    const rows = await createApprovalBoardRepository(this.#db).list(listed, { ...query, limit: limit + 1 });
+    const rows = await createApprovalBoardRepository(this.#db).list(listed, { ...query, limit: limit + 1 }, caller);
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     const next: ApprovalPlace | null =

@@ -111,9 +111,10 @@ export class TokenService {
     try {
       return await this.#context.db.inTransaction(async (tx) => {
         await holdPlace(tx, caller, place, owner);
-        const createdBy = caller.userId;
-        const token = { owner, hash, name, description, scopes, expiresAt, createdBy };
-        const made = await createTokenRepository(tx).insert(token);
+        const tokens = createTokenRepository(tx);
+        // Whoever has a token has those that are made with it.
+        const createdBy = caller.userId ?? (await tokens.findMaker(caller.tokenId));
+        const made = await tokens.insert({ owner, hash, name, description, scopes, expiresAt, createdBy });
         const role = owner.kind === 'organization' ? { role: owner.role } : {};
         await record(tx, audit, { caller, place, tokenId: made.id }, { ...role, kind: owner.kind, name, scopes });
         return { ...made, token: secret };
@@ -151,7 +152,9 @@ export class TokenService {
     return this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
       await holdPlace(tx, caller, place, owner);
-      const rotated = await createTokenRepository(tx).rotate(id, hash, { reach, overlapSeconds });
+      const tokens = createTokenRepository(tx);
+      const by = caller.userId ?? (await tokens.findMaker(caller.tokenId));
+      const rotated = await tokens.rotate(id, hash, { reach, overlapSeconds, by });
       if (!rotated) throw tokenNotFound(id);
       await record(tx, audit, { caller, place, tokenId: id }, { overlapSeconds });
       return { ...rotated, token };
