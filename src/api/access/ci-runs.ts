@@ -1,6 +1,16 @@
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
-import type { Access, Caller } from '../request.ts';
+
+/** Of a caller: the policy that gave the token for an id token; null for other tokens. */
+interface Holder {
+  readonly policyId: string | null;
+}
+
+/** What a call needs, as far as it matters here. */
+interface NeededAccess {
+  readonly kind: string;
+  readonly permission?: string;
+}
 
 /** `run`: tokens of CI runs may do it, as far as their permissions go. `person`: nobody but people and tokens that were made to stay. */
 type Decision = 'run' | 'person';
@@ -108,7 +118,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
  * Throws ForbiddenError if a CI run calls what is for people: an action, or whatever else admins of the organization do and read there.
  * `action` is that of the call in the audit log, if it has one.
  */
-export function assertMayRun({ policyId }: Pick<Caller, 'policyId'>, access: Access, action: AuditAction | null): void {
+export function assertMayRun({ policyId }: Holder, access: NeededAccess, action: AuditAction | null): void {
   if (action !== null) {
     if (policyId !== null) assertActionOfRun(action);
   } else if (access.kind === 'operator' || (access.kind === 'organization' && access.permission === 'manage')) {
@@ -117,7 +127,7 @@ export function assertMayRun({ policyId }: Pick<Caller, 'policyId'>, access: Acc
 }
 
 /** Throws ForbiddenError for a CI run. */
-export function assertNoRun({ policyId }: Pick<Caller, 'policyId'>): void {
+export function assertNoRun({ policyId }: Holder): void {
   if (policyId !== null) throw new ForbiddenError(managesNothing);
 }
 
