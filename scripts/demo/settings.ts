@@ -88,7 +88,7 @@ async function seedMachines(organization: string, { issuers, tokens }: Calls): P
       },
       {
         decision: 'deny',
-        tokenType: 'organization',
+        tokenType: 'any',
         rules: [{ claim: 'event_name', patterns: ['pull_request_target'] }],
       },
     ],

@@ -17,7 +17,7 @@ import { createEventSegmentRepository } from './events/event-segment-repository.
 import { EventSegments } from './events/event-segments.ts';
 import { EventWriter } from './events/event-writer.ts';
 import { FigureKeeper } from './figures/figure-keeper.ts';
-import { holdWriting } from './identity/held-rights.ts';
+import { holdRights } from './identity/held-rights.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
 import { CompactionAhead } from './journal/ahead/compaction-ahead.ts';
 import { backlogSteps, JournalBacklog } from './journal/ahead/journal-backlog.ts';
@@ -200,7 +200,7 @@ export async function createContext(
   const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, logger });
   const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, logger });
   const { maxBatchBytes, maxBodyBytes } = config.limits;
-  const changes = new AdmittedChanges(db, config.jobs.waitSeconds, holdWriting);
+  const changes = new AdmittedChanges(db, config.jobs.waitSeconds, holdRights);
   const bufferedBodyBytes = new ByteBudget(config.limits.bufferedBodyBytes);
   const bodyBuffer = new BodyBuffer(
     Math.min(maxBatchBytes, maxBodyBytes),

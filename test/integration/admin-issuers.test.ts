@@ -57,14 +57,16 @@ describe('holdfast admin issuer', () => {
     expect(await runOk('drop', 'github', id)).toContain('Removed.');
     expect((await userOf(token)).status).toBe(401);
     await ok(userOf(personal));
-    await runOk('deny', 'github', '--rule', 'run_id=123456', '--user', ada.login);
+    await runOk('deny', 'github', '--rule', 'run_id=123456', '--type', 'team');
+    await ok(userOf(personal));
+    await runOk('deny', 'github', '--rule', 'run_id=123456');
     expect((await userOf(personal)).status).toBe(401);
     await runOk('remove', 'github');
     expect(await runOk('list')).toBe('');
     const events = await query(app, "select action, object from audit_events where actor = 'operator' order by number");
     expect(events.map(({ action, object }) => `${action} ${object}`)).toEqual([
       'issuer.add github',
-      ...Array.from({ length: 4 }, () => 'issuer.policies github'),
+      ...Array.from({ length: 5 }, () => 'issuer.policies github'),
       'issuer.remove github',
     ]);
   });

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
-import { type Person, person } from '../support/grants.ts';
+import { grant, type Person, person, team } from '../support/grants.ts';
 import { beginning, removal } from '../support/journal-entries.ts';
+import { queryPath, resultOf } from '../support/procedures.ts';
 import { exportState, resourceNames } from '../support/stack-state.ts';
 import { createStack, ok, type RunningUpdate, type TestStack } from '../support/state.ts';
 import { noteStatements } from '../support/statement-count.ts';
@@ -18,6 +20,7 @@ beforeAll(() => {
   [app] = apps;
 });
 
+const refOf = ({ organization, project, stack }: TestStack) => ({ organization, project, stack });
 const head = 'ab12'.repeat(10);
 const atHead = { 'git.head': head, 'git.dirty': 'false' };
 const bucketType = 'aws:s3/bucket:Bucket';
@@ -339,6 +342,119 @@ describe('approval', () => {
     await ok(give(request, other.auth));
     expect(await deleting(stack, { auth: other.auth })).toBe(403);
     expect(await deleting(stack, { auth: admin.auth })).toBe(204);
+  });
+
+  describe('through tokens that somebody has made', () => {
+    /** Makes a token of the organization, which may approve, with another's authorization. */
+    const makeToken = async (
+      { organization }: TestStack,
+      auth: string,
+      of = 'tokens',
+      admin: object = { admin: true },
+    ) => {
+      const name = randomUUID();
+      const { json } = await ok(
+        app.call('POST', `/api/orgs/${organization}/${of}`, { auth, body: { name, ...admin } }),
+      );
+      return { id: json.id as string, auth: `token ${json.tokenValue}` };
+    };
+    const refused = (pattern: RegExp) => ({ status: 403, json: { message: expect.stringMatching(pattern) } });
+
+    /** Asks ahead, and lets somebody give the approval. */
+    async function askedBy(stack: TestStack, auth: string): Promise<string> {
+      const body = { commit: head, reason: 'cleaning up' };
+      const { json } = await ok(app.call('POST', `${stack.path}/approvals`, { auth, body }));
+      return json.id as string;
+    }
+
+    test('machines approve nothing, whoever has made their tokens, and people do', async () => {
+      const request = await asked();
+      const { stack } = request;
+      const admin = await person(app, stack.organization, 'admin');
+      const blue = await team(app, admin.organizationId, 'blue', [admin.userId]);
+      await grant(app, admin.organizationId, { teamId: blue }, 'allow', ['admin']);
+      const service = { service: true, scopes: [{ permissions: ['admin'], stacks: '*/*' }] };
+      for (const { auth } of [
+        await makeToken(stack, admin.auth),
+        await makeToken(stack, admin.auth, 'teams/blue/tokens', {}),
+        await makeToken(stack, admin.auth, 'tokens', service),
+      ])
+        expect(await give(request, auth)).toMatchObject(refused(/^People approve/));
+      await ok(give(request, admin.auth));
+    });
+
+    test('with approvers=tokens they do, but not for those who have made them', async () => {
+      const stack = await stackWith(3);
+      await setRule(stack, 'fuse', { changes: 0, approvers: 'tokens' });
+      const [admin, other] = [
+        await person(app, stack.organization, 'admin'),
+        await person(app, stack.organization, 'admin'),
+      ];
+      const runner = admin;
+      const own = await makeToken(stack, admin.auth);
+      // Made by the first one, as far as anybody can know.
+      const ofOwn = await makeToken(stack, own.auth);
+      const foreign = await makeToken(stack, other.auth);
+      const rotated = await makeToken(stack, other.auth);
+      const path = `/api/orgs/${stack.organization}/tokens/${rotated.id}/rotate`;
+      const { json } = await ok(app.call('POST', path, { auth: admin.auth, body: { overlapSeconds: 0 } }));
+      const approvalId = await askedBy(stack, admin.auth);
+      for (const auth of [own.auth, ofOwn.auth, `token ${json.tokenValue}`])
+        expect(await give({ stack, runner, approvalId }, auth)).toMatchObject(refused(/^Somebody else/));
+      await ok(give({ stack, runner, approvalId }, foreign.auth));
+      expect(await deleting(stack, { auth: admin.auth })).toBe(204);
+      expect(await deleting(stack, { auth: own.auth })).toBe(204);
+      expect(await deleting(stack, { auth: other.auth })).toBe(403);
+      // It counts no more once the rule leaves it to people.
+      await setRule(stack, 'fuse', { changes: 0 });
+      expect(await deleting(stack, { auth: admin.auth })).toBe(403);
+      await setRule(stack, 'fuse', { changes: 0, approvers: 'tokens' });
+      await setRule(stack, 'protected-types', { types: [bucketType] });
+      expect(await deleting(stack, { auth: admin.auth })).toBe(403);
+    });
+
+    test('a run of a token is not approved by who has made it, nor passes by what they have approved before', async () => {
+      const stack = await stackWith(3);
+      await setRule(stack, 'fuse', { changes: 0 });
+      const [admin, other, runner] = [
+        await person(app, stack.organization, 'admin'),
+        await person(app, stack.organization, 'admin'),
+        await person(app, stack.organization, 'member'),
+      ];
+      const bot = await makeToken(stack, admin.auth, 'tokens', {});
+      const ofBot = await askedBy(stack, bot.auth);
+      const list = await ok(
+        app.call('GET', queryPath('approvals.ofStack', refOf(stack)), { auth: admin.auth, accept: null }),
+      );
+      expect(resultOf(list).data.items).toMatchObject([
+        { mayGive: false, refusal: expect.stringMatching(/^Somebody else .*token that you have made/) },
+      ]);
+      expect(await give({ stack, runner, approvalId: ofBot }, admin.auth)).toMatchObject(refused(/^Somebody else/));
+      const ofRunner = await askedBy(stack, runner.auth);
+      await ok(give({ stack, runner, approvalId: ofRunner }, admin.auth));
+      expect(await deleting(stack, { auth: bot.auth })).toBe(403);
+      expect(await deleting(stack, { auth: runner.auth })).toBe(204);
+      await ok(give({ stack, runner, approvalId: ofRunner }, other.auth));
+      expect(await deleting(stack, { auth: bot.auth })).toBe(204);
+    });
+
+    test('a run is not approved by the one whom its id token names', async () => {
+      const stack = await stackWith(3);
+      await setRule(stack, 'fuse', { changes: 0 });
+      const [admin, other, runner] = [
+        await person(app, stack.organization, 'admin'),
+        await person(app, stack.organization, 'admin'),
+        await person(app, stack.organization, 'member'),
+      ];
+      const bot = await makeToken(stack, stack.auth, 'tokens', {});
+      const claims = { actor: admin.login.toUpperCase() };
+      const run = [bot.id, randomUUID(), JSON.stringify(claims)];
+      await query(app, 'update api_tokens set created_by = null, policy_id = $2, claims = $3 where id = $1', run);
+      const approvalId = await askedBy(stack, bot.auth);
+      expect(await give({ stack, runner, approvalId }, admin.auth)).toMatchObject(refused(/^Somebody else/));
+      await ok(give({ stack, runner, approvalId }, other.auth));
+      expect(await deleting(stack, { auth: bot.auth })).toBe(204);
+    });
   });
 
   test('it needs the permission admin, a reason and a sensible time', async () => {

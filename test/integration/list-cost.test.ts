@@ -284,10 +284,11 @@ describe('a page of approvals reads what it returns', () => {
     ['of a stack without any', () => ({ project: 'project-01', stack: 'none' }), 0],
   ];
 
+  const viewer = { tokenId: null, userId: null };
   test.each(cases)('%s', async (_, filter, returned) => {
     const chosen = { ...first, ...(await filter()) };
     const plan = await planOf((db) =>
-      createApprovalBoardRepository(db).list(organizations[0] as (typeof organizations)[number], chosen),
+      createApprovalBoardRepository(db).list(organizations[0] as (typeof organizations)[number], chosen, viewer),
     );
     expect(plan.returned).toBe(returned);
     // The approval, its stack and project; and as many that are given or not, where both are shown.

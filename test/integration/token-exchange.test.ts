@@ -277,6 +277,37 @@ describe('what is given', () => {
     ]);
   });
 
+  test('is nothing where a policy denies, whatever kind of token is asked for, and what was given before ends', async () => {
+    const place = await trust(app, issuer, 'denied', []);
+    const ada = await person(app, 'denied', 'admin');
+    await team(app, ada.organizationId, 'blue', []);
+    const allowed = [
+      allow({ authorizedPermissions: ['admin'] }),
+      allow({ tokenType: 'team', teamName: 'blue' }),
+      allow({ tokenType: 'personal', userLogin: ada.login }),
+    ];
+    const byAda = { ...place, auth: ada.auth };
+    const scopes = ['', 'admin', 'team:blue', `user:${ada.login}`];
+    const ask = async (scope: string) => exchange(app, 'denied', await issuer.sign('denied'), { scope });
+    const tokenType = { organization: ['', 'admin'], team: ['team:blue'], personal: [`user:${ada.login}`] };
+    for (const [denied, about] of [[undefined, scopes] as const, ...Object.entries(tokenType)]) {
+      await setPolicies(app, byAda, allowed);
+      const given = new Map<string, string>();
+      for (const scope of scopes) given.set(scope, `token ${(await ok(ask(scope))).json.access_token}`);
+      const { tokenType: _, ...denial } = deny();
+      await setPolicies(app, byAda, [...allowed, denied === undefined ? denial : { ...denial, tokenType: denied }]);
+      for (const scope of scopes) {
+        const status = { ended: 401, asked: 400 };
+        const isDenied = about.includes(scope);
+        const { status: after } = await app.call('GET', '/api/user', { auth: given.get(scope) as string });
+        expect({ denied, scope, after }).toEqual({ denied, scope, after: isDenied ? status.ended : 200 });
+        expect({ denied, scope, status: (await ask(scope)).status }).toEqual({
+          ...{ denied, scope, status: isDenied ? status.asked : 200 },
+        });
+      }
+    }
+  });
+
   test('cannot make what outlives it, even as admin', async () => {
     const place = await trust(app, issuer, 'bounded', [allow({ authorizedPermissions: ['admin'] })]);
     const auth = await signIn(app, place, {}, { scope: 'admin' });

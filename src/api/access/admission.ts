@@ -1,9 +1,11 @@
+import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import type { RequestedPlace } from '../../shared/identity/identity-repository.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { Access, Caller } from '../request.ts';
+import { assertMayRun } from './ci-runs.ts';
 import { assertManages } from './held-access.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
 import { assertPermission } from './stack-access.ts';
@@ -15,9 +17,19 @@ export type CallerAccess = Extract<Access, { kind: 'user' | 'operator' | 'organi
 
 /**
  * Throws unless the caller, found at `place`, has this access there: NotFoundError for what they must not know of, otherwise
- * ForbiddenError.
+ * ForbiddenError. `action`: that of the call in the audit log, if it has one.
  */
-export function assertAdmitted(caller: Caller, access: CallerAccess, place: Place): void {
+export function assertAdmitted(
+  caller: Caller,
+  access: CallerAccess,
+  place: Place,
+  action: AuditAction | null = null,
+): void {
+  assertHasAccess(caller, access, place);
+  assertMayRun(caller, access, action);
+}
+
+function assertHasAccess(caller: Caller, access: CallerAccess, place: Place): void {
   if (access.kind === 'user') {
     if (caller.isProvisioning) throw onlyProvisions();
     return;

@@ -4,8 +4,11 @@ import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import { hasPermission } from '../../shared/identity/permissions.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { createRestorableStackRepository } from '../../shared/stacks/restorable-stack-repository.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import { assertSameRules, otherGrants } from '../../shared/updates/rules/rule-selection.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 
 /**
@@ -27,6 +30,26 @@ export async function assertMayChangeTags(
   if (granting !== undefined) throw neededFor(granting, 'who may do what with the stack');
   const ruling = (await createUpdateRuleRepository(tx).listTagNames(stack.organizationId)).find(isChanged);
   if (ruling !== undefined) throw neededFor(ruling, 'which rules its updates have');
+}
+
+/**
+ * Throws ForbiddenError if a new stack would take the name of one that was deleted and can be restored, without the tags by which rules
+ * or grants have selected that one, unless the caller may manage it: to delete and create a stack is no way to change its tags.
+ */
+export async function assertMayFollow(
+  tx: Queryable,
+  access: HeldAccess,
+  { organizationId, projectId }: { readonly organizationId: string; readonly projectId: string },
+  { ref, tags }: { readonly ref: StackRef; readonly tags: Tags },
+): Promise<void> {
+  const { project, stack } = ref;
+  const former = await createRestorableStackRepository(tx).findTagsOfFormer(projectId, stack);
+  if (former === null) return;
+  const before = { project, stack, tags: readTags(former) };
+  if (hasPermission(permissionsOn(access, before), 'manage')) return;
+  const next = { project, stack, tags };
+  await assertSameRules(tx, { ...ref, organizationId }, before, next);
+  if (await createGrantRepository(tx).tellsApart(organizationId, before, next)) throw otherGrants(ref);
 }
 
 function neededFor(tag: string, decided: string): ForbiddenError {

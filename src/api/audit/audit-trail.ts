@@ -3,6 +3,7 @@ import type { AuditEvent, AuditSource } from '../../shared/audit/audit-event.ts'
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { assertActionOfRun } from '../access/ci-runs.ts';
 
 /** A read that is refused because it cannot be recorded. */
 class UnrecordedReadError extends UnavailableError {
@@ -48,7 +49,11 @@ export class AuditTrail {
     who: Partial<AuditSource>,
     event: Omit<AuditEvent, 'action'> & { readonly action?: AuditAction },
   ): Promise<void> {
-    await createAuditRepository(tx).insert({ ...this.source, ...who }, { action: this.#action, ...event });
+    const source = { ...this.source, ...who };
+    const recorded = { action: this.#action, ...event };
+    // Nothing that is not for CI runs is committed for one, whichever call has led to it.
+    if (source.signIn === 'id-token') assertActionOfRun(recorded.action);
+    await createAuditRepository(tx).insert(source, recorded);
     this.#isSettled = true;
   }
 

@@ -8,7 +8,7 @@ import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import { getListedOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
-import { hasAsked, refusalOf } from './approval-service.ts';
+import { mayWithdraw, refusalOf } from './approval-service.ts';
 
 /** A place in the list: when the approval was asked for, in microseconds since the epoch, and its id. */
 export interface ApprovalPlace {
@@ -39,7 +39,7 @@ export class ApprovalBoard {
   async list(caller: Caller, { organization, ...query }: ApprovalQuery) {
     const listed = await getListedOrganization(this.#db, caller.tokenId, organization);
     const { limit } = query;
-    const rows = await createApprovalBoardRepository(this.#db).list(listed, { ...query, limit: limit + 1 });
+    const rows = await createApprovalBoardRepository(this.#db).list(listed, { ...query, limit: limit + 1 }, caller);
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     const next: ApprovalPlace | null =
@@ -65,7 +65,7 @@ function shownApproval(row: ApprovalBoardRow, caller: Caller) {
     /** Whether the caller may approve it. */
     mayGive: permits(held, 'admin') && refusalOf(caller, row) === null,
     /** Whether the caller may take it back, or the request for it. */
-    mayWithdraw: permits(held, 'admin') || (permits(held, 'write') && hasAsked(caller, row)),
+    mayWithdraw: mayWithdraw(caller, held, row),
     /** Why the caller may not, with the permission for it; null if they may, or have no permission. */
     refusal: permits(held, 'admin') ? refusalOf(caller, row) : null,
   };

@@ -1,7 +1,7 @@
 import { serverSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createApprovalRepository } from '../../shared/journal/guards/approval-repository.ts';
-import { commitOf } from '../../shared/journal/guards/approvals.ts';
+import { commitOf, mayTokensApprove } from '../../shared/journal/guards/approvals.ts';
 import { type GuardLimits, limitsOf } from '../../shared/journal/guards/guard-limits.ts';
 import { createGuardRepository } from '../../shared/journal/guards/guard-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
@@ -39,7 +39,11 @@ export async function guardUpdate(tx: Queryable, updateId: string, created: Crea
   if (!limits) return;
   const isApprovable = limits.fuse !== null || limits.protectedTypes.length > 0;
   const subject = commit === null || !isApprovable ? null : { stackId: stack.id, kind, commit };
-  const approval = subject && (await createApprovalRepository(tx).findValid(subject, caller));
+  const approval =
+    subject &&
+    (await createApprovalRepository(tx).findValid(subject, caller, {
+      byPeople: !mayTokensApprove(stack.updateRules),
+    }));
   const left = approval ? limitsIf(true) : limits;
   if (left) await createGuardRepository(tx).insert(updateId, left);
   if (!approval) return;

@@ -15,12 +15,7 @@ import {
 } from '../../shared/identity/trust/trust-definitions.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
-import {
-  ConflictError,
-  ForbiddenError,
-  InvalidRequestError,
-  NotFoundError,
-} from '../../shared/platform/errors/errors.ts';
+import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { holdManagement } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
@@ -48,7 +43,7 @@ export interface IssuerPolicies {
   readonly policies: readonly PolicyRow[];
 }
 
-/** Issuers that organizations trust, and what their tokens are exchanged for. For admins, and never for a token from an exchange. */
+/** Issuers that organizations trust, and what their tokens are exchanged for. For admins. */
 export class IssuerService {
   readonly #context: ApiContext;
 
@@ -83,7 +78,6 @@ export class IssuerService {
     request: IssuerRequest & { readonly name: string; readonly url: string },
     audit: AuditTrail,
   ): Promise<IssuerRow> {
-    refuseExchanged(caller);
     const { name, url } = request;
     const audience = request.audience ?? audienceOf(organization);
     checkIssuer({ name, url, audience });
@@ -110,7 +104,6 @@ export class IssuerService {
     audit: AuditTrail,
     seen: SeenRevisions = null,
   ): Promise<IssuerRow> {
-    refuseExchanged(caller);
     const change = changeOf(request);
     return orTaken(
       this.#context.db.inTransaction(async (tx) => {
@@ -138,7 +131,6 @@ export class IssuerService {
     audit: AuditTrail,
     seen: SeenRevisions = null,
   ): Promise<void> {
-    refuseExchanged(caller);
     await this.#context.db.inTransaction(async (tx) => {
       // Tokens end with what is removed.
       await createPeopleRepository(tx).lock();
@@ -168,7 +160,6 @@ export class IssuerService {
     audit: AuditTrail,
     seen: SeenRevisions = null,
   ): Promise<IssuerPolicies> {
-    refuseExchanged(caller);
     const wanted = parsePolicies(written);
     return this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
@@ -202,11 +193,6 @@ function assertSeenIssuer(tx: Queryable, issuer: IssuerRow, seen: SeenRevisions)
 
 export function revisionOfPolicies({ policyVersion }: IssuerRow): string {
   return String(policyVersion);
-}
-
-/** They could give themselves what their policy does not. */
-function refuseExchanged({ policyId }: Caller): void {
-  if (policyId !== null) throw new ForbiddenError('A token of a CI run cannot change who is trusted');
 }
 
 function changeOf(request: IssuerRequest) {

@@ -3,6 +3,7 @@ import { UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { assertAdmitted, type CallerAccess } from '../access/admission.ts';
 import type { ApiServices } from '../api-services.ts';
+import { actionOf } from '../audit/declared-action.ts';
 import type { Access, Caller, Lease } from '../request.ts';
 import { credential } from './credential.ts';
 
@@ -49,6 +50,6 @@ async function admitCaller(
   // Set here, because a refusal is recorded with the caller's name.
   request.caller = caller;
   if (caller.tokenStale) await users.touchToken(caller.tokenId);
-  assertAdmitted(caller, access, place);
+  assertAdmitted(caller, access, place, actionOf(request));
   return caller;
 }

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { type AuditSource, requestSource } from '../../shared/audit/audit-event.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { ApiServices } from '../api-services.ts';
 import { AuditTrail } from '../audit/audit-trail.ts';
 import { whoCalls } from '../audit/calling-source.ts';
+import { actionOf } from '../audit/declared-action.ts';
 import { Refusals } from '../audit/refusals.ts';
 import { clientAddress } from '../server/client-address.ts';
 
@@ -57,11 +57,6 @@ function objectOf(params: Record<string, string | undefined>) {
   );
   const object = login ?? tokenId ?? issuerId ?? policyId ?? parts.join('/');
   return object.slice(0, maxObjectChars).toWellFormed().replaceAll('\0', '');
-}
-
-function actionOf(request: FastifyRequest): AuditAction | null {
-  const audit = request.routeOptions.config.audit;
-  return typeof audit === 'string' ? audit : null;
 }
 
 function sourceOf(request: FastifyRequest, { config }: ApiServices): AuditSource {

@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { createGrantRepository } from '../../shared/identity/grant-repository.ts';
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import { hasPermission, namesOf } from '../../shared/identity/permissions.ts';
 import { renameStack } from '../../shared/jobs/definitions.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isSegmentName, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import { readTags, type Tags, tagsIn } from '../../shared/stacks/tags.ts';
+import { assertSameRules, otherGrants } from '../../shared/updates/rules/rule-selection.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { missingPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -75,6 +79,8 @@ export class StackRenaming {
     if (await stacks.find(to)) throw stackExists(to);
     const ruled = await createUpdateRuleRepository(db).findStack(from);
     if (ruled) await assertNotConsumed(db, ruled, caller, 'rename');
+    // The commit decides. A state is not rewritten for what is refused anyway.
+    await assertSameSelection(db, caller, stack, to);
     await this.#reclaim(stack.id);
     const head = await changes.findHead(stack.id);
     const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);
@@ -117,6 +123,16 @@ function assertMayRename(caller: Caller, from: StackRef, to: StackRef, tags: Tag
     throw new ForbiddenError(
       `Under this name you would have the permission ${gained.join(', ')}: that needs the permission manage`,
     );
+}
+
+/** Throws ForbiddenError if other rules or grants would hold for the stack, unless the caller may manage it. */
+async function assertSameSelection(db: Queryable, caller: Caller, stack: StackRow, to: StackRef): Promise<void> {
+  const tags = readTags(stack.tags);
+  const present = { project: stack.project, stack: stack.stack, tags };
+  if (hasPermission(permissionsOn(caller, present), 'manage')) return;
+  const next = { project: to.project, stack: to.stack, tags: tagsIn(to.project, tags) };
+  await assertSameRules(db, stack, present, next);
+  if (await createGrantRepository(db).tellsApart(stack.organizationId, present, next)) throw otherGrants(stack);
 }
 
 /** Drops other path parameters. */

@@ -8,7 +8,6 @@ import {
   type IdentityRepository,
 } from '../../shared/identity/identity-repository.ts';
 import { hasPermission } from '../../shared/identity/permissions.ts';
-import type { Role } from '../../shared/identity/roles.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
@@ -32,7 +31,7 @@ import { createUpdateRuleRepository } from '../../shared/updates/rules/update-ru
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission, missingPermission } from '../access/stack-access.ts';
-import { assertMayChangeTags } from '../access/tag-changes.ts';
+import { assertMayChangeTags, assertMayFollow } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
@@ -101,21 +100,22 @@ export class StackService {
         const identity = createIdentityRepository(tx);
         const stacks = createStackRepository(tx);
         const organization = await identity.ensureOrganization(ref.organization);
-        let role: Role | null = 'admin';
+        let access: HeldAccess | null = null;
         if (organization.created && caller.userId !== null) {
           await identity.setMembership(organization.id, caller.userId, 'admin');
           const { organization: name } = ref;
           await audit.record(tx, { action: 'organization.create', organization: name, object: name });
-        } else role = await holdCreation(identity, caller, stack);
+        } else access = await holdCreation(identity, caller, stack);
         await quotas.assertMayAddStack(tx, { id: organization.id, name: ref.organization }, limits);
         const projectId = await stacks.ensureProject(organization.id, ref.project);
+        if (access) await assertMayFollow(tx, access, { organizationId: organization.id, projectId }, stack);
         const id = await stacks.insert({
           projectId,
           name: ref.stack,
           tags: JSON.stringify(stack.tags),
         });
         if (state) await recordInitialState(tx, id, state);
-        await grantToTeams(tx, { ...caller, role }, organization.id, stack, audit);
+        await grantToTeams(tx, { ...caller, role: access ? access.role : 'admin' }, organization.id, stack, audit);
         const created = await stacks.lockById(id);
         if (!created) throw stackNotFound(ref);
         const details = { stackId: id, withState: state !== null };
@@ -299,12 +299,12 @@ function assertMayCreate(access: HeldAccess, { ref, tags }: NewStack): void {
   if (!hasPermission(held, 'write')) throw missingPermission('write', held, ref);
 }
 
-/** In an organization that exists, perhaps only since another call of the caller. Returns the role there. */
-async function holdCreation(identity: IdentityRepository, caller: Caller, stack: NewStack): Promise<Role | null> {
+/** In an organization that exists, perhaps only since another call of the caller. */
+async function holdCreation(identity: IdentityRepository, caller: Caller, stack: NewStack): Promise<HeldAccess> {
   const access = await identity.holdAccess(caller.tokenId, stack.ref.organization);
   if (!access) throw organizationNotFound(stack.ref.organization);
   assertMayCreate(access, stack);
-  return access.role;
+  return access;
 }
 
 function organizationNotFound(organization: string, hint = ''): NotFoundError {

@@ -20,6 +20,7 @@ import {
   InvalidRequestError,
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
+import { assertNoRun } from '../access/ci-runs.ts';
 import { holdManagement, holdOwner, holdTeam } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -110,9 +111,10 @@ export class TokenService {
     try {
       return await this.#context.db.inTransaction(async (tx) => {
         await holdPlace(tx, caller, place, owner);
-        const createdBy = caller.userId;
-        const token = { owner, hash, name, description, scopes, expiresAt, createdBy };
-        const made = await createTokenRepository(tx).insert(token);
+        const tokens = createTokenRepository(tx);
+        // Whoever has a token has those that are made with it.
+        const createdBy = caller.userId ?? (await tokens.findMaker(caller.tokenId));
+        const made = await tokens.insert({ owner, hash, name, description, scopes, expiresAt, createdBy });
         const role = owner.kind === 'organization' ? { role: owner.role } : {};
         await record(tx, audit, { caller, place, tokenId: made.id }, { ...role, kind: owner.kind, name, scopes });
         return { ...made, token: secret };
@@ -150,7 +152,9 @@ export class TokenService {
     return this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
       await holdPlace(tx, caller, place, owner);
-      const rotated = await createTokenRepository(tx).rotate(id, hash, { reach, overlapSeconds });
+      const tokens = createTokenRepository(tx);
+      const by = caller.userId ?? (await tokens.findMaker(caller.tokenId));
+      const rotated = await tokens.rotate(id, hash, { reach, overlapSeconds, by });
       if (!rotated) throw tokenNotFound(id);
       await record(tx, audit, { caller, place, tokenId: id }, { overlapSeconds });
       return { ...rotated, token };
@@ -171,9 +175,9 @@ export class TokenService {
     place: TokenPlace,
     { admin, service }: Pick<TokenRequest, 'admin' | 'service'> = { admin: false, service: false },
   ): Promise<{ readonly reach: TokenReach; readonly owner: TokenOwner }> {
+    // Tokens would outlive the policy that gave this one.
+    assertNoRun(caller);
     if (caller.isScoped) throw new ForbiddenError('A token with scopes cannot manage tokens');
-    // They would outlive the policy that gave this one.
-    if (caller.policyId !== null) throw new ForbiddenError('A token of a CI run cannot manage tokens');
     if (place.of === 'caller') {
       if (caller.userId === null) throw new ForbiddenError('This token belongs to no user: it has no personal tokens');
       return { reach: { userId: caller.userId }, owner: { kind: 'personal', userId: caller.userId } };

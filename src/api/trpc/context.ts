@@ -89,7 +89,7 @@ export class RequestCalls {
     if (tooFast) throw organizationRates.refuse(tooFast);
     if (late) await waitForTurn(this.#request, late);
     try {
-      assertAdmitted(caller, access, place);
+      assertAdmitted(caller, access, place, action);
     } catch (error) {
       if (action !== null) await this.recordRefusal(caller, { access, action, place, error });
       throw error;

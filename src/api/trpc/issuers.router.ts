@@ -22,7 +22,7 @@ const settings = {
 
 const Policy = Type.Object({
   decision: Type.Union([Type.Literal('allow'), Type.Literal('deny')]),
-  /** organization, team, personal or service. */
+  /** organization, team, personal or service; `any` in a policy that denies. */
   tokenType: text(40),
   /** Name of the team, or login, whose token is given. */
   owner: Type.Optional(Name),

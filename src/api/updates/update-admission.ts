@@ -29,7 +29,8 @@ export function assertNotFrozen(stack: StackWithRules, access: HeldAccess, messa
   if (reason !== null && mayBreakGlass(access, stack))
     return { reason, rules: freeze === null ? [] : [freeze.rule.id] };
   if (freeze === null) return null;
-  const hint = reason === null ? emergencyHint : 'Only those who may manage the stack can break the glass';
+  const hint =
+    reason === null ? emergencyHint : 'Only those who may manage the stack can break the glass, and no CI run';
   throw new FrozenError(freeze, stack.organization, hint);
 }
 

@@ -33,6 +33,7 @@ interface PolicyOptions extends InOrganization {
   readonly team?: string;
   readonly user?: string;
   readonly service?: true;
+  readonly type?: string;
   readonly admin?: true;
   readonly scope?: string[];
   readonly maxSeconds?: string;
@@ -90,12 +91,15 @@ export function addIssuerCommands(admin: Command, open: OpenSession): void {
     );
   issuer
     .command('deny')
-    .description('add a policy that refuses tokens; wins over everything that allows, and ends tokens that it is about')
+    .description(
+      'add a policy that refuses tokens, of any type by default; wins over everything that allows, and ends tokens that it is about',
+    )
     .argument('<issuer>')
     .requiredOption(...organizationOption)
     .option(...ruleOption)
-    .option('--team <team>', 'tokens of this team')
-    .option('--user <login>', 'tokens of this user')
+    .option('--type <type>', 'only tokens of this type: organization, team or personal (default: any)')
+    .option('--team <team>', 'only tokens of this team')
+    .option('--user <login>', 'only tokens of this user')
     .action(
       changeAction(open, 'issuer.policies', (work: Work, name: string, given: PolicyOptions) =>
         addPolicy(work, 'deny', name, given),
@@ -147,9 +151,12 @@ async function listIssuers({ identity, issuers, say }: Work, given: InOrganizati
 }
 
 async function addPolicy(work: Work, decision: 'allow' | 'deny', name: string, given: PolicyOptions): Promise<void> {
-  const { admin, maxSeconds, rule = [], scope, service, team, user } = given;
+  const { admin, maxSeconds, rule = [], scope, service, team, type, user } = given;
   if ([team, user, service].filter((each) => each !== undefined).length > 1)
     throw refused('only one of --team, --user and --service can be given');
+  const named = team !== undefined ? 'team' : user !== undefined ? 'personal' : service ? 'service' : null;
+  if (type !== undefined && named !== null && named !== type)
+    throw refused(`--type ${type} does not go with --team or --user`);
   const rules: Record<string, string[]> = {};
   for (const each of rule) {
     const at = each.indexOf('=');
@@ -158,7 +165,7 @@ async function addPolicy(work: Work, decision: 'allow' | 'deny', name: string, g
   }
   const written: WrittenPolicy = {
     decision,
-    tokenType: team !== undefined ? 'team' : user !== undefined ? 'personal' : service ? 'service' : 'organization',
+    tokenType: named ?? type ?? (decision === 'deny' ? 'any' : 'organization'),
     teamName: team ?? null,
     userLogin: user ?? null,
     authorizedPermissions: admin ? ['admin'] : [],

@@ -150,7 +150,9 @@ async function rotateToken(
   if (!/^\d{1,3}$/.test(overlapHours)) throw refused('--overlap-hours must be a whole number of hours, at most 999');
   const { token, hash } = mintToken('hf-');
   const overlapSeconds = Number(overlapHours) * 3600;
-  const rotated = /^[0-9a-f-]{36}$/.test(id) ? await tokens.rotate(id, hash, { reach: null, overlapSeconds }) : null;
+  const rotated = /^[0-9a-f-]{36}$/.test(id)
+    ? await tokens.rotate(id, hash, { reach: null, overlapSeconds, by: null })
+    : null;
   if (!rotated)
     throw refused(
       `there is no valid token with the id ${JSON.stringify(id)}, or the bootstrap file lists it: change it there`,

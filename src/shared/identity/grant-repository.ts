@@ -31,6 +31,7 @@ export type GrantRow = Row<typeof GrantRow>;
 
 const NameRow = Type.Object({ name: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
+const ApartRow = Type.Object({ tellsApart: Type.Boolean() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const DefaultsRow = Type.Object({ defaultPermissions: Nullable(Type.Integer()), isRestricted: Type.Boolean() });
 
@@ -193,6 +194,15 @@ export function createGrantRepository(db: Queryable) {
     listAssigned: (teamId: string) =>
       db.any(sql.rows(GrantRow)`
         /* grants.listAssigned */ select ${given} from ${joined} where ${assigned(teamId)} order by g.created_at, g.id`),
+
+    /** Whether some grant of the organization holds on one of these and not on the other. */
+    tellsApart: async (organizationId: string, one: GrantedStack, other: GrantedStack): Promise<boolean> => {
+      const { tellsApart } = await db.one(sql.rows(ApartRow)`
+        /* grants.tellsApart */
+        select exists (select 1 from grants g where g.organization_id = ${organizationId} and (${holdsOn(one)}) <> (${holdsOn(other)}))
+          as "tellsApart"`);
+      return tellsApart;
+    },
 
     /** Tags by which grants of the organization select stacks. */
     listTagNames: async (organizationId: string): Promise<string[]> => {

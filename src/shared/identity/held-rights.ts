@@ -1,23 +1,39 @@
 import type { Queryable } from '../platform/db/sql.ts';
 import { decide, type StackFacts } from './access-decision.ts';
+import { createGrantRepository } from './grant-repository.ts';
 import { createIdentityRepository, type HeldAccess } from './identity-repository.ts';
-import { noPermissions, type PermissionSet, permits } from './permissions.ts';
+import { noPermissions, type Permission, type PermissionSet, permissionSet, permits } from './permissions.ts';
 import { rolePermissions } from './roles.ts';
 
 /** What somebody with this access to an organization may do with one of its stacks. */
-export function permissionsOn({ role, facts }: HeldAccess, stack: StackFacts): PermissionSet {
-  if (facts) return decide(facts, stack);
-  return role === null ? noPermissions : rolePermissions[role];
+export function permissionsOn({ role, facts, policyId }: HeldAccess, stack: StackFacts): PermissionSet {
+  const held = facts ? decide(facts, stack) : role === null ? noPermissions : rolePermissions[role];
+  // A CI run decides neither who may do what with a stack nor which rules it has, whatever role and scopes its token has.
+  return policyId === null ? held : held & ~permissionSet(['manage']);
 }
 
-/** Whether the holder of a token may write to a stack with these names and tags. */
-export type MayWrite = (stack: StackFacts) => boolean;
+/** What the holder of a token may do with stacks of an organization. */
+export interface HeldRights {
+  /** Whether a stack with these names and tags may be written to. */
+  mayWrite(stack: StackFacts): boolean;
+  /** Whether other grants may hold on the stack, of these names and tags so far, under the next ones, or none would. */
+  mayBecome(organizationId: string, stack: StackFacts, next: StackFacts): Promise<boolean>;
+  /** Whether a stack with these names and tags may be managed. */
+  mayManage(stack: StackFacts): boolean;
+}
 
 /**
- * Returns what the holder of a token may write to in an organization: nothing if the token is no longer valid there. This stays so until
- * the end of the transaction. Call before any other lock is taken.
+ * Returns what the holder of a token may do in an organization: nothing if the token is no longer valid there. This stays so until
+ * the end of the transaction, and so do grants. Call before any other lock is taken.
  */
-export async function holdWriting(tx: Queryable, tokenId: string, organization: string): Promise<MayWrite> {
+export async function holdRights(tx: Queryable, tokenId: string, organization: string): Promise<HeldRights> {
   const access = await createIdentityRepository(tx).holdAccess(tokenId, organization);
-  return (stack) => access !== null && permits(permissionsOn(access, stack), 'write');
+  const may = (permission: Permission, stack: StackFacts) =>
+    access !== null && permits(permissionsOn(access, stack), permission);
+  return {
+    mayWrite: (stack) => may('write', stack),
+    mayManage: (stack) => may('manage', stack),
+    mayBecome: async (organizationId, stack, next) =>
+      may('manage', stack) || !(await createGrantRepository(tx).tellsApart(organizationId, stack, next)),
+  };
 }

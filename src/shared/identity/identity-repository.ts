@@ -50,9 +50,16 @@ export interface RequestedPlace {
 export interface HeldAccess {
   readonly role: Role | null;
   readonly facts: SubjectFacts | null;
+  /** The policy that gave the token for an id token; null for other tokens. */
+  readonly policyId: string | null;
 }
 
-const HeldRow = Type.Object({ role: Nullable(Role), isPlain: Type.Boolean(), facts: Nullable(SubjectFacts) });
+const HeldRow = Type.Object({
+  role: Nullable(Role),
+  isPlain: Type.Boolean(),
+  facts: Nullable(SubjectFacts),
+  policyId: Nullable(Type.String()),
+});
 const HeldOwnerRow = Type.Object({ isValid: Type.Boolean() });
 const FactsRow = Type.Object({ facts: Nullable(SubjectFacts) });
 
@@ -108,8 +115,11 @@ export function createIdentityRepository(db: Queryable) {
      */
     holdAccess: async (tokenId: string, organization: string): Promise<HeldAccess | null> => {
       const held = await db.maybeOne(sql.prepared('identity_hold_access', HeldRow)`
-        /* identity.holdAccess */ select role, "isPlain", facts from hold_access(${tokenId}, ${organization})`);
-      return held && (held.isPlain || held.facts !== null) ? { role: held.role, facts: held.facts } : null;
+        /* identity.holdAccess */
+        select role, "isPlain", facts, (select t.policy_id from api_tokens t where t.id = ${tokenId}) as "policyId"
+        from hold_access(${tokenId}, ${organization})`);
+      if (!held || !(held.isPlain || held.facts !== null)) return null;
+      return { role: held.role, facts: held.facts, policyId: held.policyId };
     },
 
     /** Whether the token, and its user if it has one, is valid. It stays so until the end of the transaction. */

@@ -86,6 +86,7 @@ export interface NewToken {
 }
 
 const InsertedRow = Type.Object({ id: Type.String(), expiresAt: Nullable(Timestamp) });
+const MakerRow = Type.Object({ maker: Nullable(Type.String()) });
 const RotatedRow = Type.Object({
   id: Type.String(),
   expiresAt: Nullable(Timestamp),
@@ -168,6 +169,13 @@ export function createTokenRepository(db: Queryable) {
       return result.rowCount > 0;
     },
 
+    /** The user who has the secret of a token that belongs to none: who has rotated it last, or has made it; null: an operator. */
+    findMaker: async (id: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(MakerRow)`
+        /* tokens.findMaker */ select coalesce(rotated_by, created_by) as maker from api_tokens where id = ${id}`);
+      return row?.maker ?? null;
+    },
+
     /**
      * Replaces the secret of a valid token, and begins its life anew. The secret before stays valid for `overlapSeconds`; with 0, leases
      * that were started with the token end as well. Returns null if there is no such token.
@@ -175,12 +183,16 @@ export function createTokenRepository(db: Queryable) {
     rotate: async (
       id: string,
       hash: Buffer,
-      { reach, overlapSeconds }: { readonly reach: TokenReach | null; readonly overlapSeconds: number },
+      {
+        by,
+        overlapSeconds,
+        reach,
+      }: { readonly reach: TokenReach | null; readonly overlapSeconds: number; readonly by: string | null },
     ) => {
       const row = await db.maybeOne(sql.rows(RotatedRow)`
         /* tokens.rotate */
         update api_tokens t set previous_hash = t.token_hash, previous_until = now() + make_interval(secs => ${overlapSeconds}),
-          token_hash = ${sql.binary(hash)}, is_sealed = false, rotated_at = now(),
+          token_hash = ${sql.binary(hash)}, is_sealed = false, rotated_at = now(), rotated_by = ${by},
           expires_at = now() + (t.expires_at - coalesce(t.rotated_at, t.created_at))
         where t.id = ${id} and ${reach === null ? sql.fragment`true` : within(reach)} and ${isValid} and t.listed_in is null
         returning t.id, t.expires_at as "expiresAt", t.previous_until as "previousUntil"`);

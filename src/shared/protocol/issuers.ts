@@ -50,9 +50,11 @@ export const ListIssuersResponse = Type.Object({ oidcIssuers: Type.Array(IssuerR
 const Pattern = Type.Union([Type.String(), Type.Array(Type.String())]);
 const Scope = Type.Object({ permissions: Type.Array(Type.String(), { maxItems: 100 }), stacks: Type.String() });
 
+const TokenType = Type.String({
+  description: 'organization, team, personal; our extensions: service, and any, the default of a policy that denies',
+});
 const Definition = {
   decision: Type.String({ description: 'allow or deny' }),
-  tokenType: Type.String({ description: 'organization, team, personal; our extension: service' }),
   /** Not a Record: its key pattern `.*` does not match line breaks. */
   rules: Type.Unsafe<Record<string, string | string[]>>(
     Type.Object({}, { additionalProperties: Pattern, description: 'Patterns (* only) by the path of a claim' }),
@@ -63,6 +65,7 @@ export const PoliciesRequest = Type.Object({
   policies: Type.Array(
     Type.Object({
       ...Definition,
+      tokenType: Type.Optional(Type.Union([TokenType, Type.Null()])),
       teamName: Optional.string,
       userLogin: Optional.string,
       runnerID: Optional.string,
@@ -83,6 +86,7 @@ export const PoliciesResponse = Type.Object({
   policies: Type.Array(
     Type.Object({
       ...Definition,
+      tokenType: TokenType,
       id: Type.String(),
       teamName: Type.Optional(Type.String()),
       userLogin: Type.Optional(Type.String()),

@@ -24,6 +24,7 @@ const RestorableStackRow = Type.Object({
 });
 export type RestorableStackRow = Row<typeof RestorableStackRow>;
 
+const TagsRow = Type.Object({ tags: Type.String() });
 const FreeRow = Type.Object({ name: Type.String() });
 
 /** A place in the list of deleted stacks: the last deleted first. */
@@ -71,6 +72,16 @@ export function createRestorableStackRepository(db: Queryable) {
     lock: (organization: string, id: string) =>
       db.maybeOne(sql.rows(RestorableStackRow)`
         /* restorableStacks.lock */ select ${columns} from ${joins} where ${of(organization, id)} for update of s`),
+
+    /** Tags, as JSON text, of the last stack of this name that was deleted and can be restored. */
+    findTagsOfFormer: async (projectId: string, name: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(TagsRow)`
+        /* restorableStacks.findTagsOfFormer */
+        select s.tags from stacks s
+        where s.project_id = ${projectId} and s.name = ${name} and s.restorable_until is not null and s.restorable_until > clock_timestamp()
+        order by s.deleted_at desc limit 1`);
+      return row?.tags ?? null;
+    },
 
     /** Makes the locked stack a live one, under this name. Violates `stacks_name_key` if the name is taken. */
     restore: (id: string, projectId: string, name: string) =>

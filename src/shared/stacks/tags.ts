@@ -41,6 +41,11 @@ export function readTags(stored: string): Tags {
   return Object.assign(Object.create(null), JSON.parse(stored)) as Tags;
 }
 
+/** The tags of a stack once it is in this project: the one that names the project is kept right. */
+export function tagsIn(project: string, tags: Tags): Tags {
+  return tags['pulumi:project'] === undefined ? tags : { ...tags, 'pulumi:project': project };
+}
+
 /**
  * The tags of a PATCH body in the CLI's dialect: a bare map, or the contract's `{"tags": {…}}`, which is recognized by having
  * `tags` as its only member, with an object as value.

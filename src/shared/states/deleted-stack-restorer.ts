@@ -11,7 +11,7 @@ import { deletedStackNotFound, NameTakenError, StackPurgedError } from '../stack
 import { assertStackRef, formatStackRef, type StackRef } from '../stacks/names.ts';
 import { createRestorableStackRepository, type RestorableStackRow } from '../stacks/restorable-stack-repository.ts';
 import { createStackRepository } from '../stacks/stack-repository.ts';
-import { readTags } from '../stacks/tags.ts';
+import { readTags, tagsIn } from '../stacks/tags.ts';
 import { createUpdateRepository } from '../updates/update-repository.ts';
 import { recordVersion } from './record-version.ts';
 
@@ -161,5 +161,5 @@ async function recordRenamed(
   });
   const tags = readTags(stack.tags);
   if (tags['pulumi:project'] === undefined) return;
-  await stacks.setTags(stack.id, JSON.stringify({ ...tags, 'pulumi:project': to.project }));
+  await stacks.setTags(stack.id, JSON.stringify(tagsIn(to.project, tags)));
 }

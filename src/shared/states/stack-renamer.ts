@@ -9,7 +9,7 @@ import { violatedConstraint } from '../platform/db/sqlstate.ts';
 import { formatStackRef, type StackRef } from '../stacks/names.ts';
 import { stackExists, stackNotFound } from '../stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
-import { readTags } from '../stacks/tags.ts';
+import { readTags, tagsIn } from '../stacks/tags.ts';
 import { type AdmittedChange, type AdmittedChanges, StackChangedError } from '../updates/admitted-changes.ts';
 import { recordVersion } from './record-version.ts';
 
@@ -53,8 +53,9 @@ export class StackRenamer {
     const renamed = await this.#renameState(request);
     await beforeCommit();
     try {
-      await this.#changes.commit(request, async (tx, stack, assertMayWrite) => {
-        assertMayWrite(request.to);
+      await this.#changes.commit(request, async (tx, stack, assertMayBecome) => {
+        const { project, stack: name } = request.to;
+        await assertMayBecome({ project, stack: name, tags: tagsIn(project, readTags(stack.tags)) });
         await commit(tx, stack, request, renamed);
       });
     } catch (error) {
@@ -96,6 +97,5 @@ async function commit(
   }
   const tags = readTags(stack.tags);
   if (tags['pulumi:project'] === undefined) return;
-  tags['pulumi:project'] = to.project;
-  await stacks.setTags(stack.id, JSON.stringify(tags));
+  await stacks.setTags(stack.id, JSON.stringify(tagsIn(to.project, tags)));
 }

@@ -9,6 +9,7 @@ import { createStackRepository, type StackRow } from '../stacks/stack-repository
 import { readTags } from '../stacks/tags.ts';
 import { type ChangeOutcomeRepository, createChangeOutcomeRepository } from './change-outcome-repository.ts';
 import { assertThawed } from './rules/freeze.ts';
+import { assertSameRules, otherGrants, type RuledStack } from './rules/rule-selection.ts';
 import { createUpdateRuleRepository } from './rules/update-rule-repository.ts';
 
 /** Maximum time that a caller waits for Postgres to report the outcome of its change, in ms. */
@@ -37,12 +38,19 @@ export interface AdmittedChange {
   readonly source?: AuditSource | undefined;
 }
 
-/** Whether somebody may write to stacks of an organization; see holdWriting. */
-type MayWrite = (stack: Pick<StackRow, 'project' | 'stack'> & { readonly tags: Record<string, string> }) => boolean;
-type HoldWriting = (tx: Queryable, tokenId: string, organization: string) => Promise<MayWrite>;
+/** What somebody may do with stacks of an organization; see holdRights. */
+interface Rights {
+  mayWrite(stack: RuledStack): boolean;
+  mayManage(stack: RuledStack): boolean;
+  mayBecome(organizationId: string, stack: RuledStack, next: RuledStack): Promise<boolean>;
+}
+type HoldRights = (tx: Queryable, tokenId: string, organization: string) => Promise<Rights>;
 
-/** Throws ForbiddenError unless the stack may be written to under these names. */
-export type AssertMayWrite = (names: Pick<StackRow, 'project' | 'stack'>) => void;
+/**
+ * Throws ForbiddenError unless the stack may get these names and tags: without the permission to manage it, neither rules nor grants may
+ * begin or cease to hold for it.
+ */
+export type AssertMayBecome = (next: RuledStack) => Promise<void>;
 
 /** Another update holds the stack. The SDKs match the first sentence literally (sdk/go/auto/errors.go). */
 export class StackBusyError extends ConflictError {
@@ -86,12 +94,12 @@ const givenUp: Outcome = {
 export class AdmittedChanges {
   readonly #db: Database;
   readonly #waitSeconds: number;
-  readonly #holdWriting: HoldWriting;
+  readonly #holdRightsOf: HoldRights;
 
-  constructor(db: Database, waitSeconds: number, holdWriting: HoldWriting) {
+  constructor(db: Database, waitSeconds: number, holdRights: HoldRights) {
     this.#db = db;
     this.#waitSeconds = waitSeconds;
-    this.#holdWriting = holdWriting;
+    this.#holdRightsOf = holdRights;
   }
 
   /** The head that a new change would replace. Throws NotFoundError, StackBusyError. */
@@ -132,21 +140,24 @@ export class AdmittedChanges {
    */
   async commit(
     change: AdmittedChange,
-    work: (tx: Queryable, stack: StackRow, assertMayWrite: AssertMayWrite) => Promise<void>,
+    work: (tx: Queryable, stack: StackRow, assertMayBecome: AssertMayBecome) => Promise<void>,
   ): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
-      const mayWrite = await this.#holdRights(tx, change);
+      const rights = await this.#holdRights(tx, change);
       const stack = assertFound(await createUpdateRuleRepository(tx).lockStack(change.stackId));
       const outcomes = createChangeOutcomeRepository(tx);
       // Reliable here: another run of the same change would hold the lock on the stack's row.
       if (await wasCommitted(outcomes, change)) return;
       assertUnchanged(stack, change.admission);
-      const assertMayWrite: AssertMayWrite = ({ project, stack: name }) => {
-        if (!mayWrite({ project, stack: name, tags: readTags(stack.tags) })) throw rightsLost();
-      };
-      assertMayWrite(stack);
+      const present = { project: stack.project, stack: stack.stack, tags: readTags(stack.tags) };
+      if (rights && !rights.mayWrite(present)) throw rightsLost();
       if (isOfUser(change)) assertThawed(stack);
-      await work(tx, stack, assertMayWrite);
+      await work(tx, stack, async (next) => {
+        if (!rights) return;
+        if (!rights.mayWrite(next)) throw rightsLost();
+        if (!rights.mayManage(present)) await assertSameRules(tx, stack, present, next);
+        if (!(await rights.mayBecome(stack.organizationId, present, next))) throw otherGrants(stack);
+      });
       // Last, so that giving up the change does not wait for the work, and the deadline is checked as late as possible.
       if (!(await outcomes.claim(change.updateId, committed, change.admission.deadline)))
         throw new ChangeGivenUpError();
@@ -179,11 +190,11 @@ export class AdmittedChanges {
     throw error;
   }
 
-  /** Before the stack is locked, as everywhere. */
-  async #holdRights(tx: Queryable, { source, stackId }: AdmittedChange): Promise<MayWrite> {
-    if (!source || source.tokenId === null) return () => true;
+  /** Null: an operator's. Before the stack is locked, as everywhere. */
+  async #holdRights(tx: Queryable, { source, stackId }: AdmittedChange): Promise<Rights | null> {
+    if (!source || source.tokenId === null) return null;
     const { organization } = assertFound(await createStackRepository(tx).findById(stackId));
-    return this.#holdWriting(tx, source.tokenId, organization);
+    return this.#holdRightsOf(tx, source.tokenId, organization);
   }
 
   /** Prevents the change from being committed, unless it already was. */

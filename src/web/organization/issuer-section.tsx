@@ -144,6 +144,7 @@ const columnsOfAll: readonly Column<Policy>[] = [
 
 /** What a policy gives, in words. */
 function given({ isAdmin, owner, tokenType }: Policy): string {
+  if (tokenType === 'any') return 'any token';
   if (tokenType === 'team') return owner === null ? 'a token of any team' : `a token of the team ${owner}`;
   if (tokenType === 'personal') return owner === null ? 'a token of anybody' : `a token of ${owner}`;
   if (tokenType === 'service') return 'a token for a service';

@@ -6,7 +6,7 @@ import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Button } from '../ui/button.tsx';
 import { CheckboxField, SelectField, TextArea, TextField } from '../ui/field.tsx';
 import styles from './people.module.css';
-import { draftOf, draftToSent, isReady, type Policy, type PolicyDraft, toSent } from './policy-form.ts';
+import { decided, draftOf, draftToSent, isReady, type Policy, type PolicyDraft, toSent } from './policy-form.ts';
 import { isWhole, newScope, ScopesField } from './scopes-field.tsx';
 import { TeamField } from './suggest-fields.tsx';
 import { thenRefresh } from './then-refresh.ts';
@@ -18,6 +18,7 @@ const kinds = [
   ['service', 'A token for a service: only its scopes'],
   ['personal', 'A token of a person'],
 ] as const;
+const deniedKinds = [['any', 'Any token'], ...kinds] as const;
 
 /**
  * Adds a policy at the end, or changes one in its place. One that somebody else has meanwhile changed or removed is another one, beside which what
@@ -73,13 +74,13 @@ export function PolicyDialog({
             ['allow', 'Allow'],
             ['deny', 'Deny'],
           ]}
-          onChange={({ target }) => change({ decision: target.value as 'allow' | 'deny' })}
+          onChange={({ target }) => change(decided(draft, target.value as 'allow' | 'deny'))}
         />
         <div className={styles['grow']}>
           <SelectField
             label={isAllowed ? 'What is given' : 'What is denied'}
             value={draft.tokenType}
-            options={kinds}
+            options={isAllowed ? kinds : deniedKinds}
             onChange={({ target }) => change({ tokenType: target.value })}
           />
         </div>

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { draftOf, draftToSent, isReady, type Policy, toSent } from './policy-form.ts';
+import { decided, draftOf, draftToSent, isReady, type Policy, toSent } from './policy-form.ts';
 
 const policy: Policy = {
   id: 'x',
@@ -23,6 +23,14 @@ test('a draft without a claim or a pattern is not ready, and lines are patterns'
   expect(isReady(filled)).toBe(true);
   expect(isReady({ ...filled, life: '1h' })).toBe(false);
   expect(draftToSent(filled)).toMatchObject({ rules: [{ claim: 'sub', patterns: ['a', 'b'] }], maxSeconds: null });
+});
+
+test('a policy that denies is about any token until a kind is chosen, and one that allows never is', () => {
+  const draft = draftOf(null);
+  const denying = { ...draft, ...decided(draft, 'deny') };
+  expect(draftToSent(denying)).toMatchObject({ decision: 'deny', tokenType: 'any' });
+  expect(decided(denying, 'allow')).toEqual({ decision: 'allow', tokenType: 'organization' });
+  expect(decided({ ...denying, tokenType: 'team' }, 'allow')).toEqual({ decision: 'allow', tokenType: 'team' });
 });
 
 test('what does not belong to a decision or a kind of token is not sent', () => {

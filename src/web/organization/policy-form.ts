@@ -39,6 +39,12 @@ export function draftOf(policy: Policy | null): PolicyDraft {
   };
 }
 
+/** What changes with the decision: what is denied is any token by default, and no policy gives any. */
+export function decided({ tokenType }: PolicyDraft, decision: PolicyDraft['decision']): Partial<PolicyDraft> {
+  if (decision === 'deny') return { decision, tokenType: 'any' };
+  return { decision, tokenType: tokenType === 'any' ? 'organization' : tokenType };
+}
+
 function linesOf(text: string): string[] {
   return text
     .split('\n')

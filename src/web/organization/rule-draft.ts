@@ -33,6 +33,7 @@ export interface RuleDraft {
   readonly types: string;
   readonly ownPreview: string;
   readonly withoutJournal: string;
+  readonly approvers: string;
 }
 
 /** What the fields of one kind of rules get. */
@@ -57,7 +58,7 @@ export function emptyDraft(kind: RuleKind): RuleDraft {
     windows: [],
     mode: kind === 'consumers' || kind === 'require-preview' ? 'warn' : 'refuse',
     ...{ most: '10', per: 'all', seconds: '600', by: 'branch', changes: '', percent: '', types: '' },
-    ...{ ownPreview: 'counts', withoutJournal: 'allow' },
+    ...{ ownPreview: 'counts', withoutJournal: 'allow', approvers: 'people' },
   };
 }
 
@@ -75,7 +76,7 @@ export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule
     ...{ mode: text('mode'), most: text('most'), per: text('per'), seconds: text('seconds'), by: text('by') },
     ...{ changes: text('changes'), percent: text('percent') },
     types: Array.isArray(settings['types']) ? settings['types'].map(String).join('\n') : '',
-    ...{ ownPreview: text('ownPreview'), withoutJournal: text('withoutJournal') },
+    ...{ ownPreview: text('ownPreview'), withoutJournal: text('withoutJournal'), approvers: text('approvers') },
     until: typeof settings['until'] === 'string' ? localTime(settings['until']) : '',
     windows: ((settings['windows'] ?? []) as readonly FreezeWindow[]).map(({ cron, minutes, timeZone }) => ({
       cron,
@@ -113,6 +114,7 @@ export function writtenRule(draft: RuleDraft): WrittenRule | null {
 
 function settingsOf(draft: RuleDraft): Record<string, unknown> | null {
   const strict = draft.withoutJournal === 'refuse' ? { withoutJournal: 'refuse' } : {};
+  const approving = draft.approvers === 'tokens' ? { approvers: 'tokens' } : {};
   switch (draft.kind) {
     case 'freeze':
       return freezeSettings(draft);
@@ -133,11 +135,16 @@ function settingsOf(draft: RuleDraft): Record<string, unknown> | null {
       const changes = numberOf(draft.changes);
       const percent = numberOf(draft.percent);
       if (changes === null && percent === null) return null;
-      return { ...(changes === null ? {} : { changes }), ...(percent === null ? {} : { percent }), ...strict };
+      return {
+        ...(changes === null ? {} : { changes }),
+        ...(percent === null ? {} : { percent }),
+        ...approving,
+        ...strict,
+      };
     }
     case 'protected-types': {
       const types = draft.types.split('\n').flatMap((line) => line.trim() || []);
-      return types.length === 0 ? null : { types, ...strict };
+      return types.length === 0 ? null : { types, ...approving, ...strict };
     }
     case 'require-preview':
       return { mode: draft.mode, ...(draft.ownPreview === 'ignored' ? { ownPreview: 'ignored' } : {}), ...strict };

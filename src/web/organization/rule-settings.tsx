@@ -19,7 +19,7 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
   );
   const choice = (
     label: string,
-    name: 'mode' | 'per' | 'by' | 'ownPreview' | 'withoutJournal',
+    name: 'mode' | 'per' | 'by' | 'ownPreview' | 'withoutJournal' | 'approvers',
     options: readonly (readonly [string, string])[],
   ) => (
     <SelectField
@@ -32,6 +32,10 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
   const journal = choice('Updates that send no journal', 'withoutJournal', [
     ['allow', 'are allowed: the rule cannot hold for them'],
     ['refuse', 'are refused'],
+  ]);
+  const approvers = choice('What goes beyond is approved by', 'approvers', [
+    ['people', 'people'],
+    ['tokens', 'people, and tokens of teams, organizations and services'],
   ]);
   switch (draft.kind) {
     case 'freeze':
@@ -69,6 +73,7 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
             {number('Most deletes and replacements', 'changes', 100_000)}
             {number('Per cent of the stack', 'percent', 100)}
           </div>
+          {approvers}
           {journal}
         </>
       );
@@ -83,6 +88,7 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
             value={draft.types}
             onChange={({ target }) => onChange({ types: target.value })}
           />
+          {approvers}
           {journal}
         </>
       );

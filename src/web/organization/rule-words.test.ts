@@ -15,6 +15,11 @@ test.each([
     'At most 2 resources and 10 % of the stack deleted or replaced; updates without a journal are refused',
   ],
   ['protected-types', { types: ['aws:*', 'b'] }, 'aws:*, b'],
+  [
+    'protected-types',
+    { types: ['b'], approvers: 'tokens' },
+    'b; tokens of teams, organizations and services may approve more',
+  ],
   ['later', { some: 1 }, '{"some":1}'],
 ])('%s %j says: %s', (kind, settings, words) => {
   expect(describeSettings(kind, settings)).toBe(words);

@@ -57,8 +57,9 @@ const previewModes: Readonly<Record<string, string>> = {
 
 /** What the settings of a rule say, in a sentence. */
 export function describeSettings(kind: string, settings: Readonly<Record<string, unknown>>): string {
-  const { by, changes, mode, most, ownPreview, percent, seconds, types, withoutJournal } = settings;
-  const strict = withoutJournal === 'refuse' ? '; updates without a journal are refused' : '';
+  const { approvers, by, changes, mode, most, ownPreview, percent, seconds, types, withoutJournal } = settings;
+  const approving = approvers === 'tokens' ? '; tokens of teams, organizations and services may approve more' : '';
+  const strict = `${approving}${withoutJournal === 'refuse' ? '; updates without a journal are refused' : ''}`;
   switch (kind) {
     case 'concurrency':
       return `At most ${count(Number(most), 'update')} at once${per[String(settings['per'])] ?? ''}`;

@@ -5,7 +5,7 @@ import { createIdentityRepository } from '../identity-repository.ts';
 import { createPeopleRepository } from '../people-repository.ts';
 import { createTeamRepository } from '../team-repository.ts';
 import { createIssuerRepository, type IssuerRow, type PolicyRow } from './issuer-repository.ts';
-import { rulesMatch, type TrustPolicy } from './trust-policy.ts';
+import { isAbout, requestedKind, rulesMatch, type TrustPolicy } from './trust-policy.ts';
 
 export interface PolicyMaker {
   /** Null for an operator, or a token without a user. */
@@ -79,18 +79,9 @@ async function revokeDenied(tx: Queryable, { id }: IssuerRow, policies: readonly
   if (denials.length === 0) return;
   const denied = (await issuers.listTokens(id)).filter(({ claims, policyId }) => {
     const given = policies.find((policy) => policy.id === policyId);
-    return denials.some(
-      (denial) =>
-        isOfKind(denial, given) &&
-        (denial.owner === null || denial.owner === given?.owner) &&
-        rulesMatch(denial.rules, claims),
-    );
+    if (!given || given.tokenKind === 'any') return false;
+    const asked = { kind: requestedKind(given.tokenKind), owner: given.owner };
+    return denials.some((denial) => isAbout(denial, asked) && rulesMatch(denial.rules, claims));
   });
   await issuers.revokeTokens(denied.map((token) => token.id));
-}
-
-function isOfKind(denial: PolicyRow, given: PolicyRow | undefined): boolean {
-  const kindOf = (policy: PolicyRow | undefined) =>
-    policy?.tokenKind === 'service' ? 'organization' : policy?.tokenKind;
-  return kindOf(denial) === kindOf(given);
 }

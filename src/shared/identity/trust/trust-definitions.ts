@@ -1,12 +1,13 @@
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
-import { type TokenKind, tokenKinds } from '../token-kinds.ts';
+import { tokenKinds } from '../token-kinds.ts';
 import { parseScopes, type WrittenScope, writeScope } from '../token-scopes.ts';
-import type { TrustPolicy } from './trust-policy.ts';
+import type { TrustKind, TrustPolicy } from './trust-policy.ts';
 
 /** A policy as it is written in requests and commands. */
 export interface WrittenPolicy {
   readonly decision: string;
-  readonly tokenType: string;
+  /** Only a policy that denies may leave it out, or name `any`: it is then about every kind of token. */
+  readonly tokenType?: string | null;
   readonly teamName?: string | null;
   readonly userLogin?: string | null;
   readonly runnerID?: string | null;
@@ -60,15 +61,18 @@ function parsePolicy(written: WrittenPolicy): TrustPolicy {
   return { decision, tokenKind, owner, isAdmin, rules: rulesOf(written), scopes, maxSeconds: maxExpiration || null };
 }
 
-function kindOf({ roleID, runnerID, tokenType }: WrittenPolicy): TokenKind {
-  const kind = tokenKinds.find((each) => each === tokenType);
+function kindOf({ decision, roleID, runnerID, tokenType }: WrittenPolicy): TrustKind {
+  const isAny = decision === 'deny' && (tokenType ?? 'any') === 'any';
+  const kind = isAny ? 'any' : tokenKinds.find((each) => each === tokenType);
   if (kind === undefined || runnerID)
-    throw new InvalidRequestError('The tokenType of a policy is organization, team, personal or service');
+    throw new InvalidRequestError(
+      'The tokenType of a policy is organization, team, personal or service; a policy that denies may be about any',
+    );
   if (roleID) throw new InvalidRequestError('There are no custom roles here; scopes says what a token may do');
   return kind;
 }
 
-function ownerOf({ teamName, userLogin }: WrittenPolicy, kind: TokenKind): string | null {
+function ownerOf({ teamName, userLogin }: WrittenPolicy, kind: TrustKind): string | null {
   if (teamName && kind !== 'team') throw new InvalidRequestError('teamName is for tokens of type team');
   if (userLogin && kind !== 'personal') throw new InvalidRequestError('userLogin is for tokens of type personal');
   return teamName || userLogin || null;

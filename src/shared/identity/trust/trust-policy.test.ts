@@ -60,24 +60,26 @@ const Rules = fc.dictionary(
   fc.array(fc.constantFrom('a', '*', 'a*', '*b', 'c', 'a*c'), { minLength: 1, maxLength: 2 }),
   { maxKeys: 2 },
 );
+const kinds = ['organization', 'service', 'team', 'personal'] as const;
 const Policy: fc.Arbitrary<TrustPolicy> = fc
   .record({
     decision: fc.constantFrom('allow' as const, 'allow' as const, 'deny' as const),
-    tokenKind: fc.constantFrom('organization' as const, 'service' as const, 'team' as const, 'personal' as const),
+    kind: fc.constantFrom(...kinds),
+    isOfAny: fc.boolean(),
     name: fc.option(fc.constantFrom('red', 'blue')),
     isAdmin: fc.boolean(),
     rules: Rules,
   })
-  .map(({ name, ...policy }) => ({
-    ...policy,
-    owner:
-      policy.tokenKind === 'team' || policy.tokenKind === 'personal'
-        ? (name ?? (policy.decision === 'deny' ? null : 'red'))
-        : null,
-    isAdmin: policy.isAdmin && policy.tokenKind === 'organization' && policy.decision === 'allow',
-    scopes: null,
-    maxSeconds: null,
-  }));
+  .map(({ decision, isAdmin, isOfAny, kind, name, rules }) => {
+    const isDenial = decision === 'deny';
+    const tokenKind = isDenial && isOfAny ? 'any' : kind;
+    const hasOwner = tokenKind === 'team' || tokenKind === 'personal';
+    return {
+      ...{ decision, tokenKind, rules, scopes: null, maxSeconds: null },
+      owner: hasOwner ? (name ?? (isDenial ? null : 'red')) : null,
+      isAdmin: isAdmin && tokenKind === 'organization' && !isDenial,
+    };
+  });
 const Asked: fc.Arbitrary<TrustRequest> = fc.oneof(
   fc.boolean().map((admin) => ({ kind: 'organization' as const, owner: null, admin })),
   fc
@@ -103,7 +105,7 @@ test('whatever the policies, nothing is given that no policy allows, or that one
       const about = policies.filter(({ decision, owner, rules, tokenKind }) => {
         const kind = tokenKind === 'service' ? 'organization' : tokenKind;
         const isOwner = owner === asked.owner || (decision === 'deny' && owner === null);
-        return kind === asked.kind && isOwner && holds(rules, given);
+        return (kind === asked.kind || kind === 'any') && isOwner && holds(rules, given);
       });
       const isDenied = about.some(({ decision }) => decision === 'deny');
       const allowing = about.find(({ decision, isAdmin }) => decision === 'allow' && (isAdmin || !asked.admin));
@@ -114,6 +116,45 @@ test('whatever the policies, nothing is given that no policy allows, or that one
   );
 });
 
+test('a denial that names no kind refuses every kind, whatever else allows it', () => {
+  const [denial] = parsePolicies([{ decision: 'deny', rules: { sub: 'repo:evil/*' } }]) as [TrustPolicy];
+  fc.assert(
+    fc.property(fc.array(Policy, { maxLength: 5 }), fc.nat(5), AnyClaims, Asked, (policies, at, given, asked) => {
+      const result = decideTrust(policies.toSpliced(at, 0, denial), { ...given, sub: 'repo:evil/web' }, asked);
+      expect(result).toEqual({ deniedBy: expect.objectContaining({ decision: 'deny' }) });
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+describe.each(['organization', 'service', 'team', 'personal', 'any', null] as const)('a denial of %s', (denied) => {
+  const requests: TrustRequest[] = [
+    { kind: 'organization', owner: null, admin: false },
+    { kind: 'organization', owner: null, admin: true },
+    { kind: 'team', owner: 'red', admin: false },
+    { kind: 'personal', owner: 'red', admin: false },
+  ];
+  const owners = denied === 'team' ? [{}, { teamName: 'red' }, { teamName: 'blue' }] : [{}];
+  const all = parsePolicies([
+    { decision: 'allow', tokenType: 'organization', authorizedPermissions: ['admin'], rules: { sub: 'x' } },
+    { decision: 'allow', tokenType: 'team', teamName: 'red', rules: { sub: 'x' } },
+    { decision: 'allow', tokenType: 'personal', userLogin: 'red', rules: { sub: 'x' } },
+  ]);
+  test.each(requests)('and a request for %j', (asked) => {
+    for (const owner of owners) {
+      const denials = parsePolicies([{ decision: 'deny', tokenType: denied, ...owner, rules: { sub: 'x' } }]);
+      const isKind =
+        denied === null || denied === 'any' || (denied === 'service' ? 'organization' : denied) === asked.kind;
+      const isDenied = isKind && !('teamName' in owner && owner.teamName !== asked.owner);
+      for (const policies of [
+        [...all, ...denials],
+        [...denials, ...all],
+      ])
+        expect('deniedBy' in decideTrust(policies, { sub: 'x' }, asked)).toBe(isDenied);
+    }
+  });
+});
+
 describe('a policy is not accepted', () => {
   const sub = { sub: 'repo:acme/*' };
   test.each([
@@ -121,6 +162,10 @@ describe('a policy is not accepted', () => {
     { decision: 'allow', tokenType: 'runner', rules: sub },
     { decision: 'allow', tokenType: 'organization', runnerID: 'x', rules: sub },
     { decision: 'allow', tokenType: 'organization', roleID: 'x', rules: sub },
+    { decision: 'allow', rules: sub },
+    { decision: 'allow', tokenType: 'any', rules: sub },
+    { decision: 'deny', tokenType: 'any', teamName: 'red', rules: sub },
+    { decision: 'deny', userLogin: 'ada', rules: sub },
     { decision: 'allow', tokenType: 'team', rules: sub },
     { decision: 'allow', tokenType: 'personal', rules: sub },
     { decision: 'allow', tokenType: 'organization', teamName: 'red', rules: sub },

@@ -13,10 +13,14 @@ export type TrustRules = Static<typeof TrustRules>;
 
 export const TrustDecision = Type.Union([Type.Literal('allow'), Type.Literal('deny')]);
 
+/** The kind of token that a policy is about: `any`, which only a policy that denies may name, is every kind. */
+export const TrustKind = Type.Union([TokenKind, Type.Literal('any')]);
+export type TrustKind = Static<typeof TrustKind>;
+
 /** What holders of an issuer's tokens are given, or not. */
 export const TrustPolicy = Type.Object({
   decision: TrustDecision,
-  tokenKind: TokenKind,
+  tokenKind: TrustKind,
   /** Name of the team, or login. Null in a policy that denies: any. */
   owner: Nullable(Type.String()),
   isAdmin: Type.Boolean(),
@@ -52,10 +56,18 @@ export function decideTrust<P extends TrustPolicy>(
   return allowance ? { allowedBy: allowance } : { deniedBy: null };
 }
 
-function isAbout({ decision, owner, tokenKind }: TrustPolicy, request: TrustRequest): boolean {
-  const kind = tokenKind === 'service' ? 'organization' : tokenKind;
-  if (kind !== request.kind) return false;
-  return owner === request.owner || (decision === 'deny' && owner === null);
+/** Whether a policy is about tokens of this kind and owner. A service's token is asked for as one of the organization. */
+export function isAbout(
+  { decision, owner, tokenKind }: Pick<TrustPolicy, 'decision' | 'owner' | 'tokenKind'>,
+  asked: Pick<TrustRequest, 'kind' | 'owner'>,
+): boolean {
+  if (tokenKind === 'any') return decision === 'deny';
+  return requestedKind(tokenKind) === asked.kind && (owner === asked.owner || (decision === 'deny' && owner === null));
+}
+
+/** What is asked for to get a token of this kind. */
+export function requestedKind(kind: TokenKind): TrustRequest['kind'] {
+  return kind === 'service' ? 'organization' : kind;
 }
 
 export function rulesMatch(rules: TrustRules, claims: Claims): boolean {

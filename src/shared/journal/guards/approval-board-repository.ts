@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { ListedOrganization } from '../../stacks/stack-list-repository.ts';
-import { ApprovalRow, approvalColumns } from './approval-repository.ts';
+import { ApprovalRow, type ApprovalViewer, approvalColumns } from './approval-repository.ts';
 
 const Text = Nullable(Type.String());
 
@@ -39,7 +39,11 @@ type Fragment = ReturnType<typeof sql.fragment>;
 export function createApprovalBoardRepository(db: Queryable) {
   return {
     /** Of stacks of the organization that may be read; those that were asked for last first. */
-    list: (organization: ListedOrganization, { before, isGiven, limit, project, stack }: ApprovalFilter) => {
+    list: (
+      organization: ListedOrganization,
+      { before, isGiven, limit, project, stack }: ApprovalFilter,
+      viewer: ApprovalViewer,
+    ) => {
       const later =
         before === null
           ? sql.fragment`true`
@@ -74,7 +78,7 @@ export function createApprovalBoardRepository(db: Queryable) {
         isGiven === null ? sql.fragment`${page(true)} union all ${page(false)}` : sql.fragment`${page(isGiven)}`;
       return db.any(sql.rows(BoardRow)`
         /* approvalBoard.list */
-        select ${approvalColumns}, (extract(epoch from a.asked_at) * 1000000)::bigint::text as "askedMicros",
+        select ${approvalColumns(viewer)}, (extract(epoch from a.asked_at) * 1000000)::bigint::text as "askedMicros",
           a.project_name as project, a.stack_name as stack, a.held,
           left(u.message, ${maxMessage}) as message, u.ci_run::json ->> 'build.url' as "ciUrl"
         from (select * from (${pages}) b order by b.asked_at desc, b.id desc limit ${limit}) a

@@ -20,15 +20,23 @@ export const ApprovalRow = Type.Object({
   expiresAt: Nullable(Timestamp),
   /** Whether runs of the commit pass now. */
   isValid: Type.Boolean(),
+  /** Whether the viewer is behind the token with which it was asked for. */
+  isOwn: Type.Boolean(),
 });
 export type ApprovalRow = Row<typeof ApprovalRow>;
 
+/** Who looks at approvals; by null, an operator. */
+export type ApprovalViewer = Omit<ApprovalActor, 'login'>;
+const operator: ApprovalViewer = { tokenId: null, userId: null };
+
 /** Columns of the approval `a`. */
-export const approvalColumns = sql.fragment`
+export const approvalColumns = ({ tokenId, userId }: ApprovalViewer) => sql.fragment`
   a.id, a.kind, a.commit_id as commit, a.asked_at as "askedAt", a.asked_by as "askedBy", a.asked_user_id as "askedUserId",
   a.asked_token_id as "askedTokenId", a.update_id as "updateId", a.request, a.approved_at as "approvedAt",
   a.approved_by as "approvedBy", a.reason, a.expires_at as "expiresAt",
-  coalesce(a.expires_at > clock_timestamp(), false) as "isValid"`;
+  coalesce(a.expires_at > clock_timestamp(), false) as "isValid",
+  coalesce(a.asked_token_id = ${tokenId}::uuid, false)
+    or people_behind(a.asked_token_id, a.asked_user_id) && (select people_behind(${tokenId}::uuid, ${userId}::uuid)) as "isOwn"`;
 
 const IdRow = Type.Object({ id: Type.String() });
 
@@ -99,14 +107,22 @@ export function createApprovalRepository(db: Queryable) {
 
     remove: (id: string) => db.query(sql.nothing`/* approvals.remove */ delete from update_approvals where id = ${id}`),
 
-    /** The approval that lets this run pass. Not one that its own user or token has given. */
-    findValid: ({ stackId, kind, commit }: ApprovalSubject, { tokenId, userId }: Omit<ApprovalActor, 'login'>) =>
+    /**
+     * The approval that lets this run pass. Not one that somebody behind its own token has given; `byPeople`: nor one by a token that
+     * belongs to nobody.
+     */
+    findValid: (
+      { stackId, kind, commit }: ApprovalSubject,
+      { tokenId, userId }: ApprovalViewer,
+      { byPeople }: { readonly byPeople: boolean },
+    ) =>
       db.maybeOne(sql.rows(ApprovalRow)`
         /* approvals.findValid */
-        select ${approvalColumns} from update_approvals a
+        select ${approvalColumns({ tokenId, userId })} from update_approvals a
         where a.stack_id = ${stackId} and a.kind = ${kind} and a.commit_id = ${commit} and a.expires_at > clock_timestamp()
           and (a.approved_token_id is null or a.approved_token_id is distinct from ${tokenId}::uuid)
-          and (a.approved_user_id is null or a.approved_user_id is distinct from ${userId}::uuid)`),
+          and not people_behind(a.approved_token_id, a.approved_user_id) && people_behind(${tokenId}::uuid, ${userId}::uuid)
+          and not (${byPeople} and a.approved_user_id is null and a.approved_token_id is not null)`),
 
     /** What was asked for; null if nobody has asked. */
     findId: async ({ stackId, kind, commit }: ApprovalSubject): Promise<string | null> => {
@@ -117,9 +133,9 @@ export function createApprovalRepository(db: Queryable) {
     },
 
     /** Of this stack. Locked until the end of the transaction. */
-    lock: (stackId: string, id: string) =>
+    lock: (stackId: string, id: string, viewer: ApprovalViewer) =>
       db.maybeOne(sql.rows(ApprovalRow)`
-        /* approvals.lock */ select ${approvalColumns} from update_approvals a where a.id = ${id} and a.stack_id = ${stackId} for update`),
+        /* approvals.lock */ select ${approvalColumns(viewer)} from update_approvals a where a.id = ${id} and a.stack_id = ${stackId} for update`),
 
     /** The newest requests first. */
     list: (stackId: string, limit: number) => {
@@ -129,7 +145,7 @@ export function createApprovalRepository(db: Queryable) {
         order by a.asked_at desc, a.id desc limit ${limit})`;
       return db.any(sql.rows(ApprovalRow)`
         /* approvals.list */
-        select ${approvalColumns} from (${page(true)} union all ${page(false)}) a
+        select ${approvalColumns(operator)} from (${page(true)} union all ${page(false)}) a
         order by a.asked_at desc, a.id desc limit ${limit}`);
     },
   };

@@ -1,4 +1,5 @@
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
+import type { UpdateRules } from '../../updates/rules/update-rules.ts';
 import { parseReason } from './drain-update.ts';
 
 /** Kinds of updates whose runs can be approved. */
@@ -35,6 +36,12 @@ export function parseKind(text: string): ApprovableKind {
   const kind = approvableKinds.find((name) => name === text);
   if (!kind) throw new InvalidRequestError(`The kind of an approval is one of ${approvableKinds.join(', ')}`);
   return kind;
+}
+
+/** Whether tokens that belong to nobody may approve what these rules stop: all that limit an update have to say so. */
+export function mayTokensApprove(rules: UpdateRules): boolean {
+  const limiting = [rules.first('fuse'), ...rules.all('protected-types')].filter((rule) => rule !== null);
+  return limiting.length > 0 && limiting.every(({ settings }) => settings.approvers === 'tokens');
 }
 
 /** How an approval is given. Throws InvalidRequestError. */

@@ -19,6 +19,9 @@ const closed = { additionalProperties: false } as const;
 /** What becomes of updates that send no journal, so that the rule cannot hold for them: they are allowed, which is the default, or refused. */
 const withoutJournal = Type.Optional(Type.Union([Type.Literal('allow'), Type.Literal('refuse')]));
 
+/** Who may approve what the rule stops: people, which is the default, or also tokens of teams, organizations and services. */
+const approvers = Type.Optional(Type.Union([Type.Literal('people'), Type.Literal('tokens')]));
+
 /** Every kind of rules, with its settings. Names are stable: they are stored. */
 export const ruleKinds = {
   /** How long an update waits for its stack. */
@@ -75,6 +78,7 @@ export const ruleKinds = {
         changes: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
         /** Of the resources in the state before the update. */
         percent: Type.Optional(Type.Number({ minimum: 0, maximum: 100 })),
+        approvers,
         withoutJournal,
       },
       { ...closed, minProperties: 1 },
@@ -85,6 +89,7 @@ export const ruleKinds = {
     settings: Type.Object(
       {
         types: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: 100 }),
+        approvers,
         withoutJournal,
       },
       closed,

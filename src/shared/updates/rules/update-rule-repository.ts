@@ -50,16 +50,28 @@ export type StackWithRules = StackRow & { readonly updateRules: UpdateRules };
  * The rules that apply to the stack `s` of project `p` and organization `o`, for UpdateRules.read; null if there are none, which costs
  * one search in an index.
  */
-const applicableRules = sql.fragment`(
+const applicableRules = rulesFor({
+  organizationId: sql.fragment`o.id`,
+  project: sql.fragment`p.name`,
+  stack: sql.fragment`s.name`,
+  tags: sql.fragment`s.tags::jsonb`,
+});
+
+type Fragment = ReturnType<typeof sql.fragment>;
+
+/** The same for any names and tags. */
+function rulesFor(of: Record<'organizationId' | 'project' | 'stack' | 'tags', Fragment>): Fragment {
+  return sql.fragment`(
   select json_build_object('now', floor(extract(epoch from clock_timestamp()) * 1000), 'rules', json_agg(json_build_object(
     'id', r.id, 'kind', r.kind, 'project', r.project, 'stack', r.stack,
     'tag', case when r.tag_name is not null then json_build_object('name', r.tag_name, 'value', r.tag_value) end,
     'settings', r.settings, 'note', r.note)
     order by r.stack is null, r.tag_name is null, r.project is null, r.tag_name, r.tag_value, r.set_at, r.id))::text
   from update_rules r
-  where r.organization_id = o.id and (r.project is null or r.project = p.name) and (r.stack is null or r.stack = s.name)
-    and (r.tag_name is null or s.tags::jsonb ->> r.tag_name = r.tag_value)
+  where r.organization_id = ${of.organizationId} and (r.project is null or r.project = ${of.project}) and (r.stack is null or r.stack = ${of.stack})
+    and (r.tag_name is null or ${of.tags} ->> r.tag_name = r.tag_value)
   having count(*) > 0) as rules`;
+}
 
 function toStack({ rules, ...stack }: Row<typeof StackWithRulesRow>): StackWithRules {
   return { ...stack, updateRules: UpdateRules.read(rules) };
@@ -96,6 +108,22 @@ export function createUpdateRuleRepository(db: Queryable) {
         /* updateRules.listOfStack */
         select ${applicableRules} from ${stackJoins} where s.id = ${stackId} and s.deleted_at is null`);
       return UpdateRules.read(row?.rules ?? null);
+    },
+
+    /** The rules that a stack of the organization has, or would have, with these names and tags. */
+    listForNames: async (
+      organizationId: string,
+      { project, stack, tags }: { readonly project: string; readonly stack: string; readonly tags: object },
+    ): Promise<UpdateRules> => {
+      const row = await db.one(sql.rows(RulesRow)`
+        /* updateRules.listForNames */
+        select ${rulesFor({
+          organizationId: sql.fragment`${organizationId}::uuid`,
+          project: sql.fragment`${project}::text`,
+          stack: sql.fragment`${stack}::text`,
+          tags: sql.fragment`${JSON.stringify(tags)}::jsonb`,
+        })}`);
+      return UpdateRules.read(row.rules);
     },
 
     /**

@@ -134,6 +134,12 @@ export class UpdateRules {
     return this.#rules.filter((rule): rule is ApplicableRule<Kind> => rule.kind === kind);
   }
 
+  /** Rules that are only among these or only among the others. */
+  difference(others: UpdateRules): readonly ApplicableRule[] {
+    const missingIn = (rules: UpdateRules) => (rule: ApplicableRule) => !rules.#rules.some(({ id }) => id === rule.id);
+    return [...this.#rules.filter(missingIn(others)), ...others.#rules.filter(missingIn(this))];
+  }
+
   /** The most specific rule of the kind, for kinds in which that one decides. */
   first<Kind extends RuleKindName>(kind: Kind): ApplicableRule<Kind> | null {
     return this.all(kind)[0] ?? null;

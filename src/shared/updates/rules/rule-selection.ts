@@ -1,0 +1,48 @@
+import type { Queryable } from '../../platform/db/sql.ts';
+import { ForbiddenError } from '../../platform/errors/errors.ts';
+import { formatStackRef, type StackRef } from '../../stacks/names.ts';
+import type { Tags } from '../../stacks/tags.ts';
+import { createUpdateRuleRepository } from './update-rule-repository.ts';
+import { describeScope } from './update-rules.ts';
+
+const maxNamed = 3;
+
+/** What rules and grants select a stack by. */
+export interface RuledStack {
+  readonly project: string;
+  readonly stack: string;
+  readonly tags: Tags;
+}
+
+/**
+ * Throws ForbiddenError, which names the rules, if some would begin or cease to hold for the stack under the next names and tags. Rules
+ * stay as they are until the end of the transaction, if it has begun with `holdAccess`.
+ */
+export async function assertSameRules(
+  tx: Queryable,
+  { organization, organizationId, ...names }: StackRef & { readonly organizationId: string },
+  present: RuledStack,
+  next: RuledStack,
+): Promise<void> {
+  const rules = createUpdateRuleRepository(tx);
+  const before = await rules.listForNames(organizationId, present);
+  const changed = before.difference(await rules.listForNames(organizationId, next));
+  if (changed.length === 0) return;
+  const named = changed.slice(0, maxNamed).map((rule) => {
+    const note = rule.note === '' ? '' : ` (${rule.note})`;
+    return `${rule.kind} of ${describeScope(rule, organization)}${note}`;
+  });
+  const more = changed.length > maxNamed ? ` and ${changed.length - maxNamed} more` : '';
+  throw new ForbiddenError(
+    `This would change which rules stack ${formatStackRef({ organization, ...names })} has: ${named.join(', ')}${more}. ${needsManage}`,
+  );
+}
+
+/** The refusal of a change by which other grants would hold for the stack. It names none: grants are for admins to read. */
+export function otherGrants(stack: StackRef): ForbiddenError {
+  return new ForbiddenError(
+    `This would change which grants hold for stack ${formatStackRef(stack)}, so who may do what with it. ${needsManage}`,
+  );
+}
+
+const needsManage = 'That needs the permission manage on the stack: ask an admin of the organization to do it';
