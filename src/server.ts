@@ -8,10 +8,11 @@ import { type AppContext, type ContextOverrides, createContext } from './shared/
 import { bootstrapAtStart } from './shared/identity/bootstrap-start.ts';
 import { createIdentityRepository } from './shared/identity/identity-repository.ts';
 import type { JobDispatcher } from './shared/jobs/dispatcher.ts';
+import type { WriteFence } from './shared/platform/claim/data-dir-claim.ts';
 import { type Config, ConfigError } from './shared/platform/config/config.ts';
 import { claimDataDir, ensureMasterKeys } from './shared/platform/config/data-dir.ts';
 import { mintToken } from './shared/platform/crypto/secret-token.ts';
-import { startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
 import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
 import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
@@ -58,14 +59,18 @@ export async function startServer(
       const cluster = await createClusterContext(
         { ...config, database: { ...config.database, url: databaseUrl }, secrets: { ...config.secrets, masterKeys } },
         logger,
-        overrides,
+        { fence: embedded?.fence, ...overrides },
       );
       if (embedded) cluster.lifecycle.onClose('processes', 'postgres', embedded.stop);
       startClusterJobs(cluster);
       return await serve(cluster, createClusterDispatcher(cluster), embedded !== null);
     }
     await assertMigrated(postgresStart(config, databaseUrl, logger));
-    const context = await createContext(config, { databaseUrl, masterKeys }, { logger, ...overrides });
+    const context = await createContext(
+      config,
+      { databaseUrl, masterKeys },
+      { logger, fence: embedded?.fence, ...overrides },
+    );
     if (embedded) context.lifecycle.onClose('processes', 'postgres', embedded.stop);
     return await serve(context, startInProcessJobs(context), embedded !== null);
   } catch (error) {
@@ -95,30 +100,43 @@ async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded:
   }
 }
 
-async function startEmbedded(
-  config: Config,
-  logger: Logger,
-): Promise<{ databaseUrl: string; masterKeys: string; stop: () => Promise<void> }> {
-  const release = claimDataDir(config.dataDir);
+interface Embedded {
+  readonly databaseUrl: string;
+  readonly masterKeys: string;
+  readonly fence: WriteFence;
+  readonly stop: () => Promise<void>;
+}
+
+async function startEmbedded(config: Config, logger: Logger): Promise<Embedded> {
+  const claim = await claimDataDir(config.dataDir, logger);
+  let postgres: EmbeddedPostgres | undefined;
+  claim.onLost((reason) => {
+    // At once: what is still written would damage the data of the other server.
+    postgres?.kill();
+    logger.fatal({ directory: config.dataDir, reason }, 'ending: the data directory was taken over by another server');
+    process.exit(1);
+  });
   try {
     const masterKeys = config.secrets.masterKeys ?? ensureMasterKeys(config.dataDir, () => KeyRing.generate());
     const directory = path.join(config.dataDir, 'postgres');
-    const postgres = await startEmbeddedPostgres(directory, logger, {
+    const started = await startEmbeddedPostgres(directory, logger, {
       silenceMs: Math.max(config.startWaitMs, minSilenceMs),
+      takeLock: () => claim.lockFor('postgres'),
     });
+    postgres = started;
     const stop = async (): Promise<void> => {
-      await postgres.stop();
-      release();
+      await started.stop();
+      claim.release();
     };
     try {
-      await migrate(postgresStart(config, postgres.url, logger));
+      await migrate(postgresStart(config, started.url, logger));
     } catch (error) {
       await stop();
       throw error;
     }
-    return { databaseUrl: postgres.url, masterKeys, stop };
+    return { databaseUrl: started.url, masterKeys, fence: claim, stop };
   } catch (error) {
-    release();
+    claim.release();
     throw error;
   }
 }

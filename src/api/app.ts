@@ -18,6 +18,7 @@ import { registerPrecedence } from './plugins/precedence.ts';
 import { registerAddressRate, registerCallerRate } from './plugins/request-rate.ts';
 import { registerSecurityHeaders } from './plugins/security-headers.ts';
 import { registerSession } from './plugins/session.ts';
+import { registerWriteFence } from './plugins/write-fence.ts';
 import { toRouteScope } from './route-scope.ts';
 import { registerAccessPolicyRoutes } from './routes/access-policy.routes.ts';
 import { registerAccountRoutes } from './routes/account.routes.ts';
@@ -84,6 +85,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   app.setSchemaErrorFormatter((issues, part) => new Error(describeIssues(issues as SchemaIssue[], part)));
   registerAccessLog(app, context.metrics);
   registerSecurityHeaders(app);
+  if (context.fence) registerWriteFence(app, context.fence);
   await registerWebAssets(app, webFolder);
   registerErrors(app);
   const services = createServices(context);

@@ -37,6 +37,7 @@ import { untilBlobStore } from './platform/blobs/blob-start.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
 import { openBlobStore } from './platform/blobs/blob-stores.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
+import type { WriteFence } from './platform/claim/data-dir-claim.ts';
 import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
 import { Lifecycle } from './platform/lifecycle/lifecycle.ts';
@@ -118,6 +119,8 @@ export interface AppContext extends AsyncDisposable {
   readonly outgoing: Outgoing;
   readonly secrets: SealedSecrets;
   readonly webhookSender: WebhookSender;
+  /** Asked before a write is acknowledged; null: nobody else can take the data over. */
+  readonly fence: WriteFence | null;
 }
 
 /** Parts that a caller, e.g. a test, provides itself. */
@@ -128,6 +131,7 @@ export interface ContextOverrides {
   readonly largeReplays?: ReplayRunner;
   readonly openReplays?: OpenReplays;
   readonly outgoing?: Outgoing;
+  readonly fence?: WriteFence | undefined;
 }
 
 /**
@@ -291,6 +295,7 @@ export async function createContext(
     outgoing,
     secrets: sealedSecrets,
     webhookSender: new WebhookSender({ db, outgoing, secrets: sealedSecrets, logger }),
+    fence: overrides.fence ?? null,
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };
 }

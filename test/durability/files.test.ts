@@ -3,8 +3,11 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { claimDataDir, ensureMasterKeys, readMasterKeys } from '../../src/shared/platform/config/data-dir.ts';
+import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { chunksOf, readAll } from '../contracts/blob-store-suite.ts';
 import { describeOnLossyDisk, LossyDisk, losses } from './support/lossy-disk.ts';
+
+const logger = createLogger({ level: 'silent' });
 
 /** Content that shows which blob it belongs to and whether a part of it is missing. */
 function contentOf(key: string, bytes: number): Buffer {
@@ -78,8 +81,9 @@ await describeOnLossyDisk('files after a power cut', () => {
 
   test.each(losses)('the master keys are there as soon as they may be used (lost: %s)', async (_, loss) => {
     const directory = path.join(disk.directory, 'new', 'data');
-    claimDataDir(directory);
+    const claim = await claimDataDir(directory, logger);
     const ring = ensureMasterKeys(directory, () => 'k1:made at the first start');
+    claim.release();
     await disk.cut(loss);
     await disk.restore();
     expect(readMasterKeys(directory)).toBe(ring);
@@ -90,8 +94,9 @@ await describeOnLossyDisk('files after a power cut', () => {
     const directory = path.join(disk.directory, 'data');
     mkdirSync(directory);
     writeFileSync(path.join(directory, 'master-keys'), 'k1:ring\n');
-    claimDataDir(directory);
+    const claim = await claimDataDir(directory, logger);
     expect(ensureMasterKeys(directory, () => 'k2:another')).toBe('k1:ring');
+    claim.release();
     await disk.cut();
     await disk.restore();
     expect(readMasterKeys(directory)).toBe('k1:ring');

@@ -30,7 +30,7 @@ function openBlobs(): string[] {
       return '';
     }
   });
-  return targets.filter((target) => target.startsWith(app.dataDir) && !target.endsWith('server.pid'));
+  return targets.filter((target) => target.startsWith(app.dataDir));
 }
 
 const untilClosed = () => until(() => openBlobs().length === 0, 'all blobs are closed');

@@ -1,12 +1,9 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { DataDirClaim } from '../claim/data-dir-claim.ts';
 import { OperatorError } from '../errors/errors.ts';
 import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable-files.ts';
-
-/** Another server is running on the same data directory. */
-export class DataDirInUseError extends OperatorError {
-  override readonly name = 'DataDirInUseError';
-}
+import type { Logger } from '../logger/logger.ts';
 
 /** The data directory cannot be created or written. */
 class DataDirError extends OperatorError {
@@ -14,33 +11,16 @@ class DataDirError extends OperatorError {
 }
 
 /**
- * Creates the data directory if needed and claims it for this process, so that two servers cannot run on it at once.
- * Replaces the claim of a killed process. Returns a function that releases the claim. Throws DataDirInUseError,
- * and DataDirError if the directory cannot be created or written.
+ * Creates the data directory if needed and claims it for this process. Throws DataDirInUseError, and DataDirError if the directory
+ * cannot be created or written.
  */
-export function claimDataDir(directory: string): () => void {
+export async function claimDataDir(directory: string, logger: Logger): Promise<DataDirClaim> {
   try {
     makeFolderDurably(directory);
+    return await DataDirClaim.acquire(directory, { logger });
   } catch (error) {
-    throw unusable(directory, error);
+    throw (error as NodeJS.ErrnoException).code === undefined ? error : unusable(directory, error);
   }
-  const file = path.join(directory, 'server.pid');
-  const claim = `${process.pid} ${startOf(process.pid) ?? ''}`.trim();
-  for (let attempt = 1; attempt <= 2; attempt++) {
-    try {
-      writeFileSync(file, claim, { flag: 'wx' });
-      return () => rmSync(file, { force: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw unusable(directory, error);
-    }
-    const holder = readFileSync(file, 'utf8').trim();
-    const pid = Number(holder.split(' ')[0]);
-    if (isAlive(pid) && pid !== process.pid && holder === `${pid} ${startOf(pid) ?? ''}`.trim()) {
-      throw new DataDirInUseError(`The data directory ${directory} is in use by another server (process ${pid})`);
-    }
-    rmSync(file, { force: true });
-  }
-  throw new DataDirInUseError(`The data directory ${directory} is being claimed by another server`);
 }
 
 /** Reads the key ring in the data directory; null if there is none. */
@@ -69,22 +49,3 @@ function unusable(directory: string, error: unknown): DataDirError {
 }
 
 const masterKeysFile = (directory: string): string => path.join(directory, 'master-keys');
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
-/** Returns the start time of a process, in clock ticks since boot, to detect a reused process id. Linux only. */
-function startOf(pid: number): string | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null;
-  } catch {
-    return null;
-  }
-}

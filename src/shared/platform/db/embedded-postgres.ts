@@ -1,25 +1,31 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { userInfo } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { FileLock } from '../claim/file-lock.ts';
 import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable-files.ts';
 import type { Logger } from '../logger/logger.ts';
 import { EmbeddedPostgresError, findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts';
+import { killWithChildren, stopOrphan } from './postgres-processes.ts';
 
 /** A Postgres process that this process started. */
 export interface EmbeddedPostgres {
   readonly url: string;
   /** Requests a fast shutdown and resolves when the process has exited. */
   stop(): Promise<void>;
+  /** Kills it with all of its processes, so that it writes nothing more. */
+  kill(): void;
 }
 
 interface EmbeddedPostgresOptions {
   readonly flags?: readonly string[];
   readonly silenceMs?: number;
   readonly choosePort?: () => Promise<number>;
+  /** Takes a lock that Postgres then holds with all of its processes, as long as one of them runs. */
+  readonly takeLock?: () => Promise<FileLock | null | 'held'>;
 }
 
 /** User that runs the Postgres programs when we are root: Postgres refuses to run as root. */
@@ -41,12 +47,12 @@ const stopTimeoutMs = 60_000;
  * Starts Postgres with its files under `directory`, creating them on first use. First shuts down a process left behind
  * by a killed server. Recovery after a crash can take long, so the start fails only after Postgres has logged nothing
  * for `silenceMs`. `flags` are passed to postgres (`-c name=value`). Listens on a port of `choosePort`, by default any
- * free one; if another process takes it first, on the next.
+ * free one; if another process takes it first, on the next. Throws EmbeddedPostgresError.
  */
 export async function startEmbeddedPostgres(
   directory: string,
   logger: Logger,
-  { flags = [], silenceMs = 30_000, choosePort = freePort }: EmbeddedPostgresOptions = {},
+  { flags = [], silenceMs = 30_000, choosePort = freePort, takeLock = async () => null }: EmbeddedPostgresOptions = {},
 ): Promise<EmbeddedPostgres> {
   const binaries = await findPostgresBinaries();
   const dataDir = path.join(directory, 'cluster');
@@ -57,22 +63,18 @@ export async function startEmbeddedPostgres(
   // Even if they already existed: the process that created them may have been killed before it synced them.
   syncPath(passwordFile);
   syncPath(directory);
-  await stopOrphan(dataDir, logger);
+  await stopOrphan(dataDir, stopTimeoutMs, logger);
+  const lock = await takeLock();
+  if (lock === 'held')
+    throw new EmbeddedPostgresError(
+      `The Postgres of an earlier server still runs on ${dataDir}, where this process does not see it; stop the container in which that server has run`,
+    );
   const password = readFileSync(passwordFile, 'utf8').trim();
-  const launchOn = (port: number): ChildProcess =>
-    launch(account, binaries.postgres, [
-      '-D',
-      dataDir,
-      '-c',
-      'listen_addresses=127.0.0.1',
-      '-c',
-      `port=${port}`,
-      '-c',
-      'unix_socket_directories=',
-      '-c',
-      'wal_compression=on',
-      ...flags,
-    ]);
+  const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'wal_compression=on'];
+  const launchOn = (port: number): ChildProcess => {
+    const chosen = [`port=${port}`, ...settings].flatMap((setting) => ['-c', setting]);
+    return launch(account, binaries.postgres, ['-D', dataDir, ...chosen, ...flags], lock);
+  };
   let port = await choosePort();
   let child = launchOn(port);
   for (let tried = 1; !(await untilReady(child, logger, silenceMs, tried < maxPorts)); tried++) {
@@ -89,6 +91,7 @@ export async function startEmbeddedPostgres(
       await Promise.race([gone, sleep(stopTimeoutMs, undefined, { ref: false })]);
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGQUIT');
     },
+    kill: () => killWithChildren(child),
   };
 }
 
@@ -127,9 +130,17 @@ function findUser(name: string): { uid: number; gid: number } | null {
   return fields ? { uid: Number(fields[2]), gid: Number(fields[3]) } : null;
 }
 
-function launch(account: Account | null, program: string, args: readonly string[]): ChildProcess {
+function launch(
+  account: Account | null,
+  program: string,
+  args: readonly string[],
+  lock: FileLock | null = null,
+): ChildProcess {
   // A process group of its own, so that Ctrl-C reaches only the server, which stops Postgres last.
-  const base = { stdio: ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'], detached: true };
+  const base: SpawnOptions = {
+    stdio: ['ignore', 'pipe', 'pipe', ...(lock ? [lock.descriptor] : [])],
+    detached: true,
+  };
   if (!account) return spawn(program, args, base);
   if (account.prefix.length === 0) return spawn(program, args, { ...base, uid: account.uid, gid: account.gid });
   return spawn(account.prefix[0] as string, [...account.prefix.slice(1), program, ...args], base);
@@ -170,42 +181,6 @@ async function initialise(
   if (code !== 0) throw new EmbeddedPostgresError(`initdb failed: ${output.trim()}`);
   // initdb has already synced its files.
   renameSync(scratch, dataDir);
-}
-
-async function stopOrphan(dataDir: string, logger: Logger): Promise<void> {
-  const pidFile = path.join(dataDir, 'postmaster.pid');
-  if (!existsSync(pidFile)) return;
-  const pid = Number(readFileSync(pidFile, 'utf8').split('\n')[0]);
-  const state = stateOf(pid, dataDir);
-  if (state === 'gone') return;
-  if (state === 'running') {
-    logger.warn({ pid }, 'a killed server left its Postgres running; stopping it');
-    process.kill(pid, 'SIGINT');
-  }
-  const deadline = Date.now() + stopTimeoutMs;
-  while (stateOf(pid, dataDir) !== 'gone') {
-    if (Date.now() > deadline)
-      throw new EmbeddedPostgresError(`Postgres process ${pid}, left behind by an earlier server, does not stop`);
-    await sleep(50);
-  }
-}
-
-/**
- * Whether the process is the Postgres of the directory. `ended`: it has ended, but still has its number, because its parent has
- * not asked for its exit code; a new Postgres would refuse to start beside it.
- */
-function stateOf(pid: number, dataDir: string): 'running' | 'ended' | 'gone' {
-  const listing = spawnSync('ps', ['-o', 'stat=,args=', '-p', String(pid)], { encoding: 'utf8' });
-  if (listing.status === 0) {
-    if (listing.stdout.includes(dataDir)) return 'running';
-    return listing.stdout.startsWith('Z') ? 'ended' : 'gone';
-  }
-  try {
-    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dataDir)) return 'running';
-    return / Z [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, 'utf8')) ? 'ended' : 'gone';
-  } catch {
-    return 'gone';
-  }
 }
 
 /** Resolves with true once Postgres is ready, or with false if its port is taken and that is `tolerated`. */

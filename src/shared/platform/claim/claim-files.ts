@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto';
+import { linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import Type from 'typebox';
+import { Value } from 'typebox/value';
+import { syncPath } from '../files/durable-files.ts';
+import { ProcessIdentity } from './process-identity.ts';
+
+/** What a claim says of its owner. */
+export const ClaimOwner = Type.Intersect([
+  ProcessIdentity,
+  Type.Object({
+    id: Type.String(),
+    /** The lock file that the owner has locked, if it could. */
+    lock: Type.Union([Type.String(), Type.Null()]),
+    /** The owner has given the claim back. */
+    isReleased: Type.Boolean(),
+  }),
+]);
+export type ClaimOwner = Type.Static<typeof ClaimOwner>;
+
+/** The claim that counts. */
+export interface Claim {
+  readonly number: number;
+  readonly text: string;
+  /** null: it cannot be read. */
+  readonly owner: ClaimOwner | null;
+}
+
+/**
+ * The claims of a directory, as files with increasing numbers. The highest counts. A claim is made by creating the file with the
+ * next number, which one process only can do, and never changes: so nobody overwrites the claim of another, however long a process
+ * sleeps between two of its steps.
+ */
+export class ClaimFiles {
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Returns the claim that counts; null if there is none. */
+  readLast(): Claim | null {
+    for (;;) {
+      const number = this.#numbers().at(-1);
+      if (number === undefined) return null;
+      const text = this.readText(number);
+      // Otherwise a later one has replaced it meanwhile.
+      if (text !== null) return { number, text, owner: parseOwner(text) };
+    }
+  }
+
+  /** Returns the text of a claim; null if it is gone. */
+  readText(number: number): string | null {
+    return readOrNull(this.#file(number));
+  }
+
+  /** Creates the claim, durably and at once with its whole text. Returns false if another process has created it, or a later one. */
+  create(number: number, owner: ClaimOwner): boolean {
+    const temporary = path.join(this.#folder, `new-${randomUUID()}`);
+    try {
+      writeFileSync(temporary, `${JSON.stringify(owner)}\n`, { flag: 'wx', mode: 0o640 });
+      syncPath(temporary);
+      linkSync(temporary, this.#file(number));
+    } catch (error) {
+      if (codeOf(error) === 'EEXIST') return false;
+      throw error;
+    } finally {
+      rmSync(temporary, { force: true });
+    }
+    syncPath(this.#folder);
+    if (this.#numbers().at(-1) === number) return true;
+    // The number was free again, because others have come and gone since we looked.
+    rmSync(this.#file(number), { force: true });
+    return false;
+  }
+
+  /** Removes what is left of the claims before this one. */
+  removeBefore(number: number): void {
+    for (const name of this.#names()) {
+      const of = numberOf(name);
+      if (of !== null && of < number) rmSync(path.join(this.#folder, name), { force: true });
+    }
+  }
+
+  /** Where the owner of a claim shows that it is alive. */
+  beatFile(number: number): string {
+    return `${this.#file(number)}.beat`;
+  }
+
+  /** Returns what the owner has written there; null if nothing. */
+  readBeat(number: number): string | null {
+    return readOrNull(this.beatFile(number));
+  }
+
+  #numbers(): number[] {
+    return this.#names()
+      .flatMap((name) => (name.endsWith('.beat') ? [] : (numberOf(name) ?? [])))
+      .sort((one, other) => one - other);
+  }
+
+  /** None if somebody has removed the folder. */
+  #names(): string[] {
+    try {
+      return readdirSync(this.#folder);
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return [];
+      throw error;
+    }
+  }
+
+  #file(number: number): string {
+    return path.join(this.#folder, String(number).padStart(8, '0'));
+  }
+}
+
+function numberOf(name: string): number | null {
+  return /^\d{8,15}(\.beat)?$/.test(name) ? Number.parseInt(name, 10) : null;
+}
+
+function parseOwner(text: string): ClaimOwner | null {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return Value.Check(ClaimOwner, parsed) ? parsed : null;
+  } catch {
+    return null;
+  }
+}
+
+function readOrNull(file: string): string | null {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    // ESTALE: another machine has removed it.
+    if (['ENOENT', 'ESTALE'].includes(codeOf(error))) return null;
+    throw error;
+  }
+}
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? '';
+}

@@ -1,0 +1,77 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
+import Type from 'typebox';
+
+const nullableText = Type.Union([Type.String(), Type.Null()]);
+
+/** Which process, of which namespace of which running system. Parts that the system does not tell are null. */
+export const ProcessIdentity = Type.Object({
+  host: Type.String(),
+  /** Of the running system: another one after a restart of the machine, and on another machine. */
+  boot: nullableText,
+  pidNamespace: nullableText,
+  pid: Type.Number(),
+  /** When the process started, which tells it from another one with a reused id. */
+  start: nullableText,
+});
+export type ProcessIdentity = Type.Static<typeof ProcessIdentity>;
+
+/** Returns the identity of this process. */
+export function ownIdentity(): ProcessIdentity {
+  const { boot, pidNamespace } = ownPlace();
+  return { host: hostname(), boot, pidNamespace, pid: process.pid, start: startOf(process.pid) };
+}
+
+/** What has become of a process. `unknown`: it cannot be seen from here. */
+export function fateOf(identity: ProcessIdentity): 'running' | 'ended' | 'unknown' {
+  const { boot, pidNamespace } = ownPlace();
+  if (boot === null || pidNamespace === null) return 'unknown';
+  if (identity.boot !== boot || identity.pidNamespace !== pidNamespace) return 'unknown';
+  if (!isAlive(identity.pid)) return 'ended';
+  const start = startOf(identity.pid);
+  // Processes of other users may be hidden.
+  if (start === null) return 'unknown';
+  return start === identity.start ? 'running' : 'ended';
+}
+
+function ownPlace(): { boot: string | null; pidNamespace: string | null } {
+  if (process.platform === 'darwin') {
+    const { stdout } = spawnSync('sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' });
+    // There are no such namespaces.
+    return { boot: stdout?.trim() || null, pidNamespace: 'only' };
+  }
+  return {
+    boot: orNull(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()),
+    pidNamespace: orNull(() => readlinkSync('/proc/self/ns/pid')),
+  };
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function startOf(pid: number): string | null {
+  if (process.platform === 'darwin') {
+    const { stdout } = spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' });
+    return stdout?.trim() || null;
+  }
+  // In clock ticks since boot.
+  return orNull(() => {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null;
+  });
+}
+
+function orNull<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch {
+    return null;
+  }
+}

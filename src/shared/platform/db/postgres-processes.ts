@@ -1,0 +1,72 @@
+import { type ChildProcess, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../logger/logger.ts';
+import { EmbeddedPostgresError } from './postgres-binaries.ts';
+
+/** Shuts down the Postgres that a killed server has left running on the directory, if it can be seen from here. */
+export async function stopOrphan(dataDir: string, timeoutMs: number, logger: Logger): Promise<void> {
+  const pidFile = path.join(dataDir, 'postmaster.pid');
+  if (!existsSync(pidFile)) return;
+  const pid = Number(readFileSync(pidFile, 'utf8').split('\n')[0]);
+  const state = stateOf(pid, dataDir);
+  if (state === 'gone') return;
+  if (state === 'running') {
+    logger.warn({ pid }, 'a killed server left its Postgres running; stopping it');
+    process.kill(pid, 'SIGINT');
+  }
+  const deadline = Date.now() + timeoutMs;
+  while (stateOf(pid, dataDir) !== 'gone') {
+    if (Date.now() > deadline)
+      throw new EmbeddedPostgresError(`Postgres process ${pid}, left behind by an earlier server, does not stop`);
+    await sleep(50);
+  }
+}
+
+/**
+ * Whether the process is the Postgres of the directory. `ended`: it has ended, but still has its number, because its parent has
+ * not asked for its exit code; a new Postgres would refuse to start beside it.
+ */
+function stateOf(pid: number, dataDir: string): 'running' | 'ended' | 'gone' {
+  const listing = spawnSync('ps', ['-o', 'stat=,args=', '-p', String(pid)], { encoding: 'utf8' });
+  if (listing.status === 0) {
+    if (listing.stdout.includes(dataDir)) return 'running';
+    return listing.stdout.startsWith('Z') ? 'ended' : 'gone';
+  }
+  try {
+    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dataDir)) return 'running';
+    return / Z [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, 'utf8')) ? 'ended' : 'gone';
+  } catch {
+    return 'gone';
+  }
+}
+
+/** Kills a Postgres with all of its processes. It must not stop by itself: it would remove the file of another one that runs by now. */
+export function killWithChildren(postgres: ChildProcess): void {
+  const children = postgres.pid === undefined ? [] : childrenOf(postgres.pid);
+  // First, or it would start others.
+  postgres.kill('SIGKILL');
+  for (const pid of children) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  let listed: string;
+  try {
+    listed = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  } catch {
+    const { stdout } = spawnSync('ps', ['-A', '-o', 'ppid=,pid='], { encoding: 'utf8' });
+    const lines = (stdout ?? '').split('\n').map((line) => line.trim().split(/\s+/));
+    listed = lines.flatMap(([parent, child]) => (parent === String(pid) ? (child ?? []) : [])).join(' ');
+  }
+  return listed
+    .split(' ')
+    .map(Number)
+    .filter((child) => child > 1);
+}
