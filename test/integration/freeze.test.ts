@@ -184,11 +184,12 @@ test('operators freeze and thaw', async () => {
   expect((await create(stack)).json.message).toMatch('until 2099-01-01T00:00:00Z: Sale.');
   expect((await run('thaw')).stdout).toMatch('There is no freeze of organization');
   expect((await run('thaw', '--stack', 'proj/dev')).stdout).toMatch('Thawed stack proj/dev.');
-  const windows = ['--window', '* * * * *', '--minutes', '5', '--time-zone', 'Europe/Berlin'];
+  const windows = ['--window', `0 ${new Date().getUTCHours()} * * *`, '--minutes', '120', '--time-zone', 'UTC'];
   expect(await run('freeze', ...windows)).toMatchObject({ code: 0 });
   expect((await create(stack)).status).toBe(409);
   for (const words of [
     ['--window', '* * * * *'],
+    ['--window', '* * * * *', '--minutes', '5', '--time-zone', 'UTC'],
     ['--window', 'x', '--minutes', '5'],
     ['--until', 'tomorrow'],
   ])

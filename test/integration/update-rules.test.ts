@@ -78,6 +78,35 @@ describe('rules over HTTP', () => {
     expect(await list(stack)).toHaveLength(500);
   });
 
+  test('are no more than are read in a moment', async () => {
+    const stack = await createStack(app);
+    const windows = Array.from({ length: 20 }, (_, minute) => ({
+      cron: `${minute} 3 * * 1`,
+      timeZone: 'UTC',
+      minutes: 5,
+    }));
+    const full = { kind: 'freeze', settings: { windows } };
+    const ids = await Promise.all(Array.from({ length: 5 }, () => setRule(app, stack, full)));
+    const post = (body: object) => app.call('POST', rulesPath(stack), { auth: stack.auth, body });
+    const refused = await post({ kind: 'freeze', settings: { windows: windows.slice(0, 1) } });
+    expect(refused).toMatchObject({ status: 400, json: { message: expect.stringMatching('at most 100 windows') } });
+    const id = await setRule(app, stack, { kind: 'freeze', settings: {} });
+    const path = `${rulesPath(stack)}/${id}`;
+    expect(await app.call('PUT', path, { auth: stack.auth, body: full })).toMatchObject({ status: 400 });
+    await ok(app.call('DELETE', `${rulesPath(stack)}/${ids[0]}`, { auth: stack.auth }));
+    await ok(app.call('PUT', path, { auth: stack.auth, body: full }));
+
+    const types = Array.from({ length: 100 }, (_, at) => `${at}:`.padEnd(200, '*'));
+    const long = (project: string) => post({ kind: 'protected-types', project, settings: { types } });
+    const answers = [];
+    for (let at = 0; at < 13; at++) answers.push(await long(`p${at}`));
+    expect(answers.slice(0, 12).every(({ status }) => status < 300)).toBe(true);
+    expect(answers[12]).toMatchObject({
+      status: 400,
+      json: { message: expect.stringMatching('at most 262144 bytes') },
+    });
+  });
+
   test('of another organization cannot be reached', async () => {
     const [one, other] = [await createStack(app), await createStack(app)];
     const id = await setRule(app, one, wait(60));

@@ -1,10 +1,11 @@
 import { Cron } from 'croner';
+import { LRUCache } from 'lru-cache';
 import { type Static, Type } from 'typebox';
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
 
 const minuteMs = 60_000;
-/** Windows that follow each other without a gap are one; beyond this many, the end is not looked for. */
-const maxJoined = 1_000;
+/** Windows that follow each other without a gap are one. No more than this many may, so that finding the end takes a few ms. */
+const maxJoined = 32;
 
 /** Begins at each time that the cron expression names. */
 export const FreezeWindow = Type.Object(
@@ -20,7 +21,7 @@ export const FreezeWindow = Type.Object(
 );
 export type FreezeWindow = Static<typeof FreezeWindow>;
 
-/** Throws InvalidRequestError if the end or a window cannot be understood. */
+/** Throws InvalidRequestError if the end or a window cannot be understood, or if a window hardly ever closes. */
 export function checkFreeze({ until, windows = [] }: { until?: string; windows?: readonly FreezeWindow[] }): void {
   // The format allows a leap second.
   if (until !== undefined && Number.isNaN(Date.parse(until)))
@@ -28,8 +29,11 @@ export function checkFreeze({ until, windows = [] }: { until?: string; windows?:
   for (const window of windows) {
     const shown = `${JSON.stringify(window.cron)} in ${JSON.stringify(window.timeZone)}`;
     let next: Date | null;
+    let isJoined: boolean;
     try {
-      next = toCron(window).nextRun();
+      const schedule = scheduleOf(window);
+      next = schedule.cron.nextRun();
+      isJoined = next !== null && schedule.endOfRow(next).isCut;
     } catch (cause) {
       throw new InvalidRequestError(
         `The window ${shown} is not valid: five fields of cron (minute, hour, day, month, day of week) and a time zone such as Europe/Berlin`,
@@ -37,22 +41,16 @@ export function checkFreeze({ until, windows = [] }: { until?: string; windows?:
       );
     }
     if (next === null) throw new InvalidRequestError(`The window ${shown} never begins`);
+    if (isJoined)
+      throw new InvalidRequestError(
+        `The window ${shown} begins again before its ${window.minutes} minutes are over, more than ${maxJoined} times in a row: let it begin once and last longer, or leave out the windows if the freeze shall hold until somebody thaws`,
+      );
   }
 }
 
 /** The end of the window that is open; null if none is. */
 export function endOfWindow(window: FreezeWindow, now: Date): Date | null {
-  const cron = toCron(window);
-  const durationMs = window.minutes * minuteMs;
-  let begin = cron.nextRun(new Date(now.getTime() - durationMs));
-  if (begin === null || begin > now) return null;
-  let end = new Date(begin.getTime() + durationMs);
-  for (let joined = 0; joined < maxJoined; joined++) {
-    begin = cron.nextRun(begin);
-    if (begin === null || begin > end) break;
-    end = new Date(begin.getTime() + durationMs);
-  }
-  return end;
+  return scheduleOf(window).endAt(now);
 }
 
 /** A time for which windows are open. */
@@ -64,16 +62,72 @@ export interface WindowTimes {
 /** The next times that begin after `now`, of all windows, the earliest first. Windows that meet are not joined. */
 export function nextWindows(windows: readonly FreezeWindow[], now: Date, most: number): WindowTimes[] {
   return windows
-    .flatMap((window) =>
-      toCron(window)
-        .nextRuns(most, now)
-        .map((from) => ({ from, until: new Date(from.getTime() + window.minutes * minuteMs) })),
-    )
+    .flatMap((window) => scheduleOf(window).next(now, most))
     .sort((a, b) => a.from.getTime() - b.from.getTime())
     .slice(0, most);
 }
 
-function toCron({ cron, timeZone }: FreezeWindow): Cron {
-  if (!/^\S+( \S+){4}$/.test(cron)) throw new TypeError('not five fields');
-  return new Cron(cron, { timezone: timeZone, mode: '5-part', paused: true });
+/** Windows that were looked at last: each stack of an organization asks for the same ones. */
+const schedules = new LRUCache<string, Schedule>({ max: 5_000 });
+
+/** Throws if the window is not valid. */
+function scheduleOf(window: FreezeWindow): Schedule {
+  const key = `${window.minutes} ${window.timeZone} ${window.cron}`;
+  let schedule = schedules.get(key);
+  if (!schedule) {
+    schedule = new Schedule(window);
+    schedules.set(key, schedule);
+  }
+  return schedule;
+}
+
+/** When a window is open. What it finds holds until the window next begins or ends, so nothing is searched for again before. */
+class Schedule {
+  readonly cron: Cron;
+  readonly #durationMs: number;
+  #open: { readonly from: number; readonly until: number; readonly end: Date | null } | undefined;
+  #next:
+    | { readonly from: number; readonly until: number; readonly most: number; readonly times: WindowTimes[] }
+    | undefined;
+
+  constructor({ cron, minutes, timeZone }: FreezeWindow) {
+    if (!/^\S+( \S+){4}$/.test(cron)) throw new TypeError('not five fields');
+    this.cron = new Cron(cron, { timezone: timeZone, mode: '5-part', paused: true });
+    this.#durationMs = minutes * minuteMs;
+  }
+
+  endAt(now: Date): Date | null {
+    const time = now.getTime();
+    if (!this.#open || time < this.#open.from || time >= this.#open.until) {
+      const begin = this.cron.nextRun(new Date(time - this.#durationMs));
+      const end = begin === null || begin > now ? null : this.endOfRow(begin).end;
+      this.#open = { from: time, until: (end ?? begin)?.getTime() ?? Number.POSITIVE_INFINITY, end };
+    }
+    return this.#open.end;
+  }
+
+  /** The end of the windows that follow each other without a gap from `begin` on, and whether there are more than were looked at. */
+  endOfRow(begin: Date): { readonly end: Date; readonly isCut: boolean } {
+    let end = new Date(begin.getTime() + this.#durationMs);
+    let last = begin;
+    for (let joined = 0; joined < maxJoined; joined++) {
+      const next = this.cron.nextRun(last);
+      if (next === null || next > end) return { end, isCut: false };
+      last = next;
+      end = new Date(next.getTime() + this.#durationMs);
+    }
+    return { end, isCut: true };
+  }
+
+  /** The next times that begin after `now`, at most `most`. */
+  next(now: Date, most: number): readonly WindowTimes[] {
+    const time = now.getTime();
+    if (!this.#next || this.#next.most < most || time < this.#next.from || time >= this.#next.until) {
+      const times = this.cron
+        .nextRuns(most, now)
+        .map((from) => ({ from, until: new Date(from.getTime() + this.#durationMs) }));
+      this.#next = { from: time, until: times[0]?.from.getTime() ?? Number.POSITIVE_INFINITY, most, times };
+    }
+    return this.#next.times.slice(0, most);
+  }
 }

@@ -68,7 +68,13 @@ test('one that refuses comes before one that lets updates wait', () => {
 describe('a window that is written', () => {
   const parse = (window: object) => parseRule({ kind: 'freeze', settings: { windows: [{ ...weekend, ...window }] } });
 
-  test.each([{}, { cron: '0 0 * * *' }, { cron: '*/5 8-18 * * MON-FRI', timeZone: 'UTC' }])('%j is valid', (window) => {
+  test.each([
+    {},
+    { cron: '0 0 * * *', minutes: 60 },
+    { cron: '0 0 * * 6,0', minutes: 1_440 },
+    { cron: '0 8-18 * * MON-FRI', timeZone: 'UTC', minutes: 60 },
+    { cron: '*/5 8-18 * * MON-FRI', timeZone: 'UTC', minutes: 4 },
+  ])('%j is valid', (window) => {
     expect(() => parse(window)).not.toThrow();
   });
 
@@ -81,6 +87,11 @@ describe('a window that is written', () => {
     { timeZone: 'Europe/Nowhere' },
     { timeZone: '' },
     { minutes: 0 },
+    // Hardly ever closes.
+    { cron: '*/1 * * * *', minutes: 44_640 },
+    { cron: '0 0 * * *', minutes: 1_440 },
+    { cron: '0 * * * *', minutes: 60 },
+    { minutes: 7 * 1_440 },
     { more: 1 },
   ])('%j is not', (window) => {
     expect(() => parse(window)).toThrow();

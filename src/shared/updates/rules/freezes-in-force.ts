@@ -1,9 +1,18 @@
 import type { Queryable } from '../../platform/db/sql.ts';
+import { SharedTicks } from '../../platform/turns/turns.ts';
 import { isInForce } from './freeze.ts';
 import { createUpdateRuleRepository } from './update-rule-repository.ts';
+
+/** Somebody may belong to any number of organizations. */
+const ticks = new SharedTicks();
 
 /** Ids of the freezes of organizations that are in force now, by the database's clock. */
 export async function listFreezesInForce(db: Queryable, organizationIds: readonly string[]): Promise<string[]> {
   const freezes = await createUpdateRuleRepository(db).listFreezes(organizationIds);
-  return freezes.filter(({ now, settings }) => isInForce(settings, now)).map(({ id }) => id);
+  const inForce: string[] = [];
+  for (const { now, id, settings } of freezes) {
+    await ticks.pause();
+    if (isInForce(settings, now)) inForce.push(id);
+  }
+  return inForce;
 }

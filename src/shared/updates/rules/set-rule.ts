@@ -3,8 +3,11 @@ import { InvalidRequestError } from '../../platform/errors/errors.ts';
 import { createUpdateRuleRepository } from './update-rule-repository.ts';
 import type { NewRule } from './update-rules.ts';
 
-/** Creating an update reads the rules of its organization. */
+// Creating an update reads the rules of its organization, and so does each page of a stack.
 const maxRules = 500;
+const maxWindows = 100;
+/** Of settings and notes. */
+const maxBytes = 256 * 1024;
 
 /**
  * Sets a rule and returns its id. The caller has taken `lockForChange`. `setBy` is the user; null: an operator. Throws
@@ -16,9 +19,22 @@ export async function setRule(
   rule: NewRule,
   setBy: string | null,
 ): Promise<string> {
-  const rules = createUpdateRuleRepository(tx);
-  const id = await rules.set(organizationId, rule, setBy);
-  if ((await rules.count(organizationId)) > maxRules)
-    throw new InvalidRequestError(`An organization can have at most ${maxRules} rules: delete one first`);
+  const id = await createUpdateRuleRepository(tx).set(organizationId, rule, setBy);
+  await assertWithinLimits(tx, organizationId);
   return id;
+}
+
+/** Asserts that the organization has no more rules than are read in a moment. Throws InvalidRequestError. */
+export async function assertWithinLimits(tx: Queryable, organizationId: string): Promise<void> {
+  const { bytes, count, windows } = await createUpdateRuleRepository(tx).measure(organizationId);
+  if (count > maxRules)
+    throw new InvalidRequestError(`An organization can have at most ${maxRules} rules: delete one first`);
+  if (windows > maxWindows)
+    throw new InvalidRequestError(
+      `The freezes of an organization can have at most ${maxWindows} windows together, and these would be ${windows}: one window can begin at several times, as in "0 17 * * 1-5"`,
+    );
+  if (bytes > maxBytes)
+    throw new InvalidRequestError(
+      `The rules of an organization can have at most ${maxBytes} bytes of settings and notes together, and these would be ${bytes}: shorten some, or delete some`,
+    );
 }

@@ -41,7 +41,7 @@ const RulesRow = Type.Object({ rules: Text });
 const FreezeRow = Type.Object({ id: Type.String(), settings: Type.String(), now: Timestamp });
 const IdRow = Type.Object({ id: Type.String() });
 const NameRow = Type.Object({ name: Type.String() });
-const CountRow = Type.Object({ count: Type.Integer() });
+const SizeRow = Type.Object({ count: Type.Integer(), windows: Type.Integer(), bytes: Type.Integer() });
 
 /** A stack, and the rules that apply to it. */
 export type StackWithRules = StackRow & { readonly updateRules: UpdateRules };
@@ -189,11 +189,14 @@ export function createUpdateRuleRepository(db: Queryable) {
       db.maybeOne(sql.rows(RuleRow)`
         /* updateRules.find */ select ${columns} from ${joins} where r.organization_id = ${organizationId} and r.id = ${id}`),
 
-    count: async (organizationId: string): Promise<number> => {
-      const { count } = await db.one(sql.rows(CountRow)`
-        /* updateRules.count */ select count(*)::int as count from update_rules where organization_id = ${organizationId}`);
-      return count;
-    },
+    /** How many rules the organization has, how many windows, and how long they are. */
+    measure: (organizationId: string) =>
+      db.one(sql.rows(SizeRow)`
+        /* updateRules.measure */
+        select count(*)::int as count,
+          coalesce(sum(case jsonb_typeof(settings -> 'windows') when 'array' then jsonb_array_length(settings -> 'windows') end), 0)::int as windows,
+          coalesce(sum(octet_length(settings::text) + octet_length(note)), 0)::int as bytes
+        from update_rules where organization_id = ${organizationId}`),
 
     /** Adds the rule, or replaces the one in its place. Returns its id. */
     set: async (organizationId: string, rule: NewRule, setBy: string | null): Promise<string> => {
