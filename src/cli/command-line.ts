@@ -70,7 +70,10 @@ function createProgram(run: CommandRun): Command {
   program
     .command('migrate')
     .description('bring the database up to this release')
-    .action(async () => (await import('./migrate.ts')).migrateDatabase(run.loadConfig()));
+    .option('--app-role <name>', 'also let this role of Postgres run everything else, with another HOLDFAST_DATABASE_URL')
+    .action(async (options: { appRole?: string }) =>
+      (await import('./migrate.ts')).migrateDatabase(run.loadConfig(), options),
+    );
   program
     .command('admin')
     .description('organizations, users, tokens, keys, quotas and stored states')

@@ -65,7 +65,7 @@ describe('a write whose client disconnected before it got its arrival sequence',
     const stack = await createStack(other);
     const update = await startUpdate(other, stack);
     await ok(saveState(other, update, 1));
-    const blocker = new pg.Client({ connectionString: other.database.url });
+    const blocker = new pg.Client({ connectionString: other.database.ownerUrl });
     await blocker.connect();
     await blocker.query('begin');
     await blocker.query('select 1 from updates where id = $1 for update', [update.id]);

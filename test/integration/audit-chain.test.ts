@@ -64,7 +64,7 @@ describe('sealing', () => {
   });
 
   test('waits for transactions that may still add an event before those that are committed', async () => {
-    const slow = new pg.Client({ connectionString: app.database.url });
+    const slow = new pg.Client({ connectionString: app.database.ownerUrl });
     await slow.connect();
     try {
       await slow.query('begin');
@@ -93,7 +93,7 @@ describe('sealing', () => {
       while (!stop.signal.aborted) await sealAudit(app.context);
     });
     const writers = Array.from({ length: 4 }, async (_, writer) => {
-      const client = new pg.Client({ connectionString: app.database.url });
+      const client = new pg.Client({ connectionString: app.database.ownerUrl });
       await client.connect();
       try {
         for (let turn = 0; turn < 12; turn++) {

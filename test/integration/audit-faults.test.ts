@@ -85,7 +85,7 @@ test('whatever is acknowledged while Postgres loses its sessions is on record', 
       }
     }
   };
-  const killer = new pg.Client({ connectionString: app.database.url });
+  const killer = new pg.Client({ connectionString: app.database.ownerUrl });
   await killer.connect();
   try {
     const clients = ['a', 'b', 'c'].map(client);

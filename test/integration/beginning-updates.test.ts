@@ -11,7 +11,7 @@ let app: TestApp;
 let client: pg.Client;
 beforeAll(async () => {
   app = await createTestApp();
-  client = new pg.Client({ connectionString: app.database.url });
+  client = new pg.Client({ connectionString: app.database.ownerUrl });
   await client.connect();
   await prepare();
 });

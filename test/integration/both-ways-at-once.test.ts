@@ -19,7 +19,7 @@ let database: TestDatabase;
 let replicas: readonly [TestApp, TestApp];
 beforeAll(async () => {
   database = await createTestDatabase();
-  const client = new pg.Client({ connectionString: database.url });
+  const client = new pg.Client({ connectionString: database.ownerUrl });
   await client.connect();
   await decideHalf(client);
   await client.end();
@@ -265,7 +265,7 @@ describe('while updates begin and end both ways', () => {
 test('no calls have waited for each other in a circle, and both ways were taken', async () => {
   // Those of a session are counted when it ends.
   for (const replica of replicas.toReversed()) await replica[Symbol.asyncDispose]();
-  const client = new pg.Client({ connectionString: database.url });
+  const client = new pg.Client({ connectionString: database.ownerUrl });
   await client.connect();
   const counted = 'select deadlocks::integer from pg_stat_database where datname = current_database()';
   const { rows } = await client.query(counted);

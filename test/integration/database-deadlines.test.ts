@@ -208,7 +208,7 @@ test('connections to a server that becomes read-only are closed and opened again
       body: { stackName: `s${Date.now()}` },
     });
   // Its sessions can still write.
-  const admin = new pg.Client({ connectionString: database.url, options: '-c default_transaction_read_only=off' });
+  const admin = new pg.Client({ connectionString: database.ownerUrl, options: '-c default_transaction_read_only=off' });
   await admin.connect();
   const name = new URL(database.url).pathname.slice(1);
   try {

@@ -9,6 +9,7 @@ import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { joinUrls, type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
+import { appRole, asApp, createAppRole } from '../support/global-setup.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
@@ -20,12 +21,9 @@ import { append, complete } from '../support/update-calls.ts';
 let pair: PostgresPair;
 beforeAll(async () => {
   pair = await startPostgresPair();
-  await migrate({
-    url: joinUrls(pair.standbyUrl, pair.primaryUrl),
-    connectMs: 60_000,
-    waitMs: 0,
-    logger: createLogger({ level: 'silent' }),
-  });
+  await createAppRole(pair.primaryUrl);
+  const url = joinUrls(pair.standbyUrl, pair.primaryUrl);
+  await migrate({ url, connectMs: 60_000, waitMs: 0, logger: createLogger({ level: 'silent' }) }, { appRole });
 });
 afterAll(() => pair?.[Symbol.asyncDispose]());
 
@@ -93,7 +91,7 @@ test('a URL is parsed as libpq does it', () => {
 test('the primary goes silent and the standby is promoted: acknowledged writes are there, and calls continue', async () => {
   await using proxy = await openTcpProxy(pair.primaryUrl);
   await using app = await createTestApp({
-    database: { url: joinUrls(proxy.url, pair.standbyUrl), [Symbol.asyncDispose]: async () => {} },
+    database: { url: joinUrls(asApp(proxy.url), asApp(pair.standbyUrl)), ownerUrl: pair.primaryUrl, [Symbol.asyncDispose]: async () => {} },
     settings: {
       HOLDFAST_DATABASE_TIMEOUT_MS: '5000',
       HOLDFAST_DATABASE_CONNECT_MS: '5000',

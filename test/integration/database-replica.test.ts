@@ -6,6 +6,7 @@ import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
+import { appRole, asApp, createAppRole } from '../support/global-setup.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -32,7 +33,7 @@ const onStandby = async (statement: string): Promise<void> => {
 /** Two processes that share a data directory; both read from the standby. */
 const start = (dataDir: string | undefined, replicaUrl: string): Promise<TestApp> =>
   createTestApp({
-    database: { url: pair.primaryUrl, [Symbol.asyncDispose]: async () => {} },
+    database: { url: asApp(pair.primaryUrl), ownerUrl: pair.primaryUrl, [Symbol.asyncDispose]: async () => {} },
     ...(dataDir === undefined ? {} : { dataDir }),
     settings: { HOLDFAST_DATABASE_REPLICA_URL: replicaUrl, HOLDFAST_INLINE_BYTES: '2048' },
     log: { write: (line) => lines.push(line) },
@@ -51,9 +52,10 @@ const fallbacks = async (app: TestApp, reason: string): Promise<number> => {
 beforeAll(async () => {
   pair = await startPostgresPair({ isSynchronous: false });
   const logger = createLogger({ level: 'silent' });
-  await migrate({ url: pair.primaryUrl, connectMs: 60_000, waitMs: 0, logger });
-  writer = await start(undefined, pair.standbyUrl);
-  reader = await start(writer.dataDir, pair.standbyUrl);
+  await createAppRole(pair.primaryUrl);
+  await migrate({ url: pair.primaryUrl, connectMs: 60_000, waitMs: 0, logger }, { appRole });
+  writer = await start(undefined, asApp(pair.standbyUrl));
+  reader = await start(writer.dataDir, asApp(pair.standbyUrl));
   await inState(reader, 'serving');
 });
 afterEach(() => {

@@ -13,7 +13,7 @@ let client: pg.Client;
 /** Ten organizations with 500 live stacks each, 2,000 that can be restored, and 3 whose time is over. */
 beforeAll(async () => {
   database = await createTestDatabase();
-  client = new pg.Client({ connectionString: database.url });
+  client = new pg.Client({ connectionString: database.ownerUrl });
   await client.connect();
   await client.query(`insert into organizations (name) select 'org-' || n from generate_series(1, 10) n`);
   await client.query(`insert into projects (organization_id, name) select id, 'project' from organizations`);

@@ -346,7 +346,7 @@ describe('at the same time', () => {
   test('a restore that waits for the sweep finds out that it is too late', async () => {
     const own = await createFilledStack(app, { updates: 1, events: 1, entries: 0 });
     await ok(deleteStack(app, own));
-    const client = new pg.Client({ connectionString: app.database.url });
+    const client = new pg.Client({ connectionString: app.database.ownerUrl });
     await client.connect();
     await client.query('begin');
     await client.query('update stacks set restorable_until = null, deleted_checkpoint_id = null where id = $1', [
@@ -370,7 +370,7 @@ describe('at the same time', () => {
     await ok(deleteStack(app, own));
     await letTimePass(own.stackId);
     const deleted = createDeletedStackRepository(app.context.db);
-    const client = new pg.Client({ connectionString: app.database.url });
+    const client = new pg.Client({ connectionString: app.database.ownerUrl });
     await client.connect();
     await client.query('begin');
     await client.query('select 1 from stacks where id = $1 for update', [own.stackId]);
@@ -465,7 +465,7 @@ describe('the release before', () => {
   ])('cannot delete the data of a stack %s', async (_name, updates, statement) => {
     const own = await createFilledStack(app, { updates, events: 3, entries: 3 });
     await ok(deleteStack(app, own));
-    const client = new pg.Client({ connectionString: app.database.url });
+    const client = new pg.Client({ connectionString: app.database.ownerUrl });
     await client.connect();
     try {
       await client.query('begin');

@@ -253,6 +253,7 @@ describe('the sweep', () => {
   test('waits while a process of the release before packing is connected', async () => {
     const app = plain;
     const id = await insertEndedUpdate(app, await stackOf(app), someEvents(20));
+    // Under the same user: sessions of others do not count.
     const older = new pg.Client({ connectionString: app.database.url });
     await older.connect();
     try {

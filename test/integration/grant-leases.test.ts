@@ -138,7 +138,7 @@ test('an update that starts while its grant is being removed does not start, or 
   const of = await granted();
   const created = await ok(app.call('POST', `${of.stack.path}/update`, { auth: of.stack.auth, body: {} }));
   const path = `${of.stack.path}/update/${created.json.updateID}`;
-  const client = new pg.Client({ connectionString: app.database.url });
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
   await client.connect();
   try {
     await client.query('begin');

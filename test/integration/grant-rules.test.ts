@@ -25,7 +25,7 @@ const places = projects.flatMap((project, at) =>
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  client = new pg.Client({ connectionString: database.url });
+  client = new pg.Client({ connectionString: database.ownerUrl });
   await client.connect();
   const { rows } = await client.query<{ id: string }>(`insert into organizations (name) values ('acme') returning id`);
   organization = rows[0]?.id as string;

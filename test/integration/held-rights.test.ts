@@ -32,7 +32,7 @@ let revoker: pg.Client;
 afterAll(() => revoker.end());
 const app = testApp({ settings: { HOLDFAST_DELETED_STACK_DAYS: '7' } });
 beforeAll(async () => {
-  revoker = new pg.Client({ connectionString: app.database.url });
+  revoker = new pg.Client({ connectionString: app.database.ownerUrl });
   await revoker.connect();
 });
 const details = { __type: 'PermissionDescriptorAllow', permissions: ['stack:read'] };

@@ -22,7 +22,7 @@ async function whileRowIsHeld(
   update: RunningUpdate,
   work: (waiting: (sessions: number) => Promise<void>) => Promise<void>,
 ): Promise<void> {
-  const holder = new pg.Client({ connectionString: app.database.url });
+  const holder = new pg.Client({ connectionString: app.database.ownerUrl });
   await holder.connect();
   try {
     await holder.query('begin');

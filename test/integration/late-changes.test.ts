@@ -302,7 +302,7 @@ describe('over the wire', () => {
 
   /** Sends the call while the stack is locked and disconnects before it is free. */
   async function leave(stack: TestStack, call: string, body: string): Promise<void> {
-    const blocker = new pg.Client({ connectionString: app.database.url });
+    const blocker = new pg.Client({ connectionString: app.database.ownerUrl });
     await blocker.connect();
     await blocker.query('begin');
     await blocker.query(

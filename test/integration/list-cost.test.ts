@@ -26,7 +26,7 @@ const organizations: { id: string; name: string; facts: string | null }[] = [];
 /** Ten organizations with 600 stacks each, one stack with 4,000 updates, and 2,000 running updates. */
 beforeAll(async () => {
   database = await createTestDatabase();
-  client = new pg.Client({ connectionString: database.url });
+  client = new pg.Client({ connectionString: database.ownerUrl });
   await client.connect();
   await client.query(`insert into organizations (name) select 'org-' || n from generate_series(1, 10) n`);
   await client.query(`insert into projects (organization_id, name)

@@ -285,7 +285,7 @@ test('previews and clients of the contract do not wait', async () => {
 
 async function sqlClient(): Promise<AsyncDisposable & { query(text: string, values?: unknown[]): Promise<unknown> }> {
   const { default: pg } = await import('pg');
-  const client = new pg.Client({ connectionString: database.url });
+  const client = new pg.Client({ connectionString: database.ownerUrl });
   await client.connect();
   return {
     query: (text, values) => client.query(text, values),

@@ -28,7 +28,7 @@ async function createCrowd(name: string): Promise<string> {
 
 /** Runs the statement in a transaction. Returns how many advisory locks that held at its end. */
 async function countLocks(on: TestApp, text: string, values: readonly unknown[]): Promise<number> {
-  const client = new pg.Client({ connectionString: on.database.url });
+  const client = new pg.Client({ connectionString: on.database.ownerUrl });
   await client.connect();
   try {
     await client.query('begin');
@@ -71,7 +71,7 @@ test.each(Object.entries(ways))(
 test('a change of a user waits for nobody whose rights end at another place', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack);
-  const client = new pg.Client({ connectionString: app.database.url });
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
   await client.connect();
   try {
     await client.query('begin');

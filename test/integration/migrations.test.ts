@@ -47,9 +47,9 @@ test('a migration with a transaction is sent as one text', async () => {
 
 test('new indexes on updates hold up no writer, and are created again after a failure halfway', async () => {
   await using database = await createTestDatabase();
-  await using migrating = await connect(database.url);
-  await using busy = await connect(database.url);
-  await using writer = await connect(database.url);
+  await using migrating = await connect(database.ownerUrl);
+  await using busy = await connect(database.ownerUrl);
+  await using writer = await connect(database.ownerUrl);
   await writer.query(`with o as (insert into organizations (name) values ('o') returning id),
     p as (insert into projects (organization_id, name) select id, 'p' from o returning id),
     s as (insert into stacks (project_id, name) select id, 's' from p returning id)
@@ -88,7 +88,7 @@ test('new indexes on updates hold up no writer, and are created again after a fa
 
 test('journals of ended updates and active updates from before are found, also when the migration is run again', async () => {
   await using database = await createTestDatabase();
-  await using client = await connect(database.url);
+  await using client = await connect(database.ownerUrl);
   await client.query(`with o as (insert into organizations (name) values ('o') returning id),
     p as (insert into projects (organization_id, name) select id, 'p' from o returning id)
     insert into stacks (project_id, name) select id, 's' || n from p, generate_series(1, 700) n`);

@@ -14,7 +14,7 @@ let organization: { id: string; name: string; facts: null };
 /** Ten organizations with 300 stacks each: each stack has 50 resources, and reads two others three times each. */
 beforeAll(async () => {
   database = await createTestDatabase();
-  client = new pg.Client({ connectionString: database.url });
+  client = new pg.Client({ connectionString: database.ownerUrl });
   await client.connect();
   await client.query(`insert into organizations (name) select 'org-' || n from generate_series(1, 10) n`);
   await client.query(`insert into projects (organization_id, name) select id, 'project' from organizations`);

@@ -251,7 +251,7 @@ describe('a team with a role', () => {
 test('a grant that is added while its role changes has what the role says afterwards', async () => {
   const of = await scene();
   const id = await make(of, 'releaser', 'write');
-  const client = new pg.Client({ connectionString: app.database.url });
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
   await client.connect();
   try {
     await client.query('begin');

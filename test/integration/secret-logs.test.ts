@@ -71,7 +71,7 @@ test('plaintexts, tokens and keys are in no log line at trace level and in no ro
   const key = masterKeys.slice(masterKeys.indexOf(':') + 1);
   const secrets = [auth.replace('token ', ''), ...leases.map((lease) => lease.replace('update-token ', ''))];
   const log = lines.join('');
-  const rows = await dump(app.database.url);
+  const rows = await dump(app.database.ownerUrl);
   expect(lines.length).toBeGreaterThan(20);
   expect(rows.length).toBeGreaterThan(1_000);
   for (const secret of [...forms(plaintext), ...secrets.flatMap(forms), ...forms(key), key]) {

@@ -288,7 +288,7 @@ describe('a password', () => {
     const { login, userId } = await somebody();
     const begun = new PageBrowser(app);
     const { Client } = (await import('pg')).default;
-    const client = new Client({ connectionString: app.database.url });
+    const client = new Client({ connectionString: app.database.ownerUrl });
     await client.connect();
     try {
       // The change has begun, but is committed only after the sign-in has compared the password.

@@ -120,7 +120,7 @@ describe('data of a deleted stack', () => {
     };
     const db = Object.assign(Object.create(app.context.db) as typeof app.context.db, { inTransaction });
     expect(await createStackDeletion({ ...app.context, db }, { ...quick, batchRows: 1_000 })()).toBe(0);
-    const client = new pg.Client({ connectionString: app.database.url });
+    const client = new pg.Client({ connectionString: app.database.ownerUrl });
     await client.connect();
     await client.query('set enable_seqscan = off; set enable_bitmapscan = off');
     const plan = await client.query<{ 'QUERY PLAN': string }>(
@@ -229,7 +229,7 @@ test('a worker killed during a batch leaves the rest intact, which another worke
      $$ begin if old.sequence > 300 then perform pg_advisory_xact_lock_shared(1); end if; return old; end $$`,
   );
   await query(app, 'create trigger gate before delete on engine_events for each row execute function pass_gate()');
-  const gate = new pg.Client({ connectionString: app.database.url });
+  const gate = new pg.Client({ connectionString: app.database.ownerUrl });
   await gate.connect();
   await gate.query('select pg_advisory_lock(1)');
   const worker = startDeletionProcess(app);

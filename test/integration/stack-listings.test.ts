@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 async function connect(): Promise<pg.Client> {
-  const connection = new pg.Client({ connectionString: database.url });
+  const connection = new pg.Client({ connectionString: database.ownerUrl });
   await connection.connect();
   return connection;
 }

@@ -165,7 +165,7 @@ describe('faults that waiting cannot fix end the start at once', () => {
   });
 
   test('pending migrations', async () => {
-    const admin = new pg.Client({ connectionString: database.url });
+    const admin = new pg.Client({ connectionString: database.ownerUrl });
     await admin.connect();
     const name = `empty_${process.pid}`;
     await admin.query(`create database ${name}`);

@@ -26,7 +26,7 @@ let lease: Buffer;
  */
 beforeAll(async () => {
   database = await createTestDatabase();
-  client = new pg.Client({ connectionString: database.url });
+  client = new pg.Client({ connectionString: database.ownerUrl });
   await client.connect();
   await client.query(`insert into organizations (name) select 'org-' || n from generate_series(1, 20) n`);
   await client.query(`insert into projects (organization_id, name) select id, 'project' from organizations`);

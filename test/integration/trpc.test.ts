@@ -156,7 +156,7 @@ describe('the token of a session', () => {
     const input = { organization: 'ends-meanwhile', project: 'web', stack: 'dev', name: 'zone' };
     const set = (value: string) => user.browser.postJson('/trpc/stacks.setTag', { ...input, value });
     expect((await set('before')).status).toBe(200);
-    const client = new pg.Client({ connectionString: app.database.url });
+    const client = new pg.Client({ connectionString: app.database.ownerUrl });
     await client.connect();
     try {
       await client.query('begin');

@@ -193,7 +193,7 @@ describe('the rules of a stack', () => {
 
   test('wait for a change of rules that has begun', async () => {
     const stack = await createStack(app);
-    const client = new pg.Client({ connectionString: app.database.url });
+    const client = new pg.Client({ connectionString: app.database.ownerUrl });
     await client.connect();
     await client.query('begin');
     await client.query('select lock_exclusive(id) from organizations where name = $1', [stack.organization]);

@@ -2,13 +2,13 @@ import pg from 'pg';
 import type { TestApp } from './test-app.ts';
 import { until } from './until.ts';
 
-/** Runs SQL beside the app, on a separate connection. */
+/** Runs SQL beside the app, on a separate connection, as the owner of the tables. */
 export async function query<R extends pg.QueryResultRow = Record<string, unknown>>(
   app: TestApp,
   text: string,
   values: readonly unknown[] = [],
 ): Promise<R[]> {
-  const client = new pg.Client({ connectionString: app.database.url });
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
   await client.connect();
   try {
     return (await client.query<R>(text, [...values])).rows;
@@ -28,7 +28,7 @@ export async function holdInserts(
     release(): Promise<void>;
   }
 > {
-  const client = new pg.Client({ connectionString: app.database.url });
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
   await client.connect();
   await client.query('select pg_advisory_lock(1)');
   await client.query(`create function hold() returns trigger language plpgsql as

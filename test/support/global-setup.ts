@@ -6,6 +6,9 @@ import { temporaryClusterDir } from './cluster-dir.ts';
 import { shared, throwawayFlags } from './shared-postgres.ts';
 
 export const templateDatabase = 'holdfast_template';
+/** The user of all apps in tests: it owns nothing, as with two database users. Tests that change the schema use the owner's connection. */
+export const appRole = 'holdfast_app';
+const appPassword = 'only-for-tests';
 
 /**
  * Starts one Postgres for the whole run and migrates a template database that each test file clones. Jest calls this once
@@ -31,7 +34,25 @@ async function start(): Promise<void> {
   await client.query(`drop database if exists ${templateDatabase} with (force)`);
   await client.query(`create database ${templateDatabase}`);
   await client.end();
-  await migrate({ url: withDatabase(url, templateDatabase), connectMs: 30_000, waitMs: 0, logger });
+  await createAppRole(url);
+  await migrate({ url: withDatabase(url, templateDatabase), connectMs: 30_000, waitMs: 0, logger }, { appRole });
+}
+
+/** Creates the role `appRole` on a server. */
+export async function createAppRole(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rowCount } = await client.query('select 1 from pg_roles where rolname = $1', [appRole]);
+  await client.query(`${rowCount === 0 ? 'create' : 'alter'} role ${appRole} login password '${appPassword}'`);
+  await client.end();
+}
+
+/** The same database for the user `appRole`. */
+export function asApp(url: string): string {
+  const changed = new URL(url);
+  changed.username = appRole;
+  changed.password = appPassword;
+  return changed.toString();
 }
 
 /** The same server, another database. */

@@ -3,6 +3,7 @@ import { startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-pos
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { temporaryClusterDir } from './cluster-dir.ts';
+import { appRole, asApp, createAppRole } from './global-setup.ts';
 import { throwawayFlags } from './shared-postgres.ts';
 import type { TestDatabase } from './test-app.ts';
 
@@ -23,10 +24,11 @@ export async function createDatabaseOnOwnServer(): Promise<TestDatabase> {
     removeDirectory();
   };
   try {
-    await migrate({ url: postgres.url, connectMs: 30_000, waitMs: 0, logger });
+    await createAppRole(postgres.url);
+    await migrate({ url: postgres.url, connectMs: 30_000, waitMs: 0, logger }, { appRole });
   } catch (error) {
     await dispose();
     throw error;
   }
-  return { url: postgres.url, [Symbol.asyncDispose]: dispose };
+  return { url: asApp(postgres.url), ownerUrl: postgres.url, [Symbol.asyncDispose]: dispose };
 }

@@ -14,7 +14,7 @@ import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { createLogger, type Logger } from '../../src/shared/platform/logger/logger.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { startInProcessJobs } from '../../src/workers/in-process-jobs.ts';
-import { templateDatabase, withDatabase } from './global-setup.ts';
+import { asApp, templateDatabase, withDatabase } from './global-setup.ts';
 import { until } from './until.ts';
 
 export const cliAccept = 'application/vnd.pulumi+9';
@@ -23,7 +23,10 @@ export const contractAccept = 'application/vnd.service+8';
 /** A database for one test, with all migrations. */
 export interface TestDatabase extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
+  /** For the user that runs the server and owns nothing. */
   readonly url: string;
+  /** For the owner of the tables. */
+  readonly ownerUrl: string;
 }
 
 /** Shared by all apps of a test file, so that they can share a database. */
@@ -41,7 +44,8 @@ export async function createTestDatabase(original?: TestDatabase): Promise<TestD
   await until(async () => (await runOnServer(server, sessions)) === 0, `nobody uses ${template}`);
   await runOnServer(server, `create database ${name} template ${template}`);
   return {
-    url: withDatabase(server, name),
+    url: asApp(withDatabase(server, name)),
+    ownerUrl: withDatabase(server, name),
     [Symbol.asyncDispose]: async () => void (await runOnServer(server, `drop database if exists ${name} with (force)`)),
   };
 }

@@ -67,7 +67,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     ['api', startApi],
     ['worker', startWorker],
   ])('an %s starts on a database that a newer release has migrated and reports it', async (_role, start) => {
-    const client = new pg.Client({ connectionString: database.url });
+    const client = new pg.Client({ connectionString: database.ownerUrl });
     await client.connect();
     await client.query(`insert into holdfast_migrations (name, run_on) values ('9999_newer', now())`);
     await client.end();
@@ -78,7 +78,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
     await context.lifecycle.close();
     expect(lines.filter((line) => line.includes('9999_newer'))).toHaveLength(1);
-    expect(await migrate({ url: database.url, connectMs: 30_000, waitMs: 0, logger })).toEqual([]);
+    expect(await migrate({ url: database.ownerUrl, connectMs: 30_000, waitMs: 0, logger })).toEqual([]);
   });
 
   const withoutKeys = { HOLDFAST_MASTER_KEYS: '' };

@@ -31,7 +31,7 @@ export interface Outcome<A = Answer> {
 
 export async function createOriginal(worlds: readonly World[]): Promise<Original> {
   const database = await createTestDatabase();
-  const client = new pg.Client({ connectionString: database.url });
+  const client = new pg.Client({ connectionString: database.ownerUrl });
   await client.connect();
   try {
     const seeded = await seedWorlds(client, worlds);
@@ -62,7 +62,7 @@ export async function playBy<A>(
   { play, prepare, replicas: count = 1, settings = {} }: Play<A>,
 ): Promise<Outcome<A>> {
   await using database = await createTestDatabase(original);
-  const client = new pg.Pool({ connectionString: database.url, max: atOnce });
+  const client = new pg.Pool({ connectionString: database.ownerUrl, max: atOnce });
   const dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-ways-'));
   const replicas: TestApp[] = [];
   try {

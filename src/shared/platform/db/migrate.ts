@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
+import { assertGranted, grantToApp } from './app-role.ts';
 import { loadMigrationFiles } from './migration-files.ts';
 import { type PostgresStart, withPostgresAtStart } from './postgres-start.ts';
 
@@ -19,11 +20,18 @@ const lockPollMs = 200;
 
 /**
  * Applies all pending migrations of `migrations/`, each as `loadMigrationFiles` says. Concurrent runs wait for each other
- * (advisory lock). A run that loses Postgres resumes when it is available again. Returns the applied names.
+ * (advisory lock). A run that loses Postgres resumes when it is available again. Returns the applied names. With `appRole`, that
+ * role may then run server and workers; see `grantToApp`.
  */
-export async function migrate(start: PostgresStart): Promise<string[]> {
+export async function migrate(
+  start: PostgresStart,
+  { appRole = null }: { readonly appRole?: string | null } = {},
+): Promise<string[]> {
   const names: string[] = [];
-  await withPostgresAtStart(start, async (client) => void names.push(...(await applyPending(client, start.logger))));
+  await withPostgresAtStart(start, async (client) => {
+    names.push(...(await applyPending(client, start.logger)));
+    if (appRole !== null) await grantToApp(client, appRole);
+  });
   return names;
 }
 
@@ -63,7 +71,7 @@ async function lockMigrations(client: pg.Client, lockId: number): Promise<void> 
 }
 
 /**
- * Throws PendingMigrationsError, which names the missing migrations. Unknown migrations belong to a newer release and
+ * Throws PendingMigrationsError, which names the missing migrations, and AppRoleError. Unknown migrations belong to a newer release and
  * are accepted: they only add to the schema.
  */
 export async function assertMigrated(start: PostgresStart): Promise<void> {
@@ -84,6 +92,7 @@ async function appliedNames(client: pg.Client): Promise<string[]> {
     migrationsTable,
   ]);
   if (!table.rows[0]?.found) return [];
+  await assertGranted(client);
   return (await client.query<{ name: string }>(`select name from ${migrationsTable}`)).rows.map(({ name }) => name);
 }
 
