@@ -70,9 +70,10 @@ describe('a session', () => {
     const { browser } = await signedIn();
     const { login } = await somebody();
     const plain = await browser.signIn(login);
-    expect(String(plain.headers['set-cookie'])).toMatch(
-      /^holdfast=hfs-\w+; Max-Age=\d+; Path=\/; HttpOnly; SameSite=Lax$/,
-    );
+    expect(plain.headers['set-cookie']).toEqual([
+      expect.stringMatching(/^holdfast=hfs-\w+; Max-Age=\d+; Path=\/; HttpOnly; SameSite=Lax$/),
+      expect.stringMatching(/^holdfast-browser=[\w.~-]+; Max-Age=15552000; Path=\/; HttpOnly; SameSite=Lax$/),
+    ]);
     await using secure = await createTestApp({
       database: app.database,
       settings: { HOLDFAST_PUBLIC_URL: 'https://pulumi.example.com' },
@@ -80,9 +81,10 @@ describe('a session', () => {
     const own = { origin: 'https://pulumi.example.com' };
     const answer = await new PageBrowser(secure).post('/sign-in', { login, password: goodPassword }, own);
     expect(answer.status).toBe(303);
-    expect(String(answer.headers['set-cookie'])).toMatch(
-      /^__Host-holdfast=hfs-\w+; Max-Age=\d+; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
-    );
+    expect(answer.headers['set-cookie']).toEqual([
+      expect.stringMatching(/^__Host-holdfast=hfs-\w+; Max-Age=\d+; Path=\/; HttpOnly; Secure; SameSite=Lax$/),
+      expect.stringMatching(/^__Host-holdfast-browser=[\w.~-]+; Max-Age=\d+; Path=\/; HttpOnly; Secure; SameSite=Lax$/),
+    ]);
   });
 
   test('ends by signing out, here or everywhere, on every replica', async () => {

@@ -76,8 +76,8 @@ export function registerAccountRoutes(app: RouteScope, { config, passkeys, passw
     },
     async (request, reply) => {
       const visit = visitOf(request, config);
-      const cookie = await passwords.change(request.session, request.body, visit, request.audit);
-      setSessionCookie(reply, config, cookie);
+      const cookies = await passwords.change(request.session, request.body, visit, request.audit);
+      setSessionCookie(reply, config, cookies);
       return reply.redirect('/account', 303);
     },
   );

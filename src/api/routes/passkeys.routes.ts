@@ -132,8 +132,8 @@ export function registerPasskeyRoutes(app: RouteScope, { config, passkeys }: Api
       const flowCookie = readFlowCookie(request, config);
       clearFlowCookie(reply, config);
       const { next, response } = request.body;
-      const cookie = await passkeys.signIn({ flowCookie, response }, visitOf(request, config), request.audit);
-      setSessionCookie(reply, config, cookie);
+      const cookies = await passkeys.signIn({ flowCookie, response }, visitOf(request, config), request.audit);
+      setSessionCookie(reply, config, cookies);
       return { next: safeNext(next) };
     },
   );

@@ -51,8 +51,8 @@ export function registerProviderRoutes(app: RouteScope, { config, provider }: Ap
       clearFlowCookie(reply, config);
       const at = request.url.indexOf('?');
       const search = at < 0 ? '' : request.url.slice(at);
-      const { cookie, next } = await provider.finish({ flowCookie, search }, visitOf(request, config), request.audit);
-      setSessionCookie(reply, config, cookie);
+      const { cookies, next } = await provider.finish({ flowCookie, search }, visitOf(request, config), request.audit);
+      setSessionCookie(reply, config, cookies);
       return reply.redirect(next, 303);
     },
   );

@@ -4,6 +4,7 @@ import type { ApiServices } from '../api-services.ts';
 import { scriptAsset, styleAsset } from '../pages/page.ts';
 import { renderSignInPage } from '../pages/sign-in-page.ts';
 import type { RouteScope } from '../route-scope.ts';
+import { clientGone } from '../server/client-gone.ts';
 import {
   clearSessionCookie,
   readSessionCookie,
@@ -62,9 +63,9 @@ export function registerSignInRoutes(
       const { login, password } = request.body;
       const next = safeNext(request.body.next);
       const signedIn = await passwords
-        .signIn({ login, password }, visitOf(request, config), request.audit)
+        .signIn({ login, password, gone: clientGone(reply) }, visitOf(request, config), request.audit)
         .catch(refusalOf);
-      if (typeof signedIn === 'string') {
+      if (!(signedIn instanceof Error)) {
         setSessionCookie(reply, config, signedIn);
         return reply.redirect(next, 303);
       }

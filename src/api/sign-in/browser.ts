@@ -2,7 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import { clientAddress } from '../server/client-address.ts';
-import type { Visit } from './session-service.ts';
+import { knownBrowserSeconds } from './known-browsers.ts';
+import type { BegunSession, Visit } from './session-service.ts';
 
 /** Whether people reach the service by HTTPS. */
 function isSecure({ publicUrl }: Pick<Config, 'publicUrl'>): boolean {
@@ -19,10 +20,20 @@ export function readSessionCookie(request: FastifyRequest, config: Pick<Config, 
   return request.cookies[cookieName(config)] ?? null;
 }
 
-/** Sets the session cookie. Lax: links from other sites keep people signed in, forms of other sites do not send it. */
-export function setSessionCookie(reply: FastifyReply, config: Pick<Config, 'publicUrl' | 'sessions'>, value: string) {
+/** Sets the cookies of a sign-in. Lax: links from other sites keep people signed in, forms of other sites do not send it. */
+export function setSessionCookie(
+  reply: FastifyReply,
+  config: Pick<Config, 'publicUrl' | 'sessions'>,
+  { browser, session }: BegunSession,
+): void {
   const maxAge = config.sessions.maxSeconds;
-  void reply.setCookie(cookieName(config), value, { ...cookieOptions(config), maxAge });
+  void reply.setCookie(cookieName(config), session, { ...cookieOptions(config), maxAge });
+  void reply.setCookie(browserName(config), browser, { ...cookieOptions(config), maxAge: knownBrowserSeconds });
+}
+
+/** Name of the cookie by which a browser is known. It stays when the session ends. */
+function browserName(config: Pick<Config, 'publicUrl'>): string {
+  return `${cookieName(config)}-browser`;
 }
 
 /** Removes the session cookie from the browser. */
@@ -64,6 +75,7 @@ export function visitOf(request: FastifyRequest, config: Config): Visit {
     address: clientAddress(request.raw, config.trustedProxies),
     userAgent: request.headers['user-agent'] ?? '',
     cookie: readSessionCookie(request, config),
+    marks: request.cookies[browserName(config)] ?? null,
   };
 }
 

@@ -20,7 +20,7 @@ import {
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Session } from '../request.ts';
 import { addressGroup } from '../server/client-address.ts';
-import { recordOfUser, type SessionService, type Visit } from './session-service.ts';
+import { type BegunSession, recordOfUser, type SessionService, type Visit } from './session-service.ts';
 
 export type { ListedPasskeyRow };
 
@@ -137,12 +137,12 @@ export class PasskeyService {
     return { options, cookie: await this.#keep('passkey', { challenge: options.challenge }) };
   }
 
-  /** Returns the value of the new session's cookie. Throws UnauthenticatedError. */
+  /** Returns the values of the new session's cookies. Throws UnauthenticatedError. */
   async signIn(
     { flowCookie, response }: { readonly flowCookie: string | null; readonly response: { readonly id: string } },
     visit: Visit,
     audit: AuditTrail,
-  ): Promise<string> {
+  ): Promise<BegunSession> {
     const { challenge } = await this.#take('passkey', flowCookie);
     const found = await createPasskeyRepository(this.#db).find(response.id.replaceAll('\0', ''));
     if (!found) throw new UnauthenticatedError(refusal);

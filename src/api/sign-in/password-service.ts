@@ -8,11 +8,14 @@ import { UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Session } from '../request.ts';
-import { recordOfUser, type SessionService, type Visit } from './session-service.ts';
+import { type BegunSession, recordOfUser, type SessionService, type Visit } from './session-service.ts';
 import type { SignInLimits } from './sign-in-limits.ts';
 
 /** The same whether there is no such user, none with a password, or another password. */
 const refusal = 'Login or password is wrong';
+
+/** Of a client for which nothing waits. */
+const never = new AbortController().signal;
 
 /** Signing in with a password, and changing it. */
 export class PasswordService {
@@ -26,28 +29,33 @@ export class PasswordService {
     this.#limits = limits;
   }
 
-  /** Returns the value of the new session's cookie. Throws UnauthenticatedError, TooManyRequestsError. */
+  /**
+   * Returns the values of the new session's cookies. May wait for its turn, unless the browser is known or `gone`. Throws
+   * UnauthenticatedError, TooManyRequestsError.
+   */
   async signIn(
-    { login, password }: { readonly login: string; readonly password: string },
+    { gone, login, password }: { readonly login: string; readonly password: string; readonly gone: AbortSignal },
     visit: Visit,
     audit: AuditTrail,
-  ): Promise<string> {
-    await this.#limits.count(login, visit.address);
+  ): Promise<BegunSession> {
+    const browserId = await this.#sessions.browsers.idFor(this.#db, login, visit.marks);
+    const attempt = { login, address: visit.address, browserId, gone };
+    await this.#limits.count(attempt);
     const found = isLogin(login) ? await createPasswordRepository(this.#db).find(login) : null;
     // Compared with something in any case, so that the time does not tell whether there is such a user.
-    const isRight = await verifyPassword(password, found?.passwordHash ?? null);
+    const isRight = await verifyPassword(password, found?.passwordHash ?? null, browserId === null ? 'anybody' : 'known');
     if (!found || !isRight) {
       await this.#recordRefusal(found?.login ?? digestOf(login), audit);
       throw new UnauthenticatedError(refusal);
     }
     const { passwordHash, userId } = found;
     const user = { userId, login: found.login, method: 'password' as const };
-    const cookie = await this.#db.inTransaction(async (tx) => {
+    const cookies = await this.#db.inTransaction(async (tx) => {
       if (!(await createPasswordRepository(tx).hold(userId, passwordHash))) throw new UnauthenticatedError(refusal);
       return this.#sessions.begin(tx, user, visit, audit);
     });
-    await this.#limits.succeed(login, visit.address);
-    return cookie;
+    await this.#limits.succeed(attempt);
+    return cookies;
   }
 
   /** Whether the user of a session has a password. */
@@ -56,7 +64,7 @@ export class PasswordService {
   }
 
   /**
-   * Changes the password, which ends all sessions of the user, and begins a new one. Returns the value of its cookie. Throws
+   * Changes the password, which ends all sessions of the user, and begins a new one. Returns the values of its cookies. Throws
    * UnauthenticatedError if the present password is wrong, TooManyRequestsError, and InvalidRequestError.
    */
   async change(
@@ -64,15 +72,17 @@ export class PasswordService {
     passwords: { readonly present: string; readonly next: string },
     visit: Visit,
     audit: AuditTrail,
-  ): Promise<string> {
+  ): Promise<BegunSession> {
     const { login, userId } = session;
-    await this.#limits.count(login, visit.address);
+    // The person is signed in, so attempts from elsewhere do not count.
+    const attempt = { login, address: visit.address, browserId: `session ${userId}`, gone: never };
+    await this.#limits.count(attempt);
     const found = await createPasswordRepository(this.#db).find(login);
-    const isRight = await verifyPassword(passwords.present, found?.passwordHash ?? null);
+    const isRight = await verifyPassword(passwords.present, found?.passwordHash ?? null, 'known');
     if (!found || !isRight) throw new UnauthenticatedError('The present password is wrong');
     assertPasswordAllowed(login, passwords.next);
     const next = await hashPassword(passwords.next);
-    const cookie = await this.#db.inTransaction(async (tx) => {
+    const cookies = await this.#db.inTransaction(async (tx) => {
       await this.#sessions.hold(tx, session);
       if (!(await createPasswordRepository(tx).hold(userId, found.passwordHash)))
         throw new UnauthenticatedError('The present password is wrong');
@@ -81,8 +91,8 @@ export class PasswordService {
       // The trigger has ended the session of the browser.
       return this.#sessions.begin(tx, { userId, login, method: 'password' }, { ...visit, cookie: null }, audit);
     });
-    await this.#limits.succeed(login, visit.address);
-    return cookie;
+    await this.#limits.succeed(attempt);
+    return cookies;
   }
 
   async #recordRefusal(object: string, { source }: AuditTrail): Promise<void> {

@@ -9,7 +9,7 @@ import type { AuditTrail } from '../audit/audit-trail.ts';
 import { addressGroup } from '../server/client-address.ts';
 import { type ProviderChecks, ProviderClient } from './provider-client.ts';
 import { ProviderPeople } from './provider-people.ts';
-import type { SessionService, Visit } from './session-service.ts';
+import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
 /** Where the provider sends people back to. */
 export const callbackPath = '/sign-in/provider/callback';
@@ -63,14 +63,14 @@ export class ProviderService {
   }
 
   /**
-   * Ends a sign-in: each can be ended once, by the browser that began it. Returns the value of the new session's cookie, and where to
+   * Ends a sign-in: each can be ended once, by the browser that began it. Returns the values of the new session's cookies, and where to
    * go. Throws UnauthenticatedError, ForbiddenError, UnavailableError.
    */
   async finish(
     { flowCookie, search }: { readonly flowCookie: string | null; readonly search: string },
     visit: Visit,
     audit: AuditTrail,
-  ): Promise<{ readonly cookie: string; readonly next: string }> {
+  ): Promise<{ readonly cookies: BegunSession; readonly next: string }> {
     const [client, people] = [this.#client, this.#people];
     if (!client || !people) throw new NotFoundError('This server has no provider of identities');
     const data =
@@ -79,10 +79,10 @@ export class ProviderService {
       throw new UnauthenticatedError('This sign-in was not begun in this browser, took too long, or has ended');
     const flow = JSON.parse(data) as Flow;
     const claims = await client.finish(search, flow);
-    const cookie = await this.#db.inTransaction(async (tx) => {
+    const cookies = await this.#db.inTransaction(async (tx) => {
       const user = await people.admit(tx, claims, audit);
       return this.#sessions.begin(tx, user, visit, audit);
     });
-    return { cookie, next: flow.next };
+    return { cookies, next: flow.next };
   }
 }

@@ -12,6 +12,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { NotFoundError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Session } from '../request.ts';
+import { KnownBrowsers } from './known-browsers.ts';
 
 export type { ListedSessionRow };
 
@@ -21,6 +22,14 @@ export interface Visit {
   readonly userAgent: string;
   /** Value of the cookie that it sent, which the sign-in replaces; null: none. */
   readonly cookie: string | null;
+  /** Value of the cookie by which it is known; null: none. */
+  readonly marks: string | null;
+}
+
+/** Values of the cookies after a sign-in: of the session, and of the browser, which is known from now on. */
+export interface BegunSession {
+  readonly session: string;
+  readonly browser: string;
 }
 
 /** A user who has proved to be one. */
@@ -38,6 +47,7 @@ const tokenPattern = /^hfs-[0-9A-Za-z]{49}$/;
 export class SessionService {
   readonly #db: Database;
   readonly #limits: SessionLimits;
+  readonly browsers = new KnownBrowsers();
 
   constructor({ config, db }: { readonly config: { readonly sessions: SessionLimits }; readonly db: Database }) {
     this.#db = db;
@@ -74,10 +84,10 @@ export class SessionService {
   }
 
   /**
-   * Begins a session in the transaction that has checked the proof, and ends the one that the browser had before. Returns the value of
-   * the cookie: always a new one. Throws UnauthenticatedError if the user was deactivated meanwhile.
+   * Begins a session in the transaction that has checked the proof, and ends the one that the browser had before. Returns the values of
+   * the cookies: that of the session is always a new one. Throws UnauthenticatedError if the user was deactivated meanwhile.
    */
-  async begin(tx: Queryable, user: SignedIn, visit: Visit, audit: AuditTrail): Promise<string> {
+  async begin(tx: Queryable, user: SignedIn, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
     const { token, hash } = mintToken('hfs-');
     const sessions = this.#sessions(tx);
     const { login, method, userId } = user;
@@ -90,7 +100,7 @@ export class SessionService {
     }
     audit.identify({ userId, login, signIn: method });
     await recordOfUser(tx, audit, { login, object: login, details: { method, session: id } });
-    return token;
+    return { session: token, browser: await this.browsers.remember(tx, login, visit.marks) };
   }
 
   list({ userId }: Session): Promise<readonly ListedSessionRow[]> {

@@ -1,6 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createProviderRepository } from '../../shared/identity/provider-repository.ts';
 import { createSessionRepository } from '../../shared/identity/session-repository.ts';
+import { createSignInPaceRepository } from '../../shared/identity/sign-in-pace-repository.ts';
 import { deleteOldAttempts } from '../../shared/platform/db/attempt-limiter.ts';
 
 /** Deletes sessions that have ended, and attempts to sign in that no longer count. */
@@ -10,4 +11,5 @@ export async function deleteEndedSignIns({ config, db }: Pick<AppContext, 'confi
   await sessions.deleteExpiredTokens();
   await createProviderRepository(db).deleteEndedFlows();
   await deleteOldAttempts(db);
+  await createSignInPaceRepository(db).deleteOld();
 }

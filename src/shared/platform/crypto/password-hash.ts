@@ -10,6 +10,8 @@ const tagBytes = 32;
 /** Each takes 19 MiB and a thread of the pool that files and DNS also need. */
 const atOnce = 2;
 const maxWaiting = 50;
+/** Browsers that are known go first, and find room when others do not. */
+const maxWaitingKnown = 100;
 const queue = new PQueue({ concurrency: atOnce });
 
 interface Parameters {
@@ -21,7 +23,7 @@ interface Parameters {
 /** Hashes a password as a PHC string. Throws UnavailableError if too many hashes wait. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(saltBytes);
-  const tag = await derive(password, salt, current);
+  const tag = await derive(password, salt, current, 'known');
   const { memory, parallelism, passes } = current;
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${toBase64(salt)}$${toBase64(tag)}`;
 }
@@ -33,19 +35,29 @@ const nobodySalt = randomBytes(saltBytes);
 const nobodyTag = randomBytes(tagBytes);
 
 /** Whether the password is the one that was hashed; null: there is none, which takes as long. Throws UnavailableError. */
-export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
+export async function verifyPassword(
+  password: string,
+  stored: string | null,
+  asker: 'known' | 'anybody' = 'anybody',
+): Promise<boolean> {
   const [, memory, passes, parallelism, salt = '', tag = ''] = phcPattern.exec(stored ?? '') ?? [];
   const isKnown = memory !== undefined;
   const parameters = isKnown
     ? { memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) }
     : current;
   const expected = isKnown ? Buffer.from(tag, 'base64') : nobodyTag;
-  const derived = await derive(password, isKnown ? Buffer.from(salt, 'base64') : nobodySalt, parameters);
+  const derived = await derive(password, isKnown ? Buffer.from(salt, 'base64') : nobodySalt, parameters, asker);
   return timingSafeEqual(derived, expected) && isKnown;
 }
 
-async function derive(password: string, salt: Buffer, parameters: Parameters): Promise<Buffer> {
-  if (queue.size >= maxWaiting) throw new UnavailableError('Too many people are signing in at once; please retry');
+async function derive(
+  password: string,
+  salt: Buffer,
+  parameters: Parameters,
+  asker: 'known' | 'anybody',
+): Promise<Buffer> {
+  const isKnown = asker === 'known';
+  if (queue.size >= (isKnown ? maxWaitingKnown : maxWaiting)) throw new UnavailableError('Too many people are signing in at once; please retry');
   return queue.add(
     () =>
       new Promise<Buffer>((resolve, reject) => {
@@ -54,6 +66,7 @@ async function derive(password: string, salt: Buffer, parameters: Parameters): P
         const options = { message, nonce: salt, tagLength: tagBytes, ...parameters };
         argon2('argon2id', options, (error, tag) => (error ? reject(error) : resolve(tag)));
       }),
+    { priority: isKnown ? 1 : 0 },
   );
 }
 

@@ -28,10 +28,10 @@ export class AttemptLimiter {
     });
   }
 
-  /** Counts an attempt before it is made. Throws TooManyRequestsError if there were too many. */
-  async count(key: string): Promise<void> {
+  /** Counts an attempt before it is made. Returns how many there are now. Throws TooManyRequestsError if there were too many. */
+  async count(key: string): Promise<number> {
     try {
-      await this.#limiter.consume(key);
+      return (await this.#limiter.consume(key)).consumedPoints;
     } catch (error) {
       if (!(error instanceof RateLimiterRes)) throw error;
       const retryAfterSeconds = Math.max(Math.ceil(error.msBeforeNext / 1000), 1);

@@ -1,0 +1,65 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Bytes } from '../platform/schema/standard-schema.ts';
+
+/** Attempts of a login that need not wait, and how soon they are forgotten: one in so many seconds. */
+const freeAttempts = 20;
+const forgetSeconds = 180;
+/** The level does not rise further, so that a login is as it was an hour after an attack. */
+const maxLevel = 40;
+/** The longest time between two attempts. */
+export const maxPaceSeconds = 30;
+
+const WaitRow = Type.Object({ waitMs: Type.Integer() });
+export type WaitRow = Row<typeof WaitRow>;
+const KeyRow = Type.Object({ key: Bytes });
+
+/** How fast passwords may be tried. */
+export function createSignInPaceRepository(db: Queryable) {
+  return {
+    /**
+     * Takes the turn of a login for one attempt, if there is one: beyond the free attempts, the time to the next turn doubles from a second
+     * to the longest time. Returns 0, or the milliseconds until the next turn. Of calls at once, one gets the turn.
+     */
+    take: async (loginHash: string): Promise<number> => {
+      const { waitMs } = await db.one(sql.rows(WaitRow)`
+        /* signInPaces.take */
+        with taken as (
+          insert into sign_in_paces as p (login_hash, level, at, next_at)
+          values (${loginHash}, 1, clock_timestamp(), clock_timestamp())
+          on conflict (login_hash) do update set
+            level = least(greatest(p.level - extract(epoch from clock_timestamp() - p.at) / ${forgetSeconds}, 0) + 1, ${maxLevel}),
+            at = clock_timestamp(),
+            next_at = clock_timestamp() + make_interval(secs => (
+              select case when l.over <= 0 then 0 else least(power(2, ceil(l.over) - 1), ${maxPaceSeconds}) end
+              from (select greatest(p.level - extract(epoch from clock_timestamp() - p.at) / ${forgetSeconds}, 0) + 1
+                - ${freeAttempts} as over) l))
+          where p.next_at <= clock_timestamp()
+          returning 1)
+        select case when exists (select 1 from taken) then 0 else greatest(coalesce((
+          select ceil(extract(epoch from p.next_at - clock_timestamp()) * 1000) from sign_in_paces p
+          where p.login_hash = ${loginHash}), 0), 50) end::int as "waitMs"`);
+      return waitMs;
+    },
+
+    /** Takes back an attempt that has succeeded. */
+    giveBack: (loginHash: string) =>
+      db.query(sql.nothing`
+        /* signInPaces.giveBack */
+        update sign_in_paces set level = greatest(level - 1, 0) where login_hash = ${loginHash}`),
+
+    /** Deletes what no longer slows anything down. */
+    deleteOld: () =>
+      db.query(sql.nothing`
+        /* signInPaces.deleteOld */
+        delete from sign_in_paces where at < now() - make_interval(secs => ${maxLevel * forgetSeconds})`),
+
+    /** The key of the installation, which never changes. */
+    browserKey: async (): Promise<Buffer> => {
+      const { key } = await db.one(sql.rows(KeyRow)`
+        /* signInPaces.browserKey */
+        select sha256(convert_to('known browsers', 'UTF8') || url_key) as key from installation`);
+      return key;
+    },
+  };
+}
