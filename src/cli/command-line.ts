@@ -70,7 +70,10 @@ function createProgram(run: CommandRun): Command {
   program
     .command('migrate')
     .description('bring the database up to this release')
-    .option('--app-role <name>', 'also let this role of Postgres run everything else, with another HOLDFAST_DATABASE_URL')
+    .option(
+      '--app-role <name>',
+      'also let this role of Postgres run everything else, with another HOLDFAST_DATABASE_URL',
+    )
     .action(async (options: { appRole?: string }) =>
       (await import('./migrate.ts')).migrateDatabase(run.loadConfig(), options),
     );

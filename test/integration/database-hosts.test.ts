@@ -91,7 +91,11 @@ test('a URL is parsed as libpq does it', () => {
 test('the primary goes silent and the standby is promoted: acknowledged writes are there, and calls continue', async () => {
   await using proxy = await openTcpProxy(pair.primaryUrl);
   await using app = await createTestApp({
-    database: { url: joinUrls(asApp(proxy.url), asApp(pair.standbyUrl)), ownerUrl: pair.primaryUrl, [Symbol.asyncDispose]: async () => {} },
+    database: {
+      url: joinUrls(asApp(proxy.url), asApp(pair.standbyUrl)),
+      ownerUrl: pair.primaryUrl,
+      [Symbol.asyncDispose]: async () => {},
+    },
     settings: {
       HOLDFAST_DATABASE_TIMEOUT_MS: '5000',
       HOLDFAST_DATABASE_CONNECT_MS: '5000',

@@ -45,7 +45,9 @@ test('the audit log is sealed, months are added, and old ones dropped', async ()
       'occurred_at', ${old} + interval '1 day')) as e from audit_events a limit 1) as copied`,
   );
   await expect(client.query(`select drop_audit_months(${old} + interval '1 month')`)).rejects.toThrow();
-  await expect(client.query(`select drop_audit_months((${old} + interval '1 month')::date)`)).rejects.toThrow('not sealed');
+  await expect(client.query(`select drop_audit_months((${old} + interval '1 month')::date)`)).rejects.toThrow(
+    'not sealed',
+  );
   expect(await sealAudit(app.context)).toBe(true);
   expect(await dropOldAudit(app.context)).toBe(1);
 });

@@ -34,7 +34,8 @@ export async function grantToApp(client: pg.Client, role: string): Promise<void>
 
 /** Throws AppRoleError if the user of this connection lacks what `grantToApp` grants, with the command that mends it. */
 export async function assertGranted(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ name: string; user: string }>(`
+  const { rows } = await client.query<{ name: string; user: string }>(
+    `
     select c.relname as name, current_user as user from pg_class c
     where c.relnamespace = 'public'::regnamespace and case c.relkind
       when 'S' then not (has_sequence_privilege(c.oid, 'usage') and has_sequence_privilege(c.oid, 'select'))
@@ -44,7 +45,8 @@ export async function assertGranted(client: pg.Client): Promise<void> {
     union all
     select p.proname, current_user from pg_proc p
     where p.pronamespace = 'public'::regnamespace and not has_function_privilege(p.oid, 'execute')
-    order by name limit 3`.replaceAll('has_all_privileges', allPrivileges));
+    order by name limit 3`.replaceAll('has_all_privileges', allPrivileges),
+  );
   const [first] = rows;
   if (!first) return;
   throw new AppRoleError(
