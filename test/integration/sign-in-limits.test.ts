@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import { goodPassword, PageBrowser, setPassword } from '../support/browser.ts';
-import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
 import { testApp } from '../support/test-app.ts';
 

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { warningHeader } from '../../shared/journal/journal-fault.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import {
@@ -214,7 +215,12 @@ function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
       },
     },
     async ({ lease, body, audit }, reply) => {
-      await updates.complete(lease, body.status, audit);
+      const { missingEntries } = await updates.complete(lease, body.status, audit);
+      if (missingEntries !== null)
+        void reply.header(
+          warningHeader,
+          `The state may be incomplete: journal entries ${missingEntries} are missing. Run pulumi refresh`,
+        );
       return reply.code(204).send(null);
     },
   );

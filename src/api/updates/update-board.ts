@@ -96,6 +96,8 @@ function shownUpdate(row: BoardUpdateRow) {
     /** Null while it is not over. */
     result: row.endedAt === null ? null : row.status,
     endReason: row.endReason,
+    /** Ids of entries that its journal lacked when it ended, as in `3-4, 7`. */
+    missingEntries: row.missingEntries,
     by: row.by,
     message: row.message,
     createdAt: row.createdAt.toISOString(),

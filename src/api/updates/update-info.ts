@@ -72,6 +72,7 @@ function plainParts(row: UpdateInfoRow): [string, string] {
     status: row.status,
     version: row.stackVersion ?? row.baseStackVersion,
     resourceCount: row.resourceCount ?? 0,
+    ...(row.missingEntries !== null && { missingEntries: row.missingEntries }),
   });
   return [head.slice(0, -1), tail.slice(1)];
 }

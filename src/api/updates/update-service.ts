@@ -1,5 +1,5 @@
 import { JournalNeededError } from '../../shared/journal/guards/guard-limits.ts';
-import { JournalFaultError } from '../../shared/journal/journal-fault.ts';
+import { JournalFaultError, JournalGapError } from '../../shared/journal/journal-fault.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
@@ -7,7 +7,7 @@ import { type ReclaimOptions, reclaimStack } from '../../shared/states/reclaim-s
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { createLockedUpdateRepository, type LockedUpdate } from '../../shared/updates/locked-update-repository.ts';
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
-import { endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
+import { describeGap, endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
@@ -139,21 +139,21 @@ export class UpdateService {
 
   /**
    * Compacts the journal into a checkpoint, then ends the update with `status`. Idempotent: repeating a successful call succeeds.
-   * Throws LeaseLostError, and ConflictError if entries keep arriving.
+   * Throws LeaseLostError, JournalGapError unless it has failed, and ConflictError if entries keep arriving.
    */
-  async complete(lease: Lease, status: EndStatus, audit: AuditTrail): Promise<void> {
+  async complete(lease: Lease, status: EndStatus, audit: AuditTrail): Promise<CompletedUpdate> {
     const { compactJournal, metrics } = this.#context;
     let { hasPendingEntries = true } = lease;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
       if (hasPendingEntries) await compactJournal(lease.updateId);
-      const { kind, outcome } =
+      const { kind, missingEntries, outcome } =
         (await this.#completeAtOnce(lease, status, audit)) ?? (await this.#completeInSteps(lease, status, audit));
       hasPendingEntries = outcome === 'pending-entries';
       if (hasPendingEntries) continue;
       if (outcome === 'expired') throw await this.#leaseLost(lease);
       if (outcome === 'move') metrics.updatesEnded.labels(kind, status).inc();
       if (lease.journalVersion > 0) compactSoon(this.#context, lease.updateId);
-      return;
+      return { missingEntries };
     }
     throw new ConflictError('Entries keep arriving while the update is being completed');
   }
@@ -163,7 +163,7 @@ export class UpdateService {
     const completed = await audit.recordWith((source, action) =>
       createLockedUpdateRepository(this.#context.db).complete({ id, epoch, status }, source, action),
     );
-    return completed && { kind: completed.kind, outcome: 'move' as const };
+    return completed && { kind: completed.kind, missingEntries: null, outcome: 'move' as const };
   }
 
   async #completeInSteps(lease: Lease, status: EndStatus, audit: AuditTrail) {
@@ -171,11 +171,14 @@ export class UpdateService {
     return this.#context.db.inTransaction(async (tx) => {
       const locked = await lockUpdate(tx, lease.updateId);
       if (!locked || locked.update.epoch !== lease.epoch) throw new LeaseLostError();
-      const { update } = locked;
+      const { missingEntries, update } = locked;
       const { kind } = update;
-      if (update.status === 'running' && update.expired) return { kind, outcome: 'expired' };
+      if (update.status === 'running' && update.expired) return { kind, missingEntries, outcome: 'expired' };
       // More entries were accepted since the compaction: compact again, or they would be missing from the version.
-      if (update.status === 'running' && update.hasPendingEntries) return { kind, outcome: 'pending-entries' };
+      if (update.status === 'running' && update.hasPendingEntries)
+        return { kind, missingEntries, outcome: 'pending-entries' };
+      if (update.status === 'running' && status === 'succeeded' && missingEntries !== null)
+        throw new JournalGapError(missingEntries);
       const step = await endUpdate(tx, locked, { type: 'complete', status });
       if (step.outcome === 'lease-dead') throw new LeaseLostError();
       if (step.outcome === 'move') {
@@ -184,7 +187,7 @@ export class UpdateService {
       }
       // The update ended with an earlier call, which was recorded.
       else audit.settle();
-      return { kind, outcome: step.outcome };
+      return { kind, missingEntries, outcome: step.outcome };
     });
   }
 
@@ -234,14 +237,21 @@ export class UpdateService {
   }
 }
 
+/** An update that was completed. */
+export interface CompletedUpdate {
+  /** Ids of entries that its journal lacks, as in `3-4, 7`; null: none. */
+  readonly missingEntries: string | null;
+}
+
 /** The event of an update that ends, with what it has written. */
-function endOf({ stack, update }: LockedUpdate, details: Readonly<Record<string, unknown>>) {
+function endOf(locked: LockedUpdate, details: Readonly<Record<string, unknown>>) {
+  const { stack, update } = locked;
   const { dryRun, entryCount, id, kind, stackVersion } = update;
   const written = { journalEntries: entryCount, checkpoints: update.checkpointSequence + update.fullCommitted };
   return {
     organization: stack.organization,
     object: formatStackRef(stack),
     updateId: id,
-    details: { stackId: stack.id, kind, dryRun, stackVersion, ...written, ...details },
+    details: { stackId: stack.id, kind, dryRun, stackVersion, ...written, ...describeGap(locked), ...details },
   };
 }

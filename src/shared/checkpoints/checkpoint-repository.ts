@@ -151,7 +151,7 @@ export function createCheckpointRepository(db: Queryable) {
         with stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
         ${withBlob}
         fenced as (
-          select u.id, u.stack_id, u.checkpoint_id
+          select u.id, u.stack_id, u.checkpoint_id, u.missing_entries
           from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
           where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
             and case when ${compaction.outcome.isNew} then ${noneRuns} else j.folded_entries < ${compaction.compactedEntries} end ${hasBlob}
@@ -166,8 +166,11 @@ export function createCheckpointRepository(db: Queryable) {
         ),
         counted as (
           update journals j set folded_entries = ${compaction.compactedEntries}, fold_error = ${compaction.outcome.error}::text,
-            fold_warning = ${compaction.outcome.warning}::text, folded_at = null,
-            accepted_at = case when coalesce(${compaction.outcome.error}::text, ${compaction.outcome.warning}::text) is not null then j.accepted_at end,
+            fold_warning = nullif(concat_ws('; ', describe_missing_entries(f.missing_entries), ${compaction.outcome.warning}::text), ''),
+            folded_at = null,
+            accepted_at = case
+              when coalesce(${compaction.outcome.error}::text, ${compaction.outcome.warning}::text, f.missing_entries) is not null then j.accepted_at
+            end,
             fold_claim = null, fold_claimed_until = null
           from written w, fenced f where j.update_id = f.id
         ),

@@ -90,7 +90,7 @@ export function createCompactionRepository(db: Queryable) {
         /* journals.revertToBase */
         with stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
         fenced as (
-          select u.id, u.stack_id, u.checkpoint_id, u.base_checkpoint_id
+          select u.id, u.stack_id, u.checkpoint_id, u.base_checkpoint_id, u.missing_entries
           from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
           where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
             and not exists (
@@ -113,8 +113,8 @@ export function createCompactionRepository(db: Queryable) {
               select 1 from updates o where o.id <> f.id and o.exclusive and (o.base_checkpoint_id = c.id or o.checkpoint_id = c.id)
             )
         )
-        update journals j set folded_entries = 0, fold_error = ${compaction.error}, fold_warning = null, folded_at = null,
-          fold_claim = null, fold_claimed_until = null
+        update journals j set folded_entries = 0, fold_error = ${compaction.error},
+          fold_warning = describe_missing_entries(f.missing_entries), folded_at = null, fold_claim = null, fold_claimed_until = null
         from fenced f where j.update_id = f.id returning f.id`);
       return row !== null;
     },

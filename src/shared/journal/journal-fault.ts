@@ -9,6 +9,19 @@ export class JournalFaultError extends ConflictError {
   override readonly code = 'journal-fault';
 }
 
+/** The journal of an update that shall end as succeeded lacks entries. Nothing has changed: they may still arrive. */
+export class JournalGapError extends ConflictError {
+  override readonly name = 'JournalGapError';
+  override readonly code = 'journal-gap';
+
+  constructor(missingEntries: string) {
+    super(
+      `The journal of this update is not complete: entries ${missingEntries} are missing. They never arrived, or were lost after they had ` +
+        'been acknowledged, as by a restore or a fail-over of the database. End the update by `pulumi cancel`, then run `pulumi refresh`',
+    );
+  }
+}
+
 export type JournalFault = Pick<
   JournalFaultRow,
   'updateId' | 'stackVersion' | 'entryCount' | 'compactedEntries' | 'compactionError' | 'compactionWarning'
@@ -19,9 +32,10 @@ export function describeFault(fault: JournalFault): string {
   const version = `The state of version ${fault.stackVersion} (update ${fault.updateId})`;
   if (fault.compactionError === null) return `${version} may be incomplete: ${fault.compactionWarning}`;
   const { entryCount, compactedEntries } = fault;
+  const besides = fault.compactionWarning === null ? '' : ` Besides, ${fault.compactionWarning}.`;
   return (
     `${version} is incomplete: ${fault.compactionError}. The first ${compactedEntries} of ${entryCount} journal entries are in it, ` +
-    `${entryCount - compactedEntries} are not.`
+    `${entryCount - compactedEntries} are not.${besides}`
   );
 }
 

@@ -91,6 +91,9 @@ export const UpdateInfo = Type.Object({
   version: Type.Integer(),
   resourceChanges: IntegerMap,
   resourceCount: Type.Integer(),
+  missingEntries: Type.Optional(
+    Type.String({ description: 'Entries that the journal lacked when the update ended, as in `3-4, 7`' }),
+  ),
 });
 
 export const HistoryQuery = Type.Object({

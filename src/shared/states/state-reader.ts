@@ -144,9 +144,7 @@ export class StateReader {
       bytes: once(Buffer.from(buffer, byteOffset, byteLength)),
       resourceCount: replayed.resourceCount,
       checkpointId: null,
-      warning:
-        replayed.warning &&
-        describeFault({ ...asFault(update), compactionError: null, compactionWarning: replayed.warning }),
+      warning: describeWarnings(update, replayed.warning),
     };
   }
 
@@ -193,6 +191,17 @@ function rowsOf(db: Queryable): Rows {
     compactions: createCompactionRepository(db),
     pieces: createPieceRepository(db),
   };
+}
+
+/** Of an update whose entries were replayed for this read. */
+function describeWarnings(update: UpdateRow, warning: string | null): string | null {
+  const warnings = [update.compactionWarning, warning].filter((each) => each !== null);
+  if (warnings.length === 0) return null;
+  return describeFault({
+    ...asFault(update),
+    compactionError: null,
+    compactionWarning: [...new Set(warnings)].join('; '),
+  });
 }
 
 function asFault({ id, ...update }: UpdateRow): JournalFault {

@@ -19,6 +19,8 @@ const UpdateInfoRow = Type.Object({
   environment: Text,
   config: Text,
   resourceChanges: Text,
+  /** Ids of entries that its journal lacked when it ended, as in `3-4, 7`. */
+  missingEntries: Text,
   resourceCount: Nullable(Type.Integer()),
   createdAt: Timestamp,
   startedAt: Nullable(Timestamp),
@@ -53,7 +55,7 @@ export type HistoryRepository = ReturnType<typeof createHistoryRepository>;
 export function createHistoryRepository(db: Queryable) {
   const columns = sql.fragment`
     u.id, u.number, u.kind, u.dry_run, u.status, u.stack_version, u.base_stack_version, u.message, u.environment, u.config,
-    u.resource_changes, u.checkpoint_id, u.created_at, u.started_at, u.ended_at,
+    u.resource_changes, u.missing_entries, u.checkpoint_id, u.created_at, u.started_at, u.ended_at,
     octet_length(u.message) + octet_length(u.environment) + octet_length(u.config) + octet_length(u.resource_changes)
       + ${rowBytes}::integer as bytes`;
   const shown = (maxBytes: number) => sql.fragment`
@@ -61,7 +63,8 @@ export function createHistoryRepository(db: Queryable) {
     m.base_stack_version as "baseStackVersion", case when m.bytes <= ${maxBytes} then m.message end as message,
     case when m.bytes <= ${maxBytes} then m.environment end as environment,
     case when m.bytes <= ${maxBytes} then m.config end as config,
-    case when m.bytes <= ${maxBytes} then m.resource_changes end as "resourceChanges", 
+    case when m.bytes <= ${maxBytes} then m.resource_changes end as "resourceChanges",
+    m.missing_entries as "missingEntries",
     (select c.resource_count from checkpoints c where c.id = m.checkpoint_id) as "resourceCount",
     m.created_at as "createdAt", m.started_at as "startedAt", m.ended_at as "endedAt"`;
   const inStack = (id: string, ref: StackRef) => sql.fragment`

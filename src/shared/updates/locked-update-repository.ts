@@ -24,6 +24,7 @@ const LockedRow = Type.Object({
   headCheckpointId: Nullable(Type.String()),
   activeUpdateId: Nullable(Type.String()),
   hasSecretReads: Type.Boolean(),
+  missingEntries: Nullable(Type.String()),
 });
 
 /** An update and its stack, both locked by the current transaction. */
@@ -32,6 +33,8 @@ export interface LockedUpdate {
   readonly stack: StackRow;
   /** Whether secrets were read that are in no event of the audit log yet. */
   readonly hasSecretReads: boolean;
+  /** Ids of entries that its journal lacks before the last one, as in `3-4, 7`; null: none. */
+  readonly missingEntries: string | null;
 }
 
 const CompletedRow = Type.Object({ kind: UpdateRow.properties.kind });
@@ -173,12 +176,18 @@ export function createLockedUpdateRepository(tx: Queryable) {
         select ${updateColumns}, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project,
           s.name as stack, s.tags, s.stack_version as "headVersion", s.checkpoint_id as "headCheckpointId",
           s.active_update_id as "activeUpdateId",
-          exists (select 1 from audit_secret_reads r where r.update_id = u.id) as "hasSecretReads"
+          exists (select 1 from audit_secret_reads r where r.update_id = u.id) as "hasSecretReads",
+          missing_journal_entries(u.id, j.entry_count) as "missingEntries"
         from updates u left join journals j on j.update_id = u.id join stacks s on s.id = u.stack_id
           join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where u.id = ${updateId}`);
       const { stackId: id, headVersion: stackVersion, headCheckpointId: checkpointId } = row;
-      return { update: row, stack: { ...row, id, stackVersion, checkpointId }, hasSecretReads: row.hasSecretReads };
+      return {
+        update: row,
+        stack: { ...row, id, stackVersion, checkpointId },
+        hasSecretReads: row.hasSecretReads,
+        missingEntries: row.missingEntries,
+      };
     },
 
     /**
@@ -196,5 +205,13 @@ export function createLockedUpdateRepository(tx: Queryable) {
       tx.query(sql.command('updates_end_locked')`
         /* updates.end */
         select end_locked_update(${ended.id}, ${ended.stackId}, ${ended.status}, ${ended.reason}, ${ended.keepLease}, ${ended.stackVersion})`),
+
+    /** Records with which gaps the journal of an update has ended, for its history and for all who read the state. */
+    recordMissingEntries: (id: string, missingEntries: string) =>
+      tx.query(sql.nothing`
+        /* updates.recordMissingEntries */
+        with noted as (update updates set missing_entries = ${missingEntries} where id = ${id} returning id)
+        update journals j set fold_warning = concat_ws('; ', describe_missing_entries(${missingEntries}), j.fold_warning)
+        from noted where j.update_id = noted.id`),
   };
 }

@@ -16,6 +16,7 @@ const UpdateRow = Type.Object({
   status: Type.Unsafe<UpdateStatus>(Type.String()),
   /** Why it ended without being completed by its client; null: it was. */
   endReason: Text,
+  missingEntries: Text,
   by: Text,
   /** At most `maxMessage` characters. */
   message: Type.String(),
@@ -98,7 +99,7 @@ export function createUpdateBoardRepository(db: Queryable) {
     left join users a on a.id = u.requested_by left join api_tokens t on t.id = u.token_id and u.requested_by is null`;
   const columns = (messageChars: number) => sql.fragment`
     u.id, u.number, u.stack_version as version, u.base_stack_version as "baseVersion", u.kind, u.dry_run as "dryRun", u.status,
-    u.end_reason as "endReason", ${by} as by, left(u.message, ${messageChars}) as message, u.created_at as "createdAt",
+    u.end_reason as "endReason", u.missing_entries as "missingEntries", ${by} as by, left(u.message, ${messageChars}) as message, u.created_at as "createdAt",
     u.started_at as "startedAt", u.ended_at as "endedAt",
     case when octet_length(u.resource_changes) <= 65536 then u.resource_changes end as changes,
     ${fromEnvironment('head')} as commit, ${fromEnvironment('headName')} as branch, u.ci_run::json ->> 'build.url' as "ciUrl"`;

@@ -20,7 +20,7 @@ export function lockUpdate(tx: Queryable, updateId: string): Promise<LockedUpdat
  */
 export async function endUpdate(
   tx: Queryable,
-  { update, stack, hasSecretReads }: LockedUpdate,
+  { update, stack, hasSecretReads, missingEntries }: LockedUpdate,
   trigger: UpdateTrigger,
 ): Promise<Transition> {
   const step = transition(update.status, trigger);
@@ -29,7 +29,8 @@ export async function endUpdate(
   const reason =
     trigger.type === 'complete' ? null : (loss ?? (trigger.type === 'expire' ? 'lease-expired' : 'cancelled'));
   // After a loss the hash is kept, so that the holder can be told why. It no longer grants access.
-  await createLockedUpdateRepository(tx).end({
+  const locked = createLockedUpdateRepository(tx);
+  await locked.end({
     id: update.id,
     stackId: stack.id,
     status: step.to,
@@ -37,8 +38,14 @@ export async function endUpdate(
     keepLease: trigger.type === 'complete' || loss !== null,
     stackVersion: update.stackVersion,
   });
+  if (missingEntries !== null) await locked.recordMissingEntries(update.id, missingEntries);
   if (hasSecretReads) await createAuditRepository(tx).closeSecretReads({ updateId: update.id });
   return step;
+}
+
+/** What the audit log says of the gaps in the journal of an update that ends. */
+export function describeGap({ missingEntries }: LockedUpdate): { readonly missingEntries?: string } {
+  return missingEntries === null ? {} : { missingEntries };
 }
 
 /** An update that was ended because its lease ended. */
@@ -57,7 +64,7 @@ async function endExpired(tx: Queryable, locked: LockedUpdate): Promise<ExpiredU
     organization: stack.organization,
     object: formatStackRef(stack),
     updateId: update.id,
-    details: { stackId: stack.id, kind: update.kind, reason },
+    details: { stackId: stack.id, kind: update.kind, reason, ...describeGap(locked) },
   });
   return { updateId: update.id, reason };
 }

@@ -49,6 +49,12 @@ export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
             </Clamped>
           ) : null}
           {endReason === null || isRunning ? null : <p className={styles['reason']}>{endReason}</p>}
+          {update.missingEntries === null ? null : (
+            <p className={styles['reason']}>
+              The state may be incomplete: journal entries {update.missingEntries} are missing. Run{' '}
+              <code>pulumi refresh</code>, and compare the result with your provider.
+            </p>
+          )}
         </div>
         <UpdateActions stack={stack} update={update} />
       </div>
