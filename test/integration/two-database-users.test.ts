@@ -10,15 +10,16 @@ import { createStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
 // Every app of these tests runs as a user that owns nothing. What only the owner may do is shown here.
+let client: pg.Client;
+// Before the app's own, which drops the database.
+afterAll(() => client.end());
 const app = testApp({ settings: { HOLDFAST_AUDIT_RETENTION_DAYS: '40' } });
 const logger = createLogger({ level: 'silent' });
 const start = (url: string) => ({ url, connectMs: 30_000, waitMs: 0, logger });
-let client: pg.Client;
 beforeAll(async () => {
   client = new pg.Client({ connectionString: app.database.url });
   await client.connect();
 });
-afterAll(() => client.end());
 
 test('the server runs as the user that owns nothing', async () => {
   const users = await query<{ usename: string }>(
