@@ -4,6 +4,7 @@ import { bootstrapAtStart } from '../shared/identity/bootstrap-start.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
+import { startDatabaseWatch } from '../shared/updates/database/database-watch.ts';
 import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
 import { createApiContext } from './api-context.ts';
 import { buildApi } from './app.ts';
@@ -14,6 +15,7 @@ export async function startApi(config: Config, logger: Logger): Promise<Listenin
   const context = await createClusterContext(config, logger);
   try {
     await bootstrapAtStart(context);
+    await startDatabaseWatch(context);
     startHeartbeat(context, 'api');
     const apiContext = await createApiContext(context, createClusterDispatcher(context));
     const app = await buildApi(apiContext);

@@ -5,6 +5,7 @@ import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
+import { startDatabaseWatch } from '../shared/updates/database/database-watch.ts';
 import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
 import { startHealthServer } from './health-server.ts';
 import { startIndexing } from './maintenance/index-states.ts';
@@ -16,6 +17,7 @@ import { startQueueWorkers } from './queue-workers.ts';
 export async function startWorker(config: Config, logger: Logger): Promise<{ context: AppContext; url: string }> {
   const context = await createClusterContext(config, logger, {}, { opensSecrets: false });
   try {
+    await startDatabaseWatch(context);
     startHeartbeat(context, 'worker');
     startClusterJobs(context);
     startSweeper(context);

@@ -63,6 +63,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'role.assign': 'person',
   'role.unassign': 'person',
   'bootstrap.apply': 'person',
+  'database.loss': 'person',
   // Pipelines create, update and remove stacks. Their names and tags are held by rules and grants: see permissionsOn.
   'stack.create': 'run',
   'stack.delete': 'run',

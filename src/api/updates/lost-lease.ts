@@ -1,4 +1,4 @@
-import { describeLoss, type LeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
+import { describeLoss, describeRest, type LeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
 import { expireUpdate } from '../../shared/updates/update-closer.ts';
 import type { UpdateRow } from '../../shared/updates/update-repository.ts';
@@ -21,5 +21,5 @@ export async function leaseTakenAway(context: ApiContext, update: UpdateRow, los
       context.logger.warn({ updateId: update.id, err: error }, 'update with a revoked lease left to the sweep');
     }
   }
-  return new LeaseLostError(`This update was cancelled: ${describeLoss(loss)}. What it has saved is kept`);
+  return new LeaseLostError(`This update was cancelled: ${describeLoss(loss)}. ${describeRest(loss)}`);
 }

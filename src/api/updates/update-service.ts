@@ -4,6 +4,7 @@ import { ConflictError, InvalidRequestError } from '../../shared/platform/errors
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { type ReclaimOptions, reclaimStack } from '../../shared/states/reclaim-stack.ts';
+import { lookAtDatabase } from '../../shared/updates/database/database-watch.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { createLockedUpdateRepository, type LockedUpdate } from '../../shared/updates/locked-update-repository.ts';
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
@@ -167,6 +168,8 @@ export class UpdateService {
   }
 
   async #completeInSteps(lease: Lease, status: EndStatus, audit: AuditTrail) {
+    // Here too, because a database that has failed over may be looked at for the first time by this call.
+    await lookAtDatabase(this.#context);
     const losses = status === 'succeeded' ? await findOutputLosses(this.#context, lease.updateId) : null;
     return this.#context.db.inTransaction(async (tx) => {
       const locked = await lockUpdate(tx, lease.updateId);

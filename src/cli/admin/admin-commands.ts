@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { CommandRun } from '../command-run.ts';
 import { AdminSession, type OpenSession } from './admin-session.ts';
+import { addAfterRestoreCommand } from './after-restore-command.ts';
 import { addAuditCommands } from './audit-commands.ts';
 import { addDeletedStackCommands } from './deleted-stack-commands.ts';
 import { addFreezeCommands } from './freeze-commands.ts';
@@ -55,5 +56,6 @@ See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal
   addDeletedStackCommands(admin, open);
   addScrubCommand(admin, open, run);
   addReconcileCommand(admin, open);
+  addAfterRestoreCommand(admin, open);
   addIndexCommand(admin, open);
 }

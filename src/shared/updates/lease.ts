@@ -5,7 +5,10 @@ import { ForbiddenError } from '../platform/errors/errors.ts';
 export const LeaseFence = Type.Object({ updateId: Type.String(), stackId: Type.String(), epoch: Type.Integer() });
 export type LeaseFence = Readonly<Static<typeof LeaseFence>>;
 
-/** Why a lease ends although its holder renews it. Triggers on tokens, users, memberships and grants set the first five. */
+/**
+ * Why a lease ends although its holder renews it. Triggers on tokens, users, memberships and grants set the first five, DatabaseWatch the
+ * last.
+ */
 const losses = {
   'token-revoked': 'the API token under which it was started was revoked',
   'token-expired': 'the API token under which it was started has expired',
@@ -13,6 +16,8 @@ const losses = {
   'membership-ended': 'the user who started it may no longer update stacks of this organization',
   'grant-ended': 'its token may no longer update this stack',
   'time-limit': 'it has reached the maximum duration of an update (HOLDFAST_UPDATE_HOURS of the server)',
+  'database-restored':
+    'the database of the server was restored, or has failed over, and may lack what this update has saved',
 } as const;
 export type LeaseLoss = keyof typeof losses;
 
@@ -24,6 +29,13 @@ export function isLeaseLoss(endReason: string | null): endReason is LeaseLoss {
 /** The reason as a clause about the update. */
 export function describeLoss(loss: LeaseLoss): string {
   return losses[loss];
+}
+
+/** What is left of the update, and what its user has to do. */
+export function describeRest(loss: LeaseLoss): string {
+  return loss === 'database-restored'
+    ? 'Run `pulumi refresh` before the next update, which compares the state with what exists'
+    : 'What it has saved is kept';
 }
 
 export const leaseLostCode = 'lease-lost';

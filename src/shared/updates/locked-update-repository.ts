@@ -131,8 +131,8 @@ export function createLockedUpdateRepository(tx: Queryable) {
 
     /**
      * Locks and completes a running update and adds `action` to the audit log, all in one statement. Returns null, and changes nothing,
-     * if there is more to decide than whether the lease of this epoch is valid: entries in no checkpoint, reads of secrets in no event,
-     * outputs that a rule watches.
+     * if there is more to decide than whether the lease of this epoch is valid: entries in no checkpoint or missing, reads of secrets in no
+     * event, outputs that a rule watches, another database.
      */
     complete: (
       { epoch, id, status }: { readonly id: string; readonly epoch: number; readonly status: UpdateStatus },
@@ -151,7 +151,11 @@ export function createLockedUpdateRepository(tx: Queryable) {
       };
       return tx.maybeOne(sql.prepared('updates_complete', CompletedRow)`
         /* updates.complete */
-        with ended as materialized (select * from complete_update(${id}, ${epoch}, ${status})),
+        with ended as materialized (
+          -- No update ends as its client wants in a database that may lack what was acknowledged to it.
+          select c.* from database_change() as present (change),
+            complete_update(${id}, case when present.change in ('none', 'unnoted') then ${epoch}::integer end, ${status}) c
+        ),
         recorded as (${auditInsertion(source, event, sql.fragment`ended`)})
         select kind from ended`);
     },

@@ -61,6 +61,8 @@ const endReasons: Readonly<Record<string, string>> = {
   'membership-ended': 'Who started it may no longer update stacks of this organization',
   'grant-ended': 'Its token may no longer update this stack',
   'time-limit': 'It reached the longest time that an update may take',
+  'database-restored':
+    'The database of the server was restored, or has failed over, and may lack what it had saved: run `pulumi refresh`',
   superseded: 'A newer run took its place',
 };
 

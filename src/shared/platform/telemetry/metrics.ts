@@ -138,9 +138,14 @@ export function createMetrics() {
       help: 'Updates ended because their lease expired.',
       registers,
     }),
+    databaseChanges: new Counter({
+      name: 'holdfast_database_changes_total',
+      help: 'Restores and failovers of the database that this process was the first to note. Each ended all active updates.',
+      registers,
+    }),
     leasesLost: new Counter({
       name: 'holdfast_leases_revoked_total',
-      help: 'Updates cancelled because their token, user or membership was removed, or because they ran for too long, by reason.',
+      help: 'Updates cancelled because their token, user or membership was removed, or because they ran for too long, or because the database was restored, by reason.',
       labelNames: ['reason'],
       registers,
     }),

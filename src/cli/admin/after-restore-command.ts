@@ -1,0 +1,26 @@
+import type { Command } from 'commander';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { endUpdatesAfterLoss } from '../../shared/updates/database/database-watch.ts';
+import { endLostUpdates } from '../../shared/updates/lost-leases.ts';
+import type { OpenSession } from './admin-session.ts';
+import { operator } from './operator.ts';
+
+/** Adds `holdfast admin after-restore`. */
+export function addAfterRestoreCommand(admin: Command, open: OpenSession): void {
+  admin
+    .command('after-restore')
+    .description('end all running updates, because the database was restored and may lack what they had saved')
+    .action(() => open().withDatabase(afterRestore));
+}
+
+async function afterRestore(db: Database): Promise<void> {
+  const source = operatorSource(operator());
+  const ended = (await endUpdatesAfterLoss(db, { isOrdered: true, why: 'after-restore', source })) ?? 0;
+  await endLostUpdates(db);
+  console.log(
+    ended === 0
+      ? 'No updates were running.'
+      : `Ended ${ended} ${ended === 1 ? 'update' : 'updates'}. Their stacks need \`pulumi refresh\`.`,
+  );
+}

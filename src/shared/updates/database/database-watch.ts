@@ -1,0 +1,80 @@
+import { type AuditSource, serverSource } from '../../audit/audit-event.ts';
+import { createAuditRepository } from '../../audit/audit-repository.ts';
+import { runFirst } from '../../platform/db/connection-gate.ts';
+import type { Database } from '../../platform/db/database.ts';
+import type { Lifecycle } from '../../platform/lifecycle/lifecycle.ts';
+import type { Logger } from '../../platform/logger/logger.ts';
+import type { Metrics } from '../../platform/telemetry/metrics.ts';
+import { endLostUpdates, noteEnded } from '../lost-leases.ts';
+import { createDatabaseIdentityRepository } from './database-identity-repository.ts';
+
+const lookEveryMs = 1_000;
+
+interface Parts {
+  readonly db: Database;
+  readonly lifecycle: Lifecycle;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Looks at the database now and then each second. When it was restored or another server has taken over, writes that were acknowledged
+ * may be missing: all active updates end.
+ */
+export async function startDatabaseWatch(parts: Parts): Promise<void> {
+  const { db, lifecycle, logger } = parts;
+  const { isTold } = await createDatabaseIdentityRepository(db).read();
+  if (!isTold)
+    logger.warn(
+      'Postgres does not tell its system identifier or timeline: run `holdfast admin after-restore` after each failover that may have lost writes',
+    );
+  await lookAtDatabase(parts);
+  let looking: Promise<void> | null = null;
+  const timer = setInterval(() => {
+    looking ??= runFirst(() => lookAtDatabase(parts))
+      .catch((error: unknown) => logger.debug({ err: error }, 'the database could not be looked at'))
+      .finally(() => {
+        looking = null;
+      });
+  }, lookEveryMs);
+  timer.unref();
+  lifecycle.onClose('work', 'database watch', async () => {
+    clearInterval(timer);
+    await looking;
+  });
+}
+
+/** Ends all active updates if the database is another one than before. */
+export async function lookAtDatabase({ db, logger, metrics }: Omit<Parts, 'lifecycle'>): Promise<void> {
+  const { change } = await createDatabaseIdentityRepository(db).read();
+  if (change === 'none') return;
+  const ended = await endUpdatesAfterLoss(db, { isOrdered: false, why: change, source: serverSource });
+  if (ended === null) return;
+  metrics.databaseChanges.inc();
+  logger.error(
+    { ended, change },
+    'the database was restored or has failed over: active updates end, and their stacks need `pulumi refresh`',
+  );
+  for (const update of await endLostUpdates(db)) noteEnded({ logger, metrics }, update);
+}
+
+/**
+ * Ends the leases of all active updates if the database is another one than before, or if it `isOrdered`. Returns how many there were;
+ * null if there was no reason. They are cancelled by `endLostUpdates`.
+ */
+export function endUpdatesAfterLoss(
+  db: Database,
+  { isOrdered, why, source }: { readonly isOrdered: boolean; readonly why: string; readonly source: AuditSource },
+): Promise<number | null> {
+  return db.inTransaction(async (tx) => {
+    const ended = await createDatabaseIdentityRepository(tx).note(isOrdered);
+    if (ended !== null)
+      await createAuditRepository(tx).insert(source, {
+        action: 'database.loss',
+        organization: null,
+        object: 'database',
+        details: { updates: ended, why },
+      });
+    return ended;
+  });
+}
