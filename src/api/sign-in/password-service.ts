@@ -43,7 +43,11 @@ export class PasswordService {
     await this.#limits.count(attempt);
     const found = isLogin(login) ? await createPasswordRepository(this.#db).find(login) : null;
     // Compared with something in any case, so that the time does not tell whether there is such a user.
-    const isRight = await verifyPassword(password, found?.passwordHash ?? null, browserId === null ? 'anybody' : 'known');
+    const isRight = await verifyPassword(
+      password,
+      found?.passwordHash ?? null,
+      browserId === null ? 'anybody' : 'known',
+    );
     if (!found || !isRight) {
       await this.#recordRefusal(found?.login ?? digestOf(login), audit);
       throw new UnauthenticatedError(refusal);

@@ -57,7 +57,8 @@ async function derive(
   asker: 'known' | 'anybody',
 ): Promise<Buffer> {
   const isKnown = asker === 'known';
-  if (queue.size >= (isKnown ? maxWaitingKnown : maxWaiting)) throw new UnavailableError('Too many people are signing in at once; please retry');
+  if (queue.size >= (isKnown ? maxWaitingKnown : maxWaiting))
+    throw new UnavailableError('Too many people are signing in at once; please retry');
   return queue.add(
     () =>
       new Promise<Buffer>((resolve, reject) => {
