@@ -1,5 +1,8 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { goodPassword, PageBrowser, setPassword } from '../support/browser.ts';
+import { createSignInPaceRepository } from '../../src/shared/identity/sign-in-pace-repository.ts';
+import { PageBrowser, setPassword } from '../support/browser.ts';
+import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
 import { testApp } from '../support/test-app.ts';
 
@@ -18,36 +21,78 @@ function browserAt(address: string): PageBrowser {
   return browser;
 }
 
-/** Five wrong passwords from each of 21 addresses, all at once. Ends the calls that wait when the returned function is called. */
-function attack(login: string): { readonly answers: Promise<PromiseSettledResult<number>[]>; end(): void } {
-  const controller = new AbortController();
-  const calls = Array.from({ length: 105 }, async (_, n) => {
-    const browser = browserAt(`203.0.113.${n % 21}`);
-    return (await browser.signIn(login, `wrong password ${n}`, controller.signal)).status;
-  });
-  return { answers: Promise.allSettled(calls), end: () => controller.abort() };
+function hashOf(login: string): string {
+  return createHash('sha256').update(login.toLowerCase()).digest('base64url');
 }
 
-describe('a hundred wrong passwords from 21 addresses', () => {
-  test('hold nobody up who has signed in with this browser before, from wherever', async () => {
+/** Sets how far the attempts of a login have gone, and when the next one may be made. */
+async function slowDown(login: string, level: number, seconds: number): Promise<void> {
+  await query(
+    app,
+    `insert into sign_in_paces (login_hash, level, at, next_at)
+     values ($1, $2, clock_timestamp(), clock_timestamp() + make_interval(secs => $3))
+     on conflict (login_hash) do update set level = excluded.level, at = excluded.at, next_at = excluded.next_at`,
+    [hashOf(login), level, seconds],
+  );
+}
+
+/** One wrong password from each of nine addresses. */
+function guess(login: string): Promise<number[]> {
+  const calls = Array.from({ length: 9 }, async (_, n) => {
+    return (await browserAt(`203.0.113.${n}`).signIn(login, `wrong password ${n}`)).status;
+  });
+  return Promise.all(calls);
+}
+
+describe('wrong passwords from many addresses', () => {
+  test('hold nobody up who has signed in with this browser before, not even from there', async () => {
     const login = await somebody();
-    const known = browserAt('198.51.100.1');
+    const known = browserAt('203.0.113.5');
     expect((await known.signIn(login)).status).toBe(303);
     await known.post('/sign-out');
-    const { answers, end } = attack(login);
-    known.headers = { 'x-forwarded-for': '203.0.113.5' };
+    await slowDown(login, 40, 3600);
+    const other = await browserAt('203.0.113.5').signIn(login);
+    expect([other.status, Number(other.headers['retry-after']) > 3000]).toEqual([429, true]);
     expect((await known.signIn(login)).status).toBe(303);
-    end();
-    await answers;
-    expect((await known.signIn(login)).status).toBe(303);
+    // Its own wrong ones count for it alone.
+    await known.post('/sign-out');
+    for (let n = 0; n < 5; n++) expect((await known.signIn(login, 'wrong one')).status).toBe(401);
+    expect((await known.signIn(login)).status).toBe(429);
+    await slowDown(login, 0, 0);
+    expect((await browserAt('198.51.100.1').signIn(login)).status).toBe(303);
   });
 
-  test('slow down a browser that is new, and do not lock it out', async () => {
+  test('a new browser gets the next turn before addresses that have guessed before', async () => {
     const login = await somebody();
-    const { answers, end } = attack(login);
-    const answer = await browserAt('198.51.100.2').signIn(login);
-    expect(answer.status).toBe(303);
-    end();
-    await answers;
+    expect(new Set(await guess(login))).toEqual(new Set([401]));
+    expect(new Set(await guess(login))).toEqual(new Set([401]));
+    await slowDown(login, 20, 1.5);
+    const guesses = guess(login);
+    expect((await browserAt('198.51.100.2').signIn(login)).status).toBe(303);
+    // All the others are still waiting for their turn.
+    const [pace] = await query<{ level: number }>(app, 'select level from sign_in_paces where login_hash = $1', [
+      hashOf(login),
+    ]);
+    expect(pace?.level).toBeLessThan(21);
+    await slowDown(login, 0, 0);
+    expect(new Set(await guesses)).toEqual(new Set([401]));
+  });
+
+  test('are tried ever more slowly: twenty at once, and then up to 30 s apart', async () => {
+    for (const login of ['one-login', 'another-login']) {
+      const paces = createSignInPaceRepository(app.context.db);
+      const between: number[] = [];
+      for (let n = 0; n < 28; n++) {
+        expect(await paces.take(login)).toBe(0);
+        const [row] = await query<{ seconds: number }>(
+          app,
+          `update sign_in_paces p set next_at = p.at from sign_in_paces b where p.login_hash = $1 and b.login_hash = $1
+           returning extract(epoch from b.next_at - b.at)::float as seconds`,
+          [login],
+        );
+        between.push(Math.round(row?.seconds ?? -1));
+      }
+      expect(between).toEqual([...Array<number>(20).fill(0), 1, 2, 4, 8, 16, 30, 30, 30]);
+    }
   });
 });

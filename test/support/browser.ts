@@ -26,14 +26,12 @@ export class PageBrowser {
     url: string,
     fields: Readonly<Record<string, string>> = {},
     headers: Readonly<Record<string, string>> = {},
-    signal?: AbortSignal,
   ): Promise<TestResponse> {
     const own = { origin: 'http://localhost:9090', 'sec-fetch-site': 'same-origin' };
     const type = { 'content-type': 'application/x-www-form-urlencoded' };
     return this.#call('POST', url, {
       headers: { ...own, ...type, ...headers },
       body: new URLSearchParams(fields).toString(),
-      ...(signal === undefined ? {} : { signal }),
     });
   }
 
@@ -45,8 +43,8 @@ export class PageBrowser {
     });
   }
 
-  signIn(login: string, password = goodPassword, signal?: AbortSignal): Promise<TestResponse> {
-    return this.post('/sign-in', { login, password }, {}, signal);
+  signIn(login: string, password = goodPassword): Promise<TestResponse> {
+    return this.post('/sign-in', { login, password });
   }
 
   /** Whether somebody is signed in. */
@@ -57,7 +55,7 @@ export class PageBrowser {
   async #call(
     method: string,
     url: string,
-    options: { headers: Readonly<Record<string, string>>; body?: string; signal?: AbortSignal },
+    options: { headers: Readonly<Record<string, string>>; body?: string },
   ): Promise<TestResponse> {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const answer = await this.#app.call(method, url, {
@@ -70,7 +68,6 @@ export class PageBrowser {
         ...options.headers,
       },
       ...(options.body === undefined ? {} : { body: options.body }),
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
     for (const line of [answer.headers['set-cookie'] ?? []].flat()) {
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(String(line)) as unknown as [string, string, string];
