@@ -14,7 +14,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
 });
 beforeEach(async () => {
-  db = await openDatabase({ ...parseConfig({}).database, url: database.url, poolSize });
+  db = await openDatabase({ ...parseConfig({}).database, url: database.ownerUrl, poolSize });
   await run(sql.fragment`drop table if exists prepared_numbers`);
   await run(sql.fragment`create table prepared_numbers as select 1 as number`);
 });

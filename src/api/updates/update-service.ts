@@ -173,9 +173,10 @@ export class UpdateService {
     const losses = status === 'succeeded' ? await findOutputLosses(this.#context, lease.updateId) : null;
     return this.#context.db.inTransaction(async (tx) => {
       const locked = await lockUpdate(tx, lease.updateId);
-      if (!locked || locked.update.epoch !== lease.epoch) throw new LeaseLostError();
+      if (!locked) throw new LeaseLostError();
       const { missingEntries, update } = locked;
       const { kind } = update;
+      if (update.epoch !== lease.epoch) return { kind, missingEntries, outcome: 'expired' };
       if (update.status === 'running' && update.expired) return { kind, missingEntries, outcome: 'expired' };
       // More entries were accepted since the compaction: compact again, or they would be missing from the version.
       if (update.status === 'running' && update.hasPendingEntries)
