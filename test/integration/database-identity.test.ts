@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { lookAtDatabase } from '../../src/shared/updates/database/database-watch.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
+import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { join, leaveRunning } from '../support/lease-owners.ts';
@@ -43,11 +44,17 @@ test('updates end in a restored copy of the database, on another timeline and by
     expect((await getUpdate(app, member.owner, running)).status).toBe('cancelled');
   }
 
+  const ordered = await startUpdate(app, member.stack, { journal: true });
+  const { code, stdout } = await runAdminCommand(app, 'after-restore');
+  expect([code, stdout]).toEqual([0, expect.stringContaining('Ended 1 update.')]);
+  expect((await complete(app, ordered)).json.message).toContain('pulumi refresh');
+  expect((await runAdminCommand(app, 'after-restore')).stdout).toContain('No updates were running');
+
   const next = await startUpdate(app, member.stack, { journal: true });
   await look();
   await ok(complete(app, next));
   const events = await query(app, `select 1 from audit_events where action = 'database.loss'`);
-  expect(events).toHaveLength(3);
+  expect(events).toHaveLength(5);
 });
 
 test('a copy made of the database is another one', async () => {
