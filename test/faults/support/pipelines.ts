@@ -10,14 +10,14 @@ export interface Target {
   readonly url: string;
   readonly token: string;
   readonly organization: string;
-  /** When the clock that leases depend on was last set; an older lease may have expired. */
+  /** When the clock that leases depend on was last set, or a failover was noticed; an older lease may have ended. */
   readonly clockSetAt?: () => number;
 }
 
 export interface PipelineFigures {
   updates: number;
   acknowledged: number;
-  /** Updates that ended because of a clock change. */
+  /** Updates that ended because of a clock change or a failover. */
   lostLeases: number;
   /** Calls that failed although they were repeated as the CLI would. */
   failedCalls: string[];
