@@ -153,7 +153,7 @@ describe('a lease continues when', () => {
     const member = await join(app);
     const update = await leaveRunning(app, member);
     await act(member);
-    await ok(append(app, update, creation(7, 'more', member.stack)));
+    await ok(append(app, update, creation(3, 'more', member.stack)));
     await ok(complete(app, update));
     expect(await exportedNames(app, member.owner)).toEqual(['r0', 'more']);
   });
