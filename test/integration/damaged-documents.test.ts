@@ -58,8 +58,15 @@ async function rowsOf(stack: TestStack): Promise<unknown> {
   );
 }
 
-async function appendResources(stack: TestStack, update: RunningUpdate, from: number, count: number): Promise<void> {
-  const entries = Array.from({ length: count }, (_, at) => creation(1 + 2 * (from + at), `n${from + at}`, stack));
+/** `from` numbers the resources, `firstId` the entries: each update counts its own from 1. */
+async function appendResources(
+  stack: TestStack,
+  update: RunningUpdate,
+  from: number,
+  count: number,
+  firstId = 1 + 2 * from,
+): Promise<void> {
+  const entries = Array.from({ length: count }, (_, at) => creation(firstId + 2 * at, `n${from + at}`, stack));
   await ok(append(app, update, entries.flat()));
 }
 
@@ -234,7 +241,7 @@ describe('a damaged state whose journal is still stored', () => {
     const stack = await createJournaled();
     const stored = await storedBytes(app, await headOf(app, stack));
     const update = await startUpdate(app, stack, { journal: true });
-    await appendResources(stack, update, 40, 3);
+    await appendResources(stack, update, 40, 3, 1);
     await stored.overwrite(Buffer.alloc(stored.bytes.length));
     await ok(complete(app, update));
     expect(await exportedNames(app, stack)).toHaveLength(43);

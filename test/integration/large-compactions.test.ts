@@ -25,11 +25,19 @@ function watched(before: () => void = () => {}): ReplayRunner & { starts: Replay
   };
 }
 
-async function appendResources(app: TestApp, stack: TestStack, update: RunningUpdate, from: number, to: number) {
+/** `from` and `to` number the resources, `begun` is the first resource of the update, whose entries count from 1. */
+async function appendResources(
+  app: TestApp,
+  stack: TestStack,
+  update: RunningUpdate,
+  from: number,
+  to: number,
+  begun = 0,
+): Promise<void> {
   const size = 500;
   for (let first = from; first < to; first += size) {
     const batch = Array.from({ length: Math.min(size, to - first) }, (_, at) =>
-      creation(1 + 2 * (first + at), `r${first + at}`, stack),
+      creation(1 + 2 * (first + at - begun), `r${first + at}`, stack),
     );
     await ok(append(app, update, batch.flat()));
   }
@@ -47,7 +55,7 @@ test('only large compactions are left to the runner, and its failures are retrie
   await ok(complete(app, small));
   expect(runner.starts).toHaveLength(0);
   const large = await startUpdate(app, stack, { journal: true });
-  await appendResources(app, stack, large, 200, 700);
+  await appendResources(app, stack, large, 200, 700, 200);
   await ok(complete(app, large));
   expect(runner.starts.length).toBeGreaterThanOrEqual(2);
   expect(new Set(await exportedNames(app, stack)).size).toBe(700);

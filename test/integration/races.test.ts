@@ -213,12 +213,15 @@ describe('compactions', () => {
     expect(await exportedNames(app, stack)).toEqual(['one']);
   });
 
-  test.each([21, 1])(
-    'an entry that is committed while a compaction commits is not lost (sequenceID %p)',
-    async (sequenceId) => {
+  test.each([
+    [1, 3],
+    [3, 1],
+  ])(
+    'an entry that is committed while a compaction commits is not lost (first entry %i, late entry %i)',
+    async (first, sequenceId) => {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack, { journal: true });
-      await ok(append(app, update, creation(11, 'one', stack)));
+      await ok(append(app, update, creation(first, 'one', stack)));
       // Stops the next append between its lock and its commit.
       await using gate = await holdInserts(app, 'journal_entries');
       const late = append(app, update, creation(sequenceId, 'late', stack));
