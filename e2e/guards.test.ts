@@ -133,11 +133,7 @@ await suite('guards of updates', {}, () => {
       expect(approvals).toMatchObject([{ kind: 'update', valid: false }]);
       const asked = `${stackPath}/approvals/${approvals[0].id}`;
       await expect(call(holdfast, 'POST', asked, { reason: 'mine' })).rejects.toThrow('Somebody else');
-      const reviewer = await call(holdfast, 'POST', `orgs/${holdfast.organization}/tokens`, {
-        name: `reviewer-${project}`,
-        admin: true,
-      });
-      await call(holdfast, 'POST', asked, { reason: 'reviewed' }, reviewer.tokenValue);
+      await call(holdfast, 'POST', asked, { reason: 'reviewed' }, holdfast.reviewerToken);
       await workspace.runOk(up);
       expect(await thingsOf(scenario)).toEqual(Object.keys(changed).sort());
 

@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
@@ -11,6 +13,12 @@ import { fileWebServer } from '../testkit/web-server.ts';
 import { findBarriers, signIn } from '../testkit/web-session.ts';
 
 const waitMs = 120_000;
+const newestMigration = readdirSync(path.join(import.meta.dirname, '../migrations'))
+  .filter((file) => file.endsWith('.sql'))
+  .sort()
+  .at(-1)
+  ?.slice(0, -'.sql'.length) as string;
+
 const up = ['up', '--skip-preview', ...unattended];
 
 await suite('pages about CI and for operators', {
@@ -149,7 +157,7 @@ await suite('pages about CI and for operators', {
         ['Queues', 'there are no queues in Redis'],
         ['Locks', 'Every stack is free'],
         ['Storage', 'checkpoints'],
-        ['Tasks', '0055_ci_figures'],
+        ['Tasks', newestMigration],
       ] as const) {
         await page.getByRole('navigation', { name: 'Pages for operators' }).getByRole('link', { name }).click();
         await page.getByText(text).first().waitFor();

@@ -5,7 +5,6 @@ import { promisify } from 'node:util';
 import { afterAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
-import type { HoldfastServer } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
 import { type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
@@ -29,21 +28,6 @@ await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
 afterAll(() => void receiver.close());
 const target = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
 
-/** Calls the API as an admin of the organization. */
-async function post(server: HoldfastServer, path: string, body: object): Promise<{ readonly tokenValue?: string }> {
-  const response = await fetch(`${server.url}/api/orgs/${server.organization}/${path}`, {
-    method: 'POST',
-    headers: {
-      accept: 'application/vnd.pulumi+8',
-      authorization: `token ${server.token}`,
-      'content-type': 'application/json',
-    },
-    body: JSON.stringify(body),
-  });
-  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as { tokenValue?: string };
-}
-
 /** Text of others is text, and the page can be used by everybody. */
 async function expectSafe(page: Page): Promise<void> {
   await expectSound(page);
@@ -55,7 +39,7 @@ await suite('pages of what an organization has set', {
   ownServer: true,
   tools: ['pulumi-3.255', 'test-provider', 'chromium'],
 }, () => {
-  const web = fileWebServer({ settings: { HOLDFAST_OUTGOING_ALLOW: target }, viewers: ['vera'] });
+  const web = fileWebServer({ reviewer: true, settings: { HOLDFAST_OUTGOING_ALLOW: target }, viewers: ['vera'] });
 
   test(
     'a stack that is frozen in the browser refuses updates with the note, until it is thawed there',
@@ -123,9 +107,8 @@ await suite('pages of what an organization has set', {
         await git('add', '.');
         await git('commit', '-q', '-m', hostile);
       };
-      // Whoever runs it asks, so that somebody else has to approve.
-      const { tokenValue } = await post(holdfast, 'tokens', { name: `ci-${project}`, admin: true });
-      const env = { PULUMI_ACCESS_TOKEN: tokenValue };
+      // Rita runs it, and so she asks: Ada has to approve.
+      const env = { PULUMI_ACCESS_TOKEN: holdfast.reviewerToken };
       await commit({ a: { value: '1' }, b: { value: '2' } });
       await workspace.runOk(up, { env });
 

@@ -27,7 +27,7 @@ afterAll(() => void receiver.close());
 const target = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
 
 await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, () => {
-  const web = fileWebServer({ settings: { HOLDFAST_OUTGOING_ALLOW: target }, viewers: ['vera'] });
+  const web = fileWebServer({ reviewer: true, settings: { HOLDFAST_OUTGOING_ALLOW: target }, viewers: ['vera'] });
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   let page: Page;
@@ -180,7 +180,6 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   test(
     'an approval is asked for, withdrawn, given by somebody else and taken back',
     async () => {
-      const { tokenValue } = await call('POST', `orgs/${organization}/tokens`, { name: 'colleague', admin: true });
       await open('web/prod');
       await page.getByRole('button', { name: 'Ask for an approval' }).click();
       expect(await dialog().getByRole('button', { name: 'Ask', exact: true }).isEnabled()).toBe(false);
@@ -195,7 +194,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await page.getByText('The old pool goes').waitFor({ state: 'detached' });
 
       const path = `stacks/${organization}/web/prod/approvals`;
-      const asked = await api('POST', path, { commit, reason: 'By a colleague' }, tokenValue);
+      const asked = await api('POST', path, { commit, reason: 'By a colleague' }, server.reviewerToken);
       expect(asked.status).toBe(200);
       await open('~/approvals');
       await page.getByRole('button', { name: 'Approve cccccccc for web/prod' }).click();

@@ -55,6 +55,8 @@ export interface Cluster extends AsyncDisposable {
   readonly url: string;
   /** Token of an admin of `organization`. */
   readonly token: string;
+  /** Token of another admin, who can approve what the first one asks for. */
+  readonly reviewerToken: string;
   readonly organization: string;
   readonly databaseUrl: string;
   readonly redisUrl: string;
@@ -167,7 +169,11 @@ async function startParts(
 
   const token = `cluster-${randomBytes(20).toString('hex')}`;
   const bootstrap = join(home, 'bootstrap.json');
-  const members = [{ login: 'ada', role: 'admin', token, siteAdmin: true }];
+  const reviewerToken = `reviewer-${randomBytes(20).toString('hex')}`;
+  const members = [
+    { login: 'ada', role: 'admin', token, siteAdmin: true },
+    { login: 'rita', role: 'admin', token: reviewerToken },
+  ];
   await writeFile(bootstrap, JSON.stringify({ organizations: [{ name: organization, members }] }), { mode: 0o600 });
   const proxyPort = options.port ?? nextPort();
   const url = `http://127.0.0.1:${proxyPort}`;
@@ -218,6 +224,7 @@ async function startParts(
   return {
     url,
     token,
+    reviewerToken,
     organization,
     databaseUrl,
     redisUrl: settings['HOLDFAST_REDIS_URL'] as string,

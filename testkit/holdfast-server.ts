@@ -20,6 +20,8 @@ export interface HoldfastServer extends AsyncDisposable {
   /** URL of its metrics. */
   readonly managementUrl: string;
   readonly token: string;
+  /** Token of another admin, who can approve what the first one asks for; undefined if there is none. */
+  readonly reviewerToken?: string | undefined;
   readonly organization: string;
   /** Creates a workspace that is logged in to this server. */
   workspace(options?: Omit<WorkspaceOptions, 'backendUrl' | 'accessToken'>): Promise<PulumiWorkspace>;
@@ -63,19 +65,20 @@ export function hasExternalServer(): boolean {
 
 /** Returns the server of HOLDFAST_TEST_URL, or starts one with default settings. */
 export async function startHoldfast(): Promise<HoldfastServer> {
-  if (!hasExternalServer()) return startOwnHoldfast();
+  if (!hasExternalServer()) return startOwnHoldfast({}, { reviewer: true });
   const url = process.env['HOLDFAST_TEST_URL'] as string;
   const token = process.env['HOLDFAST_TEST_TOKEN'] ?? '';
   if (token === '') throw new Error('HOLDFAST_TEST_URL needs HOLDFAST_TEST_TOKEN, a token of an admin of dev-org');
   const managementUrl = process.env['HOLDFAST_TEST_MANAGEMENT_URL'] ?? url;
-  const external = { url, managementUrl, token, organization };
+  const reviewerToken = process.env['HOLDFAST_TEST_REVIEWER_TOKEN'];
+  const external = { url, managementUrl, token, reviewerToken, organization };
   return withHelpers({ ...external, faults: () => [], [Symbol.asyncDispose]: async () => undefined });
 }
 
 /**
  * Starts a server as in the README, with an empty data directory, and waits until it is healthy. `nodeFlags` replaces the
  * options that `npm start` passes to Node; `port` is that of the service, by default a free one; `program` is what Node runs;
- * `viewers` are the logins of members who may only look.
+ * `viewers` are the logins of members who may only look; `reviewer` adds a second admin, rita.
  */
 export async function startOwnHoldfast(
   settings: Record<string, string> = {},
@@ -83,15 +86,24 @@ export async function startOwnHoldfast(
     nodeFlags = usualNodeFlags,
     port: wanted,
     program = holdfastProgram,
+    reviewer = false,
     viewers = [],
-  }: { nodeFlags?: readonly string[]; port?: number; program?: string; viewers?: readonly string[] } = {},
+  }: {
+    nodeFlags?: readonly string[];
+    port?: number;
+    program?: string;
+    reviewer?: boolean;
+    viewers?: readonly string[];
+  } = {},
 ): Promise<OwnHoldfastServer> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-server-'));
   const token = `e2e-${randomBytes(20).toString('hex')}`;
+  const reviewerToken = reviewer ? `e2e-${randomBytes(20).toString('hex')}` : undefined;
   const dataDir = join(home, 'data');
   const bootstrap = join(home, 'bootstrap.json');
   const members = [
     { login: 'ada', role: 'admin', token },
+    ...(reviewer ? [{ login: 'rita', role: 'admin', token: reviewerToken }] : []),
     ...viewers.map((login) => ({ login, role: 'viewer', token: `e2e-${randomBytes(20).toString('hex')}` })),
   ];
   await mkdir(dataDir);
@@ -171,7 +183,7 @@ export async function startOwnHoldfast(
   const log = (): string => output;
   const faults = (): string[] => output.split('\n').filter((line) => /^\{"level":"(error|fatal)"/.test(line));
   const managementUrl = `http://127.0.0.1:${managementPort}`;
-  const own = { url, managementUrl, token, organization, faults };
+  const own = { url, managementUrl, token, reviewerToken, organization, faults };
   const server = withHelpers({ ...own, [Symbol.asyncDispose]: dispose });
   const pid = (): number => child.pid as number;
   return { ...server, dataDir, pid, stop, kill, restart, log };

@@ -18,9 +18,11 @@ export interface WebServer {
  * last test. `ada`, an admin, and the `viewers` can sign in.
  */
 export function fileWebServer({
+  reviewer = false,
   settings = {},
   viewers = [],
 }: {
+  reviewer?: boolean;
   settings?: Record<string, string>;
   viewers?: readonly string[];
 } = {}): () => Promise<WebServer> {
@@ -28,7 +30,7 @@ export function fileWebServer({
   afterAll(async () => (await browser)?.[Symbol.asyncDispose]());
   const server = fileServer(async () => {
     await buildWeb();
-    const started = await startOwnHoldfast(settings, { viewers });
+    const started = await startOwnHoldfast(settings, { reviewer, viewers });
     await Promise.all(['ada', ...viewers].map((login) => setPassword(started, login)));
     return started;
   });

@@ -11,6 +11,7 @@ export default async function globalSetup(): Promise<void> {
     runningCluster.set(cluster);
     process.env[clusterVariables.url] = cluster.url;
     process.env[clusterVariables.token] = cluster.token;
+    process.env[clusterVariables.reviewerToken] = cluster.reviewerToken;
   } catch (error) {
     const inCi = (process.env['CI'] ?? '') !== '';
     if (!(error instanceof ToolUnavailableError) || inCi) throw error;

@@ -18,5 +18,6 @@ export const runningCluster = {
 export const clusterVariables = {
   url: 'HOLDFAST_E2E_CLUSTER_URL',
   token: 'HOLDFAST_E2E_CLUSTER_TOKEN',
+  reviewerToken: 'HOLDFAST_E2E_CLUSTER_REVIEWER_TOKEN',
   missing: 'HOLDFAST_E2E_CLUSTER_MISSING',
 } as const;

@@ -24,8 +24,8 @@ beforeAll(async () => {
     settings: { HOLDFAST_INLINE_BYTES: '4096', HOLDFAST_DIRECT_BYTES: '16384', HOLDFAST_SWEEP_SECONDS: '2' },
     onCrash: (part) => crashes.push(`${part.name}:\n${part.log.slice(-2_000)}`),
   });
-  const { organization, token, url } = cluster;
-  const mix = pipelineMix({ organization, token, url, clockSetAt: () => lossNotedAt });
+  const { organization, reviewerToken, token, url } = cluster;
+  const mix = pipelineMix({ organization, reviewerToken, token, url, clockSetAt: () => lossNotedAt });
   pipelines = mix.filter(({ name }) =>
     /^(journal-[0-5]|delta-(2000|60000)$|full-(2000|150000)$|import-4000$)/.test(name),
   );

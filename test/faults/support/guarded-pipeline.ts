@@ -28,24 +28,20 @@ interface Creation {
  */
 export class GuardedPipeline extends JournalPipeline {
   readonly told: GuardFigures = { stopped: 0, approved: 0, drained: 0 };
-  #reviewer: RawClient | null = null;
+  readonly #reviewer: RawClient;
   #name = 0;
   #sequence = 1;
 
   constructor(target: Target, name: string) {
     super(target, name, 1);
+    this.#reviewer = new RawClient(target.url, target.reviewerToken);
   }
 
   protected override async createStack(): Promise<string> {
     const path = await super.createStack();
-    const { organization, url } = this.target;
+    const { organization } = this.target;
     const rule = { kind: 'fuse', project: this.project, stack: this.name, settings: { changes: 0 } };
     await this.client.once('POST', `/api/orgs/${organization}/update-rules`, rule);
-    const token = { name: `reviewer-${this.name}`, admin: true };
-    const { tokenValue } = JSON.parse(await this.client.once('POST', `/api/orgs/${organization}/tokens`, token)) as {
-      tokenValue: string;
-    };
-    this.#reviewer = new RawClient(url, tokenValue);
     return path;
   }
 
@@ -142,6 +138,6 @@ export class GuardedPipeline extends JournalPipeline {
     const asked = approvals.find((approval) => approval.commit === commit);
     if (!asked) throw new Error(`no approval of ${commit} was asked for`);
     const given = { reason: 'reviewed', minutes: approvedMinutes };
-    await this.#reviewer?.call('POST', `${this.stackPath}/approvals/${asked.id}`, given);
+    await this.#reviewer.call('POST', `${this.stackPath}/approvals/${asked.id}`, given);
   }
 }

@@ -10,6 +10,8 @@ export interface Target {
   readonly url: string;
   readonly token: string;
   readonly organization: string;
+  /** Token of somebody else, who can approve what the pipelines ask for. */
+  readonly reviewerToken: string;
   /** When the clock that leases depend on was last set, or a failover was noticed; an older lease may have ended. */
   readonly clockSetAt?: () => number;
 }

@@ -105,8 +105,8 @@ export async function startStorm(seed: number): Promise<Storm> {
   await query(cluster, 'alter table checkpoints alter column encode_at set default now()');
   const fragile = { gates, wayToPostgres, apiClocks, workerClocks, postgresClock, disk };
   const chaos = new Chaos(cluster, fragile, randomOf(seed));
-  const { url, token, organization } = cluster;
-  const target = { url, token, organization, clockSetAt: () => chaos.clockSetAt };
+  const { url, token, reviewerToken, organization } = cluster;
+  const target = { url, token, reviewerToken, organization, clockSetAt: () => chaos.clockSetAt };
   const queuedStack = new QueuedStack('queued');
   const queued = Array.from(
     { length: queuedPipelines },
