@@ -13,7 +13,7 @@ import { registerAccessLog } from './plugins/access-log.ts';
 import { registerAudit } from './plugins/audit.ts';
 import { registerBody } from './plugins/body.ts';
 import { registerDialect } from './plugins/dialect.ts';
-import { registerErrors, sendError } from './plugins/errors.ts';
+import { registerErrors, sendFrameworkError } from './plugins/errors.ts';
 import { registerPrecedence } from './plugins/precedence.ts';
 import { registerAddressRate, registerCallerRate } from './plugins/request-rate.ts';
 import { registerSecurityHeaders } from './plugins/security-headers.ts';
@@ -73,7 +73,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
     genReqId: () => randomUUID(),
     // Long enough for every valid name and id; longer ones are not found.
     routerOptions: { maxParamLength: 200 },
-    frameworkErrors: (error, request, reply) => void sendError(error, request, reply),
+    frameworkErrors: sendFrameworkError,
     serverFactory: createFront(context),
     // The server below the app responds to these errors.
     clientErrorHandler: () => {},

@@ -8,7 +8,11 @@ import { expectNothingChanged, expectRejection, head, settled, WireServer } from
 const mib = 1024 * 1024;
 
 const routes = bodyRoutes({
-  settings: { HOLDFAST_MAX_BODY_BYTES: String(32 * mib), HOLDFAST_MAX_CONTROL_BODY_BYTES: String(4 * mib) },
+  settings: {
+    HOLDFAST_MAX_BODY_BYTES: String(32 * mib),
+    HOLDFAST_MAX_CONTROL_BODY_BYTES: String(4 * mib),
+    HOLDFAST_HEADERS_TIMEOUT_SECONDS: '2',
+  },
 });
 const { app, send } = routes;
 

@@ -57,16 +57,27 @@ const refusals: [string, number, string, string, Record<string, string>][] = [
 ];
 
 describe.each(refusals)('%s: %i', (_what, status, method, target, headers) => {
-  test('is sent after the head, without a byte of the body', async () => {
-    for (const framing of [{ 'Content-Length': '100000' }, { 'Transfer-Encoding': 'chunked' }]) {
-      const connection = server.connect();
-      await connection.write(keeping(method, target, { ...headers, ...framing, 'Content-Type': 'application/json' }));
-      const answer = await connection.answer();
-      expectRejection(answer, status);
-      expect(answer?.headers.get('connection')).toBe('close');
-      // It may send for a moment longer and is then cut off.
-      await expectClosed(connection);
-    }
+  test('is sent to a client that sends nothing of the body after a while, and the connection is closed', async () => {
+    const framings = [{ 'Content-Length': '100000' }, { 'Transfer-Encoding': 'chunked' }];
+    await Promise.all(
+      framings.map(async (framing) => {
+        const connection = server.connect();
+        await connection.write(keeping(method, target, { ...headers, ...framing, 'Content-Type': 'application/json' }));
+        const answer = await connection.answer();
+        expectRejection(answer, status);
+        expect(answer?.headers.get('connection')).toBe('close');
+        await expectClosed(connection);
+      }),
+    );
+  });
+
+  test('is sent at once to a client that declares a large body', async () => {
+    const connection = patient.connect();
+    await connection.write(keeping(method, target, { ...headers, 'Content-Length': 33 * mib }));
+    const answer = await connection.answer();
+    expectRejection(answer, status);
+    expect(answer?.headers.get('connection')).toBe('close');
+    connection.destroy();
   });
 
   test('is sent before a client that expects 100-continue sends its body', async () => {
@@ -78,12 +89,20 @@ describe.each(refusals)('%s: %i', (_what, status, method, target, headers) => {
     connection.destroy();
   });
 
-  test('keeps the connection and discards the rest of the body when little is left', async () => {
+  test('is sent after the body, and the connection is kept', async () => {
     const connection = patient.connect();
-    const body = 'x'.repeat(60_000);
-    await connection.write(keeping(method, target, { ...headers, 'Content-Length': body.length }));
-    expectRejection(await connection.answer(), status);
+    const body = Buffer.alloc(mib, 'x');
+    await connection.write(keeping(method, target, { ...headers, 'Content-Length': 2 * body.length }));
     await connection.write(body);
+    let isAnswered = false;
+    const answer = connection.answer().then((received) => {
+      isAnswered = true;
+      return received;
+    });
+    await connection.write(body.subarray(1));
+    expect(isAnswered).toBe(false);
+    await connection.write('x');
+    expectRejection(await answer, status);
     await connection.write(keeping('GET', '/healthz'));
     expect((await connection.answer())?.status).toBe(200);
     connection.destroy();
@@ -175,18 +194,20 @@ describe('clients that trickle are cut off', () => {
 describe('several requests on one connection', () => {
   const inUse = () => ({ Accept: accept, Authorization: stack.auth });
 
-  test('a request behind a rejected body is not served', async () => {
-    const victim = await createStack(app);
-    const body = 'x'.repeat(100_000);
-    const connection = server.connect();
-    await connection.write(
-      keeping('POST', '/x', { 'Content-Length': body.length }) +
-        body +
-        keeping('DELETE', victim.path, { Accept: accept, Authorization: victim.auth }),
-    );
+  test.each([
+    ['a rejected body is served once the body has arrived', 100_000, true],
+    ['a rejected body that is too large to be received is not served', 33 * mib, false],
+  ])('a request behind %s', async (_what, length, isServed) => {
+    const victim = await createStack(patientApp);
+    const connection = patient.connect();
+    const second = keeping('DELETE', victim.path, { Accept: accept, Authorization: victim.auth });
+    await connection.write(keeping('POST', '/x', { 'Content-Length': length }) + 'x'.repeat(length) + second);
     expectRejection(await connection.answer(), 404);
-    await expectClosed(connection);
-    expect((await app.call('GET', victim.path, { auth: victim.auth })).status).toBe(200);
+    if (isServed) expect((await connection.answer())?.status).toBe(204);
+    else await expectClosed(connection);
+    const { status } = await patientApp.call('GET', victim.path, { auth: victim.auth });
+    expect(status).toBe(isServed ? 404 : 200);
+    connection.destroy();
   });
 
   test('an invalid request behind a valid one does not replace its response', async () => {
@@ -312,9 +333,8 @@ test('a connection keeps no memory of the bodies that were rejected on it', asyn
   patientApp.app.server.prependOnceListener('request', ({ socket }: IncomingMessage) => sockets.push(socket));
   const connection = patient.connect();
   const refused = async (): Promise<void> => {
-    await connection.write(keeping('POST', '/x', { 'Content-Length': 20 }));
+    await connection.write(keeping('POST', '/x', { 'Content-Length': 20 }) + 'x'.repeat(20));
     expectRejection(await connection.answer(), 404);
-    await connection.write('x'.repeat(20));
   };
   await refused();
   await refused();

@@ -3,7 +3,7 @@ import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, SlowRequestError } from '../../shared/platform/errors/errors.ts';
 import type { ErrorResponse } from '../../shared/protocol/errors.ts';
 import type { OAuthErrorResponse } from '../../shared/protocol/exchange.ts';
-import { mustCloseAfterResponse } from '../server/unread-bodies.ts';
+import { mustCloseAfterResponse, respondAfterBody } from '../server/unread-bodies.ts';
 import { otherProduct } from './other-products.ts';
 import { setSecurityHeaders } from './security-headers.ts';
 
@@ -13,6 +13,9 @@ export interface ErrorReply {
   readonly message: string;
   readonly retryAfterSeconds: number | undefined;
 }
+
+/** Requests whose bodies arrive too slowly to be waited for. */
+const slowRequests = new WeakSet<FastifyRequest['raw']>();
 
 /** Body of an error response and its type. */
 type ErrorFormat = (error: ErrorReply) => { readonly type: string; readonly body: object };
@@ -34,10 +37,12 @@ export function registerErrors(app: FastifyInstance): void {
     if (request.is404) sendNotFound(request, reply);
     else done();
   });
-  app.addHook('onSend', (request, reply, _payload, done) => {
-    closeIfBodyUnread(request, reply);
-    done();
-  });
+  app.addHook('onSend', (request, reply, _payload, done) => sendAfterBody(request, reply, done));
+}
+
+/** Responds to an error that arises before any hook, so that none of them runs. */
+export function sendFrameworkError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  sendAfterBody(request, reply, () => void sendError(error, request, reply));
 }
 
 function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -49,10 +54,14 @@ function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRepl
   });
 }
 
-/** Closes the connection after the response if an unread rest of the body precedes the next request. */
-function closeIfBodyUnread({ raw }: FastifyRequest, reply: FastifyReply): void {
-  const isPartlyRead = raw.readableDidRead && !raw.complete;
-  if (isPartlyRead || mustCloseAfterResponse(raw)) void reply.header('connection', 'close');
+/** Calls `respond` once the body has arrived. Closes the connection after the response if the rest never came. */
+function sendAfterBody({ raw }: FastifyRequest, reply: FastifyReply, respond: () => void): void {
+  const send = (): void => {
+    if (mustCloseAfterResponse(raw)) void reply.header('connection', 'close');
+    respond();
+  };
+  if (slowRequests.has(raw)) send();
+  else respondAfterBody(raw, send);
 }
 
 /** A stream has ended too soon: with compressed responses, when the client has left before they began. */
@@ -79,10 +88,11 @@ export function prepareError(thrown: unknown, request: FastifyRequest, reply: Fa
   setSecurityHeaders(reply);
   const error = mapDatabaseError(thrown);
   const errorReply = toErrorReply(error);
-  closeIfBodyUnread(request, reply);
   // A slow client is not a server error.
-  if (error instanceof SlowRequestError) request.log.info({ err: error }, 'request rejected');
-  else if (isEarlyClose(error) && request.raw.socket.destroyed)
+  if (error instanceof SlowRequestError) {
+    slowRequests.add(request.raw);
+    request.log.info({ err: error }, 'request rejected');
+  } else if (isEarlyClose(error) && request.raw.socket.destroyed)
     request.log.debug({ err: error }, 'the client left before the response');
   else if (errorReply.status >= 500) request.log.error({ err: error }, 'request failed');
   else request.log.debug({ err: error }, 'request rejected');

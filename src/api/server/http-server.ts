@@ -7,7 +7,13 @@ import { respondToClientError } from './client-errors.ts';
 import type { ConnectionLimits } from './connection-limits.ts';
 import { OpenRequests } from './open-requests.ts';
 import type { TlsFiles } from './tls-files.ts';
-import { closeGracefully, isClosing, limitUnreadBody, markAwaitingContinue } from './unread-bodies.ts';
+import {
+  closeGracefully,
+  isClosing,
+  limitUnreadBody,
+  markAwaitingContinue,
+  respondAfterBody,
+} from './unread-bodies.ts';
 
 /** Maximum number of headers per request. Node would silently drop those beyond 2,000. */
 const maxHeaders = 200;
@@ -59,9 +65,9 @@ export function createHttpServer(
     requests.add(request, response);
     limitUnreadBody(request, response, discardMs);
     if (request.rawHeaders.length > 2 * maxHeaders)
-      refuse(response, 431, `The request has more than ${maxHeaders} headers`);
+      refuse(request, response, 431, `The request has more than ${maxHeaders} headers`);
     else if (request.headers.host === undefined && request.httpVersion === '1.1')
-      refuse(response, 400, 'The request has no Host header');
+      refuse(request, response, 400, 'The request has no Host header');
     else handler(request, response);
   };
   server.on('request', serve);
@@ -72,7 +78,7 @@ export function createHttpServer(
   server.on('checkExpectation', (request, response) => {
     requests.add(request, response);
     limitUnreadBody(request, response, discardMs);
-    refuse(response, 417, 'The only expectation that this server supports is 100-continue');
+    refuse(request, response, 417, 'The only expectation that this server supports is 100-continue');
   });
   const secured = new WeakSet<Socket>();
   const sockets = new Set<Socket>();
@@ -122,8 +128,10 @@ function guardConnections(server: Server, admits: (socket: Socket) => boolean): 
   });
 }
 
-function refuse(response: ServerResponse, code: number, message: string): void {
+function refuse(request: IncomingMessage, response: ServerResponse, code: number, message: string): void {
   const body = JSON.stringify({ code, message });
   const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) };
-  response.writeHead(code, { ...securityHeaders, ...headers, connection: 'close' }).end(body);
+  respondAfterBody(request, () => {
+    response.writeHead(code, { ...securityHeaders, ...headers, connection: 'close' }).end(body);
+  });
 }

@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Unread bodies up to this size, in bytes, are read and discarded, so that the connection can serve the next request. */
-const maxDiscardBytes = 64 * 1024;
+/** Up to this many bytes of an unread body are received and discarded before the response is sent. */
+const maxDiscardBytes = 32 * 1024 * 1024;
 
+/** Until when the rest of a body may be discarded; a function that starts the clock when it is first called. */
+const deadlines = new WeakMap<IncomingMessage, () => number>();
 const awaitingContinue = new WeakMap<IncomingMessage, ServerResponse>();
 const closing = new WeakSet<Socket>();
 
@@ -22,9 +24,37 @@ export function sendContinue(request: object): void {
 
 /** Whether a response sent now must be the connection's last, because the rest of the body precedes the next request. */
 export function mustCloseAfterResponse(request: IncomingMessage): boolean {
-  if (request.complete || !hasBody(request)) return false;
-  const declared = Number(request.headers['content-length'] ?? Number.NaN);
-  return awaitingContinue.has(request) || !(declared <= maxDiscardBytes);
+  return !request.complete && (hasBody(request) || request.readableDidRead);
+}
+
+/**
+ * Calls `respond` once the body has arrived, and discards what nobody has read of it. A proxy that gets a response while it still
+ * sends the body may report a broken connection to the client instead of the response (golang/go#40747). Waits neither for a
+ * client that asked whether to send the body, nor for more than 32 MiB, nor longer than `limitUnreadBody` permits.
+ */
+export function respondAfterBody(request: IncomingMessage, respond: () => void): void {
+  const deadline = deadlines.get(request);
+  const declared = Number(request.headers['content-length'] ?? 0);
+  const waits =
+    deadline && mustCloseAfterResponse(request) && !awaitingContinue.has(request) && declared <= maxDiscardBytes;
+  if (!waits || request.destroyed || request.readableEnded) {
+    respond();
+    return;
+  }
+  let bytes = 0;
+  const count = (chunk: Buffer): void => {
+    bytes += chunk.length;
+    if (bytes > maxDiscardBytes) end();
+  };
+  const end = (): void => {
+    clearTimeout(timer);
+    request.off('data', count).off('end', end).off('close', end);
+    request.resume();
+    respond();
+  };
+  const timer = setTimeout(end, Math.max(deadline() - performance.now(), 0));
+  request.on('data', count).once('end', end).once('close', end);
+  request.resume();
 }
 
 /** Whether the connection is being closed, so that nothing more that arrives on it is served. */
@@ -32,16 +62,25 @@ export function isClosing(socket: Socket): boolean {
   return closing.has(socket);
 }
 
-/** Discards the rest of the body after the response; closes the connection if that takes longer than `discardMs`. */
+/** Limits how long the rest of a body that nobody reads may take before and after the response, in ms in total. */
 export function limitUnreadBody(request: IncomingMessage, response: ServerResponse, discardMs: number): void {
   if (!hasBody(request)) return;
+  let deadline: number | undefined;
+  const startedDeadline = (): number => {
+    deadline ??= performance.now() + discardMs;
+    return deadline;
+  };
+  deadlines.set(request, startedDeadline);
   response.once('finish', () => {
     if (request.complete) return;
     const { socket } = request;
     request.resume();
-    const timer = setTimeout(() => {
-      if (!request.complete) socket.destroy();
-    }, discardMs);
+    const timer = setTimeout(
+      () => {
+        if (!request.complete) socket.destroy();
+      },
+      Math.max(startedDeadline() - performance.now(), 0),
+    );
     // Also emitted when the connection closes.
     request.once('close', () => clearTimeout(timer));
   });
