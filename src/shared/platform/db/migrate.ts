@@ -5,6 +5,7 @@ import type pg from 'pg';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
 import { assertGranted, grantToApp } from './app-role.ts';
+import { type LockPatience, LockWaits, lockPatience } from './lock-waits.ts';
 import { loadMigrationFiles } from './migration-files.ts';
 import { type PostgresStart, withPostgresAtStart } from './postgres-start.ts';
 
@@ -20,42 +21,62 @@ const lockPollMs = 200;
 
 /**
  * Applies all pending migrations of `migrations/`, each as `loadMigrationFiles` says. Concurrent runs wait for each other
- * (advisory lock). A run that loses Postgres resumes when it is available again. Returns the applied names. With `appRole`, that
- * role may then run server and workers; see `grantToApp`.
+ * (advisory lock). A run that loses Postgres resumes when it is available again; one that finds a table in use tries again for about ten
+ * minutes. Returns the applied names. With `appRole`, that role may then run server and workers; see `grantToApp`. Throws TableInUseError.
  */
 export async function migrate(
   start: PostgresStart,
-  { appRole = null }: { readonly appRole?: string | null } = {},
+  options: {
+    readonly appRole?: string | null;
+    /** Others than those of this release, for tests. */
+    readonly directory?: string;
+    readonly patience?: LockPatience;
+  } = {},
 ): Promise<string[]> {
+  const { appRole = null, directory = migrationsDir, patience = lockPatience } = options;
   const names: string[] = [];
-  await withPostgresAtStart(start, async (client) => {
-    names.push(...(await applyPending(client, start.logger)));
-    if (appRole !== null) await grantToApp(client, appRole);
+  await withPostgresAtStart(start, async (client, observer) => {
+    const waits = await LockWaits.start(client, await observer(), { logger: start.logger, patience });
+    try {
+      names.push(...(await applyPending(waits, directory, start.logger)));
+      if (appRole !== null)
+        await waits.repeat(
+          () => grantToApp(client, appRole),
+          () => waits.rollback(),
+        );
+    } finally {
+      await waits.close();
+    }
   });
   return names;
 }
 
-async function applyPending(dbClient: pg.Client, logger: Logger): Promise<string[]> {
+async function applyPending(waits: LockWaits, dir: string, logger: Logger): Promise<string[]> {
   // API processes and workers only compare names.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate');
+  const dbClient = waits.client;
   await lockMigrations(dbClient, PG_MIGRATE_LOCK_ID);
-  const applied = await runner({
-    dbClient,
-    dir: migrationsDir,
-    migrationsTable,
-    direction: 'up',
-    singleTransaction: false,
-    noLock: true,
-    migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadMigrationFiles }],
-    logger: {
-      debug: (text) => logger.debug(text),
-      info: (text) => logger.debug(text),
-      // Its only warning in this mode: a migration runs without a transaction, as its file says.
-      warn: (text) => logger.debug(text),
-      error: (text) => logger.error(text),
-    },
-  });
-  return applied.map((migration) => migration.name);
+  const before = new Set(await readApplied(dbClient));
+  const apply = (): Promise<unknown> =>
+    runner({
+      dbClient,
+      dir,
+      migrationsTable,
+      direction: 'up',
+      singleTransaction: false,
+      noLock: true,
+      migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadMigrationFiles }],
+      logger: {
+        debug: (text) => logger.debug(text),
+        info: (text) => logger.debug(text),
+        // Its only warning in this mode: a migration runs without a transaction, as its file says.
+        warn: (text) => logger.debug(text),
+        // An attempt without its locks is repeated.
+        error: (text) => logger.debug(text),
+      },
+    });
+  await waits.repeat(apply, () => waits.rollback());
+  return (await readApplied(dbClient)).filter((name) => !before.has(name));
 }
 
 /**
@@ -88,12 +109,19 @@ export async function assertMigrated(start: PostgresStart): Promise<void> {
 }
 
 async function appliedNames(client: pg.Client): Promise<string[]> {
+  const names = await readApplied(client);
+  if (names.length > 0) await assertGranted(client);
+  return names;
+}
+
+/** In the order in which they were applied. */
+async function readApplied(client: pg.Client): Promise<string[]> {
   const table = await client.query<{ found: boolean }>('select to_regclass($1) is not null as found', [
     migrationsTable,
   ]);
   if (!table.rows[0]?.found) return [];
-  await assertGranted(client);
-  return (await client.query<{ name: string }>(`select name from ${migrationsTable}`)).rows.map(({ name }) => name);
+  const { rows } = await client.query<{ name: string }>(`select name from ${migrationsTable} order by id`);
+  return rows.map(({ name }) => name);
 }
 
 function migrationNames(): string[] {

@@ -18,12 +18,12 @@ class ConnectionRefusedError extends OperatorError {
 }
 
 /**
- * Runs `work` with its own connection as soon as Postgres accepts writes, and again if Postgres becomes unavailable
- * meanwhile. Closes the connection. Throws PartUnavailableError and the other errors of `work`.
+ * Runs `work` with connections of its own as soon as Postgres accepts writes, and again if Postgres becomes unavailable
+ * meanwhile; `observer` opens a second one. Closes them. Throws PartUnavailableError and the other errors of `work`.
  */
 export async function withPostgresAtStart<T>(
   start: PostgresStart,
-  work: (client: pg.Client) => Promise<T>,
+  work: (client: pg.Client, observer: () => Promise<pg.Client>) => Promise<T>,
 ): Promise<T> {
   const connector = new PostgresConnector(start.url, { connectMs: start.connectMs });
   const attempt = async (): Promise<T> => {
@@ -32,10 +32,16 @@ export async function withPostgresAtStart<T>(
         ? new ConnectionRefusedError(tlsFaultOf(error) ?? (error as Error).message, { cause: error })
         : error;
     });
+    const opened = [connection];
+    const observer = async (): Promise<pg.Client> => {
+      const second = await connector.connect();
+      opened.push(second);
+      return second.client;
+    };
     try {
-      return await work(connection.client);
+      return await work(connection.client, observer);
     } finally {
-      await connection.end();
+      await Promise.all(opened.map((each) => each.end()));
     }
   };
   return untilAvailable({ name: `Postgres at ${connector.place} (HOLDFAST_DATABASE_URL)`, attempt, judge }, start);

@@ -1,0 +1,184 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import { OperatorError } from '../errors/errors.ts';
+import type { Logger } from '../logger/logger.ts';
+
+/** How a migration waits for tables that other sessions use. All in ms. */
+export interface LockPatience {
+  /** How long one statement waits for a lock. Calls that need the table wait behind it. */
+  readonly lockMs: number;
+  /** Pause before the next attempt, doubled each time up to `maxPauseMs`. */
+  readonly firstPauseMs: number;
+  readonly maxPauseMs: number;
+  /** How long attempts are repeated without progress. */
+  readonly giveUpMs: number;
+  /** Time between looks at the sessions that hold the locks. */
+  readonly watchMs: number;
+}
+
+export const lockPatience: LockPatience = {
+  lockMs: 2_000,
+  firstPauseMs: 1_000,
+  maxPauseMs: 15_000,
+  giveUpMs: 600_000,
+  watchMs: 500,
+};
+
+/** Other sessions have kept a table in use for too long. */
+export class TableInUseError extends OperatorError {
+  override readonly name = 'TableInUseError';
+}
+
+interface Wait {
+  /** The table; null if a statement waits for a transaction to end. */
+  readonly table: string | null;
+  readonly sessions: readonly string[];
+}
+
+/** SQLSTATEs of a lock that was not available in time, and of a deadlock. */
+const lockStates = new Set(['55P03', '40P01']);
+const newIndex = /\bcreate\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?(\w+)/i;
+const relogMs = 30_000;
+
+/**
+ * Gives up locks that are not available soon and tries again later, so that no call queues behind a migration for long. Indexes that
+ * are built or dropped concurrently may wait: calls do not queue behind them. Reports the sessions that hold a migration up.
+ */
+export class LockWaits {
+  readonly #client: pg.Client;
+  readonly #observer: pg.Client;
+  readonly #patience: LockPatience;
+  readonly #logger: Logger;
+  readonly #pid: number;
+  readonly #timer: NodeJS.Timeout;
+  #last: Wait | null = null;
+  #loggedAt = Number.NEGATIVE_INFINITY;
+  #looking: Promise<void> | null = null;
+  #inTransaction = false;
+
+  private constructor(parts: {
+    client: pg.Client;
+    observer: pg.Client;
+    patience: LockPatience;
+    logger: Logger;
+    pid: number;
+  }) {
+    this.#client = parts.client;
+    this.#observer = parts.observer;
+    this.#patience = parts.patience;
+    this.#logger = parts.logger;
+    this.#pid = parts.pid;
+    this.#timer = setInterval(() => {
+      this.#looking ??= this.#look().finally(() => {
+        this.#looking = null;
+      });
+    }, this.#patience.watchMs);
+  }
+
+  /** `observer` is a second connection to the same server. Close before the connections. */
+  static async start(
+    client: pg.Client,
+    observer: pg.Client,
+    { logger, patience }: { readonly logger: Logger; readonly patience: LockPatience },
+  ): Promise<LockWaits> {
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+    const waits = new LockWaits({ client, observer, patience, logger, pid: rows[0]?.pid as number });
+    await waits.#limit(patience.lockMs);
+    return waits;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#looking;
+  }
+
+  /** The client, whose statements outside of transactions are repeated when they get no lock. */
+  get client(): pg.Client {
+    return new Proxy(this.#client, {
+      get: (client, name) => {
+        if (name === 'query') return (query: string | pg.QueryConfig, values?: unknown[]) => this.#query(query, values);
+        const value: unknown = Reflect.get(client, name);
+        return typeof value === 'function' ? value.bind(client) : value;
+      },
+    });
+  }
+
+  /** Runs `attempt` until it gets its locks; it leaves nothing behind when it gets none. Throws TableInUseError, and what it throws. */
+  async repeat<T>(attempt: () => Promise<T>, recover: () => Promise<unknown> = async () => {}): Promise<T> {
+    const began = performance.now();
+    for (let pauseMs = this.#patience.firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, this.#patience.maxPauseMs)) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (!lockStates.has(String((error as { code?: unknown }).code))) throw error;
+        await recover();
+        if (performance.now() - began + pauseMs > this.#patience.giveUpMs) throw this.#giveUp();
+        this.#logger.warn({ ...this.#last, pauseMs }, 'the migration lets others go first and tries again');
+        await sleep(pauseMs);
+      }
+    }
+  }
+
+  async #query(query: string | pg.QueryConfig, values?: unknown[]): Promise<pg.QueryResult> {
+    const text = typeof query === 'string' ? query : query.text;
+    const run = (): Promise<pg.QueryResult> => this.#client.query(query as string, values);
+    if (/^\s*begin\b/i.test(text)) this.#inTransaction = true;
+    if (/^\s*(?:commit|rollback)\b/i.test(text)) this.#inTransaction = false;
+    if (this.#inTransaction) return run();
+    if (!/\bindex\s+concurrently\b/i.test(text)) return this.repeat(run);
+    await this.#limit(0);
+    const index = newIndex.exec(text)?.[1];
+    // A deadlock leaves an invalid index.
+    const recover = async (): Promise<void> => {
+      if (index !== undefined) await this.#client.query(`drop index concurrently if exists ${index}`);
+    };
+    const result = await this.repeat(run, recover);
+    await this.#limit(this.#patience.lockMs);
+    return result;
+  }
+
+  #limit(lockMs: number): Promise<unknown> {
+    return this.#client.query(`set lock_timeout = ${lockMs}`);
+  }
+
+  /** Ends the transaction of a migration that got no lock. */
+  async rollback(): Promise<void> {
+    this.#inTransaction = false;
+    await this.#client.query('rollback');
+  }
+
+  async #look(): Promise<void> {
+    const found = await findWait(this.#observer, this.#pid).catch(() => null);
+    if (found === null) return;
+    const isNew = found.table !== this.#last?.table || String(found.sessions) !== String(this.#last.sessions);
+    this.#last = found;
+    if (!isNew && performance.now() - this.#loggedAt < relogMs) return;
+    this.#loggedAt = performance.now();
+    this.#logger.warn({ ...found }, 'the migration waits for other sessions');
+  }
+
+  #giveUp(): TableInUseError {
+    const minutes = Math.round(this.#patience.giveUpMs / 60_000);
+    const table = this.#last?.table ?? 'a table';
+    const by = this.#last ? ` by ${this.#last.sessions.join('; ')}` : '';
+    return new TableInUseError(
+      `The migration could not lock ${table} for ${minutes} minutes: it is in use${by}. End the session, for instance with pg_terminate_backend(pid), and migrate again: what was applied stays applied.`,
+    );
+  }
+}
+
+/** The sessions that a session waits for, without the observer, whose snapshots an index waits for; null if there are none. Says nothing of their statements, which may contain secrets. */
+async function findWait(observer: pg.Client, pid: number): Promise<Wait | null> {
+  const { rows } = await observer.query<{ table: string | null; session: string }>(
+    `select (select l.relation::regclass::text from pg_locks l where l.pid = $1 and not l.granted limit 1) as table,
+       format('session %s (%s of user %s%s, %s, in a transaction for %s s)', a.pid, coalesce(nullif(a.application_name, ''), 'no name'),
+         a.usename, ' at ' || host(a.client_addr), coalesce(a.state, 'unknown'),
+         coalesce(extract(epoch from clock_timestamp() - a.xact_start)::integer / 10 * 10, 0)) as session
+     from unnest(pg_blocking_pids($1)) as b (pid) join pg_stat_activity a on a.pid = b.pid
+     where a.pid <> pg_backend_pid()
+     order by a.xact_start nulls last limit 5`,
+    [pid],
+  );
+  const [first] = rows;
+  return first ? { table: first.table, sessions: rows.map(({ session }) => session) } : null;
+}

@@ -1,0 +1,99 @@
+import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { TableInUseError } from '../../src/shared/platform/db/lock-waits.ts';
+import { migrate } from '../../src/shared/platform/db/migrate.ts';
+import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { createEmptyDatabase, type EmptyDatabase } from '../support/empty-database.ts';
+import { until } from '../support/until.ts';
+
+const migrations = path.join(import.meta.dirname, '../../migrations');
+const waiting = 'the migration waits for other sessions';
+const patience = { lockMs: 200, firstPauseMs: 50, maxPauseMs: 100, giveUpMs: 300_000, watchMs: 20 };
+
+let directory: string;
+let database: EmptyDatabase;
+let lines: { msg: string; table?: string; sessions?: string[] }[];
+const logger = createLogger({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) });
+
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'holdfast-migrations-'));
+  database = await createEmptyDatabase();
+  lines = [];
+});
+
+afterAll(async () => {
+  await database[Symbol.asyncDispose]();
+  await rm(directory, { recursive: true });
+});
+
+function run(changed: Partial<typeof patience> = {}): Promise<string[]> {
+  const start = { url: database.url, connectMs: 30_000, waitMs: 0, logger };
+  return migrate(start, { directory, patience: { ...patience, ...changed } });
+}
+
+async function connect(name: string): Promise<pg.Client & AsyncDisposable> {
+  const client = new pg.Client({ connectionString: database.url, application_name: name });
+  await client.connect();
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
+}
+
+async function listTables(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `select oid::regclass::text as name from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace`,
+  );
+  return rows.map(({ name }) => name).filter((name) => name !== 'holdfast_migrations');
+}
+
+test('while each migration waits for a reader of all tables, no call waits for the migration', async () => {
+  await using reader = await connect('report');
+  await using caller = await connect('caller');
+  const files = (await readdir(migrations)).filter((name) => name.endsWith('.sql')).sort();
+  const held: string[] = [];
+  for (const file of files) {
+    await copyFile(path.join(migrations, file), path.join(directory, file));
+    const tables = await listTables(caller);
+    await reader.query('begin isolation level repeatable read');
+    if (tables.length > 0) await reader.query(`lock table ${tables.join(', ')} in access share mode`);
+    lines = [];
+    let isDone = false;
+    const applied = run().finally(() => {
+      isDone = true;
+    });
+    await until(async () => isDone || lines.some(({ msg }) => msg === waiting), `${file} is applied, or waits`);
+    if (!isDone) {
+      held.push(file);
+      // Each would wait for as long as the reader does, if the migration kept its place in the queue of the lock.
+      await caller.query(`set statement_timeout = '60s'`);
+      for (const table of tables) await caller.query(`select from ${table} limit 1`);
+      const line = lines.find(({ msg }) => msg === waiting);
+      expect(line?.sessions?.join()).toContain('report');
+    }
+    await reader.query('commit');
+    expect(await applied).toEqual([file.replace('.sql', '')]);
+  }
+  expect(held.length).toBeGreaterThan(10);
+  const invalid = await caller.query('select indexrelid::regclass from pg_index where not indisvalid');
+  expect(invalid.rows).toEqual([]);
+});
+
+test('a migration gives up after a time, and names the table and the session that uses it', async () => {
+  await using reader = await connect('nightly report');
+  await reader.query('begin; select from updates limit 1');
+  await writeFile(path.join(directory, '9000_wait.sql'), 'alter table updates add column waited boolean;\n');
+  const failed = await run({ giveUpMs: 1_000 }).then(
+    () => null,
+    (error: unknown) => error as Error,
+  );
+  expect(failed).toBeInstanceOf(TableInUseError);
+  expect(failed?.message).toMatch(
+    /could not lock updates for .*in use by session \d+ \(nightly report of user .*, idle in transaction, .*pg_terminate_backend/,
+  );
+  // A statement of another session may contain a secret.
+  expect(failed?.message).not.toContain('select from');
+  expect(lines.some(({ msg }) => msg === 'the migration lets others go first and tries again')).toBe(true);
+  await reader.query('commit');
+  expect(await run()).toEqual(['9000_wait']);
+});
