@@ -3,6 +3,7 @@ import path from 'node:path';
 import { describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import pg from 'pg';
+import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { checkDocuments } from '../../src/shared/states/check-documents.ts';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 import { packEventBacklog, packRecentEvents } from '../../src/workers/maintenance/pack-events.ts';
@@ -204,6 +205,34 @@ describe('the sweep', () => {
     const metrics = await app.context.metrics.registry.metrics();
     expect(metrics).toMatch(/^holdfast_events_packed_total [1-9]/m);
     expect(metrics).toMatch(/^holdfast_event_packing_updates\{queue="recent"\} \d/m);
+  });
+
+  test('packs other updates, though a blob of one cannot be written', async () => {
+    const app = plain;
+    const updates = [await endedUpdate(app, someEvents(40)), await endedUpdate(app, someEvents(40))];
+    let failures = 0;
+    const documents = new Proxy(app.context.documents, {
+      get: (object, name) => {
+        const value: unknown = Reflect.get(object, name);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]) => {
+          if (failures++ === 0) throw new BlobStoreUnavailableError('denied', 'access denied');
+          return value.apply(object, args);
+        };
+      },
+    });
+    const { config } = app.context;
+    const context = {
+      ...app.context,
+      config: { ...config, eventPacking: { ...config.eventPacking, delaySeconds: 0 } },
+    };
+    await packRecentEvents({ ...context, documents });
+    expect(failures).toBeGreaterThan(0);
+    const left = async () =>
+      (await Promise.all(updates.map(({ id }) => countStored(app, id)))).filter(({ rows }) => rows > 0).length;
+    expect(await left()).toBe(1);
+    await packRecentEvents(context);
+    expect(await left()).toBe(0);
   });
 
   test('packs older updates oldest first, at the set rate', async () => {

@@ -153,10 +153,11 @@ export function createSealRepository(db: Queryable) {
         order by through_number, organization_id, batch limit ${limit}`),
 
     /** Chains whose last batch has no head in the blob store. */
-    listUnstored: (limit: number) =>
+    listUnstored: ({ except = [], limit }: { readonly except?: readonly string[]; readonly limit: number }) =>
       db.any(sql.rows(ChainRow)`
         /* auditSeals.listUnstored */
-        select ${chain} from audit_chains where stored_batch < batch order by organization_id limit ${limit}`),
+        select ${chain} from audit_chains
+        where stored_batch < batch and organization_id <> all (${sql.array([...except], 'uuid')}) order by organization_id limit ${limit}`),
 
     /** Seconds since the oldest event that is not sealed yet; 0 if all are. */
     readUnsealedSeconds: async (): Promise<number> => {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { VersionEncoder } from '../../shared/checkpoints/version-encoder.ts';
 import { createVersionRepository, type VersionRepository } from '../../shared/checkpoints/version-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
-import { BlobStoreUnavailableError } from '../../shared/platform/blobs/blob-store.ts';
+import { assertStoreReachable } from './bad-items.ts';
 import type { Maintenance } from './maintenance.ts';
 
 const batchSize = 50;
@@ -59,8 +59,9 @@ export async function encodeVersions(
         await delay(pauseMs, undefined, signal && { signal }).catch(() => {});
       } catch (error) {
         if (signal?.aborted) return encoded;
-        if (error instanceof BlobStoreUnavailableError) throw error;
+        await assertStoreReachable(context.blobs, error);
         metrics.versionsEncoded.labels('failed').inc();
+        metrics.maintenancePostponed.labels('encode-versions').inc();
         logger.warn({ checkpointId: state.id, err: error }, 'older version could not be encoded; it stays as it is');
         await versions.postpone(state, failedSeconds);
       }

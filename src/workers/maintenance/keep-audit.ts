@@ -1,6 +1,7 @@
 import { createSealRepository } from '../../shared/audit/seal-repository.ts';
 import { listHeads } from '../../shared/audit/verify-audit.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { assertStoreReachable } from './bad-items.ts';
 
 /** Partitions are added for the current month and this many ahead. */
 const monthsAhead = 3;
@@ -21,12 +22,12 @@ export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promis
 }
 
 /**
- * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are sealed
- * and, if they are to be, exported; and the heads of batches
- * that were dropped with them. The chains remain verifiable from the last dropped batch. Returns how many partitions were dropped.
+ * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are sealed and, if they are to be, exported;
+ * and the heads of batches that were dropped with them. The chains remain verifiable from the last dropped batch. Returns how many
+ * partitions were dropped. The error of a head that cannot be deleted is thrown after the others are done.
  */
 export async function dropOldAudit(
-  { blobs, config, db }: Pick<AppContext, 'blobs' | 'config' | 'db'>,
+  { blobs, config, db, logger, metrics }: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,
   signal?: AbortSignal,
 ): Promise<number> {
   const { isExported, receiverUrl, retentionDays } = config.audit;
@@ -41,12 +42,21 @@ export async function dropOldAudit(
     if (receiverUrl !== null && (await seals.hasUnexportedBefore('receiver', keptFrom))) return 0;
     return seals.dropMonthsBefore(keptFrom);
   });
+  const failures: unknown[] = [];
   for (const { baseBatch, organizationId } of await createSealRepository(db).listChains()) {
     if (baseBatch === 0) continue;
-    for await (const { batch, key } of listHeads(blobs, organizationId)) {
-      if (signal?.aborted) return dropped;
-      if (batch < baseBatch) await blobs.delete(key);
+    try {
+      for await (const { batch, key } of listHeads(blobs, organizationId)) {
+        if (signal?.aborted) return dropped;
+        if (batch < baseBatch) await blobs.delete(key);
+      }
+    } catch (error) {
+      await assertStoreReachable(blobs, error);
+      failures.push(error);
+      metrics.maintenancePostponed.labels('drop-old-audit').inc();
+      logger.warn({ organizationId, err: error }, 'the heads of dropped audit batches could not be deleted');
     }
   }
+  for (const error of failures) throw error;
   return dropped;
 }

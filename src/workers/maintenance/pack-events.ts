@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
 import { EventPacker, type PackedSegment, type SegmentLimits } from '../../shared/events/event-packer.ts';
 import { createPackingRepository, type DueUpdate, type PackingQueue } from '../../shared/events/packing-repository.ts';
-import { BlobStoreUnavailableError } from '../../shared/platform/blobs/blob-store.ts';
+import { assertStoreReachable } from './bad-items.ts';
 
 const batchSize = 100;
 /** Minimum charge per update of the backlog, to account for the fixed cost of its statements. */
@@ -10,7 +10,7 @@ const minChargeBytes = 4 * 1024;
 
 type Parts = Pick<
   AppContext,
-  'config' | 'db' | 'documents' | 'eventSegments' | 'events' | 'figures' | 'logger' | 'metrics'
+  'blobs' | 'config' | 'db' | 'documents' | 'eventSegments' | 'events' | 'figures' | 'logger' | 'metrics'
 >;
 
 /** Packs the events of updates that ended long enough ago. Safe on any number of replicas. Returns how many it finished. */
@@ -79,8 +79,8 @@ async function packDue(
       try {
         if (await packer.pack(update.id, onSegment, signal)) packed++;
       } catch (error) {
-        // Everything else would fail as well.
-        if (error instanceof BlobStoreUnavailableError) throw error;
+        await assertStoreReachable(context.blobs, error);
+        metrics.maintenancePostponed.labels('pack-events').inc();
         logger.error({ updateId: update.id, err: error }, 'sweep: events of an ended update could not be packed');
       }
       if (signal?.aborted) return packed;

@@ -2,10 +2,11 @@ import type { DocumentCheckRepository } from '../../shared/checkpoints/document-
 import type { CheckOutcome, DocumentGuard } from '../../shared/checkpoints/document-guard.ts';
 import type { EventSegments } from '../../shared/events/event-segments.ts';
 import type { JournalSnapshots } from '../../shared/journal/journal-snapshots.ts';
-import { BlobStoreUnavailableError } from '../../shared/platform/blobs/blob-store.ts';
+import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
+import { assertStoreReachable } from './bad-items.ts';
 
 /** Maximum documents claimed by one statement. */
 const claimLimit = 20;
@@ -16,6 +17,7 @@ const minChargeBytes = 4 * 1024;
 
 /** Reads stored documents back at a limited rate, least recently checked first. Safe on any number of replicas. */
 export class Scrubber {
+  readonly #blobs: Pick<BlobStore, 'check'>;
   readonly #checks: DocumentCheckRepository;
   readonly #journalSnapshots: JournalSnapshots;
   readonly #eventSegments: EventSegments;
@@ -30,6 +32,7 @@ export class Scrubber {
 
   constructor(
     parts: {
+      blobs: Pick<BlobStore, 'check'>;
       documentChecks: DocumentCheckRepository;
       journalSnapshots: JournalSnapshots;
       eventSegments: EventSegments;
@@ -40,6 +43,7 @@ export class Scrubber {
     },
     pace: { bytesPerSecond: number; periodSeconds: number },
   ) {
+    this.#blobs = parts.blobs;
     this.#checks = parts.documentChecks;
     this.#journalSnapshots = parts.journalSnapshots;
     this.#eventSegments = parts.eventSegments;
@@ -123,8 +127,12 @@ export class Scrubber {
     } catch (error) {
       if (signal?.aborted) return false;
       this.#metrics.documentsChecked.labels('failed').inc();
+      this.#metrics.maintenancePostponed.labels('scrub').inc();
       this.#logger.warn({ ...facts, err: error }, 'scrub: document could not be read');
-      return !(error instanceof BlobStoreUnavailableError);
+      return assertStoreReachable(this.#blobs, error).then(
+        () => true,
+        () => false,
+      );
     }
   }
 }

@@ -3,6 +3,7 @@ import { type HashedBatch, hashBatch, hashEvent, headKey } from '../../shared/au
 import { createSealRepository, type SealedEventRow } from '../../shared/audit/seal-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { assertStoreReachable } from './bad-items.ts';
 
 /** Maximum number of events that one transaction seals. */
 const eventsAtOnce = 500;
@@ -69,26 +70,38 @@ async function sealBatch(tx: Queryable, events: readonly SealedEventRow[], throu
   await seals.insertBatch(batch, hashBatch(batch));
 }
 
-/** Puts the heads of chains that have grown into the blob store. Returns how many. */
+/**
+ * Puts the heads of chains that have grown into the blob store. Returns how many. The error of one that cannot be put is thrown after the
+ * others are done.
+ */
 export async function storeAuditHeads(
-  { blobs, db }: Pick<AppContext, 'blobs' | 'db'>,
+  { blobs, db, logger, metrics }: Pick<AppContext, 'blobs' | 'db' | 'logger' | 'metrics'>,
   signal?: AbortSignal,
 ): Promise<number> {
   const seals = createSealRepository(db);
   let stored = 0;
+  /** By organization. */
+  const failures = new Map<string, unknown>();
   for (;;) {
-    const chains = await seals.listUnstored(headsAtOnce);
+    const chains = await seals.listUnstored({ except: [...failures.keys()], limit: headsAtOnce });
     for (const { batch, hash, organizationId } of chains) {
       if (signal?.aborted) return stored;
-      await blobs.put(
-        headKey(organizationId, batch, hash),
-        bodyOf({ organizationId, batch, hash: hash.toString('hex') }),
-      );
-      await seals.noteStored(organizationId, batch);
-      stored++;
+      try {
+        const key = headKey(organizationId, batch, hash);
+        await blobs.put(key, bodyOf({ organizationId, batch, hash: hash.toString('hex') }));
+        await seals.noteStored(organizationId, batch);
+        stored++;
+      } catch (error) {
+        await assertStoreReachable(blobs, error);
+        failures.set(organizationId, error);
+        metrics.maintenancePostponed.labels('store-audit-heads').inc();
+        logger.warn({ organizationId, batch, err: error }, 'the head of an audit chain could not be stored');
+      }
     }
-    if (chains.length < headsAtOnce) return stored;
+    if (chains.length < headsAtOnce) break;
   }
+  for (const error of failures.values()) throw error;
+  return stored;
 }
 
 async function* bodyOf(head: object): AsyncGenerator<Buffer> {

@@ -12,6 +12,8 @@ const batchesAtOnce = 50;
 const timeoutMs = 30_000;
 const firstPauseSeconds = 30;
 const maxPauseSeconds = 3_600;
+/** After so many organizations whose batches it could not take, the receiver is considered out of order. */
+const maxRefused = 3;
 /** Statuses by which the receiver refuses everything, not one batch. */
 const refusesAll = new Set([401, 403, 404, 405, 408, 429]);
 
@@ -71,7 +73,8 @@ export async function sendAudit(
         'audit events were not accepted',
       );
       refused.add(batch.organizationId);
-      if (!('status' in posted) || posted.status >= 500 || refusesAll.has(posted.status)) {
+      const isOutOfOrder = 'status' in posted && posted.status >= 500 && refused.size >= maxRefused;
+      if (!('status' in posted) || isOutOfOrder || refusesAll.has(posted.status)) {
         isComplete = true;
         break;
       }

@@ -241,6 +241,12 @@ export function createMetrics() {
       labelNames: ['name', 'outcome'],
       registers,
     }),
+    maintenancePostponed: new Counter({
+      name: 'holdfast_maintenance_postponed_total',
+      help: 'Items that a sweep in this process could not handle and left for later, such as a state whose blob cannot be read.',
+      labelNames: ['name'],
+      registers,
+    }),
     /** A gauge with one label, read when metrics are scraped. */
     gaugeBy: (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>
       new Gauge({
