@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { BacklogPace, indexDue } from '../../src/workers/maintenance/index-states.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
@@ -25,8 +26,10 @@ async function write(stack: TestStack, resources: Parameters<typeof stateOf>[1])
   const update = await startUpdate(app, stack);
   await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: stateOf(stack, resources) }));
   await ok(complete(app, update));
-  await app.context.indexer.index(await stackId(app, stack));
+  await indexAll();
 }
+
+const indexAll = () => indexDue(app.context, { delaySeconds: 0, backlog: new BacklogPace(1e9) });
 
 const remove = ({ auth, path }: TestStack) => app.call('DELETE', `${path}?force=false`, { auth });
 const destroy = ({ auth, path }: TestStack) => app.call('POST', `${path}/destroy`, { auth, body: {} });
@@ -54,6 +57,37 @@ test('a rule refuses to take outputs away that other stacks read, and names them
   await write(consumer, [{ name: 'other' }]);
   await ok(app.call('DELETE', `/api/stacks/${stack.organization}/apps/stock?force=true`, { auth: stack.auth }));
   expect((await remove(stack)).status).toBe(204);
+});
+
+test('while a state is not indexed, a rule refuses, or warns, and the search says so', async () => {
+  const stack = await createStack(app);
+  await indexAll();
+  const { auth, organization } = stack;
+  await ok(app.call('POST', `/api/stacks/${organization}/apps`, { auth, body: { stackName: 'shop' } }));
+  const consumer = { ...stack, project: 'apps', stack: 'shop', path: `/api/stacks/${organization}/apps/shop` };
+  const update = await startUpdate(app, consumer);
+  const body = stateOf(consumer, [reference(`${organization}/proj/dev`)]);
+  await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body }));
+  await ok(complete(app, update));
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  for (const refused of await Promise.all([remove(stack), destroy(stack), rename(stack)])) {
+    expect(refused.status).toBe(409);
+    expect(refused.json.message).toContain(
+      `may be read by ${organization}/apps/shop, of which the newest state is not indexed yet`,
+    );
+  }
+  const search = async () =>
+    (await ok(app.call('GET', `/api/orgs/${organization}/search/resources?query=`, { auth }))).json.behind;
+  expect(await search()).toEqual({ stacks: 1, oldestSeconds: expect.any(Number) });
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'warn' } });
+  const warned = (await ok(destroy(stack))).json;
+  expect(warned.messages[0].message).toContain(`may be read by ${organization}/apps/shop`);
+  await ok(app.call('POST', `${stack.path}/update/${warned.updateID}/cancel`, { auth }));
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  const waiting = remove(stack);
+  await indexAll();
+  expect((await waiting).json.message).toContain(`is read by ${organization}/apps/shop: `);
+  expect(await search()).toBeNull();
 });
 
 test('a rule warns; without one, nothing is said', async () => {

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { SearchService } from '../../src/api/search/search-service.ts';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
+import { BacklogPace, indexDue } from '../../src/workers/maintenance/index-states.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
 import { ask, command } from '../support/procedures.ts';
@@ -23,7 +24,7 @@ async function addStack(of: TestStack, project: string, stack: string, tags: obj
 
 async function write(stack: TestStack, resources: readonly TestResource[]): Promise<void> {
   await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: stateOf(stack, resources) }));
-  await app.context.indexer.index(await stackId(app, stack));
+  await indexDue(app.context, { delaySeconds: 0, backlog: new BacklogPace(1e9) });
 }
 
 const provider = (version: string) => ({
@@ -195,7 +196,7 @@ test('resources are counted by a field', async () => {
     const { groups, ...counts } = await read('search.count', { query: text, by });
     return { ...counts, groups: groups.map((group: Record<string, unknown>) => Object.values(group)) };
   };
-  const all = { otherGroups: 0, isCut: false, isTrimmed: false };
+  const all = { otherGroups: 0, isCut: false, isTrimmed: false, behind: null };
   expect(await count('type:aws:s3/*', 'type')).toEqual({
     ...all,
     resources: 5,

@@ -20,7 +20,8 @@ const config = {
 const common = {
   tags: ['search'],
   summary: 'Search the resources of all stacks of an organization that the caller may read',
-  description: 'In the order of stacks, types and names. The index is some seconds behind updates.',
+  description:
+    'In the order of stacks, types and names. The index is some seconds behind updates; `behind` says how far.',
   security: apiToken,
   params: OrganizationParams,
   querystring: ResourceSearchQuery,
@@ -94,6 +95,7 @@ async function search(
     pagination: { ...(next === null ? {} : { next }), ...(cursor === '' ? {} : { cursor }) },
     cutShort: found.isCut,
     trimmed: found.isTrimmed,
+    behind: found.behind,
   };
 }
 

@@ -1,5 +1,6 @@
 import { createReferenceRepository, type ReferenceEdge } from '../../shared/resources/search/reference-repository.ts';
 import type { SearchedOrganization } from '../../shared/resources/search/search-repository.ts';
+import { createStateIndexRepository } from '../../shared/resources/state-index-repository.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -25,7 +26,7 @@ export class ReferenceService {
     this.#context = context;
   }
 
-  /** All references of the stacks of an organization: at most 500 stacks. */
+  /** All references of the stacks of an organization: at most 500 stacks. `behind`: how far the index is. */
   async graph(caller: Caller, organization: string) {
     const organizations = await this.#organizations(caller);
     const home = organizations.find(({ name }) => name === organization);
@@ -45,7 +46,8 @@ export class ReferenceService {
       for (const name of added) names.add(name);
       if (ends[0] !== ends[1]) edges.push({ from: ends[0], to: ends[1] });
     }
-    return { nodes: await this.#nodes(organizations, [...names]), edges, isCut };
+    const behind = await createStateIndexRepository(this.#context.db).readLag(home ? [home.id] : []);
+    return { nodes: await this.#nodes(organizations, [...names]), edges, isCut, behind };
   }
 
   /** What a stack reads, and which stacks read it. */
@@ -67,6 +69,7 @@ export class ReferenceService {
         .slice(0, maxStacks)
         .map(({ organization, project, stack }): ReferenceNode => ({ organization, project, stack, isReadable: true })),
       isCut: reads.length > maxStacks || readers.length > maxStacks,
+      behind: await createStateIndexRepository(this.#context.db).readLag(organizations.map(({ id }) => id)),
     };
   }
 

@@ -9,6 +9,7 @@ import {
   type SearchRepository,
 } from '../../shared/resources/search/search-repository.ts';
 import { compareVersionTexts } from '../../shared/resources/search/version-range.ts';
+import { createStateIndexRepository, type IndexLag } from '../../shared/resources/state-index-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -40,6 +41,12 @@ export interface SearchPage {
   readonly isCut: boolean;
   /** There may be stacks that the caller may not read. */
   readonly isTrimmed: boolean;
+}
+
+/** A response from the index. */
+export interface FromIndex {
+  /** How far the index is behind in the organizations searched; null: it is not. */
+  readonly behind: IndexLag | null;
 }
 
 export type SearchGroupField = GroupField | 'project';
@@ -75,7 +82,7 @@ export class SearchService {
       readonly limit: number;
     },
     gone: AbortSignal | null = null,
-  ): Promise<SearchPage> {
+  ): Promise<SearchPage & FromIndex> {
     const { after, limit } = query;
     const terms = parseSearchQuery(query.text);
     return this.#search({ caller, gone }, query.organization, async (rows, organizations) => {
@@ -114,7 +121,7 @@ export class SearchService {
     caller: Caller,
     query: { readonly text: string; readonly organization: string | null; readonly by: SearchGroupField },
     gone: AbortSignal | null = null,
-  ): Promise<SearchCounts> {
+  ): Promise<SearchCounts & FromIndex> {
     const { by } = query;
     const terms = parseSearchQuery(query.text);
     return this.#search({ caller, gone }, query.organization, async (rows, organizations) => {
@@ -141,7 +148,11 @@ export class SearchService {
   }
 
   /** Versions of providers: in how many stacks, and of how many resources. The newest of each first. Throws NotFoundError. */
-  async providers(caller: Caller, organization: string | null, gone: AbortSignal | null = null): Promise<SearchCounts> {
+  async providers(
+    caller: Caller,
+    organization: string | null,
+    gone: AbortSignal | null = null,
+  ): Promise<SearchCounts & FromIndex> {
     return this.#search({ caller, gone }, organization, async (rows, organizations) => {
       const counts = await this.#count(rows, organizations, { within: null, terms: [], gone }, async (stacks) => {
         const found = await rows.countProviders(stacks.map(({ id }) => id));
@@ -168,11 +179,11 @@ export class SearchService {
   }
 
   /** `gone`: the client of the caller is. */
-  async #search<T>(
+  async #search<T extends object>(
     { caller, gone }: { readonly caller: Caller; readonly gone: AbortSignal | null },
     organization: string | null,
     work: (rows: SearchRepository, organizations: readonly SearchedOrganization[]) => Promise<T>,
-  ): Promise<T> {
+  ): Promise<T & FromIndex> {
     const { db } = this.#context;
     const organizations = await createStackListRepository(db).listOrganizations(caller.tokenId, {
       name: organization,
@@ -185,7 +196,8 @@ export class SearchService {
         db.inTransaction(async (tx) => {
           const rows = createSearchRepository(tx);
           await rows.begin(statementMs);
-          return work(rows, organizations);
+          const behind = await createStateIndexRepository(tx).readLag(organizations.map(({ id }) => id));
+          return { ...(await work(rows, organizations)), behind };
         }),
       );
     } catch (error) {

@@ -15,7 +15,7 @@ import { missingPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
-import { assertNotConsumed } from '../update-rules/consumers.ts';
+import { assertNotConsumed, awaitConsumers } from '../update-rules/consumers.ts';
 
 /** States above this uncompressed size are renamed by a worker, however well they compress. */
 const maxDirectDocumentBytes = 8 * 1024 * 1024;
@@ -78,7 +78,7 @@ export class StackRenaming {
     assertMayRename(caller, from, to, readTags(stack.tags));
     if (await stacks.find(to)) throw stackExists(to);
     const ruled = await createUpdateRuleRepository(db).findStack(from);
-    if (ruled) await assertNotConsumed(db, ruled, caller, 'rename');
+    if (ruled) await assertNotConsumed(db, ruled, caller, 'rename', await awaitConsumers(db, ruled));
     // The commit decides. A state is not rewritten for what is refused anyway.
     await assertSameSelection(db, caller, stack, to);
     await this.#reclaim(stack.id);

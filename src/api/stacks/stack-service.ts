@@ -37,7 +37,7 @@ import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import { assertQueueTags } from '../lock-queue/queue-tags.ts';
 import type { Caller } from '../request.ts';
-import { assertNotConsumed, warnOfConsumers } from '../update-rules/consumers.ts';
+import { assertNotConsumed, awaitConsumers, warnOfConsumers } from '../update-rules/consumers.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import { readStackView, type StackView } from './stack-view.ts';
 import { editTag, type TagEdit } from './tag-edit.ts';
@@ -238,6 +238,8 @@ export class StackService {
     if (options.keepResources) await this.#reclaim(found.id);
     // A state that cannot be assembled must not prevent the deletion. Its journal is kept with the stack.
     else await reclaimStack(db, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
+    const ruled = await createUpdateRuleRepository(db).findStack(ref);
+    const unindexed = ruled ? await awaitConsumers(db, ruled) : [];
     const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;
     await db.inTransaction(async (tx) => {
       const access = await holdAccess(tx, ref.organization, caller);
@@ -246,7 +248,7 @@ export class StackService {
       if (!stack) throw stackNotFound(ref);
       assertPermission(access, stack, readTags(stack.tags), 'admin');
       assertThawed(stack);
-      await assertNotConsumed(tx, stack, access, 'delete');
+      await assertNotConsumed(tx, stack, access, 'delete', unindexed);
       if (stack.activeUpdateId !== null) throw new StackBusyError();
       if (options.keepResources) {
         await assertNoFault(tx, stack.id);

@@ -6,9 +6,11 @@ import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { listOutputs } from '../../shared/resources/output-loss.ts';
 import { createOutputLossRepository, type RemovedOutputs } from '../../shared/resources/output-loss-repository.ts';
 import { createResourceRepository } from '../../shared/resources/resource-repository.ts';
+import type { UnindexedStack } from '../../shared/resources/state-index-repository.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
+import { awaitIndex } from './index-wait.ts';
 
 /** Consumers that are looked up, and those that are named. */
 const maxConsumers = 200;
@@ -30,9 +32,9 @@ export class ConsumersError extends ConflictError {
   /** The same for anybody who may read the stack: consumers are counted, not named. */
   readonly shared: string;
 
-  constructor(consumers: Consumers, describe: (consumers: string) => string) {
-    super(describe(consumers.named));
-    this.shared = describe(consumers.counted);
+  constructor(consumers: Consumers, describe: (isReadBy: string) => string) {
+    super(describe(isReadBy(consumers, consumers.named)));
+    this.shared = describe(isReadBy(consumers, consumers.counted));
   }
 }
 
@@ -41,27 +43,57 @@ interface Consumers {
   /** Names those that the caller may read, and counts the others. */
   readonly named: string;
   readonly counted: string;
+  /** False: the newest states of these stacks are not indexed, and may have a reference or not. */
+  readonly isCertain: boolean;
+}
+
+/** What another update takes away, if its preview has shown that. */
+interface PreviewOf {
+  readonly commit: string | null;
+  readonly userId: string | null;
+  readonly tokenId: string;
+}
+
+/**
+ * To be called before the transaction of a change that takes outputs away: waits for the index if a rule of kind `consumers` needs it to
+ * decide. With `preview`, only if that would remove outputs. Returns the stacks of which is not known what they read.
+ */
+export async function awaitConsumers(
+  db: Queryable,
+  stack: StackWithRules,
+  preview: PreviewOf | null = null,
+): Promise<readonly UnindexedStack[]> {
+  const rule = stack.updateRules.first('consumers');
+  if (!rule || (preview === null && rule.settings.mode === 'warn')) return [];
+  if (preview !== null) {
+    const { id: stackId, stackVersion } = stack;
+    const loss = await createOutputLossRepository(db).findPreviewed({ stackId, stackVersion, ...preview });
+    if (loss === null) return [];
+  }
+  return awaitIndex(db, stack);
 }
 
 /**
  * Asserts that no stack reads the outputs of this one, if a rule of kind `consumers` refuses that they are taken away. Throws
- * ConsumersError. The index of states says who reads them, so a consumer may count for a moment after its reference is gone.
+ * ConsumersError, also if that is not known of `unindexed` stacks, see awaitConsumers. A consumer may count for a moment after its reference
+ * is gone.
  */
 export async function assertNotConsumed(
   tx: Queryable,
   stack: StackWithRules,
   access: HeldAccess,
   loss: OutputLoss,
+  unindexed: readonly UnindexedStack[],
 ): Promise<void> {
   const rule = stack.updateRules.first('consumers');
   if (rule?.settings.mode !== 'refuse') return;
-  const consumers = await describeConsumers(tx, stack, access);
+  const consumers = (await describeConsumers(tx, stack, access)) ?? describeUnindexed(stack, access, unindexed);
   if (consumers === null) return;
   const note = rule.note === '' ? '' : ` ${rule.note}`;
   throw new ConsumersError(
     consumers,
-    (names) =>
-      `Stack ${formatStackRef(stack)} is read by ${names}: ${losses[loss]}. A rule does not allow that as long as they have a stack reference to it.${note}`,
+    (isReadBy) =>
+      `Stack ${formatStackRef(stack)} ${isReadBy}: ${losses[loss]}. A rule does not allow that as long as they have a stack reference to it.${note}`,
   );
 }
 
@@ -73,9 +105,12 @@ export async function warnOfConsumers(
   loss: OutputLoss,
 ): Promise<string | null> {
   const stack = await createUpdateRuleRepository(db).findStack(ref);
-  if (!stack?.updateRules.first('consumers')) return null;
-  const consumers = await describeConsumers(db, stack, access);
-  return consumers && `Stack ${formatStackRef(ref)} is read by ${consumers.named}: ${losses[loss]}.`;
+  const rule = stack?.updateRules.first('consumers');
+  if (!stack || !rule) return null;
+  // A rule that refuses has waited, or will.
+  const unindexed = rule.settings.mode === 'warn' ? await awaitIndex(db, stack) : [];
+  const consumers = (await describeConsumers(db, stack, access)) ?? describeUnindexed(stack, access, unindexed);
+  return consumers && `Stack ${formatStackRef(ref)} ${isReadBy(consumers, consumers.named)}: ${losses[loss]}.`;
 }
 
 /**
@@ -86,21 +121,25 @@ export async function checkOutputLoss(
   tx: Queryable,
   stack: StackWithRules,
   access: HeldAccess,
-  preview: { readonly commit: string | null; readonly userId: string | null; readonly tokenId: string },
+  preview: PreviewOf,
+  unindexed: readonly UnindexedStack[],
 ): Promise<string | null> {
   const rule = stack.updateRules.first('consumers');
   if (!rule) return null;
   const { id: stackId, stackVersion } = stack;
   const loss = await createOutputLossRepository(tx).findPreviewed({ stackId, stackVersion, ...preview });
-  const consumers = loss === null ? null : await describeConsumers(tx, stack, access);
+  const consumers =
+    loss === null
+      ? null
+      : ((await describeConsumers(tx, stack, access)) ?? describeUnindexed(stack, access, unindexed));
   if (loss === null || consumers === null) return null;
   const { isUnknown, names } = loss;
-  const ofStack = (by: string): string => `of stack ${formatStackRef(stack)}, which is read by ${by}`;
+  const ofStack = (by: string): string => `of stack ${formatStackRef(stack)}, which ${by}`;
   const said = (by: string): string =>
     isUnknown
       ? `Whether the preview of this update removes outputs ${ofStack(by)}, is not known, because its events could not be read`
       : `The preview of this update removes ${names.length === 1 ? 'the output' : 'the outputs'} ${listOutputs(names)} ${ofStack(by)}`;
-  if (rule.settings.mode === 'warn') return `${said(consumers.named)}.`;
+  if (rule.settings.mode === 'warn') return `${said(isReadBy(consumers, consumers.named))}.`;
   const advice = isUnknown
     ? 'Run a new preview: a rule does not allow to remove outputs as long as others have a stack reference to it.'
     : 'A rule does not allow that as long as they have a stack reference to it: keep the outputs, or run a new preview without that change.';
@@ -123,8 +162,26 @@ export async function findRemovedOutputs(
 /** Null if there are none. */
 async function describeConsumers(db: Queryable, stack: StackRef, access: HeldAccess): Promise<Consumers | null> {
   const consumers = await createResourceRepository(db).listConsumers(stack, maxConsumers);
-  if (consumers.length === 0) return null;
-  const names = consumers
+  return describe(stack, access, consumers);
+}
+
+/** Null if there are none. */
+function describeUnindexed(
+  stack: StackRef,
+  access: HeldAccess,
+  unindexed: readonly UnindexedStack[],
+): Consumers | null {
+  const described = describe(stack, access, unindexed);
+  return described && { ...described, isCertain: false };
+}
+
+function describe(
+  stack: StackRef,
+  access: HeldAccess,
+  stacks: readonly (StackRef & { readonly tags: string })[],
+): Consumers | null {
+  if (stacks.length === 0) return null;
+  const names = stacks
     .filter(
       ({ tags, ...ref }) =>
         ref.organization === stack.organization &&
@@ -132,7 +189,13 @@ async function describeConsumers(db: Queryable, stack: StackRef, access: HeldAcc
     )
     .map(formatStackRef)
     .slice(0, maxNames);
-  return { named: inWords(consumers.length, names), counted: inWords(consumers.length, []) };
+  return { named: inWords(stacks.length, names), counted: inWords(stacks.length, []), isCertain: true };
+}
+
+function isReadBy({ isCertain }: Consumers, names: string): string {
+  return isCertain
+    ? `is read by ${names}`
+    : `may be read by ${names}, of which the newest state is not indexed yet (try again in a minute)`;
 }
 
 function inWords(count: number, names: readonly string[]): string {

@@ -25,7 +25,7 @@ import { guardUpdate } from '../guards/guard-creation.ts';
 import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
 import { waitingRun } from '../lock-queue/superseding.ts';
 import type { Caller, Dialect } from '../request.ts';
-import { assertNotConsumed, checkOutputLoss } from '../update-rules/consumers.ts';
+import { assertNotConsumed, awaitConsumers, checkOutputLoss } from '../update-rules/consumers.ts';
 import { breakGlassReason, isUrgent } from './break-glass.ts';
 import { previewMessages } from './preview-messages.ts';
 import {
@@ -118,6 +118,12 @@ export async function prepareCreation(
   const limits = await quotas.limitsOf(ref.organization);
   const tags = readTags(found.tags);
   const waitSeconds = exclusive ? lockWaitSeconds(tags, found.updateRules, dialect, config.lockQueue.waitSeconds) : 0;
+  const previewOf = { ...caller, commit: headOf(request.environment) };
+  const mayLoseOutputs = !preview && (request.kind === 'destroy' || request.kind === 'update');
+  const unindexed =
+    mayLoseOutputs && breakGlassReason(message) === null
+      ? await awaitConsumers(db, found, request.kind === 'destroy' ? null : previewOf)
+      : [];
   let isCounting = !preview && isLimited(found.updateRules);
   const newUpdate = {
     kind: request.kind,
@@ -158,10 +164,10 @@ export async function prepareCreation(
     }
     const breakGlass = preview ? null : assertNotFrozen(stack, access, message);
     if (request.kind === 'destroy' && !preview && breakGlass === null)
-      await assertNotConsumed(tx, stack, access, 'destroy');
+      await assertNotConsumed(tx, stack, access, 'destroy', unindexed);
     const removal =
       request.kind === 'update' && !preview && breakGlass === null
-        ? await checkOutputLoss(tx, stack, access, { ...caller, commit: headOf(request.environment) })
+        ? await checkOutputLoss(tx, stack, access, previewOf, unindexed)
         : null;
     const rule = preview ? null : previewRule(stack, request.kind);
     if (exclusive && stack.activeUpdateId !== null) {

@@ -36,6 +36,16 @@ const Envelope = {
   pagination: Type.Object({ next: Type.Optional(Type.String()), cursor: Type.Optional(Type.String()) }),
   cutShort: Type.Boolean({ description: 'The search took too long: there may be more, found with `pagination.next`' }),
   trimmed: Type.Boolean({ description: 'There may be stacks that the caller may not read' }),
+  behind: Type.Union(
+    [
+      Type.Object({
+        stacks: Type.Integer({ description: 'Stacks whose newest state is not searched yet' }),
+        oldestSeconds: Type.Integer({ description: 'Time since the first of them has changed' }),
+      }),
+      Type.Null(),
+    ],
+    { description: 'How far the index is behind; null: it has the newest state of each stack' },
+  ),
 };
 
 /** apitype.ResourceSearchResponse, with more members than the CLI reads. */

@@ -30,6 +30,27 @@ const StateRow = Type.Object({
 /** The state of a version, or of the head of a stack without versions (version 0). */
 export type IndexedState = Row<typeof StateRow>;
 
+const UnindexedRow = Type.Object({
+  stackId: Type.String(),
+  /** Changes when the stack becomes due again. */
+  notedAt: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  tags: Type.String(),
+});
+/** A stack of which the index does not show the newest state. */
+export type UnindexedStack = Row<typeof UnindexedRow>;
+
+const LagRow = Type.Object({
+  /** Stacks of which the index does not show the newest state, counted up to 10,000. */
+  stacks: Type.Integer(),
+  /** Time since the first of them has changed. */
+  oldestSeconds: Type.Integer(),
+});
+/** How far the index is behind. */
+export type IndexLag = Row<typeof LagRow>;
+
 const TextRow = Type.Object({ text: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
@@ -139,6 +160,29 @@ export function createStateIndexRepository(db: Queryable) {
         /* stateIndex.countDue */
         select count(*)::integer as count from (select 1 from state_index_due limit 10000) due`);
       return row.count;
+    },
+
+    /** Stacks of the same organization, but for this one, of which the index does not show the newest state; the first to change first. */
+    listUnindexed: ({ id, organization }: { readonly id: string; readonly organization: string }, limit: number) =>
+      db.any(sql.rows(UnindexedRow)`
+        /* stateIndex.listUnindexed */
+        select s.id as "stackId", d.noted_at::text as "notedAt", o.name as organization, p.name as project, s.name as stack,
+          s.tags::text as tags
+        from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
+          join organizations o on o.id = p.organization_id
+        where o.name = ${organization} and s.id <> ${id} and s.deleted_at is null order by d.noted_at limit ${limit}`),
+
+    /** Null if the index shows the newest states of all stacks of these organizations. */
+    readLag: async (organizationIds: readonly string[]): Promise<IndexLag | null> => {
+      const row = await db.one(sql.rows(LagRow)`
+        /* stateIndex.readLag */
+        select count(*)::integer as stacks,
+          coalesce(ceil(extract(epoch from clock_timestamp() - min(noted_at))), 0)::integer as "oldestSeconds"
+        from (
+          select d.noted_at from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
+          where p.organization_id = any (${sql.array([...organizationIds], 'uuid')}) and s.deleted_at is null
+          order by d.noted_at limit 10000) due`);
+      return row.stacks === 0 ? null : row;
     },
 
     /** The stack and what its index shows; null if the stack is gone. */

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { EyeOff } from 'lucide-react';
+import { Clock, EyeOff } from 'lucide-react';
 import { trpc } from '../app/trpc.ts';
 import styles from './search-page.module.css';
 import type { Within } from './search-terms.ts';
@@ -20,7 +20,7 @@ export function Answer({ query, within }: { readonly query: string; readonly wit
         Counting…
       </p>
     );
-  const { isCut, isTrimmed, resources } = counts.data;
+  const { behind, isCut, isTrimmed, resources } = counts.data;
   return (
     <p className={styles['answer']} role="status">
       <span>
@@ -28,6 +28,12 @@ export function Answer({ query, within }: { readonly query: string; readonly wit
         <b>{resources.toLocaleString('en')}</b> {resources === 1 ? 'resource' : 'resources'}
       </span>
       <span className={styles['kind']}>{isCut ? 'cut short' : 'exact'}</span>
+      {behind ? (
+        <span className={styles['trimmed']}>
+          <Clock size={13} aria-hidden="true" /> without the newest state of {behind.stacks.toLocaleString('en')}{' '}
+          {behind.stacks === 1 ? 'stack' : 'stacks'}, changed up to {behind.oldestSeconds.toLocaleString('en')} s ago
+        </span>
+      ) : null}
       {isTrimmed ? (
         <span className={styles['trimmed']}>
           <EyeOff size={13} aria-hidden="true" /> without stacks that you may not read
