@@ -26,8 +26,12 @@ async function signedIn() {
   return { ...user, browser };
 }
 
+let printed = '';
 async function admin(...args: string[]): Promise<number> {
-  const log = jest.spyOn(console, 'log').mockImplementation(() => {});
+  printed = '';
+  const log = jest.spyOn(console, 'log').mockImplementation((line) => {
+    printed += `${line}\n`;
+  });
   const error = jest.spyOn(console, 'error').mockImplementation(() => {});
   try {
     return (await runCommandLine(['admin', ...args], () => ({ ...app.context.config, logLevel: 'silent' }))) ?? -1;
@@ -321,6 +325,32 @@ describe('a password', () => {
     expect(await browser.isSignedIn()).toBe(false);
     expect(await admin('user', 'remove-password', login)).toBe(0);
     expect((await browser.signIn(login, 'break the glass')).status).toBe(401);
+  });
+
+  test('that an operator resets ends sessions, and the reset says what else signs in, and removes it', async () => {
+    const { browser, login, userId } = await signedIn();
+    await query(
+      app,
+      `insert into passkeys (credential_id, user_id, public_key, counter, transports, name)
+       select $1 || n, $2, '', 0, '', 'key ' || n from generate_series(1, 2) n`,
+      [login, userId],
+    );
+    const passkeys = async () => (await query(app, 'select 1 from passkeys where user_id = $1', [userId])).length;
+    const reset = (...options: string[]) =>
+      withInput('break the glass\n', () => admin('user', 'set-password', login, ...options));
+    expect(await reset()).toBe(0);
+    expect(await browser.isSignedIn()).toBe(false);
+    expect(printed).toContain('1 session ended');
+    expect(printed).toContain('2 passkeys can still sign in ("key 1", "key 2"); --remove-passkeys removes them');
+    expect(printed).toContain(`holdfast admin revoke --user ${login}`);
+    expect(await passkeys()).toBe(2);
+    expect((await browser.signIn(login, 'break the glass')).status).toBe(303);
+    expect(await reset('--remove-passkeys')).toBe(0);
+    expect(printed).toContain('2 passkeys removed');
+    expect([await browser.isSignedIn(), await passkeys()]).toEqual([false, 0]);
+    await browser.signIn(login, 'break the glass');
+    expect(await admin('user', 'remove-password', login, '--remove-passkeys')).toBe(0);
+    expect(printed).toMatch(/no password any more\.\n1 session ended\.\n0 passkeys removed/);
   });
 });
 

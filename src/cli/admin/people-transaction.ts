@@ -4,6 +4,7 @@ import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createGrantRepository, type GrantRepository } from '../../shared/identity/grant-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { createPasskeyRepository, type PasskeyRepository } from '../../shared/identity/passkey-repository.ts';
 import { createPasswordRepository, type PasswordRepository } from '../../shared/identity/password-repository.ts';
 import { createPeopleRepository, type PeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createProviderRepository, type ProviderRepository } from '../../shared/identity/provider-repository.ts';
@@ -28,6 +29,7 @@ export interface Work {
   readonly issuers: IssuerRepository;
   /** The transaction, for use cases that several repositories take part in. */
   readonly tx: Queryable;
+  readonly passkeys: Pick<PasskeyRepository, 'list' | 'removeAll'>;
   readonly passwords: PasswordRepository;
   readonly providers: ProviderRepository;
   readonly sessions: Pick<SessionRepository, 'removeAll'>;
@@ -103,6 +105,7 @@ async function runInTransaction(
       tokens: createTokenRepository(tx),
       issuers: createIssuerRepository(tx),
       tx,
+      passkeys: createPasskeyRepository(tx),
       passwords: createPasswordRepository(tx),
       providers: createProviderRepository(tx),
       sessions: createSessionRepository(tx, { idleSeconds: 0, maxSeconds: 0 }),
