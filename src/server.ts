@@ -10,7 +10,7 @@ import { createIdentityRepository } from './shared/identity/identity-repository.
 import type { JobDispatcher } from './shared/jobs/dispatcher.ts';
 import type { WriteFence } from './shared/platform/claim/data-dir-claim.ts';
 import { type Config, ConfigError } from './shared/platform/config/config.ts';
-import { claimDataDir, ensureMasterKeys } from './shared/platform/config/data-dir.ts';
+import { claimDataDir, ensureMasterKeys, storeFirstToken } from './shared/platform/config/data-dir.ts';
 import { mintToken } from './shared/platform/crypto/secret-token.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
 import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
@@ -28,8 +28,8 @@ import { startSweeper } from './workers/maintenance/sweeper.ts';
 /** A running server with both roles in one process. */
 export interface RunningServer extends Listening, AsyncDisposable {
   readonly context: AppContext;
-  /** Created on the first start in embedded mode, and never shown again. */
-  readonly firstLogin: { organization: string; login: string; token: string } | null;
+  /** Created on the first start in embedded mode. `file`: where the token is. */
+  readonly firstLogin: { organization: string; login: string; token: string; file: string } | null;
 }
 
 const firstOrganization = 'holdfast';
@@ -147,7 +147,7 @@ function postgresStart({ database, startWaitMs }: Config, url: string, logger: L
   return { url, connectMs: database.connectTimeoutMs, waitMs: startWaitMs, logger };
 }
 
-async function createFirstLogin({ db }: AppContext): Promise<RunningServer['firstLogin']> {
+async function createFirstLogin({ config, db }: AppContext): Promise<RunningServer['firstLogin']> {
   const { token, hash } = mintToken('hf-');
   return db.inTransaction(async (tx) => {
     const identity = createIdentityRepository(tx);
@@ -163,6 +163,7 @@ async function createFirstLogin({ db }: AppContext): Promise<RunningServer['firs
       object: firstOrganization,
     } as const;
     await createAuditRepository(tx).insert(serverSource, { ...audit, details: { admin: firstUser } });
-    return { organization: firstOrganization, login: firstUser, token };
+    const file = storeFirstToken(config.dataDir, token);
+    return { organization: firstOrganization, login: firstUser, token, file };
   });
 }

@@ -23,6 +23,7 @@ import type { LiveService } from './live/live-service.ts';
 import type { LineService } from './lock-queue/line-service.ts';
 import type { LockQueue } from './lock-queue/lock-queue.ts';
 import type { QueuedCreation } from './lock-queue/queued-creation.ts';
+import type { InvitationService } from './members/invitation-service.ts';
 import type { MemberService } from './members/member-service.ts';
 import type { PeopleBoard } from './members/people-board.ts';
 import type { OperatorBoard } from './operator/operator-board.ts';
@@ -121,6 +122,7 @@ export interface ApiServices extends BodyParts {
   readonly policyBoard: PolicyBoard;
   readonly limits: LimitBoard;
   readonly members: MemberService;
+  readonly invitations: InvitationService;
   readonly peopleBoard: PeopleBoard;
   readonly accessPolicy: AccessPolicyService;
   readonly updateRules: UpdateRuleService;

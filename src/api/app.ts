@@ -35,6 +35,7 @@ import { registerGrantRoutes } from './routes/grants.routes.ts';
 import { registerGuardRoutes } from './routes/guards.routes.ts';
 import { registerHealthRoutes } from './routes/health.routes.ts';
 import { registerHistoryRoutes } from './routes/history.routes.ts';
+import { registerInvitationRoutes } from './routes/invitations.routes.ts';
 import { registerIssuerRoutes } from './routes/issuers.routes.ts';
 import { registerJournalRoutes } from './routes/journal.routes.ts';
 import { registerMemberRoutes } from './routes/members.routes.ts';
@@ -146,6 +147,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerPolicyRoutes(routes, services);
   registerPolicyGroupRoutes(routes, services);
   registerMemberRoutes(routes, services);
+  registerInvitationRoutes(routes, services);
   registerAccessPolicyRoutes(routes, services);
   registerUpdateRuleRoutes(routes, services);
   registerDeletedStackRoutes(routes, services);

@@ -19,6 +19,7 @@ import { LiveService } from './live/live-service.ts';
 import { LineService } from './lock-queue/line-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
+import { InvitationService } from './members/invitation-service.ts';
 import { MemberService } from './members/member-service.ts';
 import { PeopleBoard } from './members/people-board.ts';
 import { OperatorBoard } from './operator/operator-board.ts';
@@ -127,6 +128,7 @@ export function createServices(context: ApiContext): ApiServices {
     policyBoard: new PolicyBoard(context),
     limits: new LimitBoard(context),
     members: new MemberService(context),
+    invitations: new InvitationService(context),
     peopleBoard: new PeopleBoard(context),
     accessPolicy: new AccessPolicyService(context),
     updateRules: new UpdateRuleService(context),

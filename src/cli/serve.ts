@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import type { RunningServer } from '../server.ts';
 import type { AppContext } from '../shared/context.ts';
 import { type Config, holdfastVersion } from '../shared/platform/config/config.ts';
@@ -37,14 +38,27 @@ async function start(role: Role, config: Config, logger: Logger): Promise<Starte
   }
 }
 
-/** Prints the token to the terminal; it must not go through the logger. */
+/**
+ * Says how to log in. The token is shown to a person at a terminal only, and then its file is removed: whatever else reads standard output
+ * keeps it, as the logs of containers do.
+ */
 function printFirstLogin(
   config: Config,
-  { organization, login, token }: NonNullable<RunningServer['firstLogin']>,
+  { file, organization, login, token }: NonNullable<RunningServer['firstLogin']>,
 ): void {
-  console.log(`
-Holdfast is ready. Created organization "${organization}" and its admin "${login}". This token is shown only once:
+  const ready = `Holdfast is ready. Created organization "${organization}" and its admin "${login}".`;
+  if (process.stdout.isTTY) {
+    console.log(`
+${ready} This token is shown only once:
 
   PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}
+`);
+    rmSync(file, { force: true });
+    return;
+  }
+  console.log(`
+${ready} The admin's token is in ${file}, which only this system user can read. Log in with it, then delete the file:
+
+  PULUMI_ACCESS_TOKEN=$(cat ${file}) pulumi login ${config.publicUrl}
 `);
 }

@@ -43,6 +43,13 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   'POST /api/user/tokens': 'user',
   'DELETE /api/user/tokens/:tokenId': 'own',
   'POST /api/user/tokens/:tokenId/rotate': 'own',
+  'GET /api/user/invitations': 'user',
+  'POST /api/user/invitations/:organization/accept': 'own',
+  'DELETE /api/user/invitations/:organization': 'own',
+  'DELETE /api/user/organizations/:organization': 'own',
+  [`GET ${O}/invitations`]: 'admin',
+  [`POST ${O}/invitations`]: 'admin',
+  [`DELETE ${O}/invitations/:login`]: 'admin',
   [`GET ${O}/members`]: 'viewer',
   [`PATCH ${O}/members/:login`]: 'admin',
   [`DELETE ${O}/members/:login`]: 'admin',
@@ -125,7 +132,7 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   [`DELETE ${O}/grants/:grant`]: 'admin',
   [`GET ${S}/access`]: 'admin',
   [`GET ${S}/teams`]: 'viewer',
-  [`GET ${S}/collaborators`]: 'viewer',
+  [`GET ${S}/collaborators`]: 'admin',
   'GET /api/orgs/:organization/auditlogs': 'admin',
   'GET /api/orgs/:organization/auditlogs/export': 'admin',
   ...Object.fromEntries(
@@ -153,6 +160,7 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
 };
 
 const bodies: Record<string, object> = {
+  [`POST ${O}/invitations`]: { login: 'nobody', role: 'viewer' },
   'POST /api/stacks/:organization/:project': { stackName: 'dev' },
   'POST /api/orgs/:organization/policypacks': { name: '/' },
   'POST /api/orgs/:organization/policygroups': { name: '/' },
@@ -195,6 +203,8 @@ function request(
   const [method, pattern] = route.split(' ') as [string, string];
   const url = pattern
     .replace(/:kind\(.*\)\//, 'update/')
+    // Nobody is to leave.
+    .replace('/user/organizations/:organization', '/user/organizations/none')
     .replace(':organization', ids.organization ?? own.organization)
     .replace(':project', own.project)
     .replace(':stackVersion', '999')

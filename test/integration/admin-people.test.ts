@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { type AdminRun, runAdminCommand } from '../support/admin.ts';
-import { listEvents } from '../support/audit.ts';
+import { listEvents, listPersonalEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';
@@ -196,9 +196,10 @@ test('each change is an event in the audit log of its organization, in the same 
     ['organization.create', 'audited'],
     ['user.create', 'audited-user'],
     ['member.role', 'audited-user'],
-    ['token.create', 'audited-user'],
     ['user.deactivate', 'audited-user'],
   ]);
+  const own = (await listPersonalEvents(app, 'audited-user')).map(({ action }) => action);
+  expect(own).toEqual(['user.create', 'token.create', 'user.deactivate']);
   await runOk('team', 'create', 'blue', '--organization', 'audited');
   await runOk('team', 'create', 'blue', '--organization', 'audited');
   const bot = await runOk('token', 'create', 'bot', '--organization', 'audited', '--team', 'blue');

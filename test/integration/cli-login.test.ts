@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { listEvents } from '../support/audit.ts';
+import { listPersonalEvents } from '../support/audit.ts';
 import { PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
@@ -51,7 +51,7 @@ test('a person confirms, and the CLI gets a personal token that is recorded and 
   expect((await app.call('GET', '/api/user', { auth: `token ${token}` })).json.githubLogin).toBe(login);
   const [made] = (await listTokens(login)).filter(({ name }) => name !== null);
   expect(made).toMatchObject({ name: expect.stringMatching(/^cli /), days: 1 });
-  const events = (await listEvents(app, 'cli-org')).filter(({ action }) => action === 'token.create');
+  const events = (await listPersonalEvents(app, login)).filter(({ action }) => action === 'token.create');
   expect(events).toMatchObject([
     { login, sign_in: 'session', object: made?.['id'], details: { description: opened.cliSessionDescription } },
   ]);

@@ -41,6 +41,14 @@ const published = async ({ policies }: Scene): Promise<void> => policies.publish
 const inPack = { parameters: { pack: 'pack', versionTag: '1.0.0' } };
 const member = async (scene: Scene): Promise<string> => (await person(app, scene.stack.organization, 'member')).login;
 
+/** Another organization invites the caller. */
+async function invited({ caller }: Scene): Promise<Call> {
+  const { auth, organization } = await createStack(app);
+  const body = { login: caller.login, role: 'viewer' };
+  await ok(app.call('POST', `/api/orgs/${organization}/invitations`, { auth, body }));
+  return { parameters: { organization } };
+}
+
 const commit = 'c'.repeat(40);
 const lockWaitRule = { kind: 'lock-wait', settings: { seconds: 60 } };
 
@@ -94,6 +102,15 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
     body: { role: 'viewer' },
   }),
   [`DELETE ${O}/members/:login`]: async (scene) => ({ parameters: { login: await member(scene) } }),
+  [`POST ${O}/invitations`]: async () => ({ body: { login: 'somebody', role: 'viewer' } }),
+  [`DELETE ${O}/invitations/:login`]: async ({ caller, stack }) => {
+    const body = { login: 'somebody', role: 'viewer' };
+    await ok(app.call('POST', `/api/orgs/${stack.organization}/invitations`, { auth: caller.auth, body }));
+    return { parameters: { login: 'somebody' } };
+  },
+  'POST /api/user/invitations/:organization/accept': invited,
+  'DELETE /api/user/invitations/:organization': invited,
+  'DELETE /api/user/organizations/:organization': async () => ({}),
   [`POST ${O}/teams/pulumi`]: async () => ({ body: { name: 'red' } }),
   [`PATCH ${O}/teams/:team`]: async () => ({ body: { newDisplayName: 'Blue' } }),
   [`DELETE ${O}/teams/:team`]: async () => ({}),

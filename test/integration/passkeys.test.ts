@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { listEvents } from '../support/audit.ts';
+import { listPersonalEvents } from '../support/audit.ts';
 import { SoftwareAuthenticator } from '../support/authenticator.ts';
 import { PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';
@@ -40,7 +40,7 @@ test('a person adds a passkey, signs in with it, and removes it', async () => {
   const removed = await there.browser.post('/account/passkeys/remove', { passkey: authenticator.id });
   expect(removed.status).toBe(303);
   expect((await signIn(authenticator)).answer.status).toBe(401);
-  const events = (await listEvents(app, 'passkeys')).map(({ action, sign_in }) => `${action} ${sign_in}`);
+  const events = (await listPersonalEvents(app, login)).map(({ action, sign_in }) => `${action} ${sign_in}`);
   expect(events).toEqual([
     'session.begin password',
     'passkey.add session',

@@ -2,7 +2,7 @@ import { describe, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { hashPassword, verifyPassword } from '../../src/shared/platform/crypto/password-hash.ts';
 import { deleteEndedSignIns } from '../../src/workers/maintenance/delete-sign-ins.ts';
-import { listEvents } from '../support/audit.ts';
+import { listEvents, listPersonalEvents } from '../support/audit.ts';
 import { goodPassword, PageBrowser, setPassword, withInput } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
@@ -26,8 +26,12 @@ async function signedIn() {
   return { ...user, browser };
 }
 
+let printed = '';
 async function admin(...args: string[]): Promise<number> {
-  const log = jest.spyOn(console, 'log').mockImplementation(() => {});
+  printed = '';
+  const log = jest.spyOn(console, 'log').mockImplementation((line) => {
+    printed += `${line}\n`;
+  });
   const error = jest.spyOn(console, 'error').mockImplementation(() => {});
   try {
     return (await runCommandLine(['admin', ...args], () => ({ ...app.context.config, logLevel: 'silent' }))) ?? -1;
@@ -39,13 +43,13 @@ async function admin(...args: string[]): Promise<number> {
 
 describe('a session', () => {
   test('begins with a new value that the database does not know, and is recorded', async () => {
-    const { browser, login, organization } = await signedIn();
+    const { browser, login } = await signedIn();
     const first = browser.cookies.get('holdfast') as string;
     expect(first).toMatch(/^hfs-/);
     expect(await browser.isSignedIn()).toBe(true);
     const rows = await query(app, 'select encode(session_hash, $1) as hash from sessions', ['escape']);
     expect(JSON.stringify(rows)).not.toContain(first.slice(4, 20));
-    expect(await listEvents(app, organization)).toMatchObject([
+    expect(await listPersonalEvents(app, login)).toMatchObject([
       { action: 'session.begin', login, sign_in: 'password', user_agent: 'TestBrowser/1', outcome: 'done' },
     ]);
     // Fixation: signing in never goes on with the value that the browser had.
@@ -88,7 +92,7 @@ describe('a session', () => {
   });
 
   test('ends by signing out, here or everywhere, on every replica', async () => {
-    const { browser, login, organization } = await signedIn();
+    const { browser, login } = await signedIn();
     const other = new PageBrowser(app);
     await other.signIn(login);
     await using replica = await createTestApp({ database: app.database });
@@ -103,7 +107,7 @@ describe('a session', () => {
     expect(await there.isSignedIn()).toBe(true);
     expect((await other.post('/account/sign-out-everywhere')).status).toBe(303);
     expect(await there.isSignedIn()).toBe(false);
-    const actions = (await listEvents(app, organization)).map(({ action }) => action);
+    const actions = (await listPersonalEvents(app, login)).map(({ action }) => action);
     expect(actions).toEqual(['session.begin', 'session.begin', 'session.end', 'session.end']);
   });
 
@@ -308,19 +312,45 @@ describe('a password', () => {
   });
 
   test('is set by an operator, who reads it from standard input', async () => {
-    const { browser, login, organization } = await signedIn();
+    const { browser, login } = await signedIn();
     expect(await withInput('short\n', () => admin('user', 'set-password', login))).toBe(1);
     expect(await browser.isSignedIn()).toBe(true);
     expect(await withInput('break the glass\n', () => admin('user', 'set-password', login))).toBe(0);
     expect(await browser.isSignedIn()).toBe(false);
     expect((await browser.signIn(login, 'break the glass')).status).toBe(303);
-    const events = await listEvents(app, organization);
+    const events = await listPersonalEvents(app, login);
     expect(events.filter(({ action }) => action === 'password.set')).toMatchObject([{ object: login }]);
     expect(JSON.stringify(events)).not.toContain('break the glass');
     expect(await admin('user', 'sign-out', login)).toBe(0);
     expect(await browser.isSignedIn()).toBe(false);
     expect(await admin('user', 'remove-password', login)).toBe(0);
     expect((await browser.signIn(login, 'break the glass')).status).toBe(401);
+  });
+
+  test('that an operator resets ends sessions, and the reset says what else signs in, and removes it', async () => {
+    const { browser, login, userId } = await signedIn();
+    await query(
+      app,
+      `insert into passkeys (credential_id, user_id, public_key, counter, transports, name)
+       select $1 || n, $2, '', 0, '', 'key ' || n from generate_series(1, 2) n`,
+      [login, userId],
+    );
+    const passkeys = async () => (await query(app, 'select 1 from passkeys where user_id = $1', [userId])).length;
+    const reset = (...options: string[]) =>
+      withInput('break the glass\n', () => admin('user', 'set-password', login, ...options));
+    expect(await reset()).toBe(0);
+    expect(await browser.isSignedIn()).toBe(false);
+    expect(printed).toContain('1 session ended');
+    expect(printed).toContain('2 passkeys can still sign in ("key 1", "key 2"); --remove-passkeys removes them');
+    expect(printed).toContain(`holdfast admin revoke --user ${login}`);
+    expect(await passkeys()).toBe(2);
+    expect((await browser.signIn(login, 'break the glass')).status).toBe(303);
+    expect(await reset('--remove-passkeys')).toBe(0);
+    expect(printed).toContain('2 passkeys removed');
+    expect([await browser.isSignedIn(), await passkeys()]).toEqual([false, 0]);
+    await browser.signIn(login, 'break the glass');
+    expect(await admin('user', 'remove-password', login, '--remove-passkeys')).toBe(0);
+    expect(printed).toMatch(/no password any more\.\n1 session ended\.\n0 passkeys removed/);
   });
 });
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -41,7 +41,9 @@ afterAll(async () => {
 interface Started {
   readonly child: ChildProcess;
   /** Log lines so far. */
-  lines(): { msg: string; reason?: string }[];
+  lines(): { msg: string; reason?: string; url?: string }[];
+  /** All that was written so far. */
+  output(): string;
   /** The exit code and what was written to standard error. */
   ended(): Promise<{ code: number; stderr: string }>;
 }
@@ -66,13 +68,13 @@ function start(words: string[], settings: Readonly<Record<string, string>>): Sta
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
   const closed = once(child, 'close');
-  const lines = (): { msg: string; reason?: string }[] =>
+  const lines = (): { msg: string; reason?: string; url?: string }[] =>
     `${stdout}\n${stderr}`.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
   const ended = async (): Promise<{ code: number; stderr: string }> => {
     const [code] = (await closed) as [number];
     return { code, stderr: stderr.replace(/^\{.*\n/gm, '') };
   };
-  return { child, lines, ended };
+  return { child, lines, ended, output: () => stdout + stderr };
 }
 
 const waits = ({ lines }: Started): string[] =>
@@ -255,6 +257,33 @@ test('a data directory that is a file ends the server with a sentence', async ()
   const { code, stderr } = await start(['server'], { HOLDFAST_DATA_DIR: file }).ended();
   expect(stderr).toMatch(/^holdfast: HOLDFAST_DATA_DIR: .*file cannot be used: .*\n$/);
   expect(code).toBe(1);
+});
+
+test('the token of the first admin is in a file of its owner, and in no log', async () => {
+  const directory = temporaryClusterDir();
+  try {
+    const first = start(['server'], { HOLDFAST_DATA_DIR: directory });
+    await until(() => isListening(first) && first.output().includes('Holdfast is ready'), 'it says how to log in');
+    const file = path.join(directory, 'first-token');
+    expect(first.output()).toContain(`$(cat ${file})`);
+    expect(first.output()).not.toContain('hf-');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const authorization = `token ${readFileSync(file, 'utf8').trim()}`;
+    const url = first.lines().find(({ msg }) => msg === 'listening')?.url;
+    const headers = { accept: 'application/vnd.pulumi+8', authorization };
+    const answer = await fetch(`${url}/api/user`, { headers });
+    expect([answer.status, await answer.json()]).toMatchObject([200, { githubLogin: 'admin', siteAdmin: true }]);
+    first.child.kill('SIGTERM');
+    await first.ended();
+    rmSync(file);
+    const second = start(['server'], { HOLDFAST_DATA_DIR: directory });
+    await until(() => isListening(second), 'it listens again');
+    expect(existsSync(file)).toBe(false);
+    second.child.kill('SIGTERM');
+    await second.ended();
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 });
 
 test('the embedded Postgres starts although another process takes its port first', async () => {

@@ -151,14 +151,14 @@ test('a stack lists the teams and users who get something on it by grants', asyn
   await ok(change(of, 'add', of.viewer.login));
   const [team] = await query<{ id: string }>(app, 'select id from teams where organization_id = $1', [organizationId]);
   const teamId = team?.id as string;
-  const asked = async (what: string) =>
-    (await ok(app.call('GET', `${of.path}/${what}`, { auth: of.viewer.auth }))).json;
+  const asked = async (what: string, auth = of.viewer.auth) =>
+    (await ok(app.call('GET', `${of.path}/${what}`, { auth }))).json;
   expect(await asked('teams')).toEqual({ projectName: 'proj', teams: [] });
   await grant(app, organizationId, { teamId }, 'allow', ['admin'], { tag: ['env', 'x'] });
   await grant(app, organizationId, { teamId }, 'deny', ['admin'], { stacks: 'proj/*' });
   await grant(app, organizationId, { userId }, 'allow', ['read'], { stacks: 'pr*/*' });
   expect((await asked('teams')).teams).toMatchObject([{ name: 'blue', permission: 102, isMember: true }]);
-  expect((await asked('collaborators')).users).toEqual([
+  expect((await asked('collaborators', of.auth)).users).toEqual([
     { user: { name: of.viewer.login, githubLogin: of.viewer.login, avatarUrl: '', email: '' }, permission: 101 },
   ]);
 });

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
 import { appRouter } from '../../src/api/trpc/router.ts';
 import { assertDeclared, type ProcedureMeta } from '../../src/api/trpc/trpc.ts';
@@ -8,7 +7,6 @@ import {
   grantable,
   hasPermission,
   noPermissions,
-  type Permission,
   type PermissionSet,
   permits,
 } from '../../src/shared/identity/permissions.ts';
@@ -17,172 +15,13 @@ import { StateReader } from '../../src/shared/states/state-reader.ts';
 import { browserOf } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { grant, person, team } from '../support/grants.ts';
+import { type Need, procedureTable } from '../support/procedure-table.ts';
 import { type ProcedureResult, queryPath, resultOf } from '../support/procedures.ts';
 import { provisioningToken } from '../support/scim.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
 const app = testApp();
-
-/** `manager`: who administers the organization. `operator`: who runs the installation. `owner`: anybody, but not by a token with scopes. */
-type Need = 'user' | 'owner' | 'operator' | 'organization' | 'manager' | Permission;
-
-const lockWait = { kind: 'lock-wait', settings: { seconds: 1 } };
-const newHook = {
-  ...{ displayName: 'other', url: 'https://hooks.example.com/y', format: 'raw', isActive: true },
-  ...{ events: [], groups: [] },
-};
-
-/** What each procedure needs, and the rest of its input. The first test fails for a procedure that is missing here. */
-const needed: Record<string, { readonly needs: Need; readonly input?: object | ((place: object) => object) }> = {
-  'me.get': { needs: 'user' },
-  'stacks.list': { needs: 'user' },
-  'stacks.tags': { needs: 'organization' },
-  'stacks.get': { needs: 'read' },
-  'stacks.pending': { needs: 'read' },
-  'stacks.repair': {
-    needs: 'write',
-    input: { headVersion: 999, repairs: [{ index: 0, urn: 'urn', repair: { action: 'clear' } }] },
-  },
-  'stacks.setTag': { needs: 'write', input: { name: 'zone', value: 'eu' } },
-  'stacks.removeTag': { needs: 'write', input: { name: 'none' } },
-  'updates.list': { needs: 'read' },
-  'updates.get': { needs: 'read', input: { version: 1 } },
-  'updates.figures': { needs: 'read', input: { updateId: randomUUID() } },
-  'updates.events': { needs: 'read', input: { updateId: randomUUID() } },
-  'updates.cancel': { needs: 'preview', input: { updateId: randomUUID() } },
-  'updates.drain': { needs: 'write', input: { updateId: randomUUID() } },
-  'queue.list': { needs: 'organization' },
-  'ci.figures': { needs: 'organization', input: { days: 7 } },
-  'ci.refusals': { needs: 'organization', input: { days: 7 } },
-  'ci.drift': { needs: 'organization', input: { days: 7 } },
-  'ci.sendAway': { needs: 'write', input: { placeId: randomUUID() } },
-  'operator.health': { needs: 'operator' },
-  'operator.queues': { needs: 'operator' },
-  'operator.retryJob': { needs: 'operator', input: { queue: 'small', id: randomUUID() } },
-  'operator.discardJob': { needs: 'operator', input: { queue: 'small', id: randomUUID() } },
-  'operator.locks': { needs: 'operator' },
-  'operator.slow': { needs: 'operator' },
-  'operator.storage': { needs: 'operator' },
-  'operator.organizations': { needs: 'operator' },
-  'operator.maintenance': { needs: 'operator' },
-  'resources.list': { needs: 'read' },
-  'resources.tree': { needs: 'read', input: { parent: null } },
-  'resources.get': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
-  'resources.blame': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
-  'resources.history': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
-  'resources.graph': { needs: 'read', input: { urn: null, depth: 1 } },
-  'search.list': { needs: 'user', input: { query: '' } },
-  'search.count': { needs: 'user', input: { query: '', by: 'type' } },
-  'search.providers': { needs: 'user' },
-  'references.graph': { needs: 'organization' },
-  'references.ofStack': { needs: 'read' },
-  'secrets.reveal': { needs: 'decrypt', input: { place: { of: 'output', name: 'none' } } },
-  'versions.list': { needs: 'read' },
-  'versions.diff': { needs: 'read', input: { from: 1, to: 2 } },
-  'policies.packs': { needs: 'organization' },
-  'policies.groups': { needs: 'organization' },
-  'policies.group': { needs: 'organization', input: { group: 'default-policy-group' } },
-  'policies.groupStacks': { needs: 'organization', input: { group: 'default-policy-group' } },
-  'policies.createGroup': { needs: 'manager', input: { group: 'new-group' } },
-  'policies.changeGroup': { needs: 'manager', input: { group: 'default-policy-group' } },
-  'policies.removeGroup': { needs: 'manager', input: { group: 'no-group' } },
-  'rules.list': { needs: 'manager' },
-  'rules.get': { needs: 'manager', input: { ruleId: randomUUID() } },
-  'rules.preview': { needs: 'manager', input: lockWait },
-  'rules.set': { needs: 'manager', input: lockWait },
-  'rules.change': { needs: 'manager', input: { ruleId: randomUUID(), ...lockWait } },
-  'rules.remove': { needs: 'manager', input: { ruleId: randomUUID() } },
-  'approvals.list': { needs: 'organization' },
-  'approvals.ofStack': { needs: 'read' },
-  'approvals.ask': { needs: 'write', input: { commit: 'a'.repeat(40) } },
-  'approvals.give': { needs: 'admin', input: { approvalId: randomUUID(), reason: 'seen' } },
-  'deletedStacks.list': { needs: 'manager' },
-  'deletedStacks.restore': { needs: 'manager', input: { id: randomUUID() } },
-  'deletedStacks.purge': { needs: 'manager', input: { id: randomUUID() } },
-  'approvals.withdraw': { needs: 'write', input: { approvalId: randomUUID() } },
-  'limits.get': { needs: 'manager' },
-  'webhooks.events': { needs: 'organization' },
-  'webhooks.list': { needs: 'manager' },
-  'webhooks.get': { needs: 'manager', input: { webhook: 'hook' } },
-  'webhooks.create': { needs: 'manager', input: newHook },
-  'webhooks.change': { needs: 'manager', input: { webhook: 'none', ...newHook } },
-  'webhooks.remove': { needs: 'manager', input: { webhook: 'none' } },
-  'webhooks.deliveries': { needs: 'manager', input: { webhook: 'hook' } },
-  'webhooks.delivery': { needs: 'manager', input: { webhook: 'hook', deliveryId: randomUUID() } },
-  'webhooks.ping': { needs: 'manager', input: { webhook: 'none' } },
-  'webhooks.redeliver': { needs: 'manager', input: { webhook: 'hook', deliveryId: randomUUID() } },
-  'webhooks.ofStack.list': { needs: 'admin' },
-  'webhooks.ofStack.get': { needs: 'admin', input: { webhook: 'hook' } },
-  'webhooks.ofStack.create': { needs: 'admin', input: newHook },
-  'webhooks.ofStack.change': { needs: 'admin', input: { webhook: 'none', ...newHook } },
-  'webhooks.ofStack.remove': { needs: 'admin', input: { webhook: 'none' } },
-  'webhooks.ofStack.deliveries': { needs: 'admin', input: { webhook: 'hook' } },
-  'webhooks.ofStack.delivery': { needs: 'admin', input: { webhook: 'hook', deliveryId: randomUUID() } },
-  'webhooks.ofStack.ping': { needs: 'admin', input: { webhook: 'none' } },
-  'webhooks.ofStack.redeliver': { needs: 'admin', input: { webhook: 'hook', deliveryId: randomUUID() } },
-  'members.list': { needs: 'organization' },
-  'members.add': { needs: 'manager', input: { login: 'nobody-here', role: 'viewer' } },
-  'members.setRole': { needs: 'manager', input: { login: 'nobody-here', role: 'viewer' } },
-  'members.remove': { needs: 'manager', input: { login: 'nobody-here' } },
-  'teams.list': { needs: 'organization' },
-  'teams.get': { needs: 'organization', input: { team: 'blue' } },
-  'teams.members': { needs: 'organization', input: { team: 'blue' } },
-  'teams.create': { needs: 'manager', input: () => ({ name: randomUUID() }) },
-  'teams.edit': { needs: 'manager', input: { team: 'blue', displayName: 'Blue', description: '' } },
-  'teams.delete': { needs: 'manager', input: { team: 'none' } },
-  'teams.setMember': { needs: 'manager', input: { team: 'blue', login: 'nobody-here' } },
-  'teams.removeMember': { needs: 'manager', input: { team: 'blue', login: 'nobody-here' } },
-  'roles.list': { needs: 'organization' },
-  'roles.countGrants': { needs: 'manager', input: { id: randomUUID() } },
-  'roles.create': {
-    needs: 'manager',
-    input: () => ({ name: randomUUID(), description: '', permissions: ['read'] }),
-  },
-  'roles.edit': {
-    needs: 'manager',
-    input: { id: randomUUID(), name: 'deployer', description: '', permissions: ['read'] },
-  },
-  'roles.delete': { needs: 'manager', input: { id: randomUUID(), force: false } },
-  'grants.list': { needs: 'manager' },
-  'grants.give': { needs: 'manager', input: { team: 'none', effect: 'allow', permissions: ['read'] } },
-  'grants.take': { needs: 'manager', input: { id: randomUUID() } },
-  'access.list': { needs: 'manage', input: { holders: 'users' } },
-  'access.policy': { needs: 'manager' },
-  'access.changePolicy': { needs: 'manager', input: { decryptByRole: true } },
-  'access.mine': { needs: 'read' },
-  'tokens.mine': { needs: 'owner' },
-  'tokens.createMine': { needs: 'owner', input: () => ({ name: randomUUID() }) },
-  'tokens.revokeMine': { needs: 'owner', input: { id: randomUUID() } },
-  'tokens.rotateMine': { needs: 'owner', input: { id: randomUUID(), overlapSeconds: 0 } },
-  'tokens.lifeOfMine': { needs: 'owner' },
-  'tokens.list': { needs: 'manager' },
-  'tokens.create': { needs: 'manager', input: () => ({ name: randomUUID(), power: 'member' }) },
-  'tokens.revoke': { needs: 'manager', input: { id: randomUUID() } },
-  'tokens.rotate': { needs: 'manager', input: { id: randomUUID(), overlapSeconds: 0 } },
-  'tokens.life': { needs: 'manager' },
-  'tokens.ofTeam': { needs: 'manager', input: { team: 'blue' } },
-  'tokens.createOfTeam': { needs: 'manager', input: () => ({ name: randomUUID(), team: 'blue' }) },
-  'tokens.revokeOfTeam': { needs: 'manager', input: { id: randomUUID(), team: 'blue' } },
-  'tokens.rotateOfTeam': { needs: 'manager', input: { id: randomUUID(), team: 'blue', overlapSeconds: 0 } },
-  'tokens.lifeOfTeam': { needs: 'manager', input: { team: 'blue' } },
-  'issuers.list': { needs: 'manager' },
-  'issuers.get': { needs: 'manager', input: { id: randomUUID() } },
-  'issuers.create': {
-    needs: 'manager',
-    input: () => ({ name: randomUUID(), url: `https://ci.example.com/${randomUUID()}` }),
-  },
-  'issuers.edit': { needs: 'manager', input: { id: randomUUID() } },
-  'issuers.setPolicies': { needs: 'manager', input: { id: randomUUID(), version: 1, policies: [] } },
-  'issuers.delete': { needs: 'manager', input: { id: randomUUID() } },
-  'audit.list': { needs: 'manager' },
-  'audit.actions': { needs: 'manager' },
-  'audit.export': { needs: 'manager', input: { format: 'csv' } },
-  'versions.resources': { needs: 'read', input: { version: 1 } },
-  'versions.text': { needs: 'read', input: { version: 1 } },
-  'versions.diffStacks': { needs: 'read', input: (other) => ({ other }) },
-  'versions.restore': { needs: 'write', input: { version: 1, headVersion: 999 } },
-};
 
 const procedures = Object.entries(
   appRouter._def.procedures as unknown as Record<string, { _def: { type: string; meta: ProcedureMeta } }>,
@@ -280,6 +119,9 @@ function refusal({ belongs, held }: Subject, subject: string, needs: Need): numb
   if (needs === 'operator') return subject.endsWith('an operator') ? null : 403;
   if (!belongs) return 404;
   if (needs === 'organization') return subject === 'identity provider' ? 403 : null;
+  if (needs === 'people') return subject === 'identity provider' || subject.startsWith('token for') ? 403 : null;
+  // Nobody here is both.
+  if (needs === 'adder') return 403;
   if (needs === 'manager') return / an? admin/.test(subject) ? null : 403;
   if (permits(held, needs)) return null;
   return hasPermission(held, 'read') ? 403 : 404;
@@ -287,11 +129,11 @@ function refusal({ belongs, held }: Subject, subject: string, needs: Need): numb
 
 test('every procedure is in the table', () => {
   const names = procedures.filter(([, { _def }]) => _def.type !== 'subscription').map(([name]) => name);
-  expect(names.sort()).toEqual(Object.keys(needed).sort());
+  expect(names.sort()).toEqual(Object.keys(procedureTable).sort());
 });
 
-test.each(Object.keys(needed))('%s lets in who may call it, and no others', async (name) => {
-  const { input = {}, needs } = needed[name] as (typeof needed)[string];
+test.each(Object.keys(procedureTable))('%s lets in who may call it, and no others', async (name) => {
+  const { input = {}, needs } = procedureTable[name] as (typeof procedureTable)[string];
   const { organization, project, stack: named } = stack;
   const isAnywhere = needs === 'user' || needs === 'owner' || needs === 'operator';
   const places = isAnywhere ? [{}] : [{ organization, project, stack: named }];
@@ -308,7 +150,7 @@ test.each(Object.keys(needed))('%s lets in who may call it, and no others', asyn
         error === null ||
         status === 409 ||
         (status === 404 &&
-          /update|resource|version|webhook|delivery|rule|approval|group|job|nobody-here|^There is no/i.test(
+          /update|resource|version|webhook|delivery|rule|approval|group|job|nobody-here|invitation|member of "nowhere"|^There is no/i.test(
             error.message,
           ));
       if (isIn !== (expected === null) || (expected !== null && status !== expected))

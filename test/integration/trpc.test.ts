@@ -32,6 +32,7 @@ describe('a request', () => {
       displayName: null,
       isOperator: false,
       mayAddMembers: true,
+      invitations: 0,
       organizations: [{ name: 'same-answer', role: 'admin', stackCount: 1 }],
       version: expect.any(String),
     });

@@ -19,7 +19,12 @@ export interface StoredEvent extends Record<string, unknown> {
   readonly details: Record<string, unknown>;
 }
 
-/** The events of an organization, oldest first. */
+/** The events of the server's log about somebody's account, oldest first. */
+export async function listPersonalEvents(app: TestApp, login: string): Promise<StoredEvent[]> {
+  return (await listEvents(app, '')).filter((event) => [event.login, event.object].includes(login));
+}
+
+/** The events of an organization, or with '' of the server, oldest first. */
 export function listEvents(app: TestApp, organization: string): Promise<StoredEvent[]> {
   return query<StoredEvent>(
     app,

@@ -6,7 +6,7 @@ import {
   createAuditListRepository,
   type ListedEventRow,
 } from '../../shared/audit/audit-list-repository.ts';
-import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import { createAuditRepository, serverId } from '../../shared/audit/audit-repository.ts';
 import { type AuditSearch, createAuditSearchRepository } from '../../shared/audit/audit-search-repository.ts';
 import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
@@ -74,10 +74,10 @@ export class AuditService {
 
   /**
    * Up to `limit` events that are sought, newest first. `next` is the place after which to go on, which a page may have without an event;
-   * null at the end. Throws InvalidRequestError.
+   * null at the end. `organization` null: the server. Throws InvalidRequestError.
    */
   async find(
-    organization: string,
+    organization: string | null,
     query: AuditFilter,
     limit: number,
   ): Promise<{ readonly events: readonly ListedEventRow[]; readonly next: AuditPlace | null }> {
@@ -138,7 +138,8 @@ export class AuditService {
     }
   }
 
-  async #getId(organization: string): Promise<string> {
+  async #getId(organization: string | null): Promise<string> {
+    if (organization === null) return serverId;
     const found = await this.#identity.findOrganization(organization);
     if (!found) throw new NotFoundError(`Organization '${organization}' not found`);
     return found.id;

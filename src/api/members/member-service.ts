@@ -1,5 +1,6 @@
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository, type OrganizationMemberRow } from '../../shared/identity/people-repository.ts';
+import { createProviderRepository } from '../../shared/identity/provider-repository.ts';
 import type { Role } from '../../shared/identity/roles.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import {
@@ -11,10 +12,12 @@ import {
 import type { ChangeMemberRequest } from '../../shared/protocol/members.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
 import { holdManagement } from '../access/held-access.ts';
+import { assertSeesPeople, withAddresses } from '../access/people-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 import { builtInRole } from '../roles/role-references.ts';
+import type { Person } from './person.ts';
 
 export type { OrganizationMemberRow };
 
@@ -34,21 +37,25 @@ export class MemberService {
     this.#context = context;
   }
 
-  /** Members in order of their logins, after the one in the token. Throws InvalidRequestError. */
-  async list(organization: string, continuationToken: string | null): Promise<MemberPage> {
+  /** Members in order of their logins, after the one in the token. Throws ForbiddenError, InvalidRequestError. */
+  async list(caller: Caller, organization: string, continuationToken: string | null): Promise<MemberPage> {
+    assertSeesPeople(caller);
     const after = continuationToken === null ? '' : Buffer.from(continuationToken, 'base64url').toString('utf8');
     if (after !== '' && !isLogin(after)) throw new InvalidRequestError('The continuationToken is not valid');
     const people = createPeopleRepository(this.#context.db);
     const rows = await people.listOfOrganization(organization, { after, limit: pageSize + 1 });
-    const members = rows.slice(0, pageSize);
+    const members = withAddresses(caller, rows.slice(0, pageSize));
     const last = members.at(-1);
     const isCut = rows.length > members.length && last !== undefined;
     return { members, continuationToken: isCut ? Buffer.from(last.login).toString('base64url') : null };
   }
 
-  /** Whether the caller may add members to organizations that they administer. */
-  mayAdd({ siteAdmin }: Pick<Caller, 'siteAdmin'>): boolean {
-    return siteAdmin || this.#context.config.memberAddition === 'admin';
+  /**
+   * Whether the caller may add members to organizations that they administer without asking them: where there are several organizations, nobody
+   * becomes a member of one, and known to it, unasked.
+   */
+  async mayAdd({ siteAdmin }: Pick<Caller, 'siteAdmin'>): Promise<boolean> {
+    return siteAdmin || !(await createPeopleRepository(this.#context.db).hasSeveralOrganizations());
   }
 
   /**
@@ -62,9 +69,9 @@ export class MemberService {
     audit: AuditTrail,
   ): Promise<void> {
     // Before anything is looked up: who may not add anybody must not learn who exists.
-    if (!this.mayAdd(caller))
+    if (!(await this.mayAdd(caller)))
       throw new ForbiddenError(
-        'On this server only operators make users members. They run: holdfast admin add-member LOGIN --organization ORGANIZATION',
+        'This server has several organizations: invite the user, or let an operator run: holdfast admin add-member LOGIN --organization ORGANIZATION',
       );
     await this.#context.db.inTransaction(async (tx) => {
       const people = createPeopleRepository(tx);
@@ -109,6 +116,29 @@ export class MemberService {
       if (member.role === 'admin') await assertOtherAdmin(tx, member);
       await createPeopleRepository(tx).removeMembership(member.organizationId, member.userId);
       await audit.record(tx, { organization, object: login, details: { role: member.role } });
+    });
+  }
+
+  /** Organizations of a person, with the role in each. */
+  listOf({ userId }: Pick<Person, 'userId'>) {
+    return createProviderRepository(this.#context.db).listMemberships(userId);
+  }
+
+  /** Ends a membership of the person's own. Throws UnauthenticatedError, NotFoundError, and ConflictError for the last admin. */
+  async leave(person: Person, organizationName: string, audit: AuditTrail): Promise<void> {
+    await this.#context.db.inTransaction(async (tx) => {
+      const people = createPeopleRepository(tx);
+      await people.lock();
+      await person.hold(tx);
+      const organization = await createIdentityRepository(tx).findOrganization(organizationName);
+      const membership = organization && (await people.findMembership(organization.id, person.userId));
+      if (!membership)
+        throw new NotFoundError(`You are not a member of ${JSON.stringify(organizationName.slice(0, 100))}`);
+      const { login, userId } = person;
+      const { role } = membership;
+      if (role === 'admin') await assertOtherAdmin(tx, { login, userId, organizationName });
+      await people.removeMembership(organization.id, userId);
+      await audit.record(tx, { organization: organizationName, object: login, details: { role } });
     });
   }
 
@@ -158,7 +188,10 @@ interface Member {
   readonly role: Role;
 }
 
-async function assertOtherAdmin(tx: Queryable, { login, organizationName, userId }: Member): Promise<void> {
+async function assertOtherAdmin(
+  tx: Queryable,
+  { login, organizationName, userId }: Pick<Member, 'login' | 'organizationName' | 'userId'>,
+): Promise<void> {
   const only = await createPeopleRepository(tx).listOnlyAdminOf(userId);
   if (only.includes(organizationName))
     throw new ConflictError(`${login} is the last admin of ${organizationName}. Appoint another one first`);

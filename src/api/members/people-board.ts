@@ -2,6 +2,7 @@ import { createPeopleBoardRepository, type ShownTeamRow } from '../../shared/ide
 import type { Role } from '../../shared/identity/roles.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { getOrganization } from '../access/organizations.ts';
+import { assertSeesPeople, withAddresses } from '../access/people-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 
@@ -21,11 +22,15 @@ export class PeopleBoard {
     this.#context = context;
   }
 
-  /** Throws NotFoundError. */
-  async listMembers(organization: string, query: PageQuery & { readonly role: Role | null }) {
+  /** Throws ForbiddenError, NotFoundError. */
+  async listMembers(caller: Caller, organization: string, query: PageQuery & { readonly role: Role | null }) {
+    assertSeesPeople(caller);
     const { board, organizationId } = await this.#open(organization);
     const rows = await board.listMembers(organizationId, { ...query, limit: query.limit + 1 });
-    const items = rows.map(({ since, ...member }) => ({ ...member, since: since.toISOString() }));
+    const items = withAddresses(caller, rows).map(({ since, ...member }) => ({
+      ...member,
+      since: since.toISOString(),
+    }));
     return cut(items, query.limit, ({ login }) => login);
   }
 
@@ -46,8 +51,9 @@ export class PeopleBoard {
     return team;
   }
 
-  /** Throws NotFoundError. */
+  /** Throws ForbiddenError, NotFoundError. */
   async listTeamMembers(caller: Caller, organization: string, team: string, query: PageQuery) {
+    assertSeesPeople(caller);
     const { id } = await this.#findTeam(caller, organization, team);
     const board = createPeopleBoardRepository(this.#context.db);
     return cut(

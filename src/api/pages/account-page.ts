@@ -1,3 +1,4 @@
+import type { InvitationRow } from '../members/invitation-service.ts';
 import type { Session } from '../request.ts';
 import type { ListedPasskeyRow } from '../sign-in/passkey-service.ts';
 import type { ListedSessionRow } from '../sign-in/session-service.ts';
@@ -11,16 +12,35 @@ export interface AccountView {
   readonly hasPassword: boolean;
   /** Null where browsers have none for this server. */
   readonly passkeys: readonly ListedPasskeyRow[] | null;
+  readonly invitations: readonly Pick<InvitationRow, 'organization' | 'role' | 'invitedBy' | 'expiresAt'>[];
+  readonly memberships: readonly Membership[];
   readonly problem?: string | null;
 }
 
-/** The own sessions, and the change of the password. */
-export function renderAccountPage({ hasPassword, passkeys, problem = null, session, sessions }: AccountView): string {
+interface Membership {
+  readonly organization: string;
+  readonly role: string;
+  /** Null unless groups of the provider have given it. */
+  readonly mappedRole: string | null;
+}
+
+/** The own sessions, organizations and invitations, and the change of the password. */
+export function renderAccountPage({
+  hasPassword,
+  invitations,
+  memberships,
+  passkeys,
+  problem = null,
+  session,
+  sessions,
+}: AccountView): string {
   return renderPage(
     'Your account',
     html`${renderProblem(problem)}
 <p>You are signed in as <strong>${session.login}</strong>.</p>
 <form method="post" action="/sign-out"><button>Sign out</button></form>
+${invitations.length === 0 ? null : renderInvitations(invitations)}
+${memberships.length === 0 ? null : renderMemberships(memberships)}
 <h2>Where you are signed in</h2>
 <ul>${sessions.map((each) => renderSession(each, each.id === session.id))}</ul>
 <form method="post" action="/account/sign-out-everywhere"><button>Sign out everywhere</button></form>
@@ -28,6 +48,31 @@ export function renderAccountPage({ hasPassword, passkeys, problem = null, sessi
 ${passkeys === null ? null : renderPasskeys(passkeys)}
 ${hasPassword ? renderPasswordForm() : null}`,
   );
+}
+
+function renderInvitations(invitations: AccountView['invitations']): Markup {
+  return html`<h2 id="invitations">Invitations</h2>
+<p class="quiet">As a member you are listed in the organization with your name, and its admins see your e-mail address and what you do there. You can leave again.</p>
+<ul>${invitations.map(
+    ({
+      expiresAt,
+      invitedBy,
+      organization,
+      role,
+    }) => html`<li><span>${organization}, as ${role}<br><span class="quiet">from ${invitedBy}, until ${day(expiresAt)}</span></span>
+<span><form method="post" action="/account/invitations/accept"><input type="hidden" name="organization" value="${organization}"><button class="small">Accept</button></form>
+<form method="post" action="/account/invitations/decline"><input type="hidden" name="organization" value="${organization}"><button class="small">Decline</button></form></span></li>`,
+  )}</ul>`;
+}
+
+function renderMemberships(memberships: readonly Membership[]): Markup {
+  return html`<h2>Organizations</h2>
+<ul>${memberships.map(
+    ({ mappedRole, organization, role }) => html`<li><span>${organization}<br><span class="quiet">${role}</span></span>
+<details><summary>Leave…</summary>
+<p class="quiet">You lose its stacks, your teams and grants there, and updates of yours that run. ${mappedRole === null ? 'Only an invitation brings you back.' : 'Your groups at the provider bring you back when you sign in with it.'}</p>
+<form method="post" action="/account/leave"><input type="hidden" name="organization" value="${organization}"><button class="small">Leave ${organization}</button></form></details></li>`,
+  )}</ul>`;
 }
 
 function renderSession({ address, id, lastSeenAt, method, userAgent }: ListedSessionRow, isThis: boolean): Markup {

@@ -47,6 +47,10 @@ code, .code { font-family: ui-monospace, 'SF Mono', Menlo, 'DejaVu Sans Mono', m
 ul { margin: 0 0 1rem; padding: 0; list-style: none; }
 li { display: flex; gap: 1rem; align-items: center; justify-content: space-between; padding: .6rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
 li > :last-child { flex: none; }
+li:has(> details[open]) { flex-wrap: wrap; }
+li > details[open] { flex: 1 0 100%; }
+summary { cursor: pointer; color: var(--quiet); font-size: .8125rem; }
+li form + form { margin-top: .4rem; }
 [hidden] { display: none; }
 @media (width < 30rem) {
   body { padding-top: 2rem; }

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import type { ApiServices } from '../api-services.ts';
+import { personOfSession } from '../members/person.ts';
 import { renderAccountPage } from '../pages/account-page.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { clearSessionCookie, setSessionCookie, visitOf } from '../sign-in/browser.ts';
@@ -8,8 +9,9 @@ import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from 
 const form = { access: { kind: 'session' }, rate: 'held', body: 'form', anyAccept: true } as const;
 const described = { tags: pageTags, security: sessionCookie, consumes: ['application/x-www-form-urlencoded'] };
 
-/** The page of the person who is signed in: sessions and password. */
-export function registerAccountRoutes(app: RouteScope, { config, passkeys, passwords, sessions }: ApiServices): void {
+/** The page of the person who is signed in: sessions, organizations, invitations and password. */
+export function registerAccountRoutes(app: RouteScope, services: ApiServices): void {
+  const { config, invitations, members, passkeys, passwords, sessions } = services;
   app.get(
     '/account',
     {
@@ -24,6 +26,8 @@ export function registerAccountRoutes(app: RouteScope, { config, passkeys, passw
           session,
           sessions: list,
           hasPassword,
+          invitations: await invitations.listOf(session),
+          memberships: await members.listOf(session),
           passkeys: passkeys.isAvailable ? await passkeys.list(session) : null,
         }),
       );
@@ -78,6 +82,52 @@ export function registerAccountRoutes(app: RouteScope, { config, passkeys, passw
       const visit = visitOf(request, config);
       const cookies = await passwords.change(request.session, request.body, visit, request.audit);
       setSessionCookie(reply, config, cookies);
+      return reply.redirect('/account', 303);
+    },
+  );
+
+  registerMembershipForms(app, services);
+}
+
+const OrganizationForm = Type.Object({ organization: Type.String({ maxLength: 200 }) });
+
+/** Forms by which a person answers an invitation, or leaves an organization. */
+function registerMembershipForms(app: RouteScope, { invitations, members, sessions }: ApiServices): void {
+  const errors = { ...describedForm, errorStatuses: [403, 404, 415] };
+  app.post(
+    '/account/invitations/accept',
+    {
+      config: { ...form, audit: 'member.accept', described: errors },
+      schema: { ...described, summary: 'Accept an invitation', body: OrganizationForm },
+    },
+    async ({ audit, body, session }, reply) => {
+      await invitations.accept(personOfSession(session, sessions), body.organization, audit);
+      return reply.redirect('/account', 303);
+    },
+  );
+  app.post(
+    '/account/invitations/decline',
+    {
+      config: { ...form, audit: 'member.decline', described: errors },
+      schema: { ...described, summary: 'Decline an invitation', body: OrganizationForm },
+    },
+    async ({ audit, body, session }, reply) => {
+      await invitations.decline(personOfSession(session, sessions), body.organization, audit);
+      return reply.redirect('/account', 303);
+    },
+  );
+  app.post(
+    '/account/leave',
+    {
+      config: {
+        ...form,
+        audit: 'member.leave',
+        described: { ...describedForm, errorStatuses: [403, 404, 409, 415] },
+      },
+      schema: { ...described, summary: 'Leave an organization', body: OrganizationForm },
+    },
+    async ({ audit, body, session }, reply) => {
+      await members.leave(personOfSession(session, sessions), body.organization, audit);
       return reply.redirect('/account', 303);
     },
   );

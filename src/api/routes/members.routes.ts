@@ -37,8 +37,8 @@ function listMembers(app: RouteScope, { members }: ApiServices): void {
         response: { 200: MembersResponse },
       },
     },
-    async ({ params, query }) => {
-      const page = await members.list(params.organization, query.continuationToken || null);
+    async ({ caller, params, query }) => {
+      const page = await members.list(caller, params.organization, query.continuationToken || null);
       const { continuationToken } = page;
       return { members: page.members.map(toResponse), ...(continuationToken === null ? {} : { continuationToken }) };
     },

@@ -10,6 +10,7 @@ import {
   UpdateTeamRequest,
 } from '../../shared/protocol/teams.ts';
 import { OrganizationParams, TeamParams } from '../../shared/protocol/tokens.ts';
+import { seesPeople, withAddresses } from '../access/people-access.ts';
 import type { ApiServices } from '../api-services.ts';
 import { seenByHeader, tagOf } from '../edits/revisions.ts';
 import type { Caller } from '../request.ts';
@@ -168,7 +169,7 @@ function listCollaborators(app: RouteScope, { teams }: ApiServices): void {
   app.get(
     `${stackPath}/collaborators`,
     {
-      config: readStack,
+      config: { access: { kind: 'stack', permission: 'manage' }, rate: 'held' },
       schema: {
         tags,
         summary: 'List the users who may read a stack by grants of their own',
@@ -177,9 +178,9 @@ function listCollaborators(app: RouteScope, { teams }: ApiServices): void {
         response: { 200: CollaboratorsResponse },
       },
     },
-    async ({ params }) => ({
+    async ({ caller, params }) => ({
       users: (await teams.listCollaborators(params)).map(({ level, of }) => ({
-        user: userInfo(of),
+        user: userInfo(withAddresses(caller, [of])[0] ?? of),
         permission: level,
       })),
     }),
@@ -193,6 +194,7 @@ function userInfo({ displayName, email, login }: { displayName: string; email: s
 function toResponse(caller: Caller, { members, stacks, team }: TeamView) {
   const { description, displayName, name } = team;
   const own = caller.tokenKind === 'personal' ? members.find(({ login }) => login === caller.login) : undefined;
+  const shown = seesPeople(caller) ? withAddresses(caller, members) : [];
   const roleOf = ({ isAdmin }: { isAdmin: boolean }) => (isAdmin ? ('admin' as const) : ('member' as const));
   return {
     kind: 'pulumi' as const,
@@ -200,7 +202,7 @@ function toResponse(caller: Caller, { members, stacks, team }: TeamView) {
     displayName,
     description,
     userRole: own ? roleOf(own) : ('none' as const),
-    members: members.map((member) => ({ ...userInfo(member), role: roleOf(member) })),
+    members: shown.map((member) => ({ ...userInfo(member), role: roleOf(member) })),
     ...(stacks
       ? {
           stacks: stacks.map(({ permissions, project, stack }) => ({

@@ -4,8 +4,9 @@ import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { recordOfPerson } from '../audit/personal-events.ts';
 import type { Session } from '../request.ts';
-import { recordOfUser, type SessionService } from './session-service.ts';
+import type { SessionService } from './session-service.ts';
 
 /** What the CLI passes when it opens a browser (pkg/backend/httpstate/backend.go). */
 export interface CliLogin {
@@ -71,7 +72,7 @@ export class CliLoginService {
         createdBy: userId,
       });
       const details = { kind: 'personal', name, description, session: session.id };
-      await recordOfUser(tx, audit, { login: session.login, object: made.id, details });
+      await recordOfPerson(tx, audit, { login: session.login, object: made.id, details });
     });
     const address = new URL(cliOrigin(login));
     address.search = new URLSearchParams({ accessToken: token, nonce: login.nonce }).toString();

@@ -18,9 +18,10 @@ import {
   UnauthenticatedError,
 } from '../../shared/platform/errors/errors.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { recordOfPerson } from '../audit/personal-events.ts';
 import type { Session } from '../request.ts';
 import { addressGroup } from '../server/client-address.ts';
-import { type BegunSession, recordOfUser, type SessionService, type Visit } from './session-service.ts';
+import type { BegunSession, SessionService, Visit } from './session-service.ts';
 
 export type { ListedPasskeyRow };
 
@@ -114,7 +115,7 @@ export class PasskeyService {
         name: shown,
       });
       if (!added) throw new ConflictError('This passkey is in use already');
-      await recordOfUser(tx, audit, { login: session.login, object: session.login, details: { name: shown } });
+      await recordOfPerson(tx, audit, { login: session.login, object: session.login, details: { name: shown } });
     });
   }
 
@@ -125,7 +126,7 @@ export class PasskeyService {
       await this.#sessions.hold(tx, session);
       const isRemoved = await createPasskeyRepository(tx).remove(userId, credentialId.replaceAll('\0', ''));
       if (!isRemoved) throw new NotFoundError('There is no such passkey');
-      await recordOfUser(tx, audit, { login, object: login, details: { credentialId } });
+      await recordOfPerson(tx, audit, { login, object: login, details: { credentialId } });
     });
   }
 

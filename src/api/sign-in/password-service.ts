@@ -7,8 +7,9 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import { UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { recordOfPerson } from '../audit/personal-events.ts';
 import type { Session } from '../request.ts';
-import { type BegunSession, recordOfUser, type SessionService, type Visit } from './session-service.ts';
+import type { BegunSession, SessionService, Visit } from './session-service.ts';
 import type { SignInLimits } from './sign-in-limits.ts';
 
 /** The same whether there is no such user, none with a password, or another password. */
@@ -91,7 +92,7 @@ export class PasswordService {
       if (!(await createPasswordRepository(tx).hold(userId, found.passwordHash)))
         throw new UnauthenticatedError('The present password is wrong');
       await createPasswordRepository(tx).set(userId, next);
-      await recordOfUser(tx, audit, { login, object: login, details: {} });
+      await recordOfPerson(tx, audit, { login, object: login, details: {} });
       // The trigger has ended the session of the browser.
       return this.#sessions.begin(tx, { userId, login, method: 'password' }, { ...visit, cookie: null }, audit);
     });

@@ -9,6 +9,7 @@ import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { recordOfPerson } from '../audit/personal-events.ts';
 import type { Claims } from './provider-client.ts';
 import type { SignedIn } from './session-service.ts';
 
@@ -51,13 +52,12 @@ export class ProviderPeople {
     audit.identify({ userId: user.userId, login: user.login, signIn: 'provider' });
     await this.#applyGroups(tx, user, person.access, audit);
     if (!found)
-      for (const organization of await organizationsOf(tx, user.login))
-        await audit.record(tx, {
-          action: 'user.create',
-          organization,
-          object: user.login,
-          details: { issuer: person.issuer, subject: person.subject },
-        });
+      await recordOfPerson(tx, audit, {
+        action: 'user.create',
+        login: user.login,
+        object: user.login,
+        details: { issuer: person.issuer, subject: person.subject },
+      });
     await providers.noteSignIn(person.issuer, person.subject);
     return { ...user, method: 'provider' };
   }
@@ -170,11 +170,6 @@ export class ProviderPeople {
     const groups = [claims[groupsClaim] ?? []].flat().slice(0, maxGroups);
     return groups.filter((group): group is string => typeof group === 'string');
   }
-}
-
-async function organizationsOf(tx: Queryable, login: string): Promise<readonly (string | null)[]> {
-  const names = await createPeopleRepository(tx).listOrganizationsOf(login);
-  return names.length > 0 ? names : [null];
 }
 
 function textOf(value: unknown): string {

@@ -1,5 +1,4 @@
 import { createIdentityRepository, type RequestedPlace } from '../../shared/identity/identity-repository.ts';
-import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import {
   createSessionRepository,
   type ListedSessionRow,
@@ -11,6 +10,7 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { NotFoundError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { recordOfPerson } from '../audit/personal-events.ts';
 import type { Caller, Session } from '../request.ts';
 import { KnownBrowsers } from './known-browsers.ts';
 
@@ -99,7 +99,7 @@ export class SessionService {
       if (before) await sessions.remove(before.userId, before.id);
     }
     audit.identify({ userId, login, signIn: method });
-    await recordOfUser(tx, audit, { login, object: login, details: { method, session: id } });
+    await recordOfPerson(tx, audit, { login, object: login, details: { method, session: id } });
     return { session: token, browser: await this.browsers.remember(tx, login, visit.marks) };
   }
 
@@ -113,7 +113,7 @@ export class SessionService {
     await this.#db.inTransaction(async (tx) => {
       if (!idPattern.test(id) || !(await this.#sessions(tx).remove(userId, id)))
         throw new NotFoundError('This session has ended already');
-      await recordOfUser(tx, audit, { login, object: login, details: { session: id } });
+      await recordOfPerson(tx, audit, { login, object: login, details: { session: id } });
     });
   }
 
@@ -121,7 +121,7 @@ export class SessionService {
   async endAll({ login, userId }: Session, audit: AuditTrail): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
       const ended = await this.#sessions(tx).removeAll(userId);
-      await recordOfUser(tx, audit, { login, object: login, details: { all: true, ended } });
+      await recordOfPerson(tx, audit, { login, object: login, details: { all: true, ended } });
     });
   }
 
@@ -134,16 +134,3 @@ export class SessionService {
     return createSessionRepository(db, this.#limits);
   }
 }
-
-/** Records what a user has done in the audit logs of all their organizations, or in that of the server if they have none. */
-export async function recordOfUser(
-  tx: Queryable,
-  audit: AuditTrail,
-  { details, login, object }: { readonly login: string; readonly object: string; readonly details: Details },
-): Promise<void> {
-  const names = await createPeopleRepository(tx).listOrganizationsOf(login);
-  for (const organization of names.length > 0 ? names : [null])
-    await audit.record(tx, { organization, object, details });
-}
-
-type Details = Readonly<Record<string, unknown>>;

@@ -1,5 +1,4 @@
 import { isTokenName } from '../../shared/identity/grants.ts';
-import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createTeamRepository, type TeamRow } from '../../shared/identity/team-repository.ts';
 import {
@@ -25,6 +24,7 @@ import { holdManagement, holdOwner, holdTeam } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { recordOfPerson } from '../audit/personal-events.ts';
 import type { Caller } from '../request.ts';
 
 export type { ListedTokenRow, TokenRow };
@@ -211,20 +211,16 @@ async function holdPlace(tx: Queryable, caller: Caller, place: TokenPlace, owner
   else await holdManagement(tx, place.organization, caller);
 }
 
-/** Records a change of a token: of a personal one in each organization of its user, because it is valid in all of them. */
+/** Records a change of a token where its owner's matters are recorded. */
 async function record(
   tx: Queryable,
   audit: AuditTrail,
   { caller, place, tokenId }: { readonly caller: Caller; readonly place: TokenPlace; readonly tokenId: string },
   facts: Readonly<Record<string, unknown>>,
 ): Promise<void> {
-  const names =
-    place.of === 'caller'
-      ? (await createIdentityRepository(tx).listMemberships(caller.tokenId)).map(({ name }) => name)
-      : [place.organization];
+  if (place.of === 'caller') return recordOfPerson(tx, audit, { login: caller.login, object: tokenId, details: facts });
   const details = { ...(place.of === 'team' ? { team: place.team } : {}), ...facts };
-  for (const organization of names.length > 0 ? names : [null])
-    await audit.record(tx, { organization, object: tokenId, details });
+  await audit.record(tx, { organization: place.organization, object: tokenId, details });
 }
 
 function tokenNotFound(id: string): NotFoundError {

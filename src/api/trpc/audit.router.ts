@@ -10,7 +10,7 @@ const Place = Type.Tuple([Count, Count]);
 const Time = text(40);
 
 const { cursor: Cursor } = page;
-const Filter = Type.Object({
+export const AuditFilter = Type.Object({
   action: Type.Optional(text(100)),
   /** A login, or `operator:` and a system user, or `server:`. */
   actor: Type.Optional(text(200)),
@@ -27,10 +27,10 @@ const Filter = Type.Object({
 export const auditRouter = router({
   /** Newest first. A page may be short, or empty, and have a next one all the same: not all events are looked at for one page. */
   list: organizationProcedure('manage')
-    .input(input(Type.Object({ ...Filter.properties, ...page })))
+    .input(input(Type.Object({ ...AuditFilter.properties, ...page })))
     .query(async ({ ctx: { services }, input: { limit = defaultPage, organization, ...filter } }) => {
-      const { events, next } = await services.audit.find(organization, queryOf(filter), limit);
-      return { items: events.map(toEvent), next: toCursor(next) };
+      const { events, next } = await services.audit.find(organization, auditQueryOf(filter), limit);
+      return { items: events.map(auditItem), next: auditCursor(next) };
     }),
 
   /** Names of actions, with what they mean. */
@@ -42,15 +42,18 @@ export const auditRouter = router({
   /** Events as text, newest first, a part at a time. Each part is an event of the log itself. */
   export: organizationMutation('manage', 'audit.export')
     .input(
-      input(Type.Object({ ...Filter.properties, format: Type.Union([Type.Literal('csv'), Type.Literal('jsonl')]) })),
+      input(
+        Type.Object({ ...AuditFilter.properties, format: Type.Union([Type.Literal('csv'), Type.Literal('jsonl')]) }),
+      ),
     )
     .mutation(async ({ ctx: { audit, services }, input: { format, organization, ...filter } }) => {
-      const { next, text: lines } = await services.audit.exportPage(organization, queryOf(filter), format, audit);
-      return { text: lines, next: toCursor(next) };
+      const { next, text: lines } = await services.audit.exportPage(organization, auditQueryOf(filter), format, audit);
+      return { text: lines, next: auditCursor(next) };
     }),
 });
 
-function queryOf({ action, actor, cursor, from, object, outcome, until }: Static<typeof Filter>) {
+/** What the service seeks. */
+export function auditQueryOf({ action, actor, cursor, from, object, outcome, until }: Static<typeof AuditFilter>) {
   const place = decodeCursor(cursor, Place);
   return {
     ...(action ? { action } : {}),
@@ -63,11 +66,11 @@ function queryOf({ action, actor, cursor, from, object, outcome, until }: Static
   };
 }
 
-function toCursor(place: AuditPlace | null): string | null {
+export function auditCursor(place: AuditPlace | null): string | null {
   return place && encodeCursor([place.micros, place.number]);
 }
 
-function toEvent(event: ListedEventRow) {
+export function auditItem(event: ListedEventRow) {
   return {
     number: event.number,
     at: event.occurredAt.toISOString(),

@@ -11,19 +11,42 @@ export const membersRouter = router({
   /** In the order of their logins. */
   list: organizationProcedure('read')
     .input(input(Type.Object({ text: Type.Optional(text(200)), role: Type.Optional(Role), ...page })))
-    .query(async ({ ctx: { services }, input: query }) => {
+    .query(async ({ ctx: { caller, services }, input: query }) => {
       const { cursor, limit = defaultPage, organization, role = null } = query;
       const [after] = decodeCursor(cursor, LastName) ?? [null];
       const selection = { text: query.text?.trim() || null, role, after, limit };
-      const { items, next } = await services.peopleBoard.listMembers(organization, selection);
+      const { items, next } = await services.peopleBoard.listMembers(caller, organization, selection);
       return { items, next: next === null ? null : encodeCursor([next]) };
     }),
 
-  /** Makes an existing user a member. */
+  /** Makes an existing user a member at once. */
   add: organizationMutation('manage', 'member.add')
     .input(input(Type.Object({ ...chosen, role: Role })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role } }) => {
       await services.members.add(caller, organization, { login, role }, audit);
+    }),
+
+  /** Invitations that are open, in the order of their logins. */
+  invitations: organizationProcedure('manage').query(async ({ ctx: { services }, input: { organization } }) => ({
+    items: (await services.invitations.list(organization)).map(({ createdAt, expiresAt, invitedBy, login, role }) => ({
+      ...{ login, role, invitedBy },
+      at: createdAt.toISOString(),
+      until: expiresAt.toISOString(),
+    })),
+    next: null,
+  })),
+
+  /** Invites whoever has the login. The answer is the same if nobody has it. */
+  invite: organizationMutation('manage', 'member.invite')
+    .input(input(Type.Object({ ...chosen, role: Role })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role } }) => {
+      await services.invitations.invite(caller, organization, { login, role }, audit);
+    }),
+
+  withdraw: organizationMutation('manage', 'member.withdraw')
+    .input(input(Type.Object(chosen)))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization } }) => {
+      await services.invitations.withdraw(caller, organization, login, audit);
     }),
 
   setRole: organizationMutation('manage', 'member.role')

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { AuditFilter, auditCursor, auditItem, auditQueryOf } from './audit.router.ts';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from './inputs.ts';
 import { operatorMutation, operatorProcedure, router } from './trpc.ts';
 
@@ -53,6 +54,14 @@ export const operatorRouter = router({
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
       const { items, next } = await services.operatorBoard.organizations(decodeCursor(cursor, StoragePlace), limit);
       return { items, next: next && encodeCursor(next) };
+    }),
+
+  /** The audit log of the server: what belongs to no organization, and what people do with their accounts. Pages as in `audit.list`. */
+  audit: operatorProcedure
+    .input(input(Type.Object({ ...AuditFilter.properties, ...page })))
+    .query(async ({ ctx: { services }, input: { limit = defaultPage, ...filter } }) => {
+      const { events, next } = await services.audit.find(null, auditQueryOf(filter), limit);
+      return { items: events.map(auditItem), next: auditCursor(next) };
     }),
 
   /** Tasks in the background, and what waits for them. */

@@ -1,9 +1,11 @@
 import type { Command } from 'commander';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { placeRuleOf } from '../../shared/audit/audit-places.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createGrantRepository, type GrantRepository } from '../../shared/identity/grant-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { createPasskeyRepository, type PasskeyRepository } from '../../shared/identity/passkey-repository.ts';
 import { createPasswordRepository, type PasswordRepository } from '../../shared/identity/password-repository.ts';
 import { createPeopleRepository, type PeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createProviderRepository, type ProviderRepository } from '../../shared/identity/provider-repository.ts';
@@ -28,6 +30,7 @@ export interface Work {
   readonly issuers: IssuerRepository;
   /** The transaction, for use cases that several repositories take part in. */
   readonly tx: Queryable;
+  readonly passkeys: Pick<PasskeyRepository, 'list' | 'removeAll'>;
   readonly passwords: PasswordRepository;
   readonly providers: ProviderRepository;
   readonly sessions: Pick<SessionRepository, 'removeAll'>;
@@ -91,7 +94,7 @@ async function runInTransaction(
     if (change.locks) await people.lock();
     const subject = change.locks ? subjectOf(change.command) : null;
     // Before the change, which may end memberships.
-    const before = subject ? await organizationsOf(tx, subject) : [];
+    const before = change.locks && subject ? await placesOf(tx, subject, change.action) : [];
     // Created in here, because the transaction is retried on a conflict.
     const lines: string[] = [];
     let isChanged = true;
@@ -103,6 +106,7 @@ async function runInTransaction(
       tokens: createTokenRepository(tx),
       issuers: createIssuerRepository(tx),
       tx,
+      passkeys: createPasskeyRepository(tx),
       passwords: createPasswordRepository(tx),
       providers: createProviderRepository(tx),
       sessions: createSessionRepository(tx, { idleSeconds: 0, maxSeconds: 0 }),
@@ -112,14 +116,14 @@ async function runInTransaction(
       },
     });
     if (!change.locks || !subject || !isChanged) return lines;
-    const names = new Set([...before, ...(await organizationsOf(tx, subject))]);
     const { action, command } = change;
+    const places = new Set([...before, ...(await placesOf(tx, subject, action))]);
     const event = {
       action,
       object: subject.object,
       details: { command: fullName(command), arguments: command.args, ...command.opts() },
     };
-    for (const organization of names.size > 0 ? names : [null])
+    for (const organization of places)
       await createAuditRepository(tx).insert(operatorSource(operator()), { ...event, organization });
     return lines;
   });
@@ -168,13 +172,21 @@ function subjectOf(command: Command): Subject {
   }
 }
 
-/** The organizations in whose audit log a change belongs. */
-async function organizationsOf(tx: Queryable, { in: place }: Subject): Promise<readonly string[]> {
-  if ('organization' in place) return [place.organization];
-  if ('tokenId' in place) {
-    // Of any token, also one that is not valid.
-    const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(place.tokenId);
-    return isId ? (await createIdentityRepository(tx).listMemberships(place.tokenId)).map(({ name }) => name) : [];
-  }
-  return createPeopleRepository(tx).listOrganizationsOf(place.login);
+/** In whose audit logs a change belongs; null: that of the server. */
+async function placesOf(
+  tx: Queryable,
+  { in: place }: Subject,
+  action: AuditAction,
+): Promise<readonly (string | null)[]> {
+  const people = createPeopleRepository(tx);
+  const rule = placeRuleOf(action);
+  if ('organization' in place) return rule === 'person' ? [null, place.organization] : [place.organization];
+  if ('login' in place)
+    return [null, ...(await (rule === 'members' ? people.listOrganizationsOf : people.listManagersOf)(place.login))];
+  // Of any token, also one that is not valid.
+  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(place.tokenId)) return [null];
+  const login = await people.findLoginOfToken(place.tokenId);
+  if (login !== null) return [null, ...(await people.listManagersOf(login))];
+  const owners = await createIdentityRepository(tx).listMemberships(place.tokenId);
+  return owners.length > 0 ? owners.map(({ name }) => name) : [null];
 }

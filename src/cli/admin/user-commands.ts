@@ -6,6 +6,12 @@ import { findUser, orRefused, refused } from './people-rules.ts';
 import { changeAction, type Work } from './people-transaction.ts';
 import { readPassword } from './read-password.ts';
 
+interface Reset {
+  readonly removePasskeys?: true;
+}
+
+const removePasskeysOption = ['--remove-passkeys', 'also remove the passkeys of the user'] as const;
+
 /** Adds the commands about how users sign in with a browser. */
 export function addUserCommands(admin: Command, open: OpenSession): void {
   const user = admin.command('user').description('manage how users sign in with a browser');
@@ -15,19 +21,21 @@ export function addUserCommands(admin: Command, open: OpenSession): void {
       'set the password of a user, asked for at a terminal, otherwise read from standard input; ends all sessions of the user',
     )
     .argument('<login>')
-    .action(async (...given: [string, object, Command]) => {
+    .option(...removePasskeysOption)
+    .action(async (...given: [string, Reset, Command]) => {
       const [login] = given;
       const password = await readPassword();
       orRefused(() => assertPasswordAllowed(login, password));
       const hash = await hashPassword(password);
-      await changeAction(open, 'password.set', (work: Work, _login: string, _options: object) =>
-        setPassword(work, login, hash),
+      await changeAction(open, 'password.set', (work: Work, _login: string, options: Reset) =>
+        setPassword(work, login, { ...options, hash }),
       )(...given);
     });
   user
     .command('remove-password')
     .description('remove the password of a user, who then cannot sign in with one; ends all sessions of the user')
     .argument('<login>')
+    .option(...removePasskeysOption)
     .action(changeAction(open, 'password.remove', removePassword));
   user
     .command('link')
@@ -43,18 +51,51 @@ export function addUserCommands(admin: Command, open: OpenSession): void {
     .action(changeAction(open, 'session.end', signOut));
 }
 
-async function setPassword({ passwords, people, say, sessions }: Work, login: string, hash: string): Promise<void> {
-  const user = await findUser(people, login);
-  await passwords.set(user.id, hash);
-  await sessions.removeAll(user.id);
-  say(`User ${user.login} has a new password${user.isActive ? '' : ', but is deactivated'}.`);
+async function setPassword(
+  work: Work,
+  login: string,
+  { hash, ...options }: Reset & { readonly hash: string },
+): Promise<void> {
+  const user = await findUser(work.people, login);
+  // First: the password's trigger ends them, too, but does not count them.
+  const ended = await work.sessions.removeAll(user.id);
+  await work.passwords.set(user.id, hash);
+  work.say(`User ${user.login} has a new password${user.isActive ? '' : ', but is deactivated'}.`);
+  await sayOtherWays(work, user, { ...options, ended });
 }
 
-async function removePassword({ passwords, people, say, sessions }: Work, login: string): Promise<void> {
-  const user = await findUser(people, login);
-  const isRemoved = await passwords.remove(user.id);
-  await sessions.removeAll(user.id);
-  say(isRemoved ? `User ${user.login} has no password any more.` : `User ${user.login} has no password.`);
+async function removePassword(work: Work, login: string, options: Reset): Promise<void> {
+  const user = await findUser(work.people, login);
+  const ended = await work.sessions.removeAll(user.id);
+  const isRemoved = await work.passwords.remove(user.id);
+  work.say(isRemoved ? `User ${user.login} has no password any more.` : `User ${user.login} has no password.`);
+  await sayOtherWays(work, user, { ...options, ended });
+}
+
+/** Says what else lets somebody act as the user, because a reset often follows a theft, and removes the passkeys if that was asked for. */
+async function sayOtherWays(
+  { passkeys, people, say }: Work,
+  user: { readonly id: string; readonly login: string },
+  { ended, removePasskeys }: Reset & { readonly ended: number },
+): Promise<void> {
+  say(ended === 0 ? 'There was no session to end.' : `${counted(ended, 'session')} ended.`);
+  if (removePasskeys) say(`${counted(await passkeys.removeAll(user.id), 'passkey')} removed.`);
+  else {
+    const names = (await passkeys.list(user.id)).map(({ name }) => JSON.stringify(name));
+    if (names.length > 0)
+      say(
+        `${counted(names.length, 'passkey')} can still sign in (${names.join(', ')}); --remove-passkeys removes them.`,
+      );
+  }
+  const tokens = (await people.listTokens(user.login)).filter(
+    ({ expiresAt }) => expiresAt === null || expiresAt.getTime() > Date.now(),
+  ).length;
+  if (tokens > 0)
+    say(`Still valid: ${counted(tokens, 'access token')} of the user; holdfast admin revoke --user ${user.login}`);
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 async function link(

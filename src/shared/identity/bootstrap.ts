@@ -32,6 +32,7 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
     const identity = createIdentityRepository(tx);
     const bootstrap = createBootstrapRepository(tx);
     const removed: string[] = [];
+    const removedFrom = new Map<string, readonly string[]>();
     const warnings: string[] = [];
     await bootstrap.lock();
     const applied = await bootstrap.findRevision();
@@ -82,8 +83,10 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
       for (const [at, { role }] of members.entries())
         await bootstrap.setMembership(organizationId, memberIds[at] as string, role);
       if (!managedIds.includes(organizationId)) continue;
+      const start = removed.length;
       for (const login of await bootstrap.removeOtherMembers(organizationId, memberIds))
         removed.push(`${login} was removed from ${name}`);
+      removedFrom.set(name, removed.slice(start));
     }
     if (scope.everywhere) {
       const listedIds = [...organizationIds.values()];
@@ -108,10 +111,13 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
     for (const name of await bootstrap.listWithoutAdmin(managedIds)) warnings.push(`organization ${name} has no admin`);
     if (scope.everywhere && siteAdminIds.length === 0) warnings.push('the file lists no site admin: there is none');
     if ((await bootstrap.readDigest()) !== before) {
-      const details = { revision: file.revision ?? null, removed: removed.slice(0, 20) };
-      const event = { action: 'bootstrap.apply', object: 'HOLDFAST_BOOTSTRAP', details } as const;
-      for (const organization of [null, ...organizationIds.keys()])
+      // What happened to other organizations, and to tokens of people, is no matter of an organization.
+      for (const organization of [null, ...organizationIds.keys()]) {
+        const shown = organization === null ? removed : (removedFrom.get(organization) ?? []);
+        const details = { revision: file.revision ?? null, removed: shown.slice(0, 20) };
+        const event = { action: 'bootstrap.apply', object: 'HOLDFAST_BOOTSTRAP', details } as const;
         await createAuditRepository(tx).insert(serverSource, { ...event, organization });
+      }
     }
     return { removed, warnings };
   });

@@ -67,5 +67,13 @@ export function createPasskeyRepository(db: Queryable) {
         /* passkeys.remove */ delete from passkeys where user_id = ${userId} and credential_id = ${credentialId}`);
       return rowCount > 0;
     },
+
+    /** Removes all passkeys of a user. Returns how many there were. */
+    removeAll: async (userId: string): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* passkeys.removeAll */ delete from passkeys where user_id = ${userId}`);
+      return rowCount;
+    },
   };
 }
+export type PasskeyRepository = ReturnType<typeof createPasskeyRepository>;

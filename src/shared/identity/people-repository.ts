@@ -19,6 +19,7 @@ const MembershipRow = Type.Object({
   /** Whether the bootstrap file has created or set it. */
   isListed: Type.Boolean(),
 });
+const LoginRow = Type.Object({ login: Type.String() });
 const NameRow = Type.Object({ name: Type.String() });
 const TokenRow = Type.Object({
   id: Type.String(),
@@ -62,6 +63,13 @@ export function createPeopleRepository(db: Queryable) {
         /* people.findMembership */ select role, is_listed as "isListed" from memberships
         where organization_id = ${organizationId} and user_id = ${userId}`),
 
+    hasSeveralOrganizations: async (): Promise<boolean> => {
+      const some = await db.any(
+        sql.rows(NameRow)`/* people.listSomeOrganizations */ select name from organizations limit 2`,
+      );
+      return some.length > 1;
+    },
+
     /** Names of the organizations of a user. */
     listOrganizationsOf: async (login: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
@@ -69,6 +77,24 @@ export function createPeopleRepository(db: Queryable) {
         select o.name from users u join memberships m on m.user_id = u.id join organizations o on o.id = m.organization_id
         where u.login = ${login} order by o.name`);
       return rows.map(({ name }) => name);
+    },
+
+    /** Names of the organizations that manage the account: their identity provider has made it, or its groups give the membership. */
+    listManagersOf: async (login: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(NameRow)`
+        /* people.listManagersOf */
+        select o.name from users u join organizations o on
+          o.id = u.provisioned_by and exists (select 1 from scim_users s where s.organization_id = o.id and s.user_id = u.id)
+          or exists (select 1 from mapped_memberships g where g.organization_id = o.id and g.user_id = u.id)
+        where u.login = ${login} order by o.name`);
+      return rows.map(({ name }) => name);
+    },
+
+    /** The login of the user of a personal token, also of one that is no longer valid; null for other tokens. */
+    findLoginOfToken: async (tokenId: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(LoginRow)`
+        /* people.findLoginOfToken */ select u.login from api_tokens t join users u on u.id = t.user_id where t.id = ${tokenId}`);
+      return row?.login ?? null;
     },
 
     removeMembership: (organizationId: string, userId: string) =>

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 
-const Role = Type.Union([Type.Literal('viewer'), Type.Literal('member'), Type.Literal('admin')]);
+export const Role = Type.Union([Type.Literal('viewer'), Type.Literal('member'), Type.Literal('admin')]);
 
 export const MembersQuery = Type.Object({
   /** `frontend` or `backend` of the vendor's service: the same here. */

@@ -35,6 +35,7 @@ const maxStacks = 8;
 /** Actions of pages of the organization that can be begun from everywhere. */
 const remoteActions = [
   { name: 'Add a member', to: '/$organization/~/members', isForAdmins: true },
+  { name: 'Invite a member', to: '/$organization/~/members', isForAdmins: true },
   { name: 'Create a token', to: '/$organization/~/tokens', isForAdmins: false },
   { name: 'Freeze stacks', to: '/$organization/~/rules', isForAdmins: true },
   { name: 'Add a webhook', to: '/$organization/~/webhooks', isForAdmins: true },
@@ -177,6 +178,7 @@ function useCommands(text: string, organization: string | undefined, actions: re
       organization !== undefined &&
       (isAdmin || !isForAdmins) &&
       (name !== 'Add a member' || me?.mayAddMembers === true) &&
+      (name !== 'Invite a member' || me?.mayAddMembers === false) &&
       !actions.includes(name),
   );
   const fixed: readonly Command[] = [

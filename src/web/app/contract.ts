@@ -40,6 +40,7 @@ export type QueueItem = Outputs['queue']['list']['items'][number];
 export type ResourceItem = Outputs['resources']['list']['items'][number];
 export type VersionItem = Outputs['versions']['list']['items'][number];
 export type VersionDifference = Outputs['versions']['diff']['items'][number];
+export type InvitationItem = Outputs['members']['invitations']['items'][number];
 export type MemberItem = Outputs['members']['list']['items'][number];
 export type TeamItem = Outputs['teams']['list']['items'][number];
 export type TeamDetails = Outputs['teams']['get'];

@@ -4,6 +4,7 @@ import { lazy, Suspense, useEffect, useState } from 'react';
 import { Button } from '../ui/button.tsx';
 import { AwayNotice } from './away-notice.tsx';
 import { Breadcrumb } from './breadcrumb.tsx';
+import { InvitationNotice } from './invitation-notice.tsx';
 import { Rail } from './rail.tsx';
 import styles from './shell.module.css';
 
@@ -64,6 +65,7 @@ export function Shell() {
         </header>
         <main id="content" className={styles['content']} tabIndex={-1}>
           <AwayNotice />
+          <InvitationNotice />
           <Outlet />
         </main>
       </div>

@@ -7,4 +7,5 @@ export const operatorPages: readonly SectionLink[] = [
   { name: 'Locks', link: { to: '/~/operator/locks' } },
   { name: 'Storage', link: { to: '/~/operator/storage' } },
   { name: 'Tasks', link: { to: '/~/operator/tasks' } },
+  { name: 'Audit log', link: { to: '/~/operator/audit' } },
 ];

@@ -50,5 +50,12 @@ const tasks = createRoute({
   staticData: { crumb: 'Tasks' },
 });
 
+const audit = createRoute({
+  getParentRoute: () => operator,
+  path: 'audit',
+  component: lazyRouteComponent(() => import('./server-audit-page.tsx'), 'ServerAuditPage'),
+  staticData: { crumb: 'Audit log' },
+});
+
 /** Pages of the whole installation. */
-export const operatorRoutes = operator.addChildren([first, health, queues, locks, storage, tasks]);
+export const operatorRoutes = operator.addChildren([first, health, queues, locks, storage, tasks, audit]);

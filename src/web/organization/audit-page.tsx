@@ -69,7 +69,7 @@ export function AuditPage() {
       />
       <Table
         label="Events"
-        columns={columnsOf(organization, open, toggle)}
+        columns={auditColumns(organization, open, toggle)}
         items={items}
         keyOf={({ number }) => String(number)}
         isBusy={query.isFetchingNextPage}
@@ -173,7 +173,8 @@ function Filters({
   );
 }
 
-function columnsOf(
+/** `toggle` shows or hides the details of an event. */
+export function auditColumns(
   organization: string,
   open: ReadonlySet<number>,
   toggle: (number: number) => void,

@@ -32,7 +32,7 @@ export function AddMemberDialog({ onClose, organization }: DialogProps) {
   return (
     <ActionDialog
       title="Add a member"
-      description={`Somebody who has an account on this server gets the role in ${organization} at once. From then on, its audit log also has their sign-ins.`}
+      description={`Somebody who has an account on this server gets the role in ${organization} at once.`}
       action="Add the member"
       error={add.error}
       isPending={add.isPending}
@@ -50,6 +50,56 @@ export function AddMemberDialog({ onClose, organization }: DialogProps) {
       />
       <RoleField role={role} onChange={setRole} />
     </ActionDialog>
+  );
+}
+
+export function InviteMemberDialog({ onClose, organization }: DialogProps) {
+  const [login, setLogin] = useState('');
+  const [role, setRole] = useState<Role>('member');
+  const invite = useMutation(trpc.members.invite.mutationOptions(thenRefresh(onClose)));
+  return (
+    <ActionDialog
+      title="Invite a member"
+      description={`Who has this login gets the role in ${organization} by accepting, within 14 days, under “Your account”.`}
+      action="Invite"
+      error={invite.error}
+      isPending={invite.isPending}
+      isReady={login.trim() !== ''}
+      onSubmit={() => invite.mutate({ organization, login: login.trim(), role })}
+      onClose={onClose}
+    >
+      <TextField
+        label="Login"
+        value={login}
+        maxLength={100}
+        required
+        hint="They need an account on this server already. You are not told whether there is one: ask them for their login."
+        onChange={({ target }) => setLogin(target.value)}
+      />
+      <RoleField role={role} onChange={setRole} />
+    </ActionDialog>
+  );
+}
+
+export function WithdrawInvitationDialog({
+  login,
+  onClose,
+  organization,
+}: DialogProps & {
+  readonly login: string;
+}) {
+  const withdraw = useMutation(trpc.members.withdraw.mutationOptions(thenRefresh(onClose)));
+  return (
+    <ActionDialog
+      title={`Withdraw the invitation for ${login}?`}
+      description={`${login} can then no longer accept it.`}
+      action="Withdraw the invitation"
+      stay="Keep it"
+      error={withdraw.error}
+      isPending={withdraw.isPending}
+      onSubmit={() => withdraw.mutate({ organization, login })}
+      onClose={onClose}
+    />
   );
 }
 

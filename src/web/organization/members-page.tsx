@@ -16,7 +16,8 @@ import { MenuItem } from '../ui/menu.tsx';
 import { FilterBar, Page } from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
 import { Time } from '../ui/time.tsx';
-import { AddMemberDialog, ChangeRoleDialog, RemoveMemberDialog } from './member-dialogs.tsx';
+import { InvitationList } from './invitation-list.tsx';
+import { AddMemberDialog, ChangeRoleDialog, InviteMemberDialog, RemoveMemberDialog } from './member-dialogs.tsx';
 import { useMayManage } from './organization-pages.ts';
 import styles from './people.module.css';
 import { type MemberSearch, type Role, roles } from './people-search.ts';
@@ -25,7 +26,7 @@ import { TextFilter } from './text-filter.tsx';
 
 const route = getRouteApi('/$organization/~/members');
 
-type Asked = { readonly what: 'add' } | { readonly what: 'role' | 'remove'; readonly member: MemberItem };
+type Asked = { readonly what: 'add' | 'invite' } | { readonly what: 'role' | 'remove'; readonly member: MemberItem };
 
 /** Who belongs to the organization. */
 export function MembersPage() {
@@ -42,7 +43,9 @@ export function MembersPage() {
     ),
   );
   const mayAdd = useMe()?.mayAddMembers === true && mayManage;
+  const mayInvite = mayManage && !mayAdd;
   usePageAction('Add a member', mayAdd ? () => setAsked({ what: 'add' }) : null);
+  usePageAction('Invite a member', mayInvite ? () => setAsked({ what: 'invite' }) : null);
   const narrow = (change: Partial<MemberSearch>): void =>
     void navigate({ search: { ...search, ...change }, replace: true });
   const problem = useProblem(query);
@@ -54,10 +57,10 @@ export function MembersPage() {
       title="Members"
       lead="People and what their role gives them on every stack here. Teams and grants give more, or less."
       actions={
-        mayAdd ? (
-          <Button kind="main" onClick={() => setAsked({ what: 'add' })}>
+        mayManage ? (
+          <Button kind="main" onClick={() => setAsked({ what: mayAdd ? 'add' : 'invite' })}>
             <UserPlus size={16} aria-hidden="true" />
-            Add a member
+            {mayAdd ? 'Add a member' : 'Invite a member'}
           </Button>
         ) : null
       }
@@ -88,6 +91,8 @@ export function MembersPage() {
           </Empty>
         }
       />
+      {mayManage ? <InvitationList organization={organization} /> : null}
+      {asked?.what === 'invite' ? <InviteMemberDialog organization={organization} onClose={close} /> : null}
       {asked?.what === 'add' ? <AddMemberDialog organization={organization} onClose={close} /> : null}
       {asked?.what === 'role' ? (
         <ChangeRoleDialog organization={organization} member={asked.member} onClose={close} />

@@ -135,7 +135,6 @@ function toConfig(settings: Settings) {
     kms: { vaultTokenFile: settings.HOLDFAST_VAULT_TOKEN_FILE ?? null },
     bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
-    memberAddition: settings.HOLDFAST_MEMBER_ADDITION,
     /** Invalid tokens and leases allowed per address before unknown ones are looked up in batches. */
     invalidTokensPerMinute: settings.HOLDFAST_INVALID_TOKENS_PER_MINUTE,
     /** Per token, user and address, across all replicas; 0: no limit. */

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { DataDirClaim } from '../claim/data-dir-claim.ts';
 import { OperatorError } from '../errors/errors.ts';
@@ -40,6 +40,18 @@ export function ensureMasterKeys(directory: string, generate: () => string): str
   syncPath(file);
   syncPath(directory);
   return readFileSync(file, 'utf8').trim();
+}
+
+/**
+ * Stores the first admin's token, readable by the owner of the process only. Returns the name of the file. The token must be stored before
+ * the database knows it: a process that is killed in between leaves a token that nobody accepts, not one that nobody has.
+ */
+export function storeFirstToken(directory: string, token: string): string {
+  const file = path.resolve(directory, 'first-token');
+  // Of a first start that did not get as far as its commit.
+  rmSync(file, { force: true });
+  createFileDurably(file, `${token}\n`, { mode: 0o600 });
+  return file;
 }
 
 function unusable(directory: string, error: unknown): DataDirError {

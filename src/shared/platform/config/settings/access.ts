@@ -23,11 +23,6 @@ export const accessSettings = {
         'Who may create an organization by creating its first stack: `anyone` or `site-admin`. Default `site-admin`; `anyone` with the embedded database.',
     }),
   ),
-  HOLDFAST_MEMBER_ADDITION: Type.Union([Type.Literal('admin'), Type.Literal('site-admin')], {
-    description:
-      'Who may make users of the server members of an organization by their login: its admins (`admin`), or only those of them who are site admins (`site-admin`). With `admin`, they can find out which logins exist on the server.',
-    default: 'admin',
-  }),
   HOLDFAST_INVALID_TOKENS_PER_MINUTE: positive(
     'Invalid tokens and leases per minute from one address (IPv6: a /64 network), across all replicas, before unknown ones are looked up in batches. All addresses together have ten times as many. Valid tokens are always accepted.',
     60,

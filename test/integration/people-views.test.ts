@@ -1,0 +1,140 @@
+import { beforeAll, expect, test } from '@jest/globals';
+import { appRouter } from '../../src/api/trpc/router.ts';
+import { query } from '../support/database.ts';
+import { grant, type Person, person, team } from '../support/grants.ts';
+import { procedureTable } from '../support/procedure-table.ts';
+import { queryPath } from '../support/procedures.ts';
+import { listRoutes } from '../support/routes.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { testApp } from '../support/test-app.ts';
+
+const app = testApp();
+let stack: TestStack;
+let updateId: string;
+
+/** Who asks, and whose addresses they may see; null: everybody's. */
+const callers: Record<string, { readonly auth: string; readonly knows: readonly string[] | null }> = {};
+let everybody: readonly string[];
+
+beforeAll(async () => {
+  stack = await createStack(app);
+  const { organization } = stack;
+  const [admin, viewer, member] = (await Promise.all(
+    (['admin', 'viewer', 'member'] as const).map((role) => person(app, organization, role)),
+  )) as [Person, Person, Person];
+  await query(app, `update users set email = login || '@people.example', display_name = 'Name of ' || login`);
+  everybody = (await query<{ email: string }>(app, 'select email from users')).map(({ email }) => email);
+  const blue = await team(app, admin.organizationId, 'blue', [viewer.userId, member.userId]);
+  await grant(app, admin.organizationId, { userId: member.userId }, 'allow', ['write']);
+  await grant(app, admin.organizationId, { teamId: blue }, 'allow', ['write']);
+  const make = async (path: string, body: object) => {
+    const { json } = await ok(app.call('POST', path, { auth: admin.auth, body }));
+    return { auth: `token ${json.tokenValue}`, id: json.id as string };
+  };
+  const tokens = `/api/orgs/${organization}/tokens`;
+  const service = await make(tokens, { name: 'one-stack', service: true });
+  await grant(app, admin.organizationId, { tokenId: service.id }, 'allow', ['read', 'write', 'manage'], {
+    stacks: `${stack.project}/${stack.stack}`,
+  });
+  const scopes = [{ permissions: ['read', 'manage'], stacks: '*/*' }];
+  const add = (name: string, auth: string, knows: readonly string[] | null) => {
+    callers[name] = { auth, knows };
+  };
+  add('admin', admin.auth, null);
+  add('token of the organization as admin', (await make(tokens, { name: 'a', admin: true })).auth, null);
+  add('viewer', viewer.auth, [`${viewer.login}@people.example`]);
+  add('member', member.auth, [`${member.login}@people.example`]);
+  const narrow = await make('/api/user/tokens', { name: 'narrow', scopes });
+  add('token of an admin with scopes', narrow.auth, [`${admin.login}@people.example`]);
+  add('service of one stack', service.auth, []);
+  add('token of the organization', (await make(tokens, { name: 'm' })).auth, []);
+  add('token of a team', (await make(`/api/orgs/${organization}/teams/blue/tokens`, { name: 't' })).auth, []);
+  updateId = (await startUpdate(app, stack)).id;
+});
+
+/** Calls as everybody, and returns which addresses each saw that they may not know. Names of those who saw any go to `seen`. */
+async function leaks(name: string, url: string, seen: Set<string>): Promise<object[]> {
+  const found: object[] = [];
+  for (const [caller, { auth, knows }] of Object.entries(callers)) {
+    const { text } = await app.call('GET', url, { auth, ...(url.startsWith('/trpc') ? { accept: null } : {}) });
+    const shown = everybody.filter((email) => text.includes(email));
+    if (shown.length > 0 && caller === 'admin') seen.add(name);
+    const wrong = knows === null ? [] : shown.filter((email) => !knows.includes(email));
+    if (wrong.length > 0) found.push({ name, caller, wrong });
+  }
+  return found;
+}
+
+const listing = [
+  'GET /api/orgs/:organization/members',
+  'GET /api/orgs/:organization/teams',
+  'GET /api/orgs/:organization/teams/:team',
+  'GET /api/stacks/:organization/:project/:stack/collaborators',
+];
+
+test('no route shows an address but to admins of the organization and to the person', async () => {
+  const values: Record<string, string> = {
+    ...{ organization: stack.organization, project: stack.project, stack: stack.stack, team: 'blue' },
+    ...{ stackVersion: '1', updateId, version: '1', role: 'viewer', group: 'default-policy-group' },
+  };
+  const seen = new Set<string>();
+  const found: object[] = [];
+  for (const route of listRoutes(app.app)) {
+    const [method, pattern] = route.split(' ') as [string, string];
+    if (method !== 'GET' || !pattern.startsWith('/api/')) continue;
+    const url = pattern.replace(/:kind\(.*\)\//, 'update/').replace(/:(\w+)/g, (_all, name) => values[name] ?? 'none');
+    found.push(...(await leaks(route, url, seen)));
+  }
+  expect(found).toEqual([]);
+  // The walk sees addresses where they are.
+  expect([...seen].sort()).toEqual([...listing, 'GET /api/user'].sort());
+});
+
+test('every response that has an address by its schema is one of those', async () => {
+  const { paths } = (await ok(app.call('GET', '/api/openapi.json'))).json;
+  const found: string[] = [];
+  for (const [path, methods] of Object.entries<Record<string, { responses?: object }>>(paths))
+    for (const [method, { responses = {} }] of Object.entries(methods))
+      if (/"(\w*email\w*|emails)":/i.test(JSON.stringify(responses)))
+        found.push(`${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`);
+  expect(found.filter((route) => !/^\w+ \/scim\//.test(route)).sort()).toEqual(
+    // Who creates a team is an admin. SCIM is called by the identity provider of the organization alone.
+    [...listing, 'GET /api/user', 'POST /api/orgs/:organization/teams/pulumi'].sort(),
+  );
+});
+
+test('no procedure shows an address but to admins of the organization and to the person', async () => {
+  const { organization, project, stack: name } = stack;
+  const seen = new Set<string>();
+  const found: object[] = [];
+  const queries = Object.entries(appRouter._def.procedures as unknown as Record<string, { _def: { type: string } }>)
+    .filter(([, { _def }]) => _def.type === 'query')
+    .map(([procedure]) => procedure);
+  for (const procedure of queries) {
+    const { input = {}, needs } = procedureTable[procedure] as (typeof procedureTable)[string];
+    const place = ['user', 'owner', 'operator'].includes(needs) ? {} : { organization, project, stack: name };
+    const rest = typeof input === 'function' ? input(place) : input;
+    found.push(...(await leaks(procedure, queryPath(procedure, { ...place, ...rest }), seen)));
+  }
+  expect(found).toEqual([]);
+  expect([...seen]).toEqual(['members.list']);
+});
+
+test('machines without the management of the organization list nobody', async () => {
+  const { organization } = stack;
+  for (const [caller, { auth, knows }] of Object.entries(callers)) {
+    const isMachine = knows !== null && !['viewer', 'member'].includes(caller);
+    const call = (url: string) => app.call('GET', url, { auth });
+    const members = await call(`/api/orgs/${organization}/members`);
+    const procedures = ['members.list', 'teams.members'].map((name) =>
+      app.call('GET', queryPath(name, { organization, team: name === 'teams.members' ? 'blue' : undefined }), {
+        auth,
+        accept: null,
+      }),
+    );
+    const statuses = [members.status, ...(await Promise.all(procedures)).map(({ status }) => status)];
+    expect([caller, statuses]).toEqual([caller, isMachine ? [403, 403, 403] : [200, 200, 200]]);
+    const { teams } = (await ok(call(`/api/orgs/${organization}/teams`))).json;
+    expect([caller, teams.map((each: { members: [] }) => each.members.length)]).toEqual([caller, [isMachine ? 0 : 2]]);
+  }
+});
