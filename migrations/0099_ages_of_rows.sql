@@ -14,3 +14,9 @@ drop index concurrently if exists update_approvals_age;
 
 -- Next statement
 create index concurrently update_approvals_age on update_approvals (coalesce(expires_at, asked_at));
+
+-- Next statement
+drop index concurrently if exists policy_pack_versions_unpublished;
+
+-- Next statement
+create index concurrently policy_pack_versions_unpublished on policy_pack_versions (begun_at) where published_at is null;

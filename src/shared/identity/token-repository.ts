@@ -196,12 +196,13 @@ export function createTokenRepository(db: Queryable) {
         select t.id from api_tokens t
         where least(t.revoked_at, t.expires_at) < now() - make_interval(days => ${days}) and not t.is_session
           and t.listed_in is null and not t.is_withdrawn`;
+      const oldestFirst = sql.fragment`order by least(t.revoked_at, t.expires_at)`;
       const { rowCount } = await db.query(sql.nothing`
         /* tokens.deleteEnded */
-        delete from api_tokens where id in (
-          (${ended(ofOthers)} and (t.kind = 'personal' or t.policy_id is not null) limit ${limit})
-          union all (${ended(named)} limit ${limit})
-          limit ${limit})`);
+        delete from api_tokens where id = any (array(
+          (${ended(ofOthers)} and (t.kind = 'personal' or t.policy_id is not null) ${oldestFirst} limit ${limit})
+          union all (${ended(named)} ${oldestFirst} limit ${limit})
+          limit ${limit}))`);
       return rowCount;
     },
 

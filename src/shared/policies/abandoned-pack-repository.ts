@@ -14,9 +14,9 @@ export function createAbandonedPackRepository(db: Queryable) {
     deleteVersions: async (limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* policyPacks.deleteAbandoned */
-        delete from policy_pack_versions where published_at is null and id in (
+        delete from policy_pack_versions where published_at is null and id = any (array(
           select v.id from policy_pack_versions v
-          where v.published_at is null and v.begun_at < now() - make_interval(days => ${abandonedDays}) limit ${limit})`);
+          where v.published_at is null and v.begun_at < now() - make_interval(days => ${abandonedDays}) limit ${limit}))`);
       return rowCount;
     },
 

@@ -125,9 +125,9 @@ export function createApprovalRepository(db: Queryable) {
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* approvals.deleteOld */
-        delete from update_approvals where id in (
+        delete from update_approvals where id = any (array(
           select id from update_approvals where coalesce(expires_at, asked_at) < now() - make_interval(days => ${days})
-          order by coalesce(expires_at, asked_at) limit ${limit} for update skip locked)`);
+          order by coalesce(expires_at, asked_at) limit ${limit} for update skip locked))`);
       return rowCount;
     },
 
