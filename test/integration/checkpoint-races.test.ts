@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { createJournalSnapshotRepository } from '../../src/shared/journal/journal-snapshot-repository.ts';
+import { compactEndedUpdates } from '../../src/workers/maintenance/expire-leases.ts';
 import { holdInserts, query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { readMigration } from '../support/migration-file.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate } from '../support/state.ts';
 import { testApp, testReplica } from '../support/test-app.ts';
-import { cancel, complete, expire, saveState, saveVerbatim } from '../support/update-calls.ts';
+import { append, cancel, complete, expire, saveState, saveVerbatim } from '../support/update-calls.ts';
 
 // Writes of one update that overlap: none sees the row of the one that it waits for.
 
@@ -86,4 +90,52 @@ test('so do writes of all kinds at once, whatever ends the update meanwhile', as
     await end;
   }
   expect(await listLeftovers()).toEqual(nothing);
+});
+
+test('what earlier releases have left is deleted by the migration, and nothing else', async () => {
+  const stack = await createStack(app);
+  for (const count of [3, 4]) {
+    const update = await startUpdate(app, stack);
+    await ok(saveState(app, update, count));
+    await ok(complete(app, update));
+  }
+  const list = () => query<{ id: string }>(app, 'select id from checkpoints order by id');
+  const before = await list();
+  await query(
+    app,
+    `insert into checkpoints (stack_id, update_id, sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes)
+     select stack_id, update_id, sha256, size_bytes, stored_bytes, 'none', resource_count, '' from checkpoints, generate_series(1, 300)
+     where update_id is not null and stack_id = (select stack_id from updates order by created_at desc limit 1)`,
+  );
+  expect((await listLeftovers()).checkpoints).toHaveLength(600);
+  const { statements } = await readMigration('0098_superseded_checkpoints');
+  for (const statement of statements) await query(app, statement);
+  expect(await list()).toEqual(before);
+});
+
+test('a snapshot of a journal that is stored after the end of its compaction is not kept', async () => {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, creation(1, 'a', stack)));
+  const snapshots = createJournalSnapshotRepository(app.context.db);
+  const document = {
+    sha256: Buffer.alloc(32),
+    sizeBytes: 1,
+    storedBytes: 1,
+    codec: 'none',
+    inlineBytes: Buffer.alloc(1),
+    blobKey: null,
+  } as const;
+  const stored = () => query(app, 'select 1 from journal_fold_points where update_id = $1', [update.id]);
+  await snapshots.upsert(update.id, 1, document);
+  expect(await stored()).toHaveLength(1);
+  await query(app, 'delete from journal_fold_points where update_id = $1', [update.id]);
+  await ok(complete(app, update));
+  await compactEndedUpdates(app.context);
+  const [journal] = await query(app, 'select folded_at is not null as done from journals where update_id = $1', [
+    update.id,
+  ]);
+  expect(journal).toEqual({ done: true });
+  await snapshots.upsert(update.id, 2, document);
+  expect(await stored()).toEqual([]);
 });
