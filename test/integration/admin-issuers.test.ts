@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createExchangeRepository } from '../../src/shared/identity/trust/exchange-repository.ts';
+import { deleteEndedTokens } from '../../src/workers/maintenance/delete-ended-rows.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { exchange } from '../support/exchange.ts';
@@ -125,7 +126,7 @@ test('exchanges are forgotten when their id token has expired, and tokens a mont
   const tokens = (await query(app, 'select id from api_tokens')).length;
   const exchanges = createExchangeRepository(app.context.db);
   await exchanges.deleteExpired(10);
-  await exchanges.deleteOldTokens(30, 10);
+  await deleteEndedTokens(app.context, new AbortController().signal);
   const left = await query(app, "select encode(key, 'hex') as key from exchanged_id_tokens where length(key) = 1");
   expect(left).toEqual([{ key: '02' }]);
   expect((await query(app, 'select id from api_tokens')).length).toBe(tokens - 1);

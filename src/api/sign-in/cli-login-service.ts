@@ -6,6 +6,7 @@ import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import { recordOfPerson } from '../audit/personal-events.ts';
 import type { Session } from '../request.ts';
+import { assertRoomForToken } from '../tokens/token-limit.ts';
 import type { SessionService } from './session-service.ts';
 
 /** What the CLI passes when it opens a browser (pkg/backend/httpstate/backend.go). */
@@ -53,7 +54,7 @@ export class CliLoginService {
     this.#sessions = sessions;
   }
 
-  /** Makes the token and returns the address that hands it to the CLI. Throws UnauthenticatedError if the session has ended. */
+  /** Makes the token and returns the address that hands it to the CLI. Throws UnauthenticatedError if the session has ended, and ConflictError if there are too many tokens. */
   async allow(session: Session, login: CliLogin, audit: AuditTrail): Promise<string> {
     const { token, hash } = mintToken('hf-');
     const { userId } = session;
@@ -61,6 +62,7 @@ export class CliLoginService {
     const description = login.description || 'pulumi login with a browser';
     await this.#db.inTransaction(async (tx) => {
       await this.#sessions.hold(tx, session);
+      await assertRoomForToken(tx, 'personal', { userId });
       // It lives as long as the organizations of its user permit: the database applies that.
       const made = await createTokenRepository(tx).insert({
         owner: { kind: 'personal', userId },

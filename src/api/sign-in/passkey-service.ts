@@ -67,7 +67,7 @@ export class PasskeyService {
   async beginAdding(session: Session): Promise<PasskeyQuestion> {
     this.#assertMayAdd(session);
     const present = await this.list(session);
-    if (present.length >= maxPasskeys) throw new ConflictError(`You have ${maxPasskeys} passkeys; remove one first`);
+    assertRoom(present);
     const { generateRegistrationOptions } = await webauthn();
     const options = await generateRegistrationOptions({
       rpName: 'Holdfast',
@@ -106,7 +106,10 @@ export class PasskeyService {
     const shown = name.trim().slice(0, 60).toWellFormed().replaceAll('\0', '') || 'passkey';
     await this.#db.inTransaction(async (tx) => {
       await this.#sessions.hold(tx, session);
-      const added = await createPasskeyRepository(tx).insert({
+      const passkeys = createPasskeyRepository(tx);
+      // Several may have been begun when there was still room.
+      assertRoom(await passkeys.list(session.userId));
+      const added = await passkeys.insert({
         credentialId: id,
         userId: session.userId,
         publicKey: Buffer.from(publicKey),
@@ -198,4 +201,8 @@ export class PasskeyService {
 /** Loaded when someone uses a passkey: it takes 5 MB of the heap. */
 function webauthn(): Promise<typeof import('@simplewebauthn/server')> {
   return import('@simplewebauthn/server');
+}
+
+function assertRoom(present: readonly unknown[]): void {
+  if (present.length >= maxPasskeys) throw new ConflictError(`You have ${maxPasskeys} passkeys; remove one first`);
 }

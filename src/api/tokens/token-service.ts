@@ -26,6 +26,7 @@ import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import { recordOfPerson } from '../audit/personal-events.ts';
 import type { Caller } from '../request.ts';
+import { assertRoomForToken } from './token-limit.ts';
 
 export type { ListedTokenRow, TokenRow };
 
@@ -87,9 +88,9 @@ export class TokenService {
     return { tokens, next: rows.length > limit ? (tokens.at(-1) ?? null) : null };
   }
 
-  /** Throws ForbiddenError, NotFoundError, InvalidRequestError, and ConflictError if the name was used before. */
+  /** Throws ForbiddenError, NotFoundError, InvalidRequestError, and ConflictError if the name was used before or there are too many. */
   async make(caller: Caller, place: TokenPlace, request: TokenRequest, audit: AuditTrail): Promise<MadeToken> {
-    const { owner } = await this.#reach(caller, place, request);
+    const { owner, reach } = await this.#reach(caller, place, request);
     const { description, name } = request;
     if (name === null && place.of !== 'caller')
       throw new InvalidRequestError('A token of a team or an organization needs a name');
@@ -112,6 +113,7 @@ export class TokenService {
       return await this.#context.db.inTransaction(async (tx) => {
         await holdPlace(tx, caller, place, owner);
         const tokens = createTokenRepository(tx);
+        await assertRoomForToken(tx, owner.kind, reach);
         // Whoever has a token has those that are made with it.
         const createdBy = caller.userId ?? (await tokens.findMaker(caller.tokenId));
         const made = await tokens.insert({ owner, hash, name, description, scopes, expiresAt, createdBy });

@@ -28,6 +28,10 @@ const ListedSessionRow = Type.Object({
 });
 export type ListedSessionRow = Row<typeof ListedSessionRow>;
 
+/** Live sessions of a user. */
+const maxSessions = 100;
+const droppedAtOnce = 10;
+
 const IdRow = Type.Object({ id: Type.String() });
 
 /** How long a session lives, in seconds. */
@@ -83,14 +87,21 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
 
     /**
      * Adds a session of an active user and returns its id; null if the user was deactivated meanwhile. Locks the user, so that a
-     * deactivation sees the session.
+     * deactivation sees the session. Ends the one that was used least recently if there are too many.
      */
     insert: async ({ address, hash, method, userAgent, userId }: NewSession): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* sessions.insert */
         insert into sessions (user_id, session_hash, method, user_agent, address)
         select ${userId}, ${sql.binary(hash)}, ${method}, ${userAgent}, ${address} where hold_user(${userId}) returning id`);
-      return row?.id ?? null;
+      if (!row) return null;
+      await db.query(sql.nothing`
+        /* sessions.dropOldest */
+        delete from sessions where id in (
+          select o.id from (
+            select id from sessions where user_id = ${userId} order by last_seen_at desc, id offset ${maxSessions} limit ${droppedAtOnce}) o
+          join sessions s on s.id = o.id and s.id <> ${row.id} for update of s skip locked)`);
+      return row.id;
     },
 
     /** Live sessions of a user, the last used first. */

@@ -86,6 +86,9 @@ export interface NewToken {
 }
 
 const InsertedRow = Type.Object({ id: Type.String(), expiresAt: Nullable(Timestamp) });
+const CountRow = Type.Object({ count: Type.Integer() });
+/** Of the advisory lock of an owner, under which its tokens are counted and made. */
+const makingLock = 99;
 const MakerRow = Type.Object({ maker: Nullable(Type.String()) });
 const RotatedRow = Type.Object({
   id: Type.String(),
@@ -167,6 +170,40 @@ export function createTokenRepository(db: Queryable) {
       const result = await db.query(sql.nothing`
         /* tokens.revoke */ update api_tokens t set revoked_at = now() where t.id = ${id} and ${within(reach)} and ${isValid}`);
       return result.rowCount > 0;
+    },
+
+    /** Waits for others that make a token of this owner, and returns how many valid ones there are, counted up to `limit`. */
+    countForNew: async (reach: TokenReach, limit: number): Promise<number> => {
+      const id = 'userId' in reach ? reach.userId : 'teamId' in reach ? reach.teamId : reach.organizationId;
+      await db.query(sql.nothing`
+        /* tokens.lockForNew */ select pg_advisory_xact_lock(hashtextextended(${id}, ${makingLock}::bigint))`);
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* tokens.countForNew */
+        select count(*)::int as count from (
+          select 1 from api_tokens t where ${within(reach)} and ${isValid} and t.policy_id is null limit ${limit}) counted`);
+      return count;
+    },
+
+    /**
+     * Deletes up to `limit` tokens that ended days ago: `named` are those of teams and organizations. Not those of a bootstrap file, which
+     * would make them valid again.
+     */
+    deleteEnded: async (
+      { named, ofOthers }: { readonly named: number; readonly ofOthers: number },
+      limit: number,
+    ): Promise<number> => {
+      const ended = (days: number) => sql.fragment`
+        select t.id from api_tokens t
+        where least(t.revoked_at, t.expires_at) < now() - make_interval(days => ${days}) and not t.is_session
+          and t.listed_in is null and not t.is_withdrawn`;
+      const oldestFirst = sql.fragment`order by least(t.revoked_at, t.expires_at)`;
+      const { rowCount } = await db.query(sql.nothing`
+        /* tokens.deleteEnded */
+        delete from api_tokens where id = any (array(
+          (${ended(ofOthers)} and (t.kind = 'personal' or t.policy_id is not null) ${oldestFirst} limit ${limit})
+          union all (${ended(named)} ${oldestFirst} limit ${limit})
+          limit ${limit}))`);
+      return rowCount;
     },
 
     /** The user who has the secret of a token that belongs to none: who has rotated it last, or has made it; null: an operator. */

@@ -26,16 +26,21 @@ export function createJournalSnapshotRepository(db: Queryable) {
         from journal_fold_points where update_id = ${updateId}`),
 
     /**
-     * Stores the snapshot, replacing an earlier one. Does nothing if there is a later one or the new snapshot's blob is condemned.
+     * Stores the snapshot, replacing an earlier one. Does nothing if there is a later one, the new snapshot's blob is condemned, or the
+     * journal is compacted: nothing would delete the snapshot. Waits for whoever is recording that.
      */
     upsert: (updateId: string, entries: number, document: StoredDocument) =>
       db.query(sql.nothing`
         /* journalFoldPoints.upsert */
-        with blob as (select key from blobs where key = ${document.blobKey}::text and condemned_at is null for key share)
+        with blob as (select key from blobs where key = ${document.blobKey}::text and condemned_at is null for key share),
+        -- The update first, as compactions do, whose row the foreign key locks later.
+        journal as (
+          select j.update_id from updates u join journals j on j.update_id = u.id
+          where u.id = ${updateId}::uuid and j.folded_at is null for key share of u for share of j)
         insert into journal_fold_points (update_id, entries, sha256, size_bytes, codec, inline_bytes, blob_key)
-        select ${updateId}::uuid, ${entries}::integer, ${sql.binary(document.sha256)}, ${document.sizeBytes}::bigint, ${document.codec}::text,
+        select update_id, ${entries}::integer, ${sql.binary(document.sha256)}, ${document.sizeBytes}::bigint, ${document.codec}::text,
                ${document.inlineBytes ? sql.binary(document.inlineBytes) : null}::bytea, ${document.blobKey}::text
-        where ${document.blobKey}::text is null or exists (select 1 from blob)
+        from journal where ${document.blobKey}::text is null or exists (select 1 from blob)
         on conflict (update_id) do update set entries = excluded.entries, sha256 = excluded.sha256, size_bytes = excluded.size_bytes,
           codec = excluded.codec, inline_bytes = excluded.inline_bytes, blob_key = excluded.blob_key, checked_at = now()
         where journal_fold_points.entries < excluded.entries`),

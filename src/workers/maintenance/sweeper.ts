@@ -7,6 +7,13 @@ import { createJobResultRepository } from '../../shared/jobs/job-result-reposito
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
 import { deleteOldCiFigures } from './delete-ci-figures.ts';
 import { deleteOldDeliveries } from './delete-deliveries.ts';
+import {
+  deleteAbandonedPacks,
+  deleteEmptyProjects,
+  deleteEndedTokens,
+  deleteLostPlaces,
+  deleteOldApprovals,
+} from './delete-ended-rows.ts';
 import { deleteEndedSignIns } from './delete-sign-ins.ts';
 import { createStackDeletion } from './delete-stacks.ts';
 import { encodeInTurns } from './encode-versions.ts';
@@ -31,8 +38,7 @@ const jobResultLifeSeconds = 24 * 3600;
 /** Longer than it takes any level to drain to zero. */
 const levelLifeSeconds = 600;
 
-/** How long expired tokens of CI runs are kept, and how many of them and of their exchanges are deleted at once. */
-const exchangedTokenDays = 30;
+/** How many exchanges of id tokens are deleted at once. */
 const exchangesAtOnce = 5_000;
 
 /** Starts the sweeps and the reconcile task. Each runs on its own schedule, in one process at a time. */
@@ -70,11 +76,11 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(levelLifeSeconds) },
     { name: 'sweep-request-levels', run: () => requestLevels.deleteOlderThan(levelLifeSeconds) },
     { name: 'sweep-exchanges', everySeconds: 60, run: () => exchanges.deleteExpired(exchangesAtOnce) },
-    {
-      name: 'sweep-exchanged-tokens',
-      everySeconds: 3600,
-      run: () => exchanges.deleteOldTokens(exchangedTokenDays, exchangesAtOnce),
-    },
+    { name: 'sweep-tokens', everySeconds: 3600, run: (signal) => deleteEndedTokens(context, signal) },
+    { name: 'sweep-approvals', everySeconds: 3600, run: (signal) => deleteOldApprovals(context, signal) },
+    { name: 'sweep-lock-queue', everySeconds: 60, run: () => deleteLostPlaces(context) },
+    { name: 'sweep-projects', everySeconds: 3600, run: (signal) => deleteEmptyProjects(context, signal) },
+    { name: 'sweep-policy-packs', everySeconds: 3600, run: (signal) => deleteAbandonedPacks(context, signal) },
     { name: 'sweep-sessions', everySeconds: 600, run: () => deleteEndedSignIns(context) },
     { name: 'evaluate-drift', run: (signal) => evaluateDrift(context, signal) },
     { name: 'sweep-webhook-log', everySeconds: 600, run: (signal) => deleteOldDeliveries(context, signal) },

@@ -49,12 +49,5 @@ export function createExchangeRepository(db: Queryable) {
         /* exchanges.deleteExpired */
         delete from exchanged_id_tokens where key in (
           select key from exchanged_id_tokens where expires_at < now() order by expires_at limit ${limit})`),
-
-    /** Deletes tokens from exchanges that expired `days` ago. The audit log keeps their names. */
-    deleteOldTokens: (days: number, limit: number) =>
-      db.query(sql.nothing`
-        /* exchanges.deleteOldTokens */
-        delete from api_tokens where id in (
-          select id from api_tokens where policy_id is not null and expires_at < now() - make_interval(days => ${days}) limit ${limit})`),
   };
 }

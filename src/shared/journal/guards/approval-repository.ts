@@ -38,6 +38,10 @@ export const approvalColumns = ({ tokenId, userId }: ApprovalViewer) => sql.frag
   coalesce(a.asked_token_id = ${tokenId}::uuid, false)
     or people_behind(a.asked_token_id, a.asked_user_id) && (select people_behind(${tokenId}::uuid, ${userId}::uuid)) as "isOwn"`;
 
+/** Requests of a stack that wait for an answer; further ones take the place of the oldest. */
+const maxRequests = 1_000;
+const droppedAtOnce = 10;
+
 const IdRow = Type.Object({ id: Type.String() });
 
 /** What an approval is for. */
@@ -67,19 +71,30 @@ export function createApprovalRepository(db: Queryable) {
       approved_token_id = case when a.expires_at > clock_timestamp() then a.approved_token_id end,
       reason = case when a.expires_at > clock_timestamp() then a.reason end,
       expires_at = case when a.expires_at > clock_timestamp() then a.expires_at end`;
+  /** Drops the oldest requests of the stack if there are too many. Locked ones stay for the next time. */
+  const dropOldest = (stackId: string) =>
+    db.query(sql.nothing`
+      /* approvals.dropOldest */
+      delete from update_approvals where id in (
+        select o.id from (
+          select id from update_approvals where stack_id = ${stackId} and approved_at is null
+          order by asked_at desc, id desc offset ${maxRequests} limit ${droppedAtOnce}) o
+        join update_approvals a on a.id = o.id for update of a skip locked)`);
   return {
     /** Asks in the name of whoever runs the update. */
-    askForUpdate: (
+    askForUpdate: async (
       updateId: string,
       { stackId, kind, commit, request }: ApprovalSubject & { readonly request: string },
-    ) =>
-      db.query(sql.nothing`
+    ): Promise<void> => {
+      await db.query(sql.nothing`
         /* approvals.askForUpdate */
         insert into update_approvals as a (stack_id, kind, commit_id, asked_by, asked_user_id, asked_token_id, update_id, request)
         select ${stackId}, ${kind}, ${commit}, coalesce(p.login, nullif(t.name, ''), 'a token'), u.requested_by, u.token_id, u.id, ${request}
         from updates u left join users p on p.id = u.requested_by left join api_tokens t on t.id = u.token_id
         where u.id = ${updateId}
-        ${asked}`),
+        ${asked}`);
+      await dropOldest(stackId);
+    },
 
     /** Asks ahead. Returns the id of the approval. */
     ask: async (
@@ -93,6 +108,7 @@ export function createApprovalRepository(db: Queryable) {
         values (${stackId}, ${kind}, ${commit}, ${login}, ${userId}, ${tokenId}, ${request})
         ${asked}
         returning id`);
+      await dropOldest(stackId);
       return row.id;
     },
 
@@ -104,6 +120,16 @@ export function createApprovalRepository(db: Queryable) {
           approved_token_id = ${by.tokenId}, reason = ${given.reason},
           expires_at = clock_timestamp() + make_interval(secs => ${given.seconds})
         where id = ${id}`),
+
+    /** Deletes up to `limit` that expired, or were asked for, more than `days` ago. Returns how many. */
+    deleteOld: async (days: number, limit: number): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* approvals.deleteOld */
+        delete from update_approvals where id = any (array(
+          select id from update_approvals where coalesce(expires_at, asked_at) < now() - make_interval(days => ${days})
+          order by coalesce(expires_at, asked_at) limit ${limit} for update skip locked))`);
+      return rowCount;
+    },
 
     remove: (id: string) => db.query(sql.nothing`/* approvals.remove */ delete from update_approvals where id = ${id}`),
 

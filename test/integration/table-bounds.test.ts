@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
+import { testApp } from '../support/test-app.ts';
+
+// Nothing grows without a bound: docs/scale.md has an entry for each table, and each has what shows that it holds.
+
+const app = testApp();
+const root = path.join(import.meta.dirname, '../..');
+
+/** Deleted with the stack, or the update, that they refer to. */
+const cascade = 'cascade';
+/** As many as operators, admins and identity providers have set up, or kept on purpose. */
+const setUp = 'set up';
+/** Another file of this directory, and the beginning of a test in it. */
+type Proof = typeof cascade | typeof setUp | readonly [string, string];
+
+const retention = (table: string): Proof => ['retention', `rows of ${table} are deleted`];
+const withStack: Proof = [
+  'deleted-stacks',
+  'a row that an operator deletes by SQL takes all that belongs to the stack',
+];
+
+const proofs: Readonly<Record<string, Proof>> = {
+  updates: cascade,
+  checkpoints: ['checkpoint-races', 'two checkpoints of an update that are written at once leave one'],
+  update_guards: cascade,
+  update_guard_changes: cascade,
+  update_figures: cascade,
+  output_losses: cascade,
+  drift_runs: cascade,
+  event_segments: cascade,
+  engine_events: cascade,
+  journals: cascade,
+  journal_entries: cascade,
+  journal_fold_points: cascade,
+  blobs: ['sweep-cost', 'condemning a batch costs the same'],
+  version_pieces: ['version-encoding', 'deleting a stack deletes its pieces'],
+  checkpoint_pieces: cascade,
+  version_changes: cascade,
+  resource_changes: cascade,
+  encryption_keys: cascade,
+  state_indexes: cascade,
+  stack_resources: cascade,
+  state_index_due: ['state-index', 'the rows of a deleted stack go with it'],
+  stack_changes: withStack,
+  stack_listings: withStack,
+  policy_group_stacks: cascade,
+  former_stack_names: cascade,
+  stacks: ['quotas', 'stacks: no more than allowed'],
+  projects: ['retention', 'projects without stacks are deleted'],
+  update_approvals: retention('update_approvals'),
+  lock_waiters: ['retention', 'lost places in a queue are deleted'],
+  lock_queue_processes: ['retention', 'lost places in a queue are deleted'],
+  refused_runs: retention('refused_runs'),
+  stack_days: retention('stack_days'),
+  webhook_events: ['webhooks', 'their log is kept for 30 days'],
+  webhook_deliveries: ['webhooks', 'their log is kept for 30 days'],
+  webhooks: ['table-limits', 'an organization, and a stack, have at most 100 webhooks'],
+  roles: ['roles', 'are limited in number'],
+  grants: ['grant-routes', '/at most 1000/'],
+  passkeys: ['table-limits', 'a user has at most 20 passkeys'],
+  api_tokens: ['table-limits', 'a user has at most 100 valid tokens'],
+  sessions: ['table-limits', 'a user has at most 100 sessions'],
+  sign_in_flows: retention('sign_in_flows'),
+  sign_in_attempts: retention('sign_in_attempts'),
+  sign_in_paces: retention('sign_in_paces'),
+  exchanged_id_tokens: ['admin-issuers', 'exchanges are forgotten when their id token has expired'],
+  receipts: retention('receipts'),
+  job_admissions: retention('job_admissions'),
+  failed_lookups: retention('failed_lookups'),
+  request_levels: retention('request_levels'),
+  processes: retention('processes'),
+  organization_storage: retention('organization_storage'),
+  audit_events: ['audit-chain', 'retention drops whole months'],
+  audit_batches: ['audit-chain', 'retention drops whole months'],
+  audit_secret_reads: setUp,
+  policy_packs: ['retention', 'policy packs that were never published are deleted'],
+  policy_pack_versions: ['retention', 'policy packs that were never published are deleted'],
+  ...Object.fromEntries(
+    [
+      'organization_usage organization_access organization_quotas audit_chains',
+      'maintenance_runs installation audit_sealing audit_sending holdfast_migrations master_keys',
+      'organizations users user_identities user_passwords memberships mapped_memberships mapped_team_members teams team_members',
+      'scim_users scim_groups scim_waiting_members trusted_issuers trust_policies update_rules policy_groups policy_group_packs',
+    ].flatMap((names) => names.split(' ').map((name) => [name, setUp])),
+  ),
+};
+
+async function listTables(): Promise<string[]> {
+  const rows = await query<{ name: string }>(
+    app,
+    `select t.table_name as name from information_schema.tables t join pg_class c on c.oid = format('public.%I', t.table_name)::regclass
+     where t.table_schema = 'public' and t.table_type = 'BASE TABLE' and not c.relispartition order by 1`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+test('each table has one entry in docs/scale.md, and something that shows its bound', async () => {
+  const page = readFileSync(path.join(root, 'docs/scale.md'), 'utf8');
+  const section = page.slice(page.indexOf('## What bounds each table'), page.indexOf('## What breaks first'));
+  const entries = [...section.matchAll(/^\| (`.+?) \| .+ \|$/gm)].flatMap(([, names]) =>
+    (names as string).split(', ').map((name) => name.slice(1, -1)),
+  );
+  const tables = await listTables();
+  expect(entries.toSorted()).toEqual(tables.toSorted());
+  expect(Object.keys(proofs).toSorted()).toEqual(tables.toSorted());
+});
+
+test('what is named as bounded by a stack or an update is deleted with it', async () => {
+  const rows = await query<{ name: string }>(
+    app,
+    `with recursive owned as (
+       select 'stacks'::regclass as id
+       union select k.conrelid from owned o join pg_constraint k on k.confrelid = o.id and k.contype = 'f' and k.confdeltype = 'c'
+     )
+     select id::text as name from owned`,
+  );
+  const owned = rows.map(({ name }) => name);
+  const named = Object.keys(proofs).filter((name) => proofs[name] === cascade);
+  expect(named.filter((name) => !owned.includes(name))).toEqual([]);
+});
+
+test('the tests that show the other bounds exist', () => {
+  const missing = Object.values(proofs).filter((proof) => {
+    if (typeof proof === 'string') return false;
+    const [file, title] = proof;
+    const text = readFileSync(path.join(import.meta.dirname, `${file}.test.ts`), 'utf8');
+    return !text.includes(title.replace(/^rows of (\w+) are deleted$/, "table: '$1'"));
+  });
+  expect(missing).toEqual([]);
+});
