@@ -246,8 +246,8 @@ describe('failing S3 puts', () => {
     ['is never answered', () => {}],
   ])('a cleanup that %s does not hide the error of the body', async (_label, answer) => {
     const { store } = await start(
-      (response, operation, request) =>
-        operation === 'GiveUp' ? answer(response, operation, request) : sendPutAnswer(response, operation),
+      (response, operation, request, body) =>
+        operation === 'GiveUp' ? answer(response, operation, request, body) : sendPutAnswer(response, operation),
       { requestTimeoutMs: 2_000 },
     );
     const error = new Error('the client went away');
