@@ -73,7 +73,7 @@ export class PasskeyService {
       rpID: this.#rpId,
       userName: session.login,
       userDisplayName: session.displayName || session.login,
-      userID: new Uint8Array(Buffer.from(session.userId.replaceAll('-', ''), 'hex')),
+      userID: new Uint8Array(userHandle(session.userId)),
       attestationType: 'none',
       excludeCredentials: present.map(({ credentialId }) => ({ id: credentialId })),
       authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
@@ -145,7 +145,7 @@ export class PasskeyService {
   ): Promise<BegunSession> {
     const { challenge } = await this.#take('passkey', flowCookie);
     const found = await createPasskeyRepository(this.#db).find(response.id.replaceAll('\0', ''));
-    if (!found) throw new UnauthenticatedError(refusal);
+    if (!found || !isHandleOf(found.userId, response)) throw new UnauthenticatedError(refusal);
     const next = await this.#verify(found, response, challenge);
     return this.#db.inTransaction(async (tx) => {
       if (!(await createPasskeyRepository(tx).use(found, next))) throw new UnauthenticatedError(refusal);
@@ -197,4 +197,16 @@ export class PasskeyService {
 /** Loaded when someone uses a passkey: it takes 5 MB of the heap. */
 function webauthn(): Promise<typeof import('@simplewebauthn/server')> {
   return import('@simplewebauthn/server');
+}
+
+/** By which authenticators know the user. */
+function userHandle(userId: string): Buffer {
+  return Buffer.from(userId.replaceAll('-', ''), 'hex');
+}
+
+/** Whether the response is for this user, or does not say. */
+function isHandleOf(userId: string, credential: object): boolean {
+  const { userHandle: given } = (credential as { response?: { userHandle?: unknown } }).response ?? {};
+  if (given === undefined || given === null) return true;
+  return typeof given === 'string' && Buffer.from(given, 'base64url').equals(userHandle(userId));
 }
