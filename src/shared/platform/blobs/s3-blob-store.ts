@@ -105,7 +105,7 @@ export class S3BlobStore implements BlobStore {
     );
     // Always in S3's response: a page of a proxy, or no body, must not pass for an empty bucket.
     if (page.IsTruncated === undefined) {
-      throw new BlobStoreUnavailableError('faulty', 'blob store response to a listing is none');
+      throw new BlobStoreUnavailableError('faulty', 'blob store sent no listing');
     }
     const found = (page.Contents ?? []).map(({ Key = '', Size, LastModified }) => ({
       key: Key.slice(this.#prefix.length),
