@@ -72,8 +72,8 @@ export interface Session {
   readonly login: string;
   readonly displayName: string;
   readonly siteAdmin: boolean;
-  /** When the person signed in. */
-  readonly createdAt: Date;
+  /** Since the sign-in, by the clock of Postgres. */
+  readonly ageSeconds: number;
 }
 
 /** The lease that admitted an execution-phase call. */

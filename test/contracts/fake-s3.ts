@@ -17,7 +17,12 @@ export type Operation =
   | 'List'
   | 'Bucket';
 
-export type Answer = (response: ServerResponse, operation: Operation, request: IncomingMessage) => void | Promise<void>;
+export type Answer = (
+  response: ServerResponse,
+  operation: Operation,
+  request: IncomingMessage,
+  body: Buffer,
+) => void | Promise<void>;
 
 export interface FakeS3 {
   readonly store: S3BlobStore;
@@ -30,10 +35,12 @@ export interface FakeS3 {
 export async function startFakeS3(answer: Answer, options: Partial<S3Options> = {}): Promise<FakeS3> {
   const operations: Operation[] = [];
   const server = createServer((request, response) => {
-    request.resume().on('end', () => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
       const operation = operationOf(request);
       operations.push(operation);
-      void Promise.resolve(answer(response, operation, request)).catch((error: unknown) =>
+      void Promise.resolve(answer(response, operation, request, Buffer.concat(chunks))).catch((error: unknown) =>
         response.destroy(error as Error),
       );
     });

@@ -68,11 +68,13 @@ describe.each(fakeServices)('%s', (_name, start) => {
     key.isEnabled = true;
   });
 
-  test('can be tried again when it is down, silent or overloaded', async () => {
+  test('can be tried again when it is down, silent, stuck in the middle of a response, or overloaded', async () => {
     const { url } = service.addKey('main');
     const kms = await open(url, { timeoutMs: 300 });
-    service.kms.mode = 'silent';
-    expect(await faultOf(kms.wrap(plain, 'a'))).toMatchObject({ fault: 'passing' });
+    for (const mode of ['silent', 'stalled'] as const) {
+      service.kms.mode = mode;
+      expect(await faultOf(kms.wrap(plain, 'a'))).toMatchObject({ fault: 'passing' });
+    }
     service.kms.mode = 'unavailable';
     expect(await faultOf(kms.wrap(plain, 'a'))).toMatchObject({ fault: 'passing' });
     await service.kms.close();

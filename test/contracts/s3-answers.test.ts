@@ -90,6 +90,23 @@ describe('invalid S3 responses', () => {
     await expect(store.open('some/key')).rejects.toMatchObject({ fault: 'unreachable' });
   });
 
+  it('sweeps the other unfinished uploads when one is denied', async () => {
+    const upload = (key: string) =>
+      `<Upload><Key>${key}</Key><UploadId>u</UploadId><Initiated>2020-01-01T00:00:00.000Z</Initiated></Upload>`;
+    const removed: string[] = [];
+    const { store } = await start((response, operation, { url = '' }) => {
+      if (operation === 'List') {
+        response.end(`<ListMultipartUploadsResult>${upload('first')}${upload('second')}</ListMultipartUploadsResult>`);
+      } else if (url.includes('first')) sendError(response, 403, 'AccessDenied');
+      else {
+        removed.push(url);
+        response.writeHead(204).end();
+      }
+    });
+    await expect(store.sweepUnfinished(0)).rejects.toMatchObject({ fault: 'denied' });
+    expect(removed).toEqual([expect.stringContaining('second')]);
+  });
+
   it('retries after a transient fault', async () => {
     let asked = 0;
     const { store } = await start(
@@ -229,8 +246,8 @@ describe('failing S3 puts', () => {
     ['is never answered', () => {}],
   ])('a cleanup that %s does not hide the error of the body', async (_label, answer) => {
     const { store } = await start(
-      (response, operation, request) =>
-        operation === 'GiveUp' ? answer(response, operation, request) : sendPutAnswer(response, operation),
+      (response, operation, request, body) =>
+        operation === 'GiveUp' ? answer(response, operation, request, body) : sendPutAnswer(response, operation),
       { requestTimeoutMs: 2_000 },
     );
     const error = new Error('the client went away');

@@ -191,6 +191,21 @@ describe('a call to another server', () => {
     ])
       await expect(follow(location)).rejects.toMatchObject({ reason: 'refused' });
     expect(reached).toBe(0);
+    // Names are resolved and checked anew for each redirect, also those that were good before.
+    const asked: string[] = [];
+    const resolve: ResolveHost = async (name) => {
+      asked.push(name);
+      return [{ address: asked.filter((each) => each === name).length === 1 ? '127.0.0.1' : '127.0.0.2', family: 4 }];
+    };
+    const ca = readFileSync(issuer.caFile, 'utf8');
+    const rebound = new Outgoing({ allow: allow('127.0.0.1'), ca, resolve });
+    issuer.answer = (_request, response) => void response.writeHead(302, { location: '/end' }).end();
+    const url = issuer.url.replace('localhost', 'rebound.example');
+    await expect(rebound.call(url, limits)).rejects.toMatchObject({
+      reason: 'refused',
+      message: expect.stringContaining('127.0.0.2'),
+    });
+    expect(asked).toEqual(['rebound.example', 'rebound.example']);
     issuer.answer = (_request, response) => void response.writeHead(307, { location: '/end' }).end();
     const posted = await issuer.outgoing().call(issuer.url, { ...limits, method: 'POST', body: Buffer.from('x') });
     expect(posted.status).toBe(307);

@@ -120,3 +120,34 @@ test('journals of ended updates and active updates from before are found, also w
   );
   expect(await counts()).toEqual({ ended: 100, running: 700 });
 });
+
+test.each([
+  ['0016_stack_listings', 'stack_listings'],
+  ['0053_stack_changes', 'stack_changes'],
+])('the batches of %s that are killed halfway are completed by the next run', async (name, table) => {
+  await using database = await createTestDatabase();
+  await using client = await connect(database.ownerUrl);
+  await using busy = await connect(database.ownerUrl);
+  await client.query(`with o as (insert into organizations (name) values ('o') returning id),
+    p as (insert into projects (organization_id, name) select id, 'p' from o returning id)
+    insert into stacks (project_id, name) select id, 's' || n from p, generate_series(1, 1200) n`);
+  const rows = async () => (await client.query(`select stack_id from ${table} order by stack_id`)).rows;
+  const whole = await rows();
+  await client.query(`delete from ${table}`);
+  const batches = (await readMigration(name)).statements.find((statement) => statement.includes('limit 500 for share'));
+  await busy.query('begin');
+  await busy.query('select from stacks order by id desc limit 1 for update');
+  const killed = new pg.Client({ connectionString: database.ownerUrl });
+  killed.on('error', () => {});
+  await killed.connect();
+  const running = killed.query(batches as string).catch((error: unknown) => error);
+  await until(async () => (await rows()).length >= 1_000, 'two batches are committed');
+  await busy.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  expect(await running).toMatchObject({ code: '57P01' });
+  await busy.query('rollback');
+  expect(await rows()).toHaveLength(1_000);
+  await client.query(batches as string);
+  expect(await rows()).toEqual(whole);
+});

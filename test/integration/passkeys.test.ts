@@ -74,6 +74,31 @@ test('an answer counts once, for the browser that was asked, from this site, of 
   expect((await signIn(authenticator)).answer.status).toBe(401);
 });
 
+test('an answer for another site, another user, or a question that is too old does not count', async () => {
+  const { browser } = await signedIn('passkeys-others');
+  const other = await signedIn('passkeys-others');
+  const [authenticator, others] = [new SoftwareAuthenticator(), new SoftwareAuthenticator()];
+  expect((await add(browser, authenticator)).status).toBe(200);
+  expect((await add(other.browser, others)).status).toBe(200);
+  const answerTo = async (change: (question: object) => object, expire = false) => {
+    const visitor = new PageBrowser(app);
+    const question = await visitor.postJson('/sign-in/passkey/options');
+    if (expire) await query(app, `update sign_in_flows set expires_at = now() - interval '1 second'`);
+    const response = authenticator.get(change(question.json) as { challenge: string });
+    return (await visitor.postJson('/sign-in/passkey', { response })).status;
+  };
+  const same = (question: object) => question;
+  expect(await answerTo(same)).toBe(200);
+  expect(await answerTo((question) => ({ ...question, rpId: 'evil.example' }))).toBe(401);
+  expect(await answerTo((question) => ({ ...question, challenge: 'another' }))).toBe(401);
+  expect(await answerTo(same, true)).toBe(401);
+  const own = authenticator.userHandle;
+  authenticator.userHandle = others.userHandle;
+  expect(await answerTo(same)).toBe(401);
+  authenticator.userHandle = own;
+  expect(await answerTo(same)).toBe(200);
+});
+
 test('is added soon after a sign-in only, by the session that began, and belongs to one user', async () => {
   const { browser, userId } = await signedIn('passkeys-add');
   const other = await signedIn('passkeys-add');

@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
@@ -39,6 +40,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   provider.isDown = false;
+  provider.instead = null;
   provider.tamper = null;
 });
 
@@ -139,6 +141,8 @@ describe('signing in with the provider', () => {
     ['another issuer', { iss: 'https://evil.example' }],
     ['another audience', { aud: 'another client' }],
     ['an end in the past', { exp: 1_000_000_000 }],
+    ['no subject', { sub: undefined }],
+    ['the subject of somebody else, unlike the user info', { sub: 'another-subject' }],
   ])('is refused when the ID token has %s', async (_what, changes) => {
     const { sub } = newcomer();
     // Signed again without a change, it is accepted.
@@ -147,6 +151,47 @@ describe('signing in with the provider', () => {
     provider.tamper = (claims) => ({ ...claims, ...changes });
     const { answer, browser } = await signIn(sub);
     expect([answer.status, await browser.isSignedIn()]).toEqual([401, false]);
+  });
+
+  test('is accepted with a clock that differs by seconds, and refused by minutes', async () => {
+    const { sub } = newcomer();
+    const now = Math.floor(Date.now() / 1000);
+    provider.tamper = (claims) => ({ ...claims, iat: now + 600, exp: now + 1200 });
+    expect((await signIn(sub)).answer.status).toBe(303);
+    provider.tamper = (claims) => ({ ...claims, iat: now - 900, exp: Math.floor(Date.now() / 1000) - 300 });
+    expect((await signIn(sub)).answer.status).toBe(401);
+    provider.tamper = (claims) => ({ ...claims, exp: Math.floor(Date.now() / 1000) - 2 });
+    expect((await signIn(sub)).answer.status).toBe(303);
+  });
+
+  test.each<[string, (response: ServerResponse) => unknown]>([
+    ['a page', (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Maintenance</html>')],
+    ['something else as JSON', (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('[]')],
+    ['half a response, and then nothing', (response) => response.writeHead(200, { 'content-length': 9 }).write('{')],
+  ])('says so when the provider answers %s, at each step', async (_what, respond) => {
+    await using fresh = await createTestApp({ database: app.database, settings: provider.settings() });
+    const { login, sub } = newcomer();
+    const answerAt = (wanted: string): void => {
+      provider.instead = (path, response) => {
+        if (path !== wanted) return false;
+        respond(response);
+        return true;
+      };
+    };
+    answerAt('/.well-known/openid-configuration');
+    expect((await new PageBrowser(fresh).get('/sign-in/provider')).status).toBe(503);
+    for (const step of ['/token', '/jwks']) {
+      provider.instead = null;
+      const browser = new PageBrowser(fresh);
+      const start = await browser.get('/sign-in/provider');
+      const back = new URL(await provider.signIn(start.headers['location'] as string, sub));
+      answerAt(step);
+      const answer = await browser.get(`${back.pathname}${back.search}`);
+      expect({ step, refused: [401, 503].includes(answer.status) }).toEqual({ step, refused: true });
+      expect(answer.text).not.toContain('Maintenance');
+      expect(await browser.isSignedIn()).toBe(false);
+    }
+    expect(await query(app, 'select 1 from users where login = $1', [login])).toEqual([]);
   });
 
   test('is ended once, and only by the browser that began it', async () => {

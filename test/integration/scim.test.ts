@@ -372,6 +372,44 @@ describe('input', () => {
     expect(await teamOf(app, at.organization, 'shape')).toEqual(['shape@example.test']);
   });
 
+  test('names conflict whatever their case; PUT clears what it leaves out, PATCH changes what its path selects', async () => {
+    const { by } = await newOrganization();
+    const whole = {
+      userName: 'Case@example.test',
+      displayName: 'Case',
+      externalId: 'e1',
+      name: { givenName: 'Given', familyName: 'Family' },
+      emails: [{ type: 'work', primary: true, value: 'one@example.test' }],
+    };
+    const id = await by.addUser(whole.userName, whole);
+    const read = async () => (await ok(by.call('GET', `Users/${id}`))).json;
+    const again = await by.call('POST', 'Users', { userName: 'cASE@EXAMPLE.test' });
+    expect([again.status, again.json.scimType]).toEqual([409, 'uniqueness']);
+    const other = await by.addUser('other@example.test');
+    for (const call of [
+      by.call('PUT', `Users/${other}`, { userName: 'CASE@example.test' }),
+      by.patch(`Users/${other}`, { op: 'Replace', path: 'USERNAME', value: 'CASE@example.test' }),
+    ]) {
+      const { json, status } = await call;
+      expect([status, json.scimType]).toEqual([409, 'uniqueness']);
+    }
+    const setEmail = (selection: string, value: string) =>
+      by.patch(`Users/${id}`, { op: 'replace', path: `emails[${selection}].value`, value });
+    await ok(setEmail('type eq "work"', 'two@example.test'));
+    expect((await read()).emails).toMatchObject([{ value: 'two@example.test' }]);
+    await setEmail('type eq "home"', 'home@example.test');
+    expect((await read()).emails).toMatchObject([{ value: 'two@example.test' }]);
+    await ok(setEmail('primary eq true and value eq "TWO@example.test"', 'three@example.test'));
+    expect((await read()).emails).toMatchObject([{ value: 'three@example.test' }]);
+    await ok(by.patch(`Users/${id}`, { op: 'replace', path: 'name.givenName', value: 'New' }));
+    expect((await read()).name).toMatchObject({ givenName: 'New', familyName: 'Family' });
+    await ok(setActive(by, id, false));
+    await ok(by.call('PUT', `Users/${id}`, { userName: whole.userName, displayName: 'Case' }));
+    const cleared = await read();
+    expect(cleared).toMatchObject({ userName: whole.userName, displayName: 'Case', active: false });
+    expect([cleared.externalId ?? '', cleared.emails ?? [], cleared.name?.givenName ?? '']).toEqual(['', [], '']);
+  });
+
   test('filters are bounded, and say what they do not support', async () => {
     const nested = (depth: number) => `${'('.repeat(depth)}userName pr${')'.repeat(depth)}`;
     const terms = (count: number) => Array.from({ length: count }, () => 'userName eq "x"').join(' or ');

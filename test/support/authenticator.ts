@@ -4,6 +4,7 @@ import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } fr
 interface Question {
   readonly challenge: string;
   readonly rp?: { readonly id: string };
+  readonly user?: { readonly id: string };
   readonly rpId?: string;
 }
 
@@ -15,13 +16,16 @@ export class SoftwareAuthenticator {
   /** Whether its user has proved to be the owner. */
   isVerified = true;
   counter = 0;
+  /** By which the site knows its user; told with each answer once a passkey was made. */
+  userHandle: string | undefined;
 
   constructor() {
     this.#key = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   }
 
   /** As `navigator.credentials.create`. */
-  create({ challenge, rp }: Question) {
+  create({ challenge, rp, user }: Question) {
+    this.userHandle = user?.id;
     const { x = '', y = '' } = this.#key.publicKey.export({ format: 'jwk' });
     // COSE: {1: 2 (EC2), 3: -7 (ES256), -1: 1 (P-256), -2: x, -3: y}
     const key = Buffer.concat([
@@ -56,6 +60,7 @@ export class SoftwareAuthenticator {
       clientDataJSON: client.toString('base64url'),
       authenticatorData: data.toString('base64url'),
       signature: sign('sha256', signed, this.#key.privateKey).toString('base64url'),
+      ...(this.userHandle === undefined ? {} : { userHandle: this.userHandle }),
     });
   }
 

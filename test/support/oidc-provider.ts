@@ -24,6 +24,8 @@ export class TestProvider implements AsyncDisposable {
   tamper: ((claims: JWTPayload) => JWTPayload) | null = null;
   /** Answers 503 to everything. */
   isDown = false;
+  /** Answers in place of the provider if it returns true. */
+  instead: ((path: string, response: ServerResponse) => boolean) | null = null;
 
   private constructor(server: Server) {
     this.#server = server;
@@ -114,6 +116,7 @@ export class TestProvider implements AsyncDisposable {
       response.writeHead(503).end();
       return;
     }
+    if (this.instead?.(new URL(request.url ?? '/', this.issuer).pathname, response)) return;
     const { tamper } = this;
     if (request.url !== '/token' || tamper === null) {
       this.#handler(request, response);

@@ -12,6 +12,7 @@ const systemPrograms = {
   'redis-server': () => ensureSystemProgram(['redis-server'], 'redis-server'),
   faketime: () => ensureSystemProgram(['faketime'], 'faketime'),
   caddy: () => ensureSystemProgram(['caddy'], 'caddy'),
+  pgbouncer: () => ensureSystemProgram(['pgbouncer'], 'pgbouncer'),
   chromium: () => ensureSystemProgram(['chromium', 'chromium-browser', 'google-chrome'], 'chromium'),
 } satisfies Record<string, () => Promise<string>>;
 

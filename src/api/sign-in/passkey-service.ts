@@ -28,7 +28,7 @@ export type { ListedPasskeyRow };
 /** How long a person may take to confirm. */
 export const passkeySeconds = 300;
 /** A session that is older cannot add a passkey: whoever finds an open browser must not get in for good. */
-const freshMs = 15 * 60_000;
+const freshSeconds = 15 * 60;
 const maxPasskeys = 20;
 const beginnings = { name: 'passkey', attempts: 300, perSeconds: 900, blockSeconds: 60 };
 const refusal = 'The passkey was not accepted';
@@ -74,7 +74,7 @@ export class PasskeyService {
       rpID: this.#rpId,
       userName: session.login,
       userDisplayName: session.displayName || session.login,
-      userID: new Uint8Array(Buffer.from(session.userId.replaceAll('-', ''), 'hex')),
+      userID: new Uint8Array(userHandle(session.userId)),
       attestationType: 'none',
       excludeCredentials: present.map(({ credentialId }) => ({ id: credentialId })),
       authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
@@ -149,7 +149,7 @@ export class PasskeyService {
   ): Promise<BegunSession> {
     const { challenge } = await this.#take('passkey', flowCookie);
     const found = await createPasskeyRepository(this.#db).find(response.id.replaceAll('\0', ''));
-    if (!found) throw new UnauthenticatedError(refusal);
+    if (!found || !isHandleOf(found.userId, response)) throw new UnauthenticatedError(refusal);
     const next = await this.#verify(found, response, challenge);
     return this.#db.inTransaction(async (tx) => {
       if (!(await createPasskeyRepository(tx).use(found, next))) throw new UnauthenticatedError(refusal);
@@ -179,8 +179,8 @@ export class PasskeyService {
     return verified.authenticationInfo.newCounter;
   }
 
-  #assertMayAdd({ createdAt }: Session): void {
-    if (Date.now() - createdAt.getTime() > freshMs)
+  #assertMayAdd({ ageSeconds }: Session): void {
+    if (ageSeconds > freshSeconds)
       throw new ForbiddenError('To add a passkey, sign out and in again: you have been signed in for too long');
   }
 
@@ -205,4 +205,16 @@ function webauthn(): Promise<typeof import('@simplewebauthn/server')> {
 
 function assertRoom(present: readonly unknown[]): void {
   if (present.length >= maxPasskeys) throw new ConflictError(`You have ${maxPasskeys} passkeys; remove one first`);
+}
+
+/** By which authenticators know the user. */
+function userHandle(userId: string): Buffer {
+  return Buffer.from(userId.replaceAll('-', ''), 'hex');
+}
+
+/** Whether the response is for this user, or does not say. */
+function isHandleOf(userId: string, credential: object): boolean {
+  const { userHandle: given } = (credential as { response?: { userHandle?: unknown } }).response ?? {};
+  if (given === undefined || given === null) return true;
+  return typeof given === 'string' && Buffer.from(given, 'base64url').equals(userHandle(userId));
 }

@@ -13,7 +13,8 @@ const SessionRow = Type.Object({
   displayName: Type.String(),
   siteAdmin: Type.Boolean(),
   method: SignInMethod,
-  createdAt: Timestamp,
+  /** Since the sign-in. */
+  ageSeconds: Type.Number(),
   isStale: Type.Boolean(),
 });
 export type SessionRow = Row<typeof SessionRow>;
@@ -60,7 +61,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
       db.maybeOne(sql.rows(SessionRow)`
         /* sessions.find */
         select s.id, u.id as "userId", u.login, u.display_name as "displayName", u.site_admin as "siteAdmin", s.method,
-          s.created_at as "createdAt", s.last_seen_at < now() - interval '1 minute' as "isStale"
+          extract(epoch from now() - s.created_at)::float8 as "ageSeconds", s.last_seen_at < now() - interval '1 minute' as "isStale"
         from sessions s join users u on u.id = s.user_id
         where s.session_hash = ${sql.binary(hash)} and u.deactivated_at is null and ${isLive}`),
 

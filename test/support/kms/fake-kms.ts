@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** What a fake service does with requests. */
-export type FakeMode = 'works' | 'unavailable' | 'silent' | 'denied';
+export type FakeMode = 'works' | 'unavailable' | 'silent' | 'stalled' | 'denied';
 
 /** A response of the fake. */
 export interface FakeAnswer {
@@ -88,6 +88,7 @@ export async function startFakeKms(
       const unavailable: FakeAnswer = { status: 503, body: { errors: ['Vault is sealed'] } };
       const { body, headers: added, status } = other ?? (kms.mode === 'unavailable' ? unavailable : answer(read, kms));
       response.writeHead(status, { 'content-type': 'application/json', ...added });
+      if (!other && kms.mode === 'stalled') return void response.write('{');
       response.end(JSON.stringify(body));
     });
   });

@@ -30,6 +30,9 @@ import { uploadToS3 } from './s3-upload.ts';
 
 type Stat = Omit<BlobInfo, 'key'>;
 
+/** Unfinished uploads that one sweep leaves behind before it ends. */
+const sweepFaultLimit = 16;
+
 /**
  * Stores blobs as objects in one bucket. Besides read, write and delete access, the credentials need s3:ListBucket:
  * without it S3 returns 403 instead of 404 for a missing key.
@@ -100,6 +103,10 @@ export class S3BlobStore implements BlobStore {
         }),
       ),
     );
+    // Always in S3's response: a page of a proxy, or no body, must not pass for an empty bucket.
+    if (page.IsTruncated === undefined) {
+      throw new BlobStoreUnavailableError('faulty', 'blob store sent no listing');
+    }
     const found = (page.Contents ?? []).map(({ Key = '', Size, LastModified }) => ({
       key: Key.slice(this.#prefix.length),
       ...statOf({ ContentLength: Size, LastModified }),
@@ -140,6 +147,7 @@ export class S3BlobStore implements BlobStore {
     const limit = Date.now() - olderThanMs;
     const { bucket: Bucket } = this.#options;
     let swept = 0;
+    const faults: unknown[] = [];
     // No prefix: MinIO treats it as a complete key.
     let page: ListMultipartUploadsCommandOutput | undefined;
     do {
@@ -151,9 +159,15 @@ export class S3BlobStore implements BlobStore {
       page = await orUnavailable('sweep', () => this.#clients.requests.send(command));
       for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
         if (!Key?.startsWith(this.#prefix) || Initiated === undefined || Initiated.getTime() > limit) continue;
-        if (await this.#abortUpload({ Bucket, Key, UploadId })) swept++;
+        try {
+          if (await this.#abortUpload({ Bucket, Key, UploadId })) swept++;
+        } catch (error) {
+          faults.push(error);
+          if (faults.length === sweepFaultLimit) throw error;
+        }
       }
     } while (page.IsTruncated === true);
+    if (faults.length > 0) throw faults[0];
     return swept;
   }
 

@@ -7,6 +7,7 @@ import type { Logger } from '../logger/logger.ts';
 import { assertGranted, grantToApp } from './app-role.ts';
 import { type LockPatience, LockWaits, lockPatience } from './lock-waits.ts';
 import { loadMigrationFiles } from './migration-files.ts';
+import { isPooled } from './postgres-connector.ts';
 import { type PostgresStart, withPostgresAtStart } from './postgres-start.ts';
 
 const migrationsTable = 'holdfast_migrations';
@@ -36,7 +37,9 @@ export async function migrate(
   const { appRole = null, directory = migrationsDir, patience = lockPatience } = options;
   const names: string[] = [];
   await withPostgresAtStart(start, async (client, observer) => {
-    const waits = await LockWaits.start(client, await observer(), { logger: start.logger, patience });
+    const second = await observer();
+    await assertOwnSession(client, second);
+    const waits = await LockWaits.start(client, second, { logger: start.logger, patience });
     try {
       names.push(...(await applyPending(waits, directory, start.logger)));
       if (appRole !== null)
@@ -49,6 +52,32 @@ export async function migrate(
     }
   });
   return names;
+}
+
+/** The connection leads through a pooler that gives its session to others between statements. */
+class SharedSessionError extends OperatorError {
+  override readonly name = 'SharedSessionError';
+}
+
+const sessionLooks = 10;
+
+/**
+ * Throws SharedSessionError behind a pooler of transactions: a migration needs a session of its own for its lock, which would else stay
+ * behind and block the next migration.
+ */
+async function assertOwnSession(client: pg.Client, observer: pg.Client): Promise<void> {
+  for (let look = 0; look < sessionLooks; look++) {
+    const pids: number[] = [];
+    for (const each of [client, observer]) {
+      const { rows } = await each.query<{ pid: number }>('select pg_backend_pid() as pid');
+      pids.push(rows[0]?.pid as number);
+    }
+    if (!isPooled(client, pids[0])) return;
+    if (pids[0] === pids[1])
+      throw new SharedSessionError(
+        'HOLDFAST_DATABASE_URL leads to a pooler of transactions, through which migrations cannot run. Give this command the URL of Postgres itself.',
+      );
+  }
 }
 
 async function applyPending(waits: LockWaits, dir: string, logger: Logger): Promise<string[]> {

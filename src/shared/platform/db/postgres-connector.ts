@@ -1,4 +1,3 @@
-import type { EventEmitter } from 'node:events';
 import { Socket } from 'node:net';
 import pg from 'pg';
 import { tlsFaultOf } from '../tls/trust.ts';
@@ -18,6 +17,8 @@ export interface ConnectionLimits {
 export interface PostgresConnection {
   readonly client: pg.Client;
   readonly host: PostgresHost;
+  /** Whether a pooler is in between, so that statements of one connection may run in several sessions. */
+  readonly isPooled: boolean;
   /** Closes the session, then the socket, even if the server does not respond. */
   end(): Promise<void>;
   /** Closes the socket at once. */
@@ -114,16 +115,16 @@ export class PostgresConnector {
       ...(statementMs === undefined ? {} : { statement_timeout: statementMs }),
       ...(idleInTransactionMs === undefined ? {} : { idle_in_transaction_session_timeout: idleInTransactionMs }),
     });
-    const reported = watchSettings(client);
     // Errors between queries surface in the next query. Without a listener they would crash the process.
     client.on('error', () => {});
     const destroy = (): void => {
       socket.destroy();
     };
     const timer = setTimeout(() => socket.destroy(new ConnectTimeoutError(connectMs)), connectMs);
+    let isPooled: boolean;
     try {
       await client.connect();
-      if (this.#target.mustTakeWrites) await assertTakesWrites(client, reported);
+      isPooled = await look(client, this.#target.mustTakeWrites);
     } catch (error) {
       destroy();
       throw error;
@@ -135,7 +136,7 @@ export class PostgresConnector {
       await client.end().catch(() => {});
       clearTimeout(timeout);
     };
-    return { client, host, end, destroy };
+    return { client, host, isPooled, end, destroy };
   }
 }
 
@@ -158,24 +159,22 @@ function isBroken(error: unknown): boolean {
   return error instanceof NoPrimaryError && cause !== undefined && isBroken(cause);
 }
 
-/** Collects the settings that the server reports during login. */
-function watchSettings(client: pg.Client): ReadonlyMap<string, string> {
-  const settings = new Map<string, string>();
-  const { connection } = client as unknown as { connection: EventEmitter };
-  connection.on('parameterStatus', (message: { parameterName: string; parameterValue: string }) =>
-    settings.set(message.parameterName, message.parameterValue),
+/**
+ * Returns whether a pooler is in between. Throws NoPrimaryError for a standby or a primary
+ * set to read-only, which both accept connections, if the server must take writes.
+ */
+async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean> {
+  const { rows } = await client.query<{ pid: number; readOnly: string }>(
+    `select pg_backend_pid() as pid, current_setting('transaction_read_only') as "readOnly"`,
   );
-  return settings;
+  if (mustTakeWrites && rows[0]?.readOnly === 'on')
+    throw new NoPrimaryError('accepts no writes: a standby, or set to read-only');
+  return isPooled(client, rows[0]?.pid);
 }
 
-/** Throws NoPrimaryError for a standby or a primary set to read-only; both accept connections. */
-async function assertTakesWrites(client: pg.Client, reported: ReadonlyMap<string, string>): Promise<void> {
-  // A proxy may not forward these; then query the server.
-  const settings = ['in_hot_standby', 'default_transaction_read_only'].map((name) => reported.get(name));
-  if (settings.every((value) => value === 'off')) return;
-  const { rows } = await client.query<{ transaction_read_only: string }>('show transaction_read_only');
-  if (rows[0]?.transaction_read_only !== 'on') return;
-  throw new NoPrimaryError('accepts no writes: a standby, or set to read-only');
+/** Whether the process that serves the connection is another than its login said: a pooler gives its clients ids of its own. */
+export function isPooled(client: pg.Client, backendPid: number | undefined): boolean {
+  return (client as unknown as { processID: number | null }).processID !== backendPid;
 }
 
 function messageOf(error: unknown): string {

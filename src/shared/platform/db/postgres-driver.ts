@@ -70,7 +70,9 @@ export function createPostgresDriver(
         },
         end: () => connection().end(),
         query: async (text, values, options) => {
-          const { client, host, destroy } = connection();
+          const { client, host, isPooled, destroy } = connection();
+          // Behind a pooler another session may not have the statement, or one of another release under its name.
+          const name = isPooled ? undefined : options?.name;
           const limitMs = Math.min(queryLimit.getStore() ?? queryMs, queryMs);
           try {
             // The extended protocol accepts only one statement, with or without values.
@@ -78,7 +80,7 @@ export function createPostgresDriver(
               text,
               values: values ?? [],
               queryMode: 'extended',
-              ...(options?.name === undefined ? {} : { name: options.name }),
+              ...(name === undefined ? {} : { name }),
             };
             const { command, fields, rowCount, rows } = await withTimeout(
               client.query(query),
@@ -100,7 +102,7 @@ export function createPostgresDriver(
               throw error;
             }
             const { code } = error as { code?: unknown };
-            if (options?.name !== undefined && hasStaleStatement(error)) {
+            if (name !== undefined && hasStaleStatement(error)) {
               // It would fail for as long as the connection lives, and so may the others.
               const stale = new BackendTerminatedError(new StaleStatementError(error));
               report(clientEventEmitter, stale);
@@ -122,8 +124,8 @@ export function createPostgresDriver(
 }
 
 /**
- * Whether a migration has changed the type of a column that a prepared statement returns, or the server has forgotten the statement, as
- * behind a pooler of transactions.
+ * Whether a migration has changed the type of a column that a prepared statement returns, or the server has forgotten the
+ * statement.
  */
 function hasStaleStatement(error: unknown): boolean {
   const { code, message } = error as { code?: unknown; message?: unknown };

@@ -3,7 +3,7 @@ import { OperatorError } from '../errors/errors.ts';
 import { type StartWait, untilAvailable, type Verdict } from '../lifecycle/start-wait.ts';
 import { tlsFaultOf } from '../tls/trust.ts';
 import { PostgresConnector } from './postgres-connector.ts';
-import { passingReason } from './sqlstate.ts';
+import { passingReason, refusedParameter } from './sqlstate.ts';
 
 /** How a starting process reaches Postgres. */
 export interface PostgresStart extends StartWait {
@@ -54,6 +54,13 @@ export function repeatAtStart<T>(step: () => Promise<T>, wait: StartWait): Promi
 
 function judge(error: unknown): Verdict | null {
   if (error instanceof ConnectionRefusedError) return { final: error.message };
+  const parameter = refusedParameter(error);
+  if (parameter !== null)
+    return {
+      final:
+        `A pooler refuses the parameter ${parameter}. Add ignore_startup_parameters = statement_timeout,` +
+        'idle_in_transaction_session_timeout to the configuration of PgBouncer, and set both for the database user: see docs/operations.md',
+    };
   const reason = passingReason(error);
   return reason === null ? null : { passing: reason };
 }

@@ -98,6 +98,15 @@ export function passingReason(error: unknown): string | null {
   return String(message || code || error);
 }
 
+/** The parameter of our connections that PgBouncer refuses, or null. */
+export function refusedParameter(error: unknown): string | null {
+  for (const fault of faultChain(error)) {
+    const refused = /unsupported startup parameter: (\w+)/.exec(String((fault as Error).message ?? ''));
+    if (refused) return refused[1] as string;
+  }
+  return null;
+}
+
 function isPassingState(state: string | null): boolean {
   return state !== null && (retryableStates.has(state) || retryableClasses.has(state.slice(0, 2)));
 }

@@ -1,4 +1,5 @@
 import { DecryptCommand, EncryptCommand, KMSClient, type KMSClientConfig } from '@aws-sdk/client-kms';
+import { withTimeout } from '../timeout/with-timeout.ts';
 import { type Kms, type KmsAccess, KmsError, type KmsFault } from './kms.ts';
 import { faultOfStatus, shortReason } from './kms-requests.ts';
 import type { KmsKey } from './kms-url.ts';
@@ -6,6 +7,8 @@ import type { KmsKey } from './kms-url.ts';
 /** Each is called once or twice per start, and the process waits longer by itself. */
 const maxAttempts = 3;
 const connectTimeoutMs = 3_000;
+/** Longer than the SDK's pause between attempts, in ms. */
+const retryPauseMs = 2_000;
 
 const mismatches = new Set(['InvalidCiphertextException', 'IncorrectKeyException']);
 const passing = new Set([
@@ -22,6 +25,7 @@ const passing = new Set([
 /** A key in AWS KMS, with the credentials of the AWS environment: variables, files, container or instance role. */
 export function openAwsKms(key: Extract<KmsKey, { kind: 'aws' }>, { timeoutMs }: KmsAccess): Kms {
   const name = `AWS KMS key ${key.key}${key.region === null ? '' : ` in ${key.region}`}`;
+  const callMs = maxAttempts * (timeoutMs + retryPauseMs);
   const config: KMSClientConfig = {
     maxAttempts,
     requestHandler: {
@@ -36,8 +40,10 @@ export function openAwsKms(key: Extract<KmsKey, { kind: 'aws' }>, { timeoutMs }:
   /** One client per call: calls are rare, and nothing is left open between them. */
   const call = async <T>(work: (client: KMSClient) => Promise<T>): Promise<T> => {
     const client = new KMSClient(config);
+    // The limits of a request end with its headers; a body may never come.
+    const late = () => new KmsError({ name }, 'passing', 'no response in time');
     try {
-      return await work(client);
+      return await withTimeout(work(client), callMs, late);
     } catch (error) {
       throw kmsErrorOf({ name }, error);
     } finally {

@@ -1,0 +1,53 @@
+import type { ServerResponse } from 'node:http';
+import { type Answer, type FakeS3, type Operation, sendError, startFakeS3 } from '../contracts/fake-s3.ts';
+
+/** Answers one request instead of the server. */
+export type Fault = (response: ServerResponse, operation: Operation, stored: Buffer | undefined) => void;
+
+/** A working S3 server that keeps objects of one part in memory, and a store that uses it without retries. */
+export interface MemoryS3 extends Pick<FakeS3, 'store' | 'close'> {
+  readonly objects: Map<string, Buffer>;
+  /** Decides about each request, by its operation and key. */
+  fault: (operation: Operation, key: string) => Fault | undefined;
+}
+
+export async function startMemoryS3(secretAccessKey: string): Promise<MemoryS3> {
+  const objects = new Map<string, Buffer>();
+  const answer: Answer = (response, operation, request, body) => {
+    const url = new URL(request.url ?? '/', 'http://fake');
+    const key = decodeURIComponent(url.pathname.replace(/^\/blobs\/?/, ''));
+    const stored = objects.get(key);
+    const fault = s3.fault(operation, key);
+    if (fault) return fault(response, operation, stored);
+    if (operation === 'Put') {
+      objects.set(key, body);
+      response.writeHead(200, { etag: '"e"' }).end();
+    } else if (operation === 'Delete') {
+      objects.delete(key);
+      response.writeHead(204).end();
+    } else if (operation === 'Get' || operation === 'Head') {
+      if (!stored) return sendError(response, 404, operation === 'Get' ? 'NoSuchKey' : '');
+      const headers = { 'content-length': stored.length, 'last-modified': new Date().toUTCString() };
+      response.writeHead(200, headers).end(operation === 'Get' ? stored : undefined);
+    } else if (operation === 'List') {
+      if (url.searchParams.has('uploads')) return void response.end(`<ListMultipartUploadsResult/>`);
+      const [prefix, after] = ['prefix', 'start-after'].map((name) => url.searchParams.get(name) ?? '') as [
+        string,
+        string,
+      ];
+      const found = [...objects].filter(([each]) => each.startsWith(prefix) && each > after).sort();
+      const rows = found.map(
+        ([each, { length }]) =>
+          `<Contents><Key>${each}</Key><Size>${length}</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>`,
+      );
+      response.end(`<ListBucketResult><IsTruncated>false</IsTruncated>${rows.join('')}</ListBucketResult>`);
+    } else if (operation === 'Bucket') {
+      response.end();
+    } else {
+      sendError(response, 501, 'NotImplemented');
+    }
+  };
+  const { store, close } = await startFakeS3(answer, { secretAccessKey });
+  const s3: MemoryS3 = { store, close, objects, fault: () => undefined };
+  return s3;
+}
