@@ -83,8 +83,10 @@ test('a copy of the data directory that is put back ends the updates that are in
   ]);
   expect(refused.json.message).toContain('pulumi refresh');
   expect((await getUpdate(app, member.owner, early)).status).toBe('cancelled');
-  const unknown = await append(app, owner, creation(9, 'late', member.stack));
-  expect([unknown.status, unknown.json.message]).toEqual([403, expect.stringContaining('pulumi refresh')]);
+  for (const each of [other, app]) {
+    const unknown = await append(each, owner, creation(9, 'late', member.stack));
+    expect([unknown.status, unknown.json.message]).toEqual([403, expect.stringContaining('pulumi refresh')]);
+  }
 
   // The other process notices that it was noted.
   const next = await startUpdate(app, member.stack, { journal: true });

@@ -3,7 +3,7 @@ import { hashToken, sameHash, tokenForm } from '../../shared/platform/crypto/sec
 import { AppError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import type { UpdateParams } from '../../shared/protocol/core.ts';
-import { lookAtDatabase } from '../../shared/updates/database/database-watch.ts';
+import { lookTogether } from '../../shared/updates/database/database-watch.ts';
 import { describeUnknown, isLeaseLoss, LeaseLostError, leaseLostCode } from '../../shared/updates/lease.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -50,16 +50,15 @@ export class LeaseAccess {
       const { updates } = this.#context;
       const found = await updates.findInStack(updateId, ref);
       if (found?.leaseHash && sameHash(found.leaseHash, hash)) return found;
-      return (await updates.isLease(hash)) ? 'elsewhere' : null;
+      if (await updates.isLease(hash)) return 'elsewhere';
+      // It may be of a database that was there before this one, which nobody has looked at yet.
+      await lookTogether(this.#context);
+      return null;
     });
     // The same error whether or not anything exists at this address.
     if (update === 'elsewhere') throw new LeaseLostError(elsewhereMessage);
     if (!update) {
-      if (known) {
-        this.#known.forget(updateId);
-        // It was there before, so the database may be another one now, which nobody has looked at yet.
-        await lookAtDatabase(this.#context);
-      }
+      if (known) this.#known.forget(updateId);
       throw this.#notValid();
     }
     if (isLeaseLoss(update.endReason)) throw await leaseTakenAway(this.#context, update, update.endReason);

@@ -39,6 +39,7 @@ export abstract class WatchedPipeline extends Pipeline {
         await write(update, watched);
         await this.pause();
       }
+      await this.rest();
       await patiently(() => this.client.complete(update));
       watched.end = { kind: 'succeeded', at: Date.now() };
     } catch (error) {
@@ -50,6 +51,9 @@ export abstract class WatchedPipeline extends Pipeline {
       throw error;
     }
   }
+
+  /** Between the last write and the end. */
+  protected async rest(): Promise<void> {}
 
   /** The audit judges what the clients were told. */
   protected override note(error: unknown): void {
@@ -85,6 +89,17 @@ export class WatchedJournal extends WatchedPipeline {
   }
 }
 
+/** Whoever loses its last entries notices no gap in them. */
+export class SlowJournal extends WatchedJournal {
+  protected override pause(): Promise<void> {
+    return sleep(400 + Math.random() * 400);
+  }
+
+  protected override rest(): Promise<void> {
+    return sleep(3_000);
+  }
+}
+
 export class WatchedDocuments extends WatchedPipeline {
   readonly kind = 'documents';
   readonly #bytes: number;
@@ -112,6 +127,7 @@ export type AnyWatched = WatchedJournal | WatchedDocuments;
 export function watchedMix(target: Target, prefix: string): AnyWatched[] {
   return [
     ...[1, 1, 2, 25].map((size, at) => new WatchedJournal(target, `${prefix}-journal-${at}-${size}`, size)),
+    ...[1, 2, 3].map((at) => new SlowJournal(target, `${prefix}-slow-${at}`, 2)),
     ...[2_000, 60_000].map((bytes) => new WatchedDocuments(target, `${prefix}-full-${bytes}`, bytes)),
   ];
 }

@@ -10,6 +10,7 @@ export interface SeenDatabase {
 export class DatabaseMemory {
   #seen: SeenDatabase | null = null;
   #lostAt: Date | null = null;
+  #looking: Promise<void> | null = null;
 
   get seen(): SeenDatabase | null {
     return this.#seen;
@@ -30,5 +31,13 @@ export class DatabaseMemory {
       position: position === null || before === null ? (position ?? before) : Math.max(position, before),
     };
     this.#lostAt = lostAt;
+  }
+
+  /** Runs `look`, or waits for the one that is running. */
+  lookTogether(look: () => Promise<void>): Promise<void> {
+    this.#looking ??= look().finally(() => {
+      this.#looking = null;
+    });
+    return this.#looking;
   }
 }

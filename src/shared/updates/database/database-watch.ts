@@ -67,6 +67,11 @@ export async function lookAtDatabase({ db, databaseMemory, logger, metrics }: Om
   for (const update of await endLostUpdates(db)) noteEnded({ logger, metrics }, update);
 }
 
+/** For calls that may be many: looks once for all that ask at the same time. */
+export function lookTogether(parts: Omit<Parts, 'lifecycle'>): Promise<void> {
+  return parts.databaseMemory.lookTogether(() => lookAtDatabase(parts));
+}
+
 /**
  * Ends the leases of all active updates if the database is another one than before, or at an earlier point than `seen`, or if it `isOrdered`. Returns how many there were;
  * null if there was no reason. They are cancelled by `endLostUpdates`.
