@@ -35,7 +35,7 @@ afterAll(async () => {
 const acknowledged = (): number => pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
 const goOn = async (): Promise<void> => {
   const from = acknowledged();
-  await pollUntil('the pipelines continue', () => acknowledged() > from + 150, { timeoutMs: 180_000 });
+  await pollUntil('the pipelines continue', () => acknowledged() > from + 100, { timeoutMs: 180_000 });
 };
 
 test('updates whose acknowledged writes the new primary lacks end with the reason, and others go on', async () => {

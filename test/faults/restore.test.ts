@@ -53,7 +53,7 @@ afterAll(async () => {
 const acknowledged = (): number => pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
 const goOn = async (): Promise<void> => {
   const from = acknowledged();
-  await pollUntil('the pipelines continue', () => acknowledged() > from + 150, { timeoutMs: 180_000 });
+  await pollUntil('the pipelines continue', () => acknowledged() > from + 100, { timeoutMs: 180_000 });
 };
 const losses = () => query(cluster, `select details from audit_events where action = 'database.loss'`);
 

@@ -76,12 +76,13 @@ async function missingDocuments(
 ): Promise<number> {
   const last = acknowledged.at(-1);
   if (last === undefined) return 0;
-  const [row] = await query<{ version: number }>(
+  const [row] = await query<{ version: number | null }>(
     cluster,
     'select stack_version as version from updates where id = $1',
     [id],
   );
-  if (!row) return acknowledged.length;
+  // Null: it had not been started yet.
+  if (row === undefined || row.version === null) return acknowledged.length;
   const hash = sha256(await readState(cluster, `${stackPath}/export/${row.version}`));
   const found = attempted.indexOf(hash);
   if (found >= acknowledged.length) return 0;
