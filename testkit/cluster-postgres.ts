@@ -1,13 +1,14 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { appendFile, chown, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { appendFile, chown, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import type { ProcessSpec } from './cluster-process.ts';
 import { pollUntil } from './poll.ts';
+import { copyRunningPostgres } from './postgres-copy.ts';
 
 interface Binaries {
   readonly initdb: string;
@@ -69,18 +70,8 @@ export async function prepareStandby(
   const directory = join(home, 'standby');
   const dataDir = join(directory, 'cluster');
   await mkdir(directory);
+  await copyRunningPostgres(primary, dataDir);
   const { username, password, hostname, port: primaryPort } = new URL(primary.url);
-  const client = new pg.Client({ connectionString: primary.url });
-  await client.connect();
-  try {
-    await client.query("select pg_backup_start('standby', true)");
-    await promisify(execFile)('cp', ['-a', primary.dataDir, dataDir]);
-    const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)');
-    await writeFile(join(dataDir, 'backup_label'), rows[0]?.labelfile ?? '');
-  } finally {
-    await client.end();
-  }
-  for (const file of ['postmaster.pid', 'postmaster.opts']) await rm(join(dataDir, file), { force: true });
   await writeFile(join(dataDir, 'standby.signal'), '');
   const source = `host=${hostname} port=${primaryPort} user=${username} password=${password} application_name=standby`;
   await appendFile(join(dataDir, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`);

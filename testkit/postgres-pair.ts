@@ -7,6 +7,7 @@ import pg from 'pg';
 import { preparePostgres, prepareStandby } from './cluster-postgres.ts';
 import { ClusterProcess } from './cluster-process.ts';
 import { findFixedPorts } from './fixed-ports.ts';
+import { pollUntil } from './poll.ts';
 
 /** Two Postgres servers, the second a streaming replica of the first. */
 export interface PostgresPair extends AsyncDisposable {
@@ -15,6 +16,8 @@ export interface PostgresPair extends AsyncDisposable {
   readonly standby: ClusterProcess;
   readonly primaryUrl: string;
   readonly standbyUrl: string;
+  /** Lets the standby fall behind: it receives nothing more, also once it is promoted. */
+  cutOff(): Promise<void>;
   /** Promotes the standby to primary; resolves when it accepts writes. */
   promote(): Promise<void>;
 }
@@ -46,6 +49,7 @@ export async function startPostgresPair({ isSynchronous = true } = {}): Promise<
       standby,
       primaryUrl: primarySpec.url,
       standbyUrl: standbySpec.url,
+      cutOff: () => cutOff(standbySpec.url),
       promote: () => promote(standbySpec.url),
       [Symbol.asyncDispose]: dispose,
     };
@@ -56,11 +60,27 @@ export async function startPostgresPair({ isSynchronous = true } = {}): Promise<
 }
 
 async function promote(url: string): Promise<void> {
+  const isDone = await withClient(url, async (client) => {
+    const { rows } = await client.query<{ done: boolean }>('select pg_promote(true, 60) as done');
+    return rows[0]?.done;
+  });
+  if (!isDone) throw new Error('the standby was not promoted');
+}
+
+async function cutOff(url: string): Promise<void> {
+  await withClient(url, async (client) => {
+    await client.query("alter system set primary_conninfo = ''");
+    await client.query('select pg_reload_conf()');
+    const receivers = 'select 1 from pg_stat_wal_receiver';
+    await pollUntil('the standby is cut off', async () => (await client.query(receivers)).rows.length === 0);
+  });
+}
+
+async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    const { rows } = await client.query<{ done: boolean }>('select pg_promote(true, 60) as done');
-    if (!rows[0]?.done) throw new Error('the standby was not promoted');
+    return await work(client);
   } finally {
     await client.end();
   }

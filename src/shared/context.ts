@@ -64,6 +64,7 @@ import { DeploymentImporter } from './states/deployment-importer.ts';
 import { StackRenamer } from './states/stack-renamer.ts';
 import { StateReader } from './states/state-reader.ts';
 import { AdmittedChanges } from './updates/admitted-changes.ts';
+import { DatabaseMemory } from './updates/database/database-memory.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
 import { WebhookSender } from './webhooks/webhook-sender.ts';
@@ -77,6 +78,7 @@ export interface AppContext extends AsyncDisposable {
   readonly metrics: Metrics;
   readonly lifecycle: Lifecycle;
   readonly db: Database;
+  readonly databaseMemory: DatabaseMemory;
   readonly blobs: BlobStore;
   readonly payloads: PayloadStore;
   readonly identity: IdentityRepository;
@@ -237,6 +239,7 @@ export async function createContext(
     metrics,
     lifecycle,
     db,
+    databaseMemory: new DatabaseMemory(),
     blobs,
     payloads,
     identity: createIdentityRepository(db),

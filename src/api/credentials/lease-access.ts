@@ -3,7 +3,8 @@ import { hashToken, sameHash, tokenForm } from '../../shared/platform/crypto/sec
 import { AppError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import type { UpdateParams } from '../../shared/protocol/core.ts';
-import { isLeaseLoss, LeaseLostError, leaseLostCode } from '../../shared/updates/lease.ts';
+import { lookTogether } from '../../shared/updates/database/database-watch.ts';
+import { describeUnknown, isLeaseLoss, LeaseLostError, leaseLostCode } from '../../shared/updates/lease.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
 import { declaredBytes } from '../plugins/body.ts';
@@ -49,17 +50,20 @@ export class LeaseAccess {
       const { updates } = this.#context;
       const found = await updates.findInStack(updateId, ref);
       if (found?.leaseHash && sameHash(found.leaseHash, hash)) return found;
-      return (await updates.isLease(hash)) ? 'elsewhere' : null;
+      if (await updates.isLease(hash)) return 'elsewhere';
+      // It may be of a database that was there before this one, which nobody has looked at yet.
+      await lookTogether(this.#context);
+      return null;
     });
     // The same error whether or not anything exists at this address.
     if (update === 'elsewhere') throw new LeaseLostError(elsewhereMessage);
     if (!update) {
       if (known) this.#known.forget(updateId);
-      throw new LeaseLostError();
+      throw this.#notValid();
     }
     if (isLeaseLoss(update.endReason)) throw await leaseTakenAway(this.#context, update, update.endReason);
     const isAlive = update.status === 'running' && !update.expired;
-    if (!isAlive && !(route.ended && !isActive(update.status))) throw new LeaseLostError();
+    if (!isAlive && !(route.ended && !isActive(update.status))) throw this.#notValid();
     const { stackId, epoch, journalVersion, exclusive } = update;
     const lease = { updateId, stackId, epoch, journalVersion, exclusive };
     this.#known.remember(ref, hash, lease);
@@ -86,6 +90,11 @@ export class LeaseAccess {
         throw error;
       }
     };
+  }
+
+  /** The same error for all leases, except that it says whether the database may have lost some. */
+  #notValid(): LeaseLostError {
+    return new LeaseLostError(describeUnknown(this.#context.databaseMemory.lostAt));
   }
 
   /** False for large bodies: they are not received and stored for a lease that may be dead. */

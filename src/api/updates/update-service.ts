@@ -161,8 +161,9 @@ export class UpdateService {
 
   /** Completes the update in one round trip. Null if there is more to decide, as there seldom is. */
   async #completeAtOnce({ epoch, updateId: id }: Lease, status: EndStatus, audit: AuditTrail) {
+    const { databaseMemory, db } = this.#context;
     const completed = await audit.recordWith((source, action) =>
-      createLockedUpdateRepository(this.#context.db).complete({ id, epoch, status }, source, action),
+      createLockedUpdateRepository(db).complete({ id, epoch, seen: databaseMemory.seen, status }, source, action),
     );
     return completed && { kind: completed.kind, missingEntries: null, outcome: 'move' as const };
   }

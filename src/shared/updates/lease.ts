@@ -38,6 +38,15 @@ export function describeRest(loss: LeaseLoss): string {
     : 'What it has saved is kept';
 }
 
+const notValid = 'The lease of this update is no longer valid: it has ended, was cancelled or has expired';
+
+/** What is wrong with a lease that the database does not know, or not as valid, when it may have lost it at `lostAt`. */
+export function describeUnknown(lostAt: Date | null): string {
+  if (lostAt === null) return notValid;
+  const refresh = describeRest('database-restored');
+  return `${notValid}, or was lost: the database of the server was restored, or has failed over, at ${lostAt.toISOString()}. ${refresh}`;
+}
+
 export const leaseLostCode = 'lease-lost';
 
 /**
@@ -47,7 +56,7 @@ export const leaseLostCode = 'lease-lost';
 export class LeaseLostError extends ForbiddenError {
   override readonly name = 'LeaseLostError';
   override readonly code = leaseLostCode;
-  constructor(reason = 'The lease of this update is no longer valid: it has ended, was cancelled or has expired') {
+  constructor(reason = notValid) {
     super(reason);
   }
 }

@@ -6,6 +6,7 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { formatStackRef, type StackRef } from '../stacks/names.ts';
 import type { StackRow } from '../stacks/stack-repository.ts';
+import type { SeenDatabase } from './database/database-memory.ts';
 import { type NewUpdate, UpdateRow, updateColumns } from './update-repository.ts';
 import type { UpdateStatus } from './update-state.ts';
 
@@ -132,10 +133,20 @@ export function createLockedUpdateRepository(tx: Queryable) {
     /**
      * Locks and completes a running update and adds `action` to the audit log, all in one statement. Returns null, and changes nothing,
      * if there is more to decide than whether the lease of this epoch is valid: entries in no checkpoint or missing, reads of secrets in no
-     * event, outputs that a rule watches, another database.
+     * event, outputs that a rule watches, another database or an earlier point of it than `seen`.
      */
     complete: (
-      { epoch, id, status }: { readonly id: string; readonly epoch: number; readonly status: UpdateStatus },
+      {
+        epoch,
+        id,
+        seen,
+        status,
+      }: {
+        readonly id: string;
+        readonly epoch: number;
+        readonly seen: SeenDatabase | null;
+        readonly status: UpdateStatus;
+      },
       source: AuditSource,
       action: AuditAction,
     ) => {
@@ -153,7 +164,7 @@ export function createLockedUpdateRepository(tx: Queryable) {
         /* updates.complete */
         with ended as materialized (
           -- No update ends as its client wants in a database that may lack what was acknowledged to it.
-          select c.* from database_change() as present (change),
+          select c.* from database_change(${seen?.losses ?? null}::integer, ${seen?.position ?? null}::bigint) as present (change),
             complete_update(${id}, case when present.change in ('none', 'unnoted') then ${epoch}::integer end, ${status}) c
         ),
         recorded as (${auditInsertion(source, event, sql.fragment`ended`)})

@@ -1,11 +1,17 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../../platform/db/sql.ts';
-import { Nullable } from '../../platform/schema/standard-schema.ts';
+import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
+import type { SeenDatabase } from './database-memory.ts';
+
+export type DatabaseChange = 'none' | 'unnoted' | 'timeline' | 'replaced' | 'set-back';
 
 const PresentRow = Type.Object({
-  change: Type.Unsafe<'none' | 'unnoted' | 'timeline' | 'replaced'>(Type.String()),
+  change: Type.Unsafe<DatabaseChange>(Type.String()),
   /** Whether the server tells its system identifier and timeline. */
   isTold: Type.Boolean(),
+  losses: Type.Integer(),
+  position: Nullable(Type.Integer()),
+  lostAt: Nullable(Timestamp),
 });
 
 const EndedRow = Type.Object({ ended: Nullable(Type.Integer()) });
@@ -13,19 +19,23 @@ const EndedRow = Type.Object({ ended: Nullable(Type.Integer()) });
 /** Which database this is: see the functions of the same names in the schema. */
 export function createDatabaseIdentityRepository(db: Queryable) {
   return {
-    read: () =>
+    /** `lostAt`: within the last day. */
+    read: (seen: SeenDatabase | null) =>
       db.one(sql.prepared('database_identity_read', PresentRow)`
         /* databaseIdentity.read */
-        select database_change() as change, n.system_id is not null and n.timeline is not null as "isTold"
-        from read_database_identity() n`),
+        select database_change(${seen?.losses ?? null}::integer, ${seen?.position ?? null}::bigint) as change,
+          n.system_id is not null and n.timeline is not null as "isTold", i.losses, log_position() as position,
+          case when i.lost_at > clock_timestamp() - interval '1 day' then i.lost_at end as "lostAt"
+        from installation i, read_database_identity() n`),
 
     /**
-     * Notes the identity of the database. If it is another one than before, or `isOrdered`, all active updates lose their leases. Returns
-     * how many did; null if there was no reason to end any.
+     * Notes the identity of the database. If it is another one than before or at an earlier point than `seen`, or if `isOrdered`, all
+     * active updates lose their leases. Returns how many did; null if there was no reason to end any.
      */
-    note: async (isOrdered: boolean): Promise<number | null> => {
+    note: async (isOrdered: boolean, seen: SeenDatabase | null): Promise<number | null> => {
       const row = await db.one(sql.rows(EndedRow)`
-        /* databaseIdentity.note */ select note_database(${isOrdered}) as ended`);
+        /* databaseIdentity.note */
+        select note_database(${isOrdered}, ${seen?.losses ?? null}::integer, ${seen?.position ?? null}::bigint) as ended`);
       return row.ended;
     },
   };

@@ -7,11 +7,13 @@ import type { Logger } from '../../platform/logger/logger.ts';
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
 import { endLostUpdates, noteEnded } from '../lost-leases.ts';
 import { createDatabaseIdentityRepository } from './database-identity-repository.ts';
+import type { DatabaseMemory, SeenDatabase } from './database-memory.ts';
 
 const lookEveryMs = 1_000;
 
 interface Parts {
   readonly db: Database;
+  readonly databaseMemory: DatabaseMemory;
   readonly lifecycle: Lifecycle;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -23,7 +25,7 @@ interface Parts {
  */
 export async function startDatabaseWatch(parts: Parts): Promise<void> {
   const { db, lifecycle, logger } = parts;
-  const { isTold } = await createDatabaseIdentityRepository(db).read();
+  const { isTold } = await createDatabaseIdentityRepository(db).read(null);
   if (!isTold)
     logger.warn(
       'Postgres does not tell its system identifier or timeline: run `holdfast admin after-restore` after each failover that may have lost writes',
@@ -44,11 +46,18 @@ export async function startDatabaseWatch(parts: Parts): Promise<void> {
   });
 }
 
-/** Ends all active updates if the database is another one than before. */
-export async function lookAtDatabase({ db, logger, metrics }: Omit<Parts, 'lifecycle'>): Promise<void> {
-  const { change } = await createDatabaseIdentityRepository(db).read();
-  if (change === 'none') return;
-  const ended = await endUpdatesAfterLoss(db, { isOrdered: false, why: change, source: serverSource });
+/** Ends all active updates if the database is another one than before, or at an earlier point than this process has seen. */
+export async function lookAtDatabase({ db, databaseMemory, logger, metrics }: Omit<Parts, 'lifecycle'>): Promise<void> {
+  const { seen } = databaseMemory;
+  const identity = createDatabaseIdentityRepository(db);
+  const present = await identity.read(seen);
+  const { change } = present;
+  if (change === 'none') {
+    databaseMemory.remember(present);
+    return;
+  }
+  const ended = await endUpdatesAfterLoss(db, { isOrdered: false, why: change, seen, source: serverSource });
+  databaseMemory.remember(await identity.read(null));
   if (ended === null) return;
   metrics.databaseChanges.inc();
   logger.error(
@@ -58,16 +67,31 @@ export async function lookAtDatabase({ db, logger, metrics }: Omit<Parts, 'lifec
   for (const update of await endLostUpdates(db)) noteEnded({ logger, metrics }, update);
 }
 
+/** For calls that may be many: looks once for all that ask at the same time. */
+export function lookTogether(parts: Omit<Parts, 'lifecycle'>): Promise<void> {
+  return parts.databaseMemory.lookTogether(() => lookAtDatabase(parts));
+}
+
 /**
- * Ends the leases of all active updates if the database is another one than before, or if it `isOrdered`. Returns how many there were;
+ * Ends the leases of all active updates if the database is another one than before, or at an earlier point than `seen`, or if it `isOrdered`. Returns how many there were;
  * null if there was no reason. They are cancelled by `endLostUpdates`.
  */
 export function endUpdatesAfterLoss(
   db: Database,
-  { isOrdered, why, source }: { readonly isOrdered: boolean; readonly why: string; readonly source: AuditSource },
+  {
+    isOrdered,
+    why,
+    seen = null,
+    source,
+  }: {
+    readonly isOrdered: boolean;
+    readonly why: string;
+    readonly seen?: SeenDatabase | null;
+    readonly source: AuditSource;
+  },
 ): Promise<number | null> {
   return db.inTransaction(async (tx) => {
-    const ended = await createDatabaseIdentityRepository(tx).note(isOrdered);
+    const ended = await createDatabaseIdentityRepository(tx).note(isOrdered, seen);
     if (ended !== null)
       await createAuditRepository(tx).insert(source, {
         action: 'database.loss',
