@@ -4,7 +4,7 @@ import { withLateChanges } from '../support/both-ways/played-world.ts';
 import { sampleWorlds } from '../support/both-ways/sampled-worlds.ts';
 import { countWays, decideNothing } from '../support/both-ways/statement-ways.ts';
 
-// One statement begins or ends an update, or a transaction does (ADR 66, 68). Both must decide the same. Random worlds are played in two
+// One statement begins or ends an update, or a transaction does (ADR 10). Both must decide the same. Random worlds are played in two
 // copies of a database; in one of them the statements decide nothing. HOLDFAST_TEST_WAYS_SEED makes other choices,
 // HOLDFAST_TEST_WAYS_WORLDS plays more of them.
 
