@@ -19,7 +19,7 @@ const composeVariables = [
   ],
   [
     'HOLDFAST_MASTER_KEYS',
-    'Key ring as described in docs/operations.md, e.g. k1: followed by the output of `openssl rand -base64 32`. Secrets in states cannot be read without it: keep a copy elsewhere.',
+    'Key ring as described in docs/keys.md, e.g. k1: followed by the output of `openssl rand -base64 32`. Secrets in states cannot be read without it: keep a copy elsewhere.',
   ],
 ] as const;
 

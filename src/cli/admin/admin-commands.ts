@@ -30,7 +30,7 @@ When a token, its user or a membership is removed, the updates that run with it 
 is kept.
 
 The commands access the database directly: HOLDFAST_DATABASE_URL, or the embedded one of a running server (HOLDFAST_DATA_DIR).
-See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal that cannot be replayed").`,
+See docs/deploy.md for quotas ("Limits and quotas") and docs/runbook.md for journals ("HoldfastJournalInvalid").`,
   );
   admin.commandsGroup('Organizations, users and tokens:');
   addPeopleCommands(admin, open);

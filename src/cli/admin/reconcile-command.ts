@@ -46,7 +46,7 @@ export async function reconcileOnce(
     print(`Rows that the sweep would have missed: ${counts.marked}.`);
     print(`Blobs that a state needs and the store does not have: ${counts.missing}.`);
     if (counts.missing > 0) return `${counts.missing} blobs are missing; their keys are in the lines above`;
-    if (counts.held > 0) return `${counts.held} objects are unknown; see "Restoring" in docs/operations.md`;
+    if (counts.held > 0) return `${counts.held} objects are unknown; see "Restore" in docs/backup.md`;
     return null;
   } finally {
     await blobs.close();

@@ -31,7 +31,7 @@ const googleKey = /^projects\/[^/]+\/locations\/[^/]+\/keyRings\/[^/]+\/cryptoKe
 const awsKey = /^(arn:aws[a-z-]*:kms:([a-z0-9-]+):\d{12}:(key|alias)\/)?[A-Za-z0-9/_-]{1,256}$/;
 
 /**
- * Parses `awskms://…`, `gcpkms://…` or `vault://…` (docs/operations.md). Returns what is wrong as a text, which does not
+ * Parses `awskms://…`, `gcpkms://…` or `vault://…` (docs/keys.md). Returns what is wrong as a text, which does not
  * quote the URL: someone may have put a password into it.
  */
 export function parseKmsUrl(text: string): KmsKey | string {
