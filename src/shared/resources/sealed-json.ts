@@ -1,4 +1,5 @@
 import { listSecrets, secretScanner } from '../deployments/secret-values.ts';
+import { cutDeep } from '../platform/json/cut-deep.ts';
 import { replaceRanges } from '../platform/json/member-edits.ts';
 import { scanInTurns } from '../platform/turns/turns.ts';
 
@@ -24,8 +25,8 @@ export async function sealedText(text: Buffer): Promise<Buffer> {
 }
 
 /**
- * The property value in `text` for people: secrets are replaced by `{"[secret]": true}`, and a value above `maxBytes` by
- * `{"[large]": bytes}`. Throws JsonSyntaxError.
+ * The property value in `text` for people: secrets are replaced by `{"[secret]": true}`, a value above `maxBytes` by `{"[large]": bytes}`, and
+ * what is nested deep by `{"[deep]": bytes}`. Throws JsonSyntaxError.
  */
 export function sealedJson(text: Buffer | null, maxBytes: number): unknown {
   if (text === null) return null;
@@ -37,5 +38,7 @@ export function sealedJson(text: Buffer | null, maxBytes: number): unknown {
           text,
           secrets.map(({ end, start }) => ({ start, end, by: sealed })),
         );
-  return shown.length > maxBytes ? { '[large]': text.length } : (JSON.parse(shown.toString('utf8')) as unknown);
+  return shown.length > maxBytes
+    ? { '[large]': text.length }
+    : (JSON.parse(cutDeep(shown).toString('utf8')) as unknown);
 }
