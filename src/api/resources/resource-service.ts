@@ -1,6 +1,7 @@
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import { scanJson, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { Turns } from '../../shared/platform/turns/turns.ts';
 import { Blame } from '../../shared/resources/blame.ts';
 import { listLeafPaths } from '../../shared/resources/property-leaves.ts';
 import { joinPath, ResourceView } from '../../shared/resources/resource-facts.ts';
@@ -100,6 +101,7 @@ export class ResourceService {
       for (const row of rows) {
         blame.add(row);
         changes.set(row.version, shownChange(row));
+        await scan.pause();
       }
       before = rows.at(-1)?.version ?? null;
       isCut = rows.length === blamePage;
@@ -143,7 +145,12 @@ export class ResourceService {
       before,
       limit + 1,
     );
-    const items = rows.slice(0, limit).map(shownChange);
+    const turns = new Turns();
+    const items: ReturnType<typeof shownChange>[] = [];
+    for (const row of rows.slice(0, limit)) {
+      items.push(shownChange(row));
+      await turns.spend(copies * (row.environment?.length ?? 0));
+    }
     const next = rows.length > limit ? (items.at(-1)?.version ?? null) : null;
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
   }
