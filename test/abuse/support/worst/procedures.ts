@@ -5,9 +5,19 @@ import type { World } from './world.ts';
 type Input = object | ((stack: string, world: World) => readonly object[] | object);
 
 const query = `-type:*a*a*a*a* name:${'*a'.repeat(60)} urn:*${'%_'.repeat(30)}* -parent:*x* tag:t=* changed:>1d version:<6 a b c d e f g h i j k l`;
-const rule = { kind: 'freeze', settings: { windows: Array.from({ length: 20 }, () => ({ cron: '0 8 31 12 6', timeZone: 'Australia/Lord_Howe', minutes: 60 })) } };
+const rule = {
+  kind: 'freeze',
+  settings: {
+    windows: Array.from({ length: 20 }, () => ({ cron: '0 8 31 12 6', timeZone: 'Australia/Lord_Howe', minutes: 60 })),
+  },
+};
 const hook = {
-  ...{ displayName: 'h'.repeat(100), url: `https://hooks.example.com/${'y'.repeat(1_900)}`, format: 'raw', isActive: true },
+  ...{
+    displayName: 'h'.repeat(100),
+    url: `https://hooks.example.com/${'y'.repeat(1_900)}`,
+    format: 'raw',
+    isActive: true,
+  },
   ...{ events: [], groups: [] },
 };
 const thing = (stack: string) => ({ urn: thingUrn(stack, worstThing) });
@@ -21,7 +31,10 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'stacks.tags': {},
   'stacks.get': {},
   'stacks.pending': {},
-  'stacks.repair': (stack) => ({ headVersion: 2, repairs: [{ index: 0, urn: thingUrn(stack, 'pending'), repair: { action: 'clear' } }] }),
+  'stacks.repair': (stack) => ({
+    headVersion: 2,
+    repairs: [{ index: 0, urn: thingUrn(stack, 'pending'), repair: { action: 'clear' } }],
+  }),
   'stacks.setTag': { name: 't0', value: 'v'.repeat(256) },
   'stacks.removeTag': { name: 't1' },
   'updates.list': page,
@@ -50,7 +63,10 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'resources.blame': thing,
   'resources.history': (stack) => ({ ...thing(stack), ...page }),
   'resources.graph': (stack) => [{ urn: null }, { ...thing(stack), depth: 20 }],
-  'search.list': [{ query, ...page }, { query: 'name:*a*', ...page }],
+  'search.list': [
+    { query, ...page },
+    { query: 'name:*a*', ...page },
+  ],
   'search.count': { query: '-name:*a*b*c*', by: 'stack' },
   'search.providers': {},
   'references.graph': {},
@@ -61,7 +77,10 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
     { place: { of: 'config', key: 'proj:k1' } },
   ],
   'versions.list': page,
-  'versions.diff': [{ from: 1, to: 2, ...page }, { from: 0, to: 2, ...page }],
+  'versions.diff': [
+    { from: 1, to: 2, ...page },
+    { from: 0, to: 2, ...page },
+  ],
   'versions.resources': { version: 2, ...page, text: 'zz' },
   'versions.text': { version: 2 },
   'versions.diffStacks': (stack, { organization, stacks }) => ({

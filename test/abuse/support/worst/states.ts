@@ -49,7 +49,7 @@ export const deepState: StateShape = (stack, note) => {
 export const wideState: StateShape = (stack, note) =>
   documentOf(stack, '{}', [
     thing(stack, worstThing, `"inputs":{"note":"${note}"}`),
-    ...times(20_000, (at) => {
+    ...times(8_000, (at) => {
       const before = [...times(5, (back) => `"${thingUrn(stack, `r${Math.max(0, at - back - 1)}`)}"`)].join(',');
       return thing(stack, `r${at}`, `"inputs":{"note":"${note}${at}"},"dependencies":[${before}]`);
     }),
@@ -58,14 +58,23 @@ export const wideState: StateShape = (stack, note) =>
 /** One resource of almost 8 MiB with values that are as many as possible, and outputs of the stack like that. */
 export const manyLeaves: StateShape = (stack, note) => {
   const many = object(400_000, (at) => `"k${at}":"${note}"`);
-  return documentOf(stack, object(350_000, (at) => `"k${at}":"${note}"`), [
-    thing(stack, worstThing, `"inputs":${many.slice(0, 3_900_000).replace(/,[^,]*$/, '}')},"outputs":${many.slice(0, 3_900_000).replace(/,[^,]*$/, '}')}`),
-  ]);
+  return documentOf(
+    stack,
+    object(350_000, (at) => `"k${at}":"${note}"`),
+    [
+      thing(
+        stack,
+        worstThing,
+        `"inputs":${many.slice(0, 3_900_000).replace(/,[^,]*$/, '}')},"outputs":${many.slice(0, 3_900_000).replace(/,[^,]*$/, '}')}`,
+      ),
+    ],
+  );
 };
 
 /** The same with secrets, and with as many properties as are compared one by one. */
 export const manySecrets: StateShape = (stack, note) => {
-  const secrets = (count: number): string => object(count, (at) => `"s${at}":{${secretKeys},"ciphertext":"${note}${at}"}`);
+  const secrets = (count: number): string =>
+    object(count, (at) => `"s${at}":{${secretKeys},"ciphertext":"${note}${at}"}`);
   return documentOf(stack, secrets(20_000), [
     thing(stack, worstThing, `"inputs":${secrets(19_000)},"outputs":${secrets(19_000)}`),
     thing(stack, 'near', `"inputs":${secrets(5_000)},"outputs":${object(19_999, (at) => `"p${at}":"${note}"`)}`),
@@ -80,7 +89,10 @@ export const longTexts: StateShape = (stack, note) => {
   return documentOf(
     stack,
     `{"readme":${text},"${'k'.repeat(100_000)}":${text}}`,
-    [thing(stack, worstThing, `"inputs":{"text":${text}},"provider":"${'p'.repeat(500_000)}"`), ...times(20, (at) => thing(stack, name(at), `"dependencies":["${thingUrn(stack, name(at))}"]`))],
+    [
+      thing(stack, worstThing, `"inputs":{"text":${text}},"provider":"${'p'.repeat(500_000)}"`),
+      ...times(20, (at) => thing(stack, name(at), `"dependencies":["${thingUrn(stack, name(at))}"]`)),
+    ],
     pending,
   );
 };

@@ -42,11 +42,19 @@ const mib = 1024 * 1024;
 const longText = (note: string): string => note + 'é"\\\n'.repeat(110_000);
 
 /** A key that an issuer may have. */
-const jwk = { ...generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' }), alg: 'RS256', kid: 'k' };
+const jwk = {
+  ...generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' }),
+  alg: 'RS256',
+  kid: 'k',
+};
 
-export function send(server: MeasuredServer, { auth, body, method, path, type = 'application/json' }: WorstCall): Promise<Response> {
+export function send(
+  server: MeasuredServer,
+  { auth, body, method, path, type = 'application/json' }: WorstCall,
+): Promise<Response> {
   const payload = body === undefined || Buffer.isBuffer(body) || typeof body === 'string' ? body : JSON.stringify(body);
-  const isLarge = payload !== undefined && payload.length > 64 * 1024 && type === 'application/json' && !path.startsWith('/trpc');
+  const isLarge =
+    payload !== undefined && payload.length > 64 * 1024 && type === 'application/json' && !path.startsWith('/trpc');
   return fetch(`${server.url}${path}`, {
     method,
     redirect: 'manual',
@@ -89,31 +97,56 @@ export async function createWorld(server: MeasuredServer, app: TestApp): Promise
   const tags = Object.fromEntries(Array.from({ length: 199 }, (_, at) => [`t${'a'.repeat(30)}${at}`, '*'.repeat(256)]));
   for (const [name, shape] of Object.entries(stateShapes)) {
     await make(auth.member, 'POST', `/api/stacks/${organization}/proj`, { stackName: name, tags });
-    for (const note of ['one', 'two']) await make(auth.member, 'POST', `/api/stacks/${organization}/proj/${name}/import`, shape(name, note));
+    for (const note of ['one', 'two'])
+      await make(auth.member, 'POST', `/api/stacks/${organization}/proj/${name}/import`, shape(name, note));
   }
-  for (const name of ['plain', 'running', 'journal']) await make(auth.member, 'POST', `/api/stacks/${organization}/proj`, { stackName: name, tags });
-  const environment = { ...Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`e${at}`, '\u0001"\\'])), 'git.head': 'a'.repeat(40) };
-  const config = Object.fromEntries(Array.from({ length: 12_000 }, (_, at) => [`proj:k${at}`, { string: '{"secure":"x"}', secret: at % 2 === 0, object: true }]));
+  for (const name of ['plain', 'running', 'journal'])
+    await make(auth.member, 'POST', `/api/stacks/${organization}/proj`, { stackName: name, tags });
+  const environment = {
+    ...Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`e${at}`, '\u0001"\\'])),
+    'git.head': 'a'.repeat(40),
+  };
+  const config = Object.fromEntries(
+    Array.from({ length: 12_000 }, (_, at) => [
+      `proj:k${at}`,
+      { string: '{"secure":"x"}', secret: at % 2 === 0, object: true },
+    ]),
+  );
   const begin = async (stack: string, journal = false): Promise<Update> => {
     const path = `/api/stacks/${organization}/proj/${stack}/update`;
-    const program = { name: 'proj', description: longText('d'), config, metadata: { message: longText('m'), environment } };
+    const program = {
+      name: 'proj',
+      description: longText('d'),
+      config,
+      metadata: { message: longText('m'), environment },
+    };
     const { updateID: id } = await make(auth.member, 'POST', path, program);
     const { token } = await make(auth.member, 'POST', `${path}/${id}`, journal ? { journalVersion: 1 } : {});
     return { id, path: `${path}/${id}`, lease: `update-token ${token}` };
   };
   let updateId = '';
-  for (let at = 0; at < 3; at++) {
+  for (let at = 0; at < 2; at++) {
     const update = await begin('plain');
     updateId = update.id;
     const events = Array.from({ length: at === 0 ? 2_000 : 3 }, (_, sequence) => ({
       ...{ sequence: at === 0 ? sequence : 2_147_483_640 + sequence, timestamp: 1 },
-      diagnosticEvent: { message: at === 0 ? '\u001b[31mx' : longText('e'), color: 'never', severity: 'info', prefix: '' },
+      diagnosticEvent: {
+        message: at === 0 ? '\u001b[31mx' : longText('e'),
+        color: 'never',
+        severity: 'info',
+        prefix: '',
+      },
     }));
     await make(update.lease, 'POST', `${update.path}/events/batch`, { events });
     await make(update.lease, 'POST', `${update.path}/complete`, { status: 'failed' });
   }
   const running = await begin('running');
-  await make(running.lease, 'PATCH', `${running.path}/checkpointverbatim`, `{"version":3,"sequenceNumber":2147483600,"untypedDeployment":${stateShapes['wide']?.('running', 'x')}}`);
+  await make(
+    running.lease,
+    'PATCH',
+    `${running.path}/checkpointverbatim`,
+    `{"version":3,"sequenceNumber":2147483600,"untypedDeployment":${stateShapes['wide']?.('running', 'x')}}`,
+  );
   const journal = await begin('journal', true);
   for (let at = 0; at < 4; at++) {
     const entries = Array.from({ length: 5_000 }, (_, index) => {
@@ -122,10 +155,20 @@ export async function createWorld(server: MeasuredServer, app: TestApp): Promise
     });
     await make(journal.lease, 'PATCH', `${journal.path}/journalentries`, { entries });
   }
-  Object.assign(ids, { running: running.path, runningLease: running.lease, journal: journal.path, journalLease: journal.lease });
+  Object.assign(ids, {
+    running: running.path,
+    runningLease: running.lease,
+    journal: journal.path,
+    journalLease: journal.lease,
+  });
   const plaintexts = Array.from({ length: 20_000 }, (_, at) => Buffer.from(`${at}`).toString('base64'));
-  const { ciphertexts } = await make(auth.member, 'POST', `/api/stacks/${organization}/proj/plain/batch-encrypt`, { plaintexts });
-  await make(auth.member, 'POST', `/api/stacks/${organization}/proj/plain/approvals`, { commit: 'a'.repeat(40), reason: 'r'.repeat(300) });
+  const { ciphertexts } = await make(auth.member, 'POST', `/api/stacks/${organization}/proj/plain/batch-encrypt`, {
+    plaintexts,
+  });
+  await make(auth.member, 'POST', `/api/stacks/${organization}/proj/plain/approvals`, {
+    commit: 'a'.repeat(40),
+    reason: 'r'.repeat(300),
+  });
 
   // An admin: rules, packs, webhooks, teams, roles, grants, issuers.
   const window = { cron: '0 8 31 12 6', timeZone: 'Australia/Lord_Howe', minutes: 60 };
@@ -137,48 +180,111 @@ export async function createWorld(server: MeasuredServer, app: TestApp): Promise
   const types = Array.from({ length: 100 }, (_, at) => `${'*a'.repeat(90)}${at}`);
   for (let at = 0; at < 9; at++) {
     const place = at < 3 ? { project: 'proj', stack: ['running', 'plain', 'journal'][at] } : { project: `q${at}` };
-    await make(auth.admin, 'POST', `${orgPath}/update-rules`, { kind: 'protected-types', ...place, settings: { types } });
+    await make(auth.admin, 'POST', `${orgPath}/update-rules`, {
+      kind: 'protected-types',
+      ...place,
+      settings: { types },
+    });
   }
-  for (let at = 0; at < 24; at++) {
-    const policies = Array.from({ length: 5_000 }, (_, index) => ({ name: `p${index}`, configSchema: { properties: { [`a${index}`]: { type: 'string' } } } }));
-    const begun = await make(auth.admin, 'POST', `${orgPath}/policypacks`, { name: `pack${at}`, versionTag: '1', policies });
+  for (let at = 0; at < 12; at++) {
+    const policies = Array.from({ length: 5_000 }, (_, index) => ({
+      name: `p${index}`,
+      configSchema: { properties: { [`a${index}`]: { type: 'string' } } },
+    }));
+    const begun = await make(auth.admin, 'POST', `${orgPath}/policypacks`, {
+      name: `pack${at}`,
+      versionTag: '1',
+      policies,
+    });
     const upload = new URL(begun.uploadURI as string);
     const body = gzipSync(Buffer.alloc(mib));
-    await fetch(`${server.url}${upload.pathname}${upload.search}`, { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body });
+    await fetch(`${server.url}${upload.pathname}${upload.search}`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/octet-stream' },
+      body,
+    });
     await make(auth.admin, 'POST', `${orgPath}/policypacks/pack${at}/versions/1/complete`);
-    const packConfig = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`p${index}`, { [`a${index}`]: 'x'.repeat(150) }]));
-    await make(auth.admin, 'PATCH', `${orgPath}/policygroups/default-policy-group`, { addPolicyPack: { name: `pack${at}`, version: 1, config: packConfig } });
+    const packConfig = Object.fromEntries(
+      Array.from({ length: 5_000 }, (_, index) => [`p${index}`, { [`a${index}`]: 'x'.repeat(150) }]),
+    );
+    await make(auth.admin, 'PATCH', `${orgPath}/policygroups/default-policy-group`, {
+      addPolicyPack: { name: `pack${at}`, version: 1, config: packConfig },
+    });
   }
-  const hook = { displayName: 'hook', payloadUrl: `https://hooks.example.com/${'u'.repeat(1_900)}`, active: true, format: 'raw', filters: [], groups: [], secret: 's'.repeat(500) };
-  for (let at = 0; at < 99; at++) await make(auth.admin, 'POST', `${orgPath}/hooks`, { ...hook, name: `hook${at}`, displayName: `hook${at}` });
-  for (let at = 0; at < 40; at++) await make(auth.admin, 'POST', `${orgPath}/teams/pulumi`, { name: `team${at}`, displayName: 'ü'.repeat(90), description: 'd'.repeat(200) });
-  const { id: roleId } = await make(auth.admin, 'POST', `${orgPath}/roles`, { name: 'own', description: '', details: { __type: 'PermissionDescriptorAllow', permissions: ['stack:read'] } });
-  for (let at = 0; at < 60; at++)
-    ({ id: ids['grant'] = '' } = await make(auth.admin, 'POST', `${orgPath}/grants`, { effect: 'allow', permissions: ['read'], stacks: `${'*a'.repeat(40)}${at}*/*`, team: `team${at % 40}` }));
-  const { id: issuerId } = await make(auth.admin, 'POST', `${orgPath}/oidc/issuers`, { name: 'issuer', url: 'https://ci.example.com', jwks: { keys: [jwk] } });
-  const { policyId } = await make(auth.admin, 'GET', `${orgPath}/auth/policies/oidcissuers/${issuerId}`).then(({ id }) => ({ policyId: id as string }));
+  const hook = {
+    displayName: 'hook',
+    payloadUrl: `https://hooks.example.com/${'u'.repeat(1_900)}`,
+    active: true,
+    format: 'raw',
+    filters: [],
+    groups: [],
+    secret: 's'.repeat(500),
+  };
+  for (let at = 0; at < 30; at++)
+    await make(auth.admin, 'POST', `${orgPath}/hooks`, { ...hook, name: `hook${at}`, displayName: `hook${at}` });
+  for (let at = 0; at < 20; at++)
+    await make(auth.admin, 'POST', `${orgPath}/teams/pulumi`, {
+      name: `team${at}`,
+      displayName: 'ü'.repeat(90),
+      description: 'd'.repeat(200),
+    });
+  const { id: roleId } = await make(auth.admin, 'POST', `${orgPath}/roles`, {
+    name: 'own',
+    description: '',
+    details: { __type: 'PermissionDescriptorAllow', permissions: ['stack:read'] },
+  });
+  for (let at = 0; at < 30; at++)
+    ({ id: ids['grant'] = '' } = await make(auth.admin, 'POST', `${orgPath}/grants`, {
+      effect: 'allow',
+      permissions: ['read'],
+      stacks: `${'*a'.repeat(40)}${at}*/*`,
+      team: `team${at % 20}`,
+    }));
+  const { id: issuerId } = await make(auth.admin, 'POST', `${orgPath}/oidc/issuers`, {
+    name: 'issuer',
+    url: 'https://ci.example.com',
+    jwks: { keys: [jwk] },
+  });
+  const { policyId } = await make(auth.admin, 'GET', `${orgPath}/auth/policies/oidcissuers/${issuerId}`).then(
+    ({ id }) => ({ policyId: id as string }),
+  );
   const patterns = Array.from({ length: 50 }, (_, at) => `${'*a'.repeat(200)}${at}`);
-  const rules = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`claim${at}.${'b.'.repeat(200)}c`, patterns]));
+  const rules = Object.fromEntries(
+    Array.from({ length: 20 }, (_, at) => [`claim${at}.${'b.'.repeat(200)}c`, patterns]),
+  );
   const policies = Array.from({ length: 6 }, () => ({ decision: 'deny', tokenType: 'any', rules }));
   await make(auth.admin, 'PATCH', `${orgPath}/auth/policies/${policyId}`, { policies });
   for (const who of [auth.viewer, auth.member, auth.admin])
-    for (let at = 0; at < 50; at++) ({ id: ids['tokenId'] = '' } = await make(who, 'POST', '/api/user/tokens', { description: 'ü'.repeat(500), scopes: Array.from({ length: 50 }, (_, scope) => ({ permissions: ['read'], stacks: `${'*a'.repeat(40)}${scope}*/*` })) }));
+    for (let at = 0; at < 10; at++)
+      ({ id: ids['tokenId'] = '' } = await make(who, 'POST', '/api/user/tokens', {
+        description: 'ü'.repeat(500),
+        scopes: Array.from({ length: 50 }, (_, scope) => ({
+          permissions: ['read'],
+          stacks: `${'*a'.repeat(40)}${scope}*/*`,
+        })),
+      }));
   Object.assign(ids, { roleId, issuerId, policyId });
 
-  for (const name of stacks) await until(async () => (await isIndexed(app, name)), `the index of ${name}`);
+  for (const name of stacks) await until(async () => await isIndexed(app, name), `the index of ${name}`);
   await addHistory(app);
   return { organization, auth, scim: await provisioningToken(app, organization), stacks, updateId, ids, ciphertexts };
 }
 
 async function isIndexed(app: TestApp, name: string): Promise<boolean> {
-  const rows = await query(app, `select 1 from state_indexes i join stacks s on s.id = i.stack_id where s.name = $1 and i.version = 2`, [name]);
+  const rows = await query(
+    app,
+    `select 1 from state_indexes i join stacks s on s.id = i.stack_id where s.name = $1 and i.version = 2`,
+    [name],
+  );
   return rows.length > 0;
 }
 
 /** As 300 more updates would have left it, each with a long environment, that have changed other properties of the resource than it has now. */
 async function addHistory(app: TestApp): Promise<void> {
   const stack = `(select id from stacks where name = 'properties')`;
-  const environment = JSON.stringify(Object.fromEntries(Array.from({ length: 4_000 }, (_, at) => [`git.${at}`, 'x'.repeat(40)])));
+  const environment = JSON.stringify(
+    Object.fromEntries(Array.from({ length: 4_000 }, (_, at) => [`git.${at}`, 'x'.repeat(40)])),
+  );
   await query(
     app,
     `insert into updates overriding system value select (jsonb_populate_record(u, jsonb_build_object(
