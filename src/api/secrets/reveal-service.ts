@@ -1,8 +1,8 @@
-import { listSecretsInTurns } from '../../shared/deployments/secret-values.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { sliceOf } from '../../shared/platform/json/json-text.ts';
 import { replaceRanges } from '../../shared/platform/json/member-edits.ts';
 import { scanMembersInTurns } from '../../shared/platform/json/scan-in-turns.ts';
+import { listSecretsInTurns } from '../../shared/resources/sealed-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readRootOutputs } from '../../shared/states/root-outputs.ts';

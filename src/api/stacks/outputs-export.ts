@@ -1,9 +1,10 @@
-import { listSecretsInTurns, plainSecret } from '../../shared/deployments/secret-values.ts';
+import { plainSecret } from '../../shared/deployments/secret-values.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { joinParts, nameText, replaceRanges } from '../../shared/platform/json/member-edits.ts';
 import { scanMembersInTurns } from '../../shared/platform/json/scan-in-turns.ts';
 import { Turns } from '../../shared/platform/turns/turns.ts';
+import { listSecretsInTurns } from '../../shared/resources/sealed-json.ts';
 import { readRootOutputs } from '../../shared/states/root-outputs.ts';
 
 /** Decrypts a secret that the service has encrypted for the stack. Throws InvalidRequestError if it has not. */

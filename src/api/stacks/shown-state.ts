@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { PendingStepScanner } from '../../shared/deployments/pending-operations.ts';
-import { listSecretsInTurns } from '../../shared/deployments/secret-values.ts';
 import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { scanMembersInTurns } from '../../shared/platform/json/scan-in-turns.ts';
 import { inTurns, Turns } from '../../shared/platform/turns/turns.ts';
+import { listSecretsInTurns } from '../../shared/resources/sealed-json.ts';
 import { readRootOutputs } from '../../shared/states/root-outputs.ts';
 import type { StateScan } from '../scans/state-scans.ts';
 

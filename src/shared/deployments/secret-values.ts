@@ -1,5 +1,4 @@
 import { type JsonKind, JsonScanner, type Span } from '../platform/json/json-scanner.ts';
-import { denseTurnBytes, scanInTurns } from '../platform/turns/turns.ts';
 
 /** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
@@ -21,24 +20,15 @@ interface OpenObject {
 
 /** Finds the secrets in the JSON `text` of a property value, in order; none lies in another. May throw JsonSyntaxError. */
 export function listSecrets(text: Buffer): SecretPlace[] {
-  if (hasNone(text)) return [];
+  if (hasNoSecrets(text)) return [];
   const { scanner, secrets } = secretScanner(text);
   scanner.write(text);
   scanner.end();
   return secrets;
 }
 
-/** The same for values of some MiB, which may have as many secrets as there is room for. */
-export async function listSecretsInTurns(text: Buffer): Promise<SecretPlace[]> {
-  if (hasNone(text)) return [];
-  const { scanner, secrets } = secretScanner(text);
-  await scanInTurns(scanner, text, denseTurnBytes);
-  scanner.end();
-  return secrets;
-}
-
 /** Most values are told apart without a scan. A name of a member may be written with escapes, though nobody does. */
-function hasNone(text: Buffer): boolean {
+export function hasNoSecrets(text: Buffer): boolean {
   return !text.includes(signatureKey) && !text.includes('\\u');
 }
 

@@ -1,4 +1,4 @@
-import { listSecrets, listSecretsInTurns, type SecretPlace, secretScanner } from '../deployments/secret-values.ts';
+import { hasNoSecrets, listSecrets, type SecretPlace, secretScanner } from '../deployments/secret-values.ts';
 import { cutDeep } from '../platform/json/cut-deep.ts';
 import { replaceRanges } from '../platform/json/member-edits.ts';
 import { denseTurnBytes, scanInTurns } from '../platform/turns/turns.ts';
@@ -22,6 +22,15 @@ export async function sealedText(text: Buffer): Promise<Buffer> {
     text,
     secrets.map(({ end, start }) => ({ start, end, by: sealedSecret })),
   );
+}
+
+/** Like `listSecrets`, for values of some MiB, which may have as many secrets as there is room for. */
+export async function listSecretsInTurns(text: Buffer): Promise<SecretPlace[]> {
+  if (hasNoSecrets(text)) return [];
+  const { scanner, secrets } = secretScanner(text);
+  await scanInTurns(scanner, text, denseTurnBytes);
+  scanner.end();
+  return secrets;
 }
 
 /** A value that is so many times larger than what is shown is not looked at: its secrets are hardly all of it. */
