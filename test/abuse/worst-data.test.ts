@@ -110,7 +110,7 @@ test('every procedure and every route has a sample', () => {
   expect(unknownRoutes(routes)).toEqual([]);
 });
 
-test.each(roles)(
+(isLong ? test : test.skip).each(roles)(
   'no procedure keeps the event loop from others: %s',
   async (role) => {
     for (const { data, input, name, type } of procedureCalls(role)) {
@@ -129,7 +129,7 @@ test.each(roles)(
   900_000,
 );
 
-test.each(roles)(
+(isLong ? test : test.skip).each(roles)(
   'no route keeps the event loop from others: %s',
   async (role) => {
     for (const { data, name, ...call } of routeCalls(routes, world, role)) await measure(role, name, data, call);
