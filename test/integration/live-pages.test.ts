@@ -16,6 +16,7 @@ import { LivePage } from '../support/live.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { testReplicas } from '../support/test-replicas.ts';
+import { until } from '../support/until.ts';
 import { cancel } from '../support/update-calls.ts';
 import { WireServer } from '../support/wire.ts';
 
@@ -156,5 +157,29 @@ test('the proxy passes each notice on at once', async () => {
     web.close();
     web.closeAllConnections();
     await rm(home, { recursive: true, force: true });
+  }
+});
+
+test('an organization that opens all streams that it gets leaves some for others, and is told when to ask again', async () => {
+  await using small = await createTestApp({ settings: { HOLDFAST_MAX_CONNECTIONS: '16' } });
+  const { url } = await WireServer.listen(small);
+  const [greedy, other] = [await createStack(small), await createStack(small)];
+  const viewer = `token ${await small.createUser(greedy.organization, 'viewer')}`;
+  const pages: LivePage[] = [];
+  const open = async ({ organization }: TestStack, auth: string): Promise<LivePage> => {
+    const page = await LivePage.open(url, [`organization:${organization}`], { headers: { authorization: auth } });
+    pages.push(page);
+    return page;
+  };
+  try {
+    for (let at = 0; at < 6; at++) expect((await open(greedy, at % 2 === 0 ? greedy.auth : viewer)).error).toBeNull();
+    const refused = await open(greedy, viewer);
+    expect(refused.error).toBe('TOO_MANY_REQUESTS');
+    expect(refused.events.at(-1)?.data.data).toMatchObject({ httpStatus: 429, retryAfterSeconds: 30 });
+    expect((await open(other, other.auth)).error).toBeNull();
+    pages[0]?.[Symbol.dispose]();
+    await until(async () => (await open(greedy, viewer)).error === null, 'a stream in place of one that has ended');
+  } finally {
+    for (const page of pages) page[Symbol.dispose]();
   }
 });

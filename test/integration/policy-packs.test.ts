@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ArchiveUrls } from '../../src/api/policies/archive-urls.ts';
@@ -38,6 +38,38 @@ const newStack = async (project: string, name: string): Promise<string> => {
   await ok(app.call('POST', path, { auth: stack.auth, body: { stackName: name } }));
   return `${path}/${name}`;
 };
+
+/** An entry of a tar file: its header, without contents. */
+function entry(name: string, type: string, link = ''): Buffer {
+  const header = Buffer.alloc(512);
+  header.write(name, 0, 100);
+  header.write('0000644\0', 100);
+  header.write('00000000000\0', 124);
+  header.write('        ', 148);
+  header.write(type, 156);
+  header.write(link, 157, 100);
+  header.write('ustar\x0000', 257);
+  const sum = header.reduce((total, byte) => total + byte, 0);
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+  return header;
+}
+
+const tarOf = (...entries: readonly Buffer[]): Buffer => gzipSync(Buffer.concat([...entries, Buffer.alloc(1_024)]));
+
+/** What would harm whoever unpacks it without care. */
+const hostileArchives: Readonly<Record<string, Buffer>> = {
+  // A GiB, as one file of many members.
+  'a bomb': Buffer.concat(new Array<Buffer>(64).fill(gzipSync(Buffer.alloc(16 * 1024 * 1024)))),
+  'paths out of its folder': tarOf(entry('../../outside', '0'), entry('/tmp/outside', '0')),
+  links: tarOf(entry('link', '2', '/etc'), entry('link/passwd', '0'), entry('hard', '1', '/etc/passwd')),
+  'devices and pipes': tarOf(entry('device', '3'), entry('block', '4'), entry('pipe', '6')),
+  'repeated and long names': tarOf(entry('same', '0'), entry('same', '5'), entry('n'.repeat(100), '0')),
+  'an end in the middle': tarOf(entry('file', '0')).subarray(0, 20),
+};
+
+async function listFiles(directory: string): Promise<string[]> {
+  return (await readdir(directory, { recursive: true })).sort();
+}
 
 describe('a policy pack', () => {
   test('is published with a token that belongs to the organization', async () => {
@@ -203,6 +235,20 @@ describe('publishing', () => {
     });
     expect(answer.status).toBe(413);
   });
+
+  test.each(Object.entries(hostileArchives))(
+    'an archive with %s is passed on as it is, and never unpacked',
+    async (name, archive) => {
+      const files = await listFiles(app.dataDir);
+      const before = process.memoryUsage.rss();
+      await calls.publish({ archive });
+      await ok(calls.enable({ name: 'pack', version: 1 }));
+      const [required] = await calls.required();
+      expect((await ok(calls.download(required))).bytes.equals(archive)).toBe(true);
+      expect((await listFiles(app.dataDir)).filter((file) => !files.includes(file) && !/blobs/.test(file))).toEqual([]);
+      if (name === 'a bomb') expect(process.memoryUsage.rss() - before).toBeLessThan(256 * 1024 * 1024);
+    },
+  );
 
   test.each(['a/b', '..', '', 'x'.repeat(101), 'ü'])('the name %j is rejected', async (name) => {
     await rejected(calls.begin({ name }), 400);

@@ -60,6 +60,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   webhooks: ['table-limits', 'an organization, and a stack, have at most 100 webhooks'],
   roles: ['roles', 'are limited in number'],
   grants: ['grant-routes', '/at most 1000/'],
+  invitations: ['invitations', 'at most 100 invitations of an organization are open'],
   passkeys: ['table-limits', 'a user has at most 20 passkeys'],
   api_tokens: ['table-limits', 'a user has at most 100 valid tokens'],
   sessions: ['table-limits', 'a user has at most 100 sessions'],

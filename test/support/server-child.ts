@@ -23,15 +23,16 @@ export interface ServerChild extends AsyncDisposable {
   readonly hasEnded: () => boolean;
 }
 
-/** Starts a server on a database with free ports and waits until it listens. */
+/** Starts a server on a database with free ports and waits until it listens. `nodeFlags` are added to the options of Node. */
 export async function startServerChild(
   database: TestDatabase,
   settings: Readonly<Record<string, string>> = {},
+  nodeFlags: readonly string[] = [],
 ): Promise<ServerChild> {
   const home = mkdtempSync(path.join(tmpdir(), 'holdfast-child-'));
   const child: ChildProcess = spawn(
     process.execPath,
-    ['--max-semi-space-size=2', '--heap-growing-percent=50', holdfastProgram, 'server'],
+    ['--max-semi-space-size=2', '--heap-growing-percent=50', ...nodeFlags, holdfastProgram, 'server'],
     {
       env: {
         PATH: process.env['PATH'],

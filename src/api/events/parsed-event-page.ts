@@ -1,11 +1,12 @@
 import type { EventOwner, EventReader } from '../../shared/events/event-reader.ts';
 import type { EventSelection } from '../../shared/events/event-repository.ts';
+import { cutDeep } from '../../shared/platform/json/cut-deep.ts';
 
 /** Maximum size of a page, and of one event on it, in bytes. */
 const pageBytes = 1024 * 1024;
 const maxEventBytes = 256 * 1024;
 
-/** An event as the CLI has sent it, or `{sequence, type, omittedBytes}`. */
+/** An event as the CLI has sent it, but for values that are nested deep, or `{sequence, type, omittedBytes}`. */
 export type ParsedEvent = { readonly sequence: number; readonly type: string } & Readonly<Record<string, unknown>>;
 
 export interface PageOfEvents {
@@ -32,7 +33,7 @@ export async function readEventPage(
         items.push({ sequence, type, omittedBytes: event.bytes });
         continue;
       }
-      const parsed = JSON.parse(text.toString('utf8')) as Record<string, unknown>;
+      const parsed = JSON.parse(cutDeep(Buffer.from(text)).toString('utf8')) as Record<string, unknown>;
       items.push({ type, ...parsed, sequence });
       bytes += event.bytes;
     }

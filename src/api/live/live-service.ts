@@ -2,7 +2,7 @@ import type { RightsNotice } from '../../shared/live/notice.ts';
 import type { NoticeSender } from '../../shared/live/notice-sender.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
-import { TooManyRequestsError, UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { UnavailableError } from '../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import type { Place } from '../access/admission.ts';
@@ -10,6 +10,7 @@ import type { Caller } from '../request.ts';
 import { LiveHub, type LiveTopic } from './live-hub.ts';
 import type { LiveStream } from './live-stream.ts';
 import { LiveTopics, type PermittedTopics } from './live-topics.ts';
+import { type StreamShare, StreamShares } from './stream-shares.ts';
 
 /** Streams that one user may have in one process: several windows with many tabs. */
 const maxPerUser = 100;
@@ -37,6 +38,7 @@ interface Watching {
   readonly viewer: LiveViewer;
   readonly topics: ReadonlySet<string>;
   readonly organizationIds: ReadonlySet<string>;
+  readonly share: StreamShare;
   /** When rights are checked again, by `performance.now()`. */
   checkAt: number;
   isChecking: boolean;
@@ -48,8 +50,7 @@ export class LiveService {
   readonly #logger: Logger;
   readonly #topics: LiveTopics;
   readonly #watching = new Map<LiveStream, Watching>();
-  readonly #perUser = new Map<string, number>();
-  readonly #maxStreams: number;
+  readonly #shares: StreamShares;
   #timer: NodeJS.Timeout | undefined;
   #checks = 0;
   /** How often rights have changed, whosever they were. */
@@ -59,7 +60,7 @@ export class LiveService {
     this.#logger = logger;
     this.#topics = new LiveTopics(db);
     // The rest is for calls.
-    this.#maxStreams = Math.ceil(config.front.maxConnections / 2);
+    this.#shares = new StreamShares(Math.ceil(config.front.maxConnections / 2));
     this.#hub = new LiveHub({ channel: notices.channel, logger }, (notice) => this.#rightsChanged(notice));
     metrics.gauge('holdfast_live_streams', 'Streams of notices to pages.', () => this.#hub.streams);
   }
@@ -69,23 +70,23 @@ export class LiveService {
    * InvalidRequestError, NotFoundError, UnauthenticatedError, TooManyRequestsError, UnavailableError.
    */
   async open(viewer: LiveViewer, after: string | null): Promise<LiveStream> {
-    const count = this.#perUser.get(viewer.id) ?? 0;
     if (this.#hub.isDraining) throw new UnavailableError('This server is about to stop');
-    if (count >= maxPerUser || this.#hub.streams >= this.#maxStreams)
-      throw new TooManyRequestsError('There are too many streams of notices; close pages that you do not need');
-    this.#perUser.set(viewer.id, count + 1);
+    const share = this.#shares.open();
     try {
+      share.take(`user ${viewer.id}`, { most: maxPerUser, who: 'you have' });
       const [wasOpen, rightsBefore] = [this.#hub.isOpen, this.#rightsNotices];
       const { organizationIds, topics } = await this.#permitted(viewer);
+      for (const id of organizationIds) share.take(`organization ${id}`, { who: 'your organization has' });
       const stream = await this.#hub.subscribe(topics, after, () => viewer.cut());
       // A right may have been lost after it was checked and before this stream could be told of it.
       const isSure = wasOpen && this.#rightsNotices === rightsBefore;
       const checkAt = isSure ? nextCheck() : performance.now();
-      this.#watching.set(stream, { viewer, organizationIds, topics: namesOf(topics), checkAt, isChecking: false });
+      const watching = { viewer, organizationIds, share, topics: namesOf(topics), checkAt, isChecking: false };
+      this.#watching.set(stream, watching);
       this.#timer ??= setInterval(() => this.#checkDue(), tickMs).unref();
       return stream;
     } catch (error) {
-      this.#release(viewer);
+      share.end();
       throw error;
     }
   }
@@ -96,7 +97,7 @@ export class LiveService {
     if (!watching) return;
     this.#watching.delete(stream);
     this.#hub.leave(stream);
-    this.#release(watching.viewer);
+    watching.share.end();
     if (this.#watching.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -111,12 +112,6 @@ export class LiveService {
   async #permitted(viewer: LiveViewer): Promise<PermittedTopics> {
     await viewer.confirm();
     return this.#topics.permit(viewer.topics, (place) => viewer.findAt(place));
-  }
-
-  #release({ id }: LiveViewer): void {
-    const count = (this.#perUser.get(id) ?? 1) - 1;
-    if (count === 0) this.#perUser.delete(id);
-    else this.#perUser.set(id, count);
   }
 
   #rightsChanged(notice: RightsNotice | null): void {

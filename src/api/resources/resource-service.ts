@@ -1,8 +1,10 @@
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
-import { scanJson, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { scanJsonInTurns } from '../../shared/platform/json/scan-in-turns.ts';
+import { denseTurnBytes, Turns } from '../../shared/platform/turns/turns.ts';
 import { Blame } from '../../shared/resources/blame.ts';
-import { listLeafPaths } from '../../shared/resources/property-leaves.ts';
+import { listLeafPathsInTurns } from '../../shared/resources/property-leaves.ts';
 import { joinPath, ResourceView } from '../../shared/resources/resource-facts.ts';
 import { resourceKey } from '../../shared/resources/resource-key.ts';
 import {
@@ -14,7 +16,7 @@ import {
   type ResourceFilter,
   type ResourcePlace,
 } from '../../shared/resources/resource-repository.ts';
-import { sealedJson } from '../../shared/resources/sealed-json.ts';
+import { sealedJsonInTurns } from '../../shared/resources/sealed-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -72,8 +74,8 @@ export class ResourceService {
       parent: view.string('parent') || null,
       protect: view.isTrue('protect'),
       id: view.string('id') || null,
-      inputs: sealedJson(view.raw('inputs'), maxShownBytes),
-      outputs: sealedJson(view.raw('outputs'), maxShownBytes),
+      inputs: await sealedJsonInTurns(view.raw('inputs'), maxShownBytes),
+      outputs: await sealedJsonInTurns(view.raw('outputs'), maxShownBytes),
       dependencies: view.strings('dependencies'),
       dependents: version === null ? await rows.listDependents(stack.stackId, key, maxDependents) : [],
       ...versionsOf(stack),
@@ -84,9 +86,9 @@ export class ResourceService {
   async blame(scan: StateScan, ref: StackRef, urn: string) {
     const stack = await this.#find(ref);
     const view = await this.#view(scan, ref, stack, urn, null);
-    const paths = ['inputs', 'outputs'].flatMap((part) =>
-      listLeafPaths(view.raw(part)).map((path) => joinPath(part, path)),
-    );
+    const paths: string[] = [];
+    for (const part of ['inputs', 'outputs'])
+      for (const path of await listLeafPathsInTurns(view.raw(part))) paths.push(joinPath(part, path));
     const { headVersion, indexedVersion, knownFrom } = stack;
     const blame = new Blame(paths, indexedVersion !== headVersion ? headVersion : null);
     const changes = new Map<number, ReturnType<typeof shownChange>>();
@@ -100,6 +102,7 @@ export class ResourceService {
       for (const row of rows) {
         blame.add(row);
         changes.set(row.version, shownChange(row));
+        await scan.pause();
       }
       before = rows.at(-1)?.version ?? null;
       isCut = rows.length === blamePage;
@@ -127,10 +130,11 @@ export class ResourceService {
     const values = view.raw(part);
     if (values === null) return null;
     let found: Buffer | null = null;
-    scanJson(values, path.length, (at, span) => {
+    const onValue = (at: readonly (string | number)[], span: JsonSpan): void => {
       // Of a member that is repeated, the last one counts.
       if (at.length === path.length && at.every((each, index) => each === path[index])) found = sliceOf(values, span);
-    });
+    };
+    await scanJsonInTurns(values, path.length, onValue, denseTurnBytes);
     return found;
   }
 
@@ -143,7 +147,12 @@ export class ResourceService {
       before,
       limit + 1,
     );
-    const items = rows.slice(0, limit).map(shownChange);
+    const turns = new Turns();
+    const items: ReturnType<typeof shownChange>[] = [];
+    for (const row of rows.slice(0, limit)) {
+      items.push(shownChange(row));
+      await turns.spend(copies * (row.environment?.length ?? 0));
+    }
     const next = rows.length > limit ? (items.at(-1)?.version ?? null) : null;
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
   }

@@ -145,18 +145,21 @@ function describe({ after, before }: Differing): ResourceDifference | null {
   const compared = was && is ? compareResources(was, is) : null;
   if (compared?.change === 'updated' && compared.paths.length === 0) return null;
   const members = (compared?.paths ?? []).filter((path) => !/^(inputs|outputs)($|[.[])/.test(path));
-  const paths: PropertyChange[] = members.map((path) => ({ path, ...bothSides(was?.raw(path), is?.raw(path)) }));
+  const paths: PropertyChange[] = members
+    .slice(0, maxPaths)
+    .map((path) => ({ path, ...bothSides(was?.raw(path), is?.raw(path)) }));
+  let pathCount = members.length;
   for (const part of ['inputs', 'outputs'])
     for (const { after: next, before: old, path } of diffProperties(was?.raw(part) ?? null, is?.raw(part) ?? null))
-      paths.push({ path: joinPath(part, path), ...bothSides(old?.text, next?.text) });
+      if (++pathCount <= maxPaths) paths.push({ path: joinPath(part, path), ...bothSides(old?.text, next?.text) });
   const { urn } = shown;
   return {
     urn,
     type: shown.string('type'),
     name: urn.slice(urn.lastIndexOf('::') + 2),
     change: compared?.change ?? (is ? 'created' : 'deleted'),
-    paths: paths.slice(0, maxPaths),
-    pathCount: paths.length,
+    paths,
+    pathCount,
   };
 }
 

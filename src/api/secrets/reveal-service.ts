@@ -1,7 +1,8 @@
-import { listSecrets } from '../../shared/deployments/secret-values.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { sliceOf } from '../../shared/platform/json/json-text.ts';
 import { replaceRanges } from '../../shared/platform/json/member-edits.ts';
+import { scanMembersInTurns } from '../../shared/platform/json/scan-in-turns.ts';
+import { listSecretsInTurns } from '../../shared/resources/sealed-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readRootOutputs } from '../../shared/states/root-outputs.ts';
@@ -83,7 +84,7 @@ export class RevealService {
     if (text === null) return null;
     if (text.length > maxValueBytes)
       throw new NotOursError('The value is too large to be shown here; the CLI shows it');
-    const places = listSecrets(text);
+    const places = await listSecretsInTurns(text);
     const sealed = places.filter(({ ciphertext }) => ciphertext !== null);
     return {
       // An import may have brought plaintexts: such a value is in the state as it is.
@@ -101,7 +102,7 @@ export class RevealService {
     const state = stack.stackVersion === 0 ? null : await scan.readVersion(stack.id, stack.stackVersion);
     if (!state) return null;
     const { outputs } = await readRootOutputs(state.bytes);
-    const span = outputs && scanMembers(outputs)?.get(name);
+    const span = outputs && (await scanMembersInTurns(outputs))?.get(name);
     return outputs && span ? sliceOf(outputs, span) : null;
   }
 

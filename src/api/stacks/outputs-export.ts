@@ -1,7 +1,10 @@
-import { listSecrets, plainSecret } from '../../shared/deployments/secret-values.ts';
+import { plainSecret } from '../../shared/deployments/secret-values.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { joinParts, nameText, replaceRanges } from '../../shared/platform/json/member-edits.ts';
+import { scanMembersInTurns } from '../../shared/platform/json/scan-in-turns.ts';
+import { Turns } from '../../shared/platform/turns/turns.ts';
+import { listSecretsInTurns } from '../../shared/resources/sealed-json.ts';
 import { readRootOutputs } from '../../shared/states/root-outputs.ts';
 
 /** Decrypts a secret that the service has encrypted for the stack. Throws InvalidRequestError if it has not. */
@@ -15,6 +18,9 @@ export interface OutputsExport {
   /** Names of secret outputs that are not in it. */
   readonly leftOut: readonly string[];
 }
+
+/** An output takes as long as so many bytes of one, however short it is. */
+const memberBytes = 2_048;
 
 /** When the state was written, and by which CLI, is none of its outputs. */
 const manifest = Buffer.from('"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}');
@@ -33,8 +39,10 @@ export async function exportOutputs(
   const members: Buffer[] = [];
   const secret: string[] = [];
   const leftOut: string[] = [];
-  for (const [name, span] of (outputs && scanMembers(outputs)) ?? []) {
+  const turns = new Turns();
+  for (const [name, span] of (outputs && (await scanMembersInTurns(outputs))) ?? []) {
     const value = sliceOf(outputs as Buffer, span);
+    await turns.spend(value.length + memberBytes);
     const shown = await showSecrets(value, decrypt, isService);
     if (shown === null) leftOut.push(name);
     else members.push(Buffer.concat([nameText(name), shown.value]));
@@ -66,7 +74,7 @@ async function showSecrets(
   decrypt: DecryptSecret | null,
   isService: boolean,
 ): Promise<{ readonly value: Buffer; readonly isSecret: boolean } | null> {
-  const places = listSecrets(value);
+  const places = await listSecretsInTurns(value);
   if (places.length === 0) return { value, isSecret: false };
   if (decrypt === null) return null;
   if (!isService) return { value, isSecret: true };

@@ -1,8 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { PendingStepScanner } from '../../shared/deployments/pending-operations.ts';
-import { listSecrets } from '../../shared/deployments/secret-values.ts';
-import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
-import { inTurns } from '../../shared/platform/turns/turns.ts';
+import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { scanMembersInTurns } from '../../shared/platform/json/scan-in-turns.ts';
+import { inTurns, Turns } from '../../shared/platform/turns/turns.ts';
+import { listSecretsInTurns } from '../../shared/resources/sealed-json.ts';
 import { readRootOutputs } from '../../shared/states/root-outputs.ts';
 import type { StateScan } from '../scans/state-scans.ts';
 
@@ -111,17 +112,26 @@ async function scanState(state: AsyncIterable<Buffer>): Promise<ShownState> {
     ...{ operation, urn, type, id: id || null },
     isImportable: operation === 'creating' && isCustom,
   }));
-  return { outputs: outputs === null ? [] : sealedOutputs(outputs), pending, isCut };
+  return { outputs: outputs === null ? [] : await sealedOutputs(outputs), pending, isCut };
 }
 
-function sealedOutputs(outputs: Buffer): ShownOutput[] {
-  return [...(scanMembers(outputs) ?? [])].slice(0, maxOutputs).map(([name, span]) => {
+async function sealedOutputs(outputs: Buffer): Promise<ShownOutput[]> {
+  const members = (await scanMembersInTurns(outputs)) ?? new Map<string, JsonSpan>();
+  const turns = new Turns();
+  const shown: ShownOutput[] = [];
+  for (const [name, span] of members) {
+    if (shown.length === maxOutputs) break;
     const json = sliceOf(outputs, span);
-    if (listSecrets(json).length > 0) return { name, value: null, isSecret: true, isCut: false };
+    await turns.spend(json.length);
+    if ((await listSecretsInTurns(json)).length > 0) {
+      shown.push({ name, value: null, isSecret: true, isCut: false });
+      continue;
+    }
     const text = textOf(json);
     const maxChars = name === readmeName ? maxReadmeChars : maxValueChars;
-    return { name, value: text.slice(0, maxChars), isSecret: false, isCut: text.length > maxChars };
-  });
+    shown.push({ name, value: text.slice(0, maxChars), isSecret: false, isCut: text.length > maxChars });
+  }
+  return shown;
 }
 
 function textOf(json: Buffer): string {

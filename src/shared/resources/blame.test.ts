@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { Blame, type ResourceChange } from './blame.ts';
 
 const updated = (version: number, paths: string[], pathCount = paths.length): ResourceChange => ({
@@ -45,4 +46,44 @@ test('what is older than the index, or was left out of it, is only known to be n
   const behind = new Blame(['inputs.a'], 4);
   behind.add(created(2));
   expect(behind.end(0)).toEqual([{ path: 'inputs.a', version: 4, isExact: false }]);
+});
+
+/** Whether the value at `outer` contains the one at `inner`. */
+function covers(outer: string, inner: string): boolean {
+  if (outer.endsWith('…')) return inner.startsWith(outer.slice(0, -1));
+  return inner === outer || (inner.startsWith(outer) && /^[.[]/.test(inner.slice(outer.length)));
+}
+
+test('each property is set by the newest change that contains it or is in it, whatever the names are', () => {
+  const path = fc
+    .array(fc.constantFrom('a', 'b', '.', '[', 'é'), { minLength: 1, maxLength: 5 })
+    .chain((parts) => fc.constantFrom(parts.join(''), `${parts.join('')}…`));
+  const paths = fc.array(path, { maxLength: 12 });
+  fc.assert(
+    fc.property(paths, fc.array(paths, { maxLength: 6 }), (properties, changes) => {
+      const expected = properties.map((property) => {
+        const at = changes.findIndex((changed) =>
+          changed.some((each) => covers(each, property) || covers(property, each)),
+        );
+        return at < 0 ? 'up to 0' : 100 - at;
+      });
+      const result = new Blame(properties);
+      for (const [at, changed] of changes.entries()) result.add(updated(100 - at, changed));
+      expect(result.end(0).map(({ isExact, version }) => (isExact ? version : `up to ${version}`))).toEqual(expected);
+      expect(result.isDone).toBe(new Set(expected).has('up to 0') === false);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('many changes of other properties cost little, however many properties there are', () => {
+  const properties = Array.from({ length: 40_000 }, (_, at) => `inputs.${'p'.repeat(150)}${at}`);
+  const began = process.cpuUsage();
+  const result = new Blame(properties);
+  const changed = Array.from({ length: 50 }, (_, at) => `inputs.${'p'.repeat(149)}q${at}`);
+  for (let version = 2_000; version > 0; version--) result.add(updated(version, changed));
+  expect(result.end(0)).toHaveLength(40_000);
+  const { system, user } = process.cpuUsage(began);
+  // 0.3 s, and minutes if each change is compared with each property.
+  expect((system + user) / 1000).toBeLessThan(20_000);
 });

@@ -16,59 +16,108 @@ export interface BlamedProperty {
   readonly isExact: boolean;
 }
 
-/** Finds out which version has set each property of a resource, from its changes, which are given newest first. */
+/** Ends a path that was cut. */
+const ellipsis = '…';
+
+/**
+ * Finds out which version has set each property of a resource, from its changes, which are given newest first. A change costs about as much as its
+ * paths are long, however many properties there are.
+ */
 export class Blame {
   readonly #found = new Map<string, BlamedProperty>();
   readonly #paths: readonly string[];
-  #open: Set<string>;
+  /** Each path once, in order, so that those with the same beginning stand together. */
+  readonly #sorted: readonly string[];
+  readonly #places: ReadonlyMap<string, number>;
+  /** For each place, a place that is not behind the next open one; the last place is the end. */
+  readonly #next: Uint32Array;
+  /** Lengths of the paths that were cut, without the ellipsis. */
+  readonly #cutLengths: ReadonlySet<number>;
+  #openCount: number;
   /** The newest version that may have changed any property, because not all that it changed is known. */
   #bound: number | null;
 
   /** `unknown`: the newest version, if it is not among the changes. */
   constructor(paths: readonly string[], unknown: number | null = null) {
     this.#paths = paths;
-    this.#open = new Set(paths);
+    this.#sorted = [...new Set(paths)].sort();
+    this.#places = new Map(this.#sorted.map((path, at) => [path, at]));
+    this.#next = Uint32Array.from({ length: this.#sorted.length + 1 }, (_, at) => at);
+    this.#cutLengths = new Set(paths.filter((path) => path.endsWith(ellipsis)).map((path) => path.length - 1));
+    this.#openCount = this.#sorted.length;
     this.#bound = unknown;
   }
 
   /** Whether older changes would say nothing more. */
   get isDone(): boolean {
-    return this.#open.size === 0;
+    return this.#openCount === 0;
   }
 
   add({ change, pathCount, paths, version }: ResourceChange): void {
-    if (change === 'created') {
-      for (const path of this.#open) this.#set(path, version);
-      this.#open = new Set();
-      return;
-    }
-    if (change === 'deleted') return;
-    const changed = [...(paths ?? [])];
-    for (const path of this.#open) {
-      if (!changed.some((each) => covers(each, path) || covers(path, each))) continue;
-      this.#set(path, version);
-      this.#open.delete(path);
+    if (change === 'created') this.#setAll('', version);
+    if (change === 'created' || change === 'deleted') return;
+    const changed = paths ?? [];
+    for (const path of changed) {
+      this.#setOne(path, version);
+      // Properties that it contains.
+      if (path.endsWith(ellipsis)) this.#setAll(path.slice(0, -1), version);
+      else for (const separator of '.[') this.#setAll(path + separator, version);
+      // Properties that contain it.
+      for (let at = 1; at < path.length; at++)
+        if (path[at] === '.' || path[at] === '[') this.#setOne(path.slice(0, at), version);
+      for (const length of this.#cutLengths) this.#setOne(path.slice(0, length) + ellipsis, version);
     }
     if (paths === null || changed.length < pathCount) this.#bound ??= version;
   }
 
   /** `knownFrom`: changes are known of versions above this one; null: of none. */
   end(knownFrom: number | null): BlamedProperty[] {
-    for (const path of this.#open) {
-      const version = this.#bound ?? knownFrom;
-      this.#found.set(path, { path, version, isExact: false });
-    }
-    return this.#paths.map((path) => this.#found.get(path) as BlamedProperty);
+    const version = this.#bound ?? knownFrom;
+    return this.#paths.map((path) => this.#found.get(path) ?? { path, version, isExact: false });
   }
 
-  #set(path: string, version: number): void {
+  #setOne(path: string, version: number): void {
+    const at = this.#places.get(path);
+    if (at !== undefined && this.#next[at] === at) this.#set(at, version);
+  }
+
+  /** Of all open paths with this beginning. */
+  #setAll(beginning: string, version: number): void {
+    let at = this.#openFrom(this.#placeOf(beginning));
+    for (; at < this.#sorted.length; at = this.#openFrom(at)) {
+      if (!(this.#sorted[at] as string).startsWith(beginning)) return;
+      this.#set(at, version);
+    }
+  }
+
+  #set(at: number, version: number): void {
+    const path = this.#sorted[at] as string;
     const isExact = this.#bound === null;
     this.#found.set(path, { path, version: this.#bound ?? version, isExact });
+    this.#next[at] = at + 1;
+    this.#openCount--;
   }
-}
 
-/** Whether the value at `outer` contains the one at `inner`. Long paths are cut where they end with an ellipsis. */
-function covers(outer: string, inner: string): boolean {
-  if (outer.endsWith('…')) return inner.startsWith(outer.slice(0, -1));
-  return inner === outer || (inner.startsWith(outer) && /^[.[]/.test(inner.slice(outer.length)));
+  /** The first open place from this one on. */
+  #openFrom(from: number): number {
+    const next = this.#next;
+    let at = from;
+    while ((next[at] as number) !== at) {
+      // So that the way is shorter the next time.
+      next[at] = next[next[at] as number] as number;
+      at = next[at] as number;
+    }
+    return at;
+  }
+
+  /** The first place whose path is not before the text. */
+  #placeOf(text: string): number {
+    let [low, high] = [0, this.#sorted.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#sorted[middle] as string) < text) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
 }

@@ -1,4 +1,5 @@
-import { scanJson } from '../platform/json/json-text.ts';
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { denseTurnBytes, scanInTurns } from '../platform/turns/turns.ts';
 
 /** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
@@ -10,6 +11,11 @@ const maxDepth = 8;
 const maxLeaves = 2_000;
 /** With more values than this, no list of them is made: a resource of some MiB may have millions. */
 const maxListed = 20_000;
+/** Depths to which leaves are looked for, and how many there may be. */
+const attempts = [
+  [maxDepth, maxLeaves],
+  [1, maxListed],
+] as const;
 /** Longer names of properties are cut, in characters. */
 const maxPathLength = 200;
 
@@ -50,13 +56,21 @@ export function diffProperties(before: Buffer | null, after: Buffer | null): Pro
 }
 
 /** Paths of the values in the object in `text`, as `diffProperties` names them. Throws JsonSyntaxError. */
-export function listLeafPaths(text: Buffer | null): string[] {
-  return leavesOf([text]).flatMap((leaves) => leaves.map(({ path }) => path));
+export async function listLeafPathsInTurns(text: Buffer | null): Promise<string[]> {
+  if (text === null) return [];
+  for (const [depth, most] of attempts) {
+    const { leaves, scanner } = leafScanner(text, depth);
+    const isWhole = await scanInTurns(scanner, text, denseTurnBytes).then(() => true, unlessTooMany);
+    if (!isWhole || leaves.length > most) continue;
+    scanner.end();
+    return leaves.map(({ path }) => path);
+  }
+  return [''];
 }
 
 /** The leaves of objects, all to the same depth: the deepest that leaves few of them. With too many even at the outermost, each object is one. */
 function leavesOf(texts: readonly (Buffer | null)[]): readonly (readonly Leaf[])[] {
-  for (const [depth, most] of [[maxDepth, maxLeaves] as const, [1, maxListed] as const]) {
+  for (const [depth, most] of attempts) {
     const lists = texts.map((text) => listLeaves(text, depth));
     const short = lists.filter((leaves) => leaves !== null && leaves.length <= most);
     if (short.length === lists.length) return short as Leaf[][];
@@ -68,36 +82,48 @@ function leavesOf(texts: readonly (Buffer | null)[]): readonly (readonly Leaf[])
 class TooManyLeaves extends Error {}
 
 /** The leaves of the object in `text`, in order; null if there are too many. Throws JsonSyntaxError. */
-function listLeaves(text: Buffer | null, depth: number): Leaf[] | null {
+function listLeaves(text: Buffer | null, depth: number): readonly Leaf[] | null {
+  if (text === null) return [];
+  const { leaves, scanner } = leafScanner(text, depth);
   try {
-    return scanLeaves(text, depth);
+    scanner.write(text);
   } catch (error) {
-    if (error instanceof TooManyLeaves) return null;
-    throw error;
+    return unlessTooMany(error) || null;
   }
+  scanner.end();
+  return leaves;
 }
 
-function scanLeaves(text: Buffer | null, depth: number): Leaf[] {
-  if (text === null) return [];
+/** Returns false for what ends a scan; throws all else. */
+function unlessTooMany(error: unknown): false {
+  if (error instanceof TooManyLeaves) return false;
+  throw error;
+}
+
+/** A scanner that is to be fed `text`, and the leaves that it has found. It throws TooManyLeaves. */
+function leafScanner(text: Buffer, depth: number): { readonly scanner: JsonScanner; readonly leaves: Leaf[] } {
   const leaves: Leaf[] = [];
   /** By depth: what is known of the object that is open there. */
   const signed: (undefined | 'secret' | 'other')[] = [];
-  scanJson(text, depth + 1, (path, { kind, start, end }) => {
-    const at = path.length;
-    if (kind === 'string' && path[at - 1] === signatureKey)
-      signed[at - 1] = text.toString('utf8', start, end) === secretSignature ? 'secret' : 'other';
-    const isContainer = kind === 'object' || kind === 'array';
-    const signature = isContainer ? signed[at] : undefined;
-    if (isContainer) signed[at] = undefined;
-    if (at === 0) return;
-    // One level more is read than reported, because it tells what its parent is.
-    if (at > depth) return;
-    if (isContainer && signature === undefined && at < depth && (leaves.at(-1)?.start ?? -1) >= start) return;
-    while ((leaves.at(-1)?.start ?? -1) >= start) leaves.pop();
-    if (leaves.length === maxListed) throw new TooManyLeaves();
-    leaves.push({ path: pathText(path), start, end, isSecret: signature === 'secret' });
+  const scanner = new JsonScanner({
+    reportDepth: depth + 1,
+    onValue: (path, kind, start, end) => {
+      const at = path.length;
+      if (kind === 'string' && path[at - 1] === signatureKey)
+        signed[at - 1] = text.toString('utf8', start, end) === secretSignature ? 'secret' : 'other';
+      const isContainer = kind === 'object' || kind === 'array';
+      const signature = isContainer ? signed[at] : undefined;
+      if (isContainer) signed[at] = undefined;
+      if (at === 0) return;
+      // One level more is read than reported, because it tells what its parent is.
+      if (at > depth) return;
+      if (isContainer && signature === undefined && at < depth && (leaves.at(-1)?.start ?? -1) >= start) return;
+      while ((leaves.at(-1)?.start ?? -1) >= start) leaves.pop();
+      if (leaves.length === maxListed) throw new TooManyLeaves();
+      leaves.push({ path: pathText(path), start, end, isSecret: signature === 'secret' });
+    },
   });
-  return leaves;
+  return { scanner, leaves };
 }
 
 /** As the CLI writes it: `tags.Name`, `rules[0].port`, `tags["a.b"]`. */

@@ -99,8 +99,8 @@ export interface ResourceFilter {
   readonly within: { readonly parent: string | null } | null;
 }
 
-/** Environments and messages above this are not read, in bytes. */
-const maxText = 262_144;
+/** Environments above this are not read, in bytes: a page has some hundreds. That of the CLI has some KiB. */
+const maxText = 32_768;
 const maxMessageChars = 300;
 /**
  * With a limit, and a range in the order of the index of parents, each count is a search in that index, also where nearly all resources of a

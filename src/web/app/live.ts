@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
+import { repeatAfter } from './api-error.ts';
 import { liveClient } from './trpc.ts';
 
 /** What a page is told: something has happened, and it asks for what it shows. */
@@ -49,15 +50,15 @@ function open(): void {
   stream = null;
   tellState(false);
   if (topics.length === 0) return;
-  const again = (): void => {
+  const again = (error?: unknown): void => {
     if (stream?.topics !== key) return;
     stream = null;
     tellState(false);
-    restart(retryMs);
+    restart(Math.max(retryMs, repeatAfter(error) || 0));
   };
   const { unsubscribe } = liveClient.live.subscribe.subscribe(
     { topics },
-    { onData: ({ data }) => receive(data), onError: again, onComplete: again },
+    { onData: ({ data }) => receive(data), onError: again, onComplete: () => again() },
   );
   stream = { topics: key, stop: unsubscribe };
 }

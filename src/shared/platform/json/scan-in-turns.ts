@@ -1,4 +1,4 @@
-import { nextTurn, scanInTurns, turnBytes } from '../turns/turns.ts';
+import { denseTurnBytes, nextTurn, scanInTurns, turnBytes } from '../turns/turns.ts';
 import { JsonScanner } from './json-scanner.ts';
 import type { JsonSpan } from './json-text.ts';
 import { decodeJsonString } from './rewrite-strings.ts';
@@ -7,18 +7,34 @@ const backslash = 0x5c;
 const unicode = 0x75;
 const surrogatePair = /^\\ud[89ab]..\\ud[c-f]/i;
 
-/** Like `scanJson`, but scans at most about 1 MiB per event loop tick. Throws JsonSyntaxError. */
+/**
+ * Like `scanJson`, but scans at most about `sliceBytes` per event loop tick: `denseTurnBytes` where there may be as many values to report as there
+ * is room for. Throws JsonSyntaxError.
+ */
 export async function scanJsonInTurns(
   text: Buffer,
   reportDepth: number,
   onValue: (path: readonly (string | number)[], span: JsonSpan) => void,
+  sliceBytes = turnBytes,
 ): Promise<void> {
   const scanner = new JsonScanner({
     reportDepth,
     onValue: (path, kind, start, end) => onValue(path, { kind, start, end }),
   });
-  await scanInTurns(scanner, text);
+  await scanInTurns(scanner, text, sliceBytes);
   scanner.end();
+}
+
+/** Like `scanMembers`, for objects with as many members as there is room for. Throws JsonSyntaxError. */
+export async function scanMembersInTurns(text: Buffer): Promise<Map<string, JsonSpan> | null> {
+  const members = new Map<string, JsonSpan>();
+  let isObject = false;
+  const onValue = (path: readonly (string | number)[], span: JsonSpan): void => {
+    if (path.length === 1) members.set(String(path[0]), span);
+    else isObject = span.kind === 'object';
+  };
+  await scanJsonInTurns(text, 1, onValue, denseTurnBytes);
+  return isObject ? members : null;
 }
 
 /** Like `decodeJsonString`, but returns UTF-8 and decodes at most about 1 MiB per event loop tick. */

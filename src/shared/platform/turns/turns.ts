@@ -4,6 +4,9 @@
  */
 export const turnBytes = 1024 * 1024;
 
+/** The same for scans that report every value: as many as possible take a few ms. */
+export const denseTurnBytes = 128 * 1024;
+
 /** Resolves in a later event loop tick, after pending I/O events. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
@@ -42,14 +45,18 @@ export async function* inTurns(source: AsyncIterable<Buffer> | Iterable<Buffer>)
   }
 }
 
-/** Feeds `bytes` to a scanner in slices, one per event loop tick. */
-export async function scanInTurns(scanner: { write(chunk: Buffer): void }, bytes: Buffer): Promise<void> {
-  if (bytes.length <= turnBytes) {
+/** Feeds `bytes` to a scanner in slices of `sliceBytes`, one per event loop tick. Scanners that report many small values need smaller ones. */
+export async function scanInTurns(
+  scanner: { write(chunk: Buffer): void },
+  bytes: Buffer,
+  sliceBytes = turnBytes,
+): Promise<void> {
+  if (bytes.length <= sliceBytes) {
     scanner.write(bytes);
     return;
   }
-  for (const slice of slicesOf(bytes)) {
-    scanner.write(slice);
+  for (let at = 0; at < bytes.length; at += sliceBytes) {
+    scanner.write(bytes.subarray(at, at + sliceBytes));
     await nextTurn();
   }
 }
