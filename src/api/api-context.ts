@@ -6,11 +6,11 @@ import type { QueueBoard } from '../shared/jobs/queue-board.ts';
 import { createAheadRequest, createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import { Replica } from '../shared/platform/db/replica/replica.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
-import { StateReader } from '../shared/states/state-reader.ts';
-import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
-import { createHealth } from './health.ts';
-import { createRequestRates, type RequestRates } from './rates/request-rates.ts';
-import { StateScans } from './scans/state-scans.ts';
+import { StateReader } from '../shared/state/state-reader.ts';
+import { type CredentialGuard, createCredentialGuard } from './identity/credentials/credential-guard.ts';
+import { createHealth } from './platform/http/health.ts';
+import { createRequestRates, type RequestRates } from './platform/rates/request-rates.ts';
+import { StateScans } from './state/scans/state-scans.ts';
 import { JournalCompaction } from './updates/journal-compaction.ts';
 
 /** The shared context plus what the API role needs, such as access to its workers. */

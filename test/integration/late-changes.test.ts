@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { bytesOf } from '../../src/shared/documents/byte-source.ts';
+import { bytesOf } from '../../src/shared/state/documents/byte-source.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { query } from '../support/database.ts';

@@ -3,7 +3,7 @@ import {
   InvalidJournalError,
   type ReplayRunner,
   replayHere,
-} from '../../src/shared/journal/replay/runner/replay-runner.ts';
+} from '../../src/shared/state/journal/replay/runner/replay-runner.ts';
 import { FaultError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';

@@ -3,7 +3,7 @@ import {
   compactEndedUpdates,
   deleteKeptJournals,
   endExpiredUpdates,
-} from '../../src/workers/maintenance/expire-leases.ts';
+} from '../../src/workers/updates/expire-leases.ts';
 
 /** The three tasks of the sweeper that end updates and clear up their journals. Returns how many updates it ended. */
 export async function expireLeases(context: AppContext): Promise<number> {

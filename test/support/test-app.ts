@@ -8,7 +8,7 @@ import pg from 'pg';
 import { type ApiContext, createApiContext } from '../../src/api/api-context.ts';
 import { type App, buildApi } from '../../src/api/app.ts';
 import { type ContextOverrides, createContext } from '../../src/shared/context.ts';
-import type { Role } from '../../src/shared/identity/roles.ts';
+import type { Role } from '../../src/shared/access/roles.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { createLogger, type Logger } from '../../src/shared/platform/logger/logger.ts';

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { AuditEvent, AuditSource } from '../../shared/audit/audit-event.ts';
 import type { ApiServices } from '../api-services.ts';
-import type { Caller } from '../request.ts';
+import type { Caller } from '../platform/http/request.ts';
 
 /** The same refusal is recorded once in this time, in ms: whoever repeats it must not fill the log. */
 const refusalMs = 10_000;

@@ -13,11 +13,11 @@ import type {
   CreatePolicyPackRequest,
   PackReference,
   UpdatePolicyGroupRequest,
-} from '../../shared/protocol/policies.ts';
+} from './policies.schemas.ts';
 import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller } from '../request.ts';
+import type { Caller } from '../platform/http/request.ts';
 import { packRepository } from './policy-pack-service.ts';
 
 type StackReference = NonNullable<UpdatePolicyGroupRequest['addStack']>;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { createGrantRepository } from '../../shared/identity/grant-repository.ts';
+import { createGrantRepository } from '../../shared/access/grant-repository.ts';
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
-import { hasPermission, namesOf } from '../../shared/identity/permissions.ts';
+import { hasPermission, namesOf } from '../../shared/access/permissions.ts';
 import { renameStack } from '../../shared/jobs/definitions.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
@@ -14,8 +14,8 @@ import { createUpdateRuleRepository } from '../../shared/updates/rules/update-ru
 import { missingPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller, Dialect } from '../request.ts';
-import { assertNotConsumed, awaitConsumers } from '../update-rules/consumers.ts';
+import type { Caller, Dialect } from '../platform/http/request.ts';
+import { assertNotConsumed, awaitConsumers } from '../updates/rules/consumers.ts';
 
 /** States above this uncompressed size are renamed by a worker, however well they compress. */
 const maxDirectDocumentBytes = 8 * 1024 * 1024;

@@ -1,14 +1,14 @@
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
-import { bytesOf } from '../../shared/documents/byte-source.ts';
+import { createCheckpointRepository } from '../../shared/state/checkpoints/checkpoint-repository.ts';
+import { bytesOf } from '../../shared/state/documents/byte-source.ts';
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import {
   createIdentityRepository,
   type HeldAccess,
   type IdentityRepository,
 } from '../../shared/identity/identity-repository.ts';
-import { hasPermission } from '../../shared/identity/permissions.ts';
-import { assertNoFault } from '../../shared/journal/journal-fault.ts';
+import { hasPermission } from '../../shared/access/permissions.ts';
+import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
@@ -21,10 +21,10 @@ import {
 } from '../../shared/stacks/stack-list-repository.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
-import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
-import { assertNothingPending, recordInitialState } from '../../shared/states/record-version.ts';
-import { isRootOnly } from '../../shared/states/root-only.ts';
-import { storeDeployment } from '../../shared/states/store-deployment.ts';
+import { reclaimStack } from '../../shared/state/reclaim-stack.ts';
+import { assertNothingPending, recordInitialState } from '../../shared/state/versions/record-version.ts';
+import { isRootOnly } from '../../shared/state/root-only.ts';
+import { storeDeployment } from '../../shared/state/store-deployment.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { assertThawed } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
@@ -35,9 +35,9 @@ import { assertMayChangeTags, assertMayFollow } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
-import { assertQueueTags } from '../lock-queue/queue-tags.ts';
-import type { Caller } from '../request.ts';
-import { assertNotConsumed, awaitConsumers, warnOfConsumers } from '../update-rules/consumers.ts';
+import { assertQueueTags } from '../updates/queue/queue-tags.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { assertNotConsumed, awaitConsumers, warnOfConsumers } from '../updates/rules/consumers.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import { readStackView, type StackView } from './stack-view.ts';
 import { editTag, type TagEdit } from './tag-edit.ts';

@@ -1,5 +1,5 @@
-import { createCompactionRepository } from '../../shared/journal/compaction-repository.ts';
-import type { JournalFault } from '../../shared/journal/journal-fault.ts';
+import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
+import type { JournalFault } from '../../shared/state/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 

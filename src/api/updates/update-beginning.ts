@@ -7,7 +7,7 @@ import { FrozenError } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller, Dialect } from '../request.ts';
+import type { Caller, Dialect } from '../platform/http/request.ts';
 import { readStackView, type StackView } from '../stacks/stack-view.ts';
 import { noteRefusal } from './note-refusal.ts';
 import { tellOfRefusal } from './tell-of-freeze.ts';

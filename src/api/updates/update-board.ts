@@ -1,5 +1,5 @@
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
-import { permits } from '../../shared/identity/permissions.ts';
+import { permits } from '../../shared/access/permissions.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -10,10 +10,10 @@ import {
   createUpdateBoardRepository,
   type QueuedRunRow,
   type UpdateSelector,
-} from '../../shared/updates/update-board-repository.ts';
+} from './update-board-repository.ts';
 import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import type { ApiContext } from '../api-context.ts';
-import type { Caller } from '../request.ts';
+import type { Caller } from '../platform/http/request.ts';
 import { branchName, readConfig, safeEnvironment } from './shown-settings.ts';
 import { updateNotFound } from './update-errors.ts';
 

@@ -1,7 +1,7 @@
-import { JournalNeededError } from '../../shared/journal/guards/guard-limits.ts';
-import { createGuardRepository } from '../../shared/journal/guards/guard-repository.ts';
-import { assertNoFault } from '../../shared/journal/journal-fault.ts';
-import { createJournalRepository } from '../../shared/journal/journal-repository.ts';
+import { JournalNeededError } from '../../shared/state/journal/guards/guard-limits.ts';
+import { createGuardRepository } from '../../shared/state/journal/guards/guard-repository.ts';
+import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
+import { createJournalRepository } from '../../shared/state/journal/journal-repository.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
@@ -19,7 +19,7 @@ import { assertPermission } from '../access/stack-access.ts';
 import { assertMayChangeTags } from '../access/tag-changes.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller } from '../request.ts';
+import type { Caller } from '../platform/http/request.ts';
 import { updateNotFound } from './update-errors.ts';
 
 export interface StartRequest {

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { createBlobRepository } from '../../shared/documents/blob-repository.ts';
+import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { ConfigError } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';

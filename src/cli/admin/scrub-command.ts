@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
-import { checkDocuments } from '../../shared/states/check-documents.ts';
+import { checkDocuments } from '../state/check-documents.ts';
 import type { CommandRun } from '../command-run.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 

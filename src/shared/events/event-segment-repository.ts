@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import type { StoredDocument } from '../documents/document-store.ts';
+import type { StoredDocument } from '../state/documents/document-store.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
 

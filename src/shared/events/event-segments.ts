@@ -1,8 +1,8 @@
 import { createHash, hash } from 'node:crypto';
 import { zstdDecompressSync } from 'node:zlib';
-import { asDamage, DamagedBytesError } from '../documents/document-codec.ts';
-import { isDamage } from '../documents/document-damage.ts';
-import type { DocumentStore, StoredDocument } from '../documents/document-store.ts';
+import { asDamage, DamagedBytesError } from '../state/documents/document-codec.ts';
+import { isDamage } from '../state/documents/document-damage.ts';
+import type { DocumentStore, StoredDocument } from '../state/documents/document-store.ts';
 import { FaultError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { Turns } from '../platform/turns/turns.ts';

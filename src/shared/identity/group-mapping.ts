@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { ConfigError } from '../platform/config/config.ts';
-import { Role, roles } from './roles.ts';
+import { Role, roles } from '../access/roles.ts';
 
 const GroupMapping = Type.Array(
   Type.Object(

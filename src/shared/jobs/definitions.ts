@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { AuditSource } from '../audit/audit-event.ts';
-import { CheckpointEnvelope, CheckpointKind } from '../checkpoints/checkpoint-writer.ts';
+import { CheckpointEnvelope, CheckpointKind } from '../state/checkpoints/checkpoint-writer.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import { StackRef } from '../stacks/names.ts';
 import { Admission, type StackHead } from '../updates/admitted-changes.ts';

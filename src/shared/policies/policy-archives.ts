@@ -1,5 +1,5 @@
-import { findDamage, isDamage } from '../documents/document-damage.ts';
-import type { DocumentStore } from '../documents/document-store.ts';
+import { findDamage, isDamage } from '../state/documents/document-damage.ts';
+import type { DocumentStore } from '../state/documents/document-store.ts';
 import {
   ConflictError,
   FaultError,

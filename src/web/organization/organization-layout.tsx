@@ -1,6 +1,6 @@
 import { Outlet, useParams } from '@tanstack/react-router';
-import { useMe } from '../app/me.ts';
-import { SectionLayout } from '../app/section-layout.tsx';
+import { useMe } from '../platform/app/me.ts';
+import { SectionLayout } from '../platform/app/section-layout.tsx';
 import { organizationPages, useMayManage } from './organization-pages.ts';
 
 /** The pages of an organization, with links between those that the user may see. */

@@ -1,14 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
 import { ShieldQuestion } from 'lucide-react';
 import { useState } from 'react';
-import type { Approval, StackRef } from '../app/contract.ts';
-import { every, trpc } from '../app/trpc.ts';
-import { ApprovalLinks } from '../organization/approval-table.tsx';
-import { ApproveDialog } from '../organization/approve-dialog.tsx';
-import { WithdrawDialog } from '../organization/withdraw-dialog.tsx';
-import { Button } from '../ui/button.tsx';
-import { Notice } from '../ui/notice.tsx';
-import { Time } from '../ui/time.tsx';
+import type { Approval, StackRef } from '../platform/app/contract.ts';
+import { every, trpc } from '../platform/app/trpc.ts';
+import { ApprovalLinks } from '../updates/approvals/approval-table.tsx';
+import { ApproveDialog } from '../updates/approvals/approve-dialog.tsx';
+import { WithdrawDialog } from '../updates/approvals/withdraw-dialog.tsx';
+import { Button } from '../platform/ui/button.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
+import { Time } from '../platform/ui/time.tsx';
 import { shortCommit } from '../updates/update-status.ts';
 
 const pollMs = 10_000;

@@ -1,13 +1,13 @@
 import { useMutation } from '@tanstack/react-query';
 import { ShieldQuestion } from 'lucide-react';
 import { useState } from 'react';
-import type { StackDetails, StackRef } from '../app/contract.ts';
-import { usePageAction } from '../app/page-actions.ts';
-import { trpc } from '../app/trpc.ts';
-import { thenRefresh } from '../organization/then-refresh.ts';
-import { ActionDialog } from '../ui/action-dialog.tsx';
-import { Button } from '../ui/button.tsx';
-import { SelectField, TextField } from '../ui/field.tsx';
+import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import { usePageAction } from '../platform/app/page-actions.ts';
+import { trpc } from '../platform/app/trpc.ts';
+import { thenRefresh } from '../platform/app/then-refresh.ts';
+import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+import { Button } from '../platform/ui/button.tsx';
+import { SelectField, TextField } from '../platform/ui/field.tsx';
 
 const kinds = [
   ['update', 'pulumi up'],

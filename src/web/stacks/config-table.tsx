@@ -1,5 +1,5 @@
-import type { StackDetails, StackRef } from '../app/contract.ts';
-import { Sealed } from '../resources/json-view.tsx';
+import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import { Sealed } from '../state/resources/json-view.tsx';
 import { Secret } from '../secrets/secret.tsx';
 import styles from './config-table.module.css';
 

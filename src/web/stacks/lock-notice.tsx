@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { LockKeyhole, TriangleAlert } from 'lucide-react';
-import type { QueueItem, StackDetails, StackRef } from '../app/contract.ts';
-import { every, trpc } from '../app/trpc.ts';
-import { buttonClass } from '../ui/button.tsx';
-import { ExternalLink } from '../ui/external-link.tsx';
-import { Notice } from '../ui/notice.tsx';
-import { Since } from '../ui/time.tsx';
+import type { QueueItem, StackDetails, StackRef } from '../platform/app/contract.ts';
+import { every, trpc } from '../platform/app/trpc.ts';
+import { buttonClass } from '../platform/ui/button.tsx';
+import { ExternalLink } from '../platform/ui/external-link.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
+import { Since } from '../platform/ui/time.tsx';
 import { shortCommit, viewKind } from '../updates/update-status.ts';
 import { ApprovalNotice } from './approval-notice.tsx';
 import { FailureNotice } from './failure-notice.tsx';

@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { rootRoute } from '../app/root-route.tsx';
+import { rootRoute } from '../root-route.tsx';
 import { parseUpdateSearch } from '../updates/update-search.ts';
 import { parseStackFilter } from './stack-filter.ts';
 import { parseStackPageSearch } from './stack-search.ts';

@@ -1,7 +1,7 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { CircleAlert, LoaderCircle, Search, Snowflake, Waves, X } from 'lucide-react';
 import { useEffect, useId, useMemo, useRef, useState } from 'react';
-import type { StackItem } from '../app/contract.ts';
+import type { StackItem } from '../platform/app/contract.ts';
 import type { StackStatus } from './stack-filter.ts';
 import styles from './stack-filter-bar.module.css';
 import { StackListTools } from './stack-list-tools.tsx';

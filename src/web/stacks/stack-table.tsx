@@ -1,7 +1,7 @@
 import { type CSSProperties, useEffect, useMemo, useRef, useState } from 'react';
-import type { StackItem } from '../app/contract.ts';
-import { Skeleton } from '../ui/skeleton.tsx';
-import { useWindowRows } from '../ui/window-rows.ts';
+import type { StackItem } from '../platform/app/contract.ts';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { useWindowRows } from '../platform/ui/window-rows.ts';
 import { useFavourites } from './favourites.ts';
 import { columnNames, gridTemplate, type StackColumn } from './stack-columns.ts';
 import { isTyping } from './stack-filter-bar.tsx';

@@ -1,7 +1,7 @@
 import { ListMultipartUploadsCommand, S3Client } from '@aws-sdk/client-s3';
 import pg from 'pg';
-import { createBlobRepository } from '../../../src/shared/documents/blob-repository.ts';
-import { beginReconcile, type ReconcileCounts, reconcile } from '../../../src/shared/documents/reconcile-blobs.ts';
+import { createBlobRepository } from '../../../src/shared/state/documents/blob-repository.ts';
+import { beginReconcile, type ReconcileCounts, reconcile } from '../../../src/shared/state/documents/reconcile-blobs.ts';
 import type { BlobStore } from '../../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
 import { parseConfig } from '../../../src/shared/platform/config/config.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { startApi } from '../../../src/api/main.ts';
-import { encodeDocument } from '../../../src/shared/documents/document-codec.ts';
+import { encodeDocument } from '../../../src/shared/state/documents/document-codec.ts';
 import { parseConfig } from '../../../src/shared/platform/config/config.ts';
 import { mintToken } from '../../../src/shared/platform/crypto/secret-token.ts';
 import { migrate } from '../../../src/shared/platform/db/migrate.ts';

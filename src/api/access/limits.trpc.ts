@@ -1,0 +1,9 @@
+import { organizationProcedure, router } from './procedures/trpc.ts';
+
+/** Limits that operators set. */
+export const limitsRouter = router({
+  /** What the organization may use, and what it uses. */
+  get: organizationProcedure('manage').query(({ ctx: { services }, input: { organization } }) =>
+    services.limits.get(organization),
+  ),
+});

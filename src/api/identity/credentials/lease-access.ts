@@ -1,0 +1,96 @@
+import type { FastifyRequest, RouteOptions } from 'fastify';
+import { hashToken, sameHash, tokenForm } from '../../../shared/platform/crypto/secret-token.ts';
+import { AppError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../../shared/platform/schema/uuid.ts';
+import type { UpdateParams } from '../../../shared/platform/protocol/core.ts';
+import { isLeaseLoss, LeaseLostError, leaseLostCode } from '../../../shared/updates/lease.ts';
+import { isActive } from '../../../shared/updates/update-state.ts';
+import type { ApiContext } from '../../api-context.ts';
+import { declaredBytes } from '../../platform/http/body.ts';
+import { credential } from '../plugins/credential.ts';
+import type { Access, Lease } from '../../platform/http/request.ts';
+import { LeaseCache } from '../../updates/lease-cache.ts';
+import { leaseTakenAway } from '../../updates/lost-lease.ts';
+
+const elsewhereMessage = 'This lease is for another update or stack than the one at this address';
+
+type LeaseRoute = Extract<Access, { kind: 'lease' }>;
+
+/** Admits lease holders. Dead, foreign and unknown leases all get 403, which the CLI treats as final (httpstate/state.go). */
+export class LeaseAccess {
+  readonly #context: ApiContext;
+  readonly #known = new LeaseCache();
+  /** Requests admitted by the lease cache alone. */
+  readonly #assumed = new WeakSet<FastifyRequest>();
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** Throws UnauthenticatedError, LeaseLostError. */
+  async admit(request: FastifyRequest, route: LeaseRoute): Promise<Lease> {
+    const token = credential(request, ['update-token']);
+    if (token === null) throw new UnauthenticatedError('This call needs a lease: Authorization: update-token <lease>');
+    const { updateId, ...ref } = request.params as UpdateParams;
+    const form = tokenForm(token, 'lease-');
+    if (!isUuid(updateId) || form === 'faulty' || form === 'other') {
+      this.#context.credentials.refuseLease(request.raw);
+      throw new LeaseLostError();
+    }
+    const hash = hashToken(token);
+    const known = this.#known.find(updateId, ref, hash);
+    if (known && this.#mayAssume(request, route)) {
+      this.#assumed.add(request);
+      return known;
+    }
+    const path = `${ref.organization}/${ref.project}/${ref.stack}/${updateId}`;
+    const attempt = { updateId, hash, path, isKnown: known !== null };
+    const update = await this.#context.credentials.findByLease(request.raw, attempt, async () => {
+      const { updates } = this.#context;
+      const found = await updates.findInStack(updateId, ref);
+      if (found?.leaseHash && sameHash(found.leaseHash, hash)) return found;
+      return (await updates.isLease(hash)) ? 'elsewhere' : null;
+    });
+    // The same error whether or not anything exists at this address.
+    if (update === 'elsewhere') throw new LeaseLostError(elsewhereMessage);
+    if (!update) {
+      if (known) this.#known.forget(updateId);
+      throw new LeaseLostError();
+    }
+    if (isLeaseLoss(update.endReason)) throw await leaseTakenAway(this.#context, update, update.endReason);
+    const isAlive = update.status === 'running' && !update.expired;
+    if (!isAlive && !(route.ended && !isActive(update.status))) throw new LeaseLostError();
+    const { stackId, epoch, journalVersion, exclusive } = update;
+    const lease = { updateId, stackId, epoch, journalVersion, exclusive };
+    this.#known.remember(ref, hash, lease);
+    return { ...lease, hasPendingEntries: isAlive && update.hasPendingEntries };
+  }
+
+  /**
+   * Wraps the handler of a fenced route: when it fails, a dead lease, and why it is dead, is reported before anything else that is
+   * wrong with the call.
+   */
+  guard(route: RouteOptions): void {
+    const access = route.config?.access;
+    if (access?.kind !== 'lease' || !access.fenced) return;
+    const { handler } = route;
+    const admit = this.admit.bind(this);
+    const assumed = this.#assumed;
+    route.handler = async function (request, reply) {
+      try {
+        return await handler.call(this, request, reply);
+      } catch (error) {
+        // Compared by code, because the error may come from a worker.
+        const isLost = error instanceof AppError && error.code === leaseLostCode;
+        if (assumed.delete(request) || isLost) await admit(request, { kind: 'lease' });
+        throw error;
+      }
+    };
+  }
+
+  /** False for large bodies: they are not received and stored for a lease that may be dead. */
+  #mayAssume(request: FastifyRequest, route: LeaseRoute): boolean {
+    const bytes = declaredBytes(request);
+    return route.fenced === true && bytes !== null && bytes <= this.#context.config.limits.directBytes;
+  }
+}

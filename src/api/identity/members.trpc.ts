@@ -1,0 +1,40 @@
+import { Type } from 'typebox';
+import { Role } from '../../shared/access/roles.ts';
+import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from '../access/procedures/inputs.ts';
+import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+
+const LastName = Type.Tuple([Name]);
+const chosen = { login: Name };
+
+/** Members of an organization. */
+export const membersRouter = router({
+  /** In the order of their logins. */
+  list: organizationProcedure('read')
+    .input(input(Type.Object({ text: Type.Optional(text(200)), role: Type.Optional(Role), ...page })))
+    .query(async ({ ctx: { services }, input: query }) => {
+      const { cursor, limit = defaultPage, organization, role = null } = query;
+      const [after] = decodeCursor(cursor, LastName) ?? [null];
+      const selection = { text: query.text?.trim() || null, role, after, limit };
+      const { items, next } = await services.peopleBoard.listMembers(organization, selection);
+      return { items, next: next === null ? null : encodeCursor([next]) };
+    }),
+
+  /** Makes an existing user a member. */
+  add: organizationMutation('manage', 'member.add')
+    .input(input(Type.Object({ ...chosen, role: Role })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role } }) => {
+      await services.members.add(caller, organization, { login, role }, audit);
+    }),
+
+  setRole: organizationMutation('manage', 'member.role')
+    .input(input(Type.Object({ ...chosen, role: Role })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role } }) => {
+      await services.members.setRole(caller, organization, { login, change: { role } }, audit);
+    }),
+
+  remove: organizationMutation('manage', 'member.remove')
+    .input(input(Type.Object(chosen)))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization } }) => {
+      await services.members.remove(caller, organization, login, audit);
+    }),
+});

@@ -1,0 +1,60 @@
+import { Type } from 'typebox';
+import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from '../access/procedures/inputs.ts';
+import { operatorMutation, operatorProcedure, router } from '../access/procedures/trpc.ts';
+
+const LockPlace = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Id]);
+const StoragePlace = Type.Tuple([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Name]);
+const FailedJob = Type.Object({
+  queue: Type.Union([Type.Literal('small'), Type.Literal('large')]),
+  id: text(100),
+});
+const slowDays = 7;
+const maxSlow = 20;
+
+/** The whole installation, for site admins. */
+export const operatorRouter = router({
+  /** Processes, and the parts that they need. */
+  health: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.health()),
+
+  /** Queues with their jobs. */
+  queues: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.queues()),
+
+  /** Runs a job again that was given up. */
+  retryJob: operatorMutation('job.retry')
+    .input(input(FailedJob))
+    .mutation(async ({ ctx: { audit, services }, input: { id, queue } }) => {
+      await services.operatorBoard.retryJob(queue, id, audit);
+    }),
+
+  /** Removes a job that was given up. */
+  discardJob: operatorMutation('job.discard')
+    .input(input(FailedJob))
+    .mutation(async ({ ctx: { audit, services }, input: { id, queue } }) => {
+      await services.operatorBoard.discardJob(queue, id, audit);
+    }),
+
+  /** Updates that hold their stacks, the oldest first. */
+  locks: operatorProcedure
+    .input(input(Type.Object(page)))
+    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
+      const { items, next } = await services.operatorBoard.locks(decodeCursor(cursor, LockPlace), limit);
+      return { items, next: next && encodeCursor(next) };
+    }),
+
+  /** The slowest updates of the last days. */
+  slow: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.slow(slowDays, maxSlow)),
+
+  /** What the database takes, and what is kept. */
+  storage: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.storage()),
+
+  /** Organizations by what they keep, the most first. */
+  organizations: operatorProcedure
+    .input(input(Type.Object(page)))
+    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
+      const { items, next } = await services.operatorBoard.organizations(decodeCursor(cursor, StoragePlace), limit);
+      return { items, next: next && encodeCursor(next) };
+    }),
+
+  /** Tasks in the background, and what waits for them. */
+  maintenance: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.maintenance()),
+});

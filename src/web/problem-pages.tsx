@@ -1,0 +1,113 @@
+import { type ErrorComponentProps, Link } from '@tanstack/react-router';
+import { CircleAlert, Compass, Hourglass, Lock } from 'lucide-react';
+import { type ReactNode, useRef, useState } from 'react';
+import { Button, buttonClass } from './platform/ui/button.tsx';
+import { Empty } from './platform/ui/empty.tsx';
+import { errorCode, isGone, isUnreached, repeatAfter } from './platform/app/api-error.ts';
+
+/** There is nothing at this path, or nothing that the user may see. */
+export function NotFoundPage() {
+  return (
+    <Empty title="There is nothing here" isPage icon={<Compass size={20} />}>
+      <p>What was here may have been deleted or renamed, or you may not be allowed to see it.</p>
+      <WayOut />
+    </Empty>
+  );
+}
+
+/** Something threw: in a query, or in the page itself. */
+export function ErrorPage({ error, reset }: ErrorComponentProps) {
+  return <Problem error={error} onRetry={reset} />;
+}
+
+interface ProblemProps {
+  readonly error: unknown;
+  /** Returns, as a promise, when that is done. */
+  readonly onRetry: () => unknown;
+}
+
+/** An error in place of content. A thing that one may not see looks like one that does not exist. */
+export function Problem({ error, onRetry }: ProblemProps) {
+  const [isTrying, setIsTrying] = useState(false);
+  const code = errorCode(error);
+  if (code === 'NOT_FOUND') return <NotFoundPage />;
+  if (code === 'FORBIDDEN')
+    return (
+      <Empty title="You may not see this" icon={<Lock size={20} />} isPage isProblem>
+        <p>{messageOf(error)}</p>
+        <WayOut />
+      </Empty>
+    );
+  const retry = async (): Promise<void> => {
+    setIsTrying(true);
+    await onRetry();
+    setIsTrying(false);
+  };
+  return (
+    <Empty {...headOf(error)} isPage isProblem>
+      <p>
+        {isUnreached(error)
+          ? 'It may be restarting, or your connection is gone. Updates that run are not affected by this page.'
+          : messageOf(error)}
+      </p>
+      {repeatAfter(error) === false ? null : <p>This page goes on by itself as soon as it can.</p>}
+      <p>
+        <Button onClick={() => void retry()}>{isTrying ? 'Trying…' : 'Try again'}</Button>
+      </p>
+    </Empty>
+  );
+}
+
+function headOf(error: unknown): { readonly title: string; readonly icon: ReactNode } {
+  if (isUnreached(error)) return { title: 'The server does not answer', icon: <CircleAlert size={20} /> };
+  const code = errorCode(error);
+  if (code === 'TOO_MANY_REQUESTS') return { title: 'Too many requests', icon: <Hourglass size={20} /> };
+  if (code === 'SERVICE_UNAVAILABLE') return { title: 'Not available now', icon: <Hourglass size={20} /> };
+  return { title: 'This did not work', icon: <CircleAlert size={20} /> };
+}
+
+function WayOut() {
+  return (
+    <p>
+      <Link to="/" className={buttonClass()}>
+        Go to the stacks
+      </Link>
+    </p>
+  );
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What the state of a query says of its problem. */
+export interface ReadQuery {
+  readonly data: unknown;
+  readonly error: unknown;
+  readonly errorUpdateCount: number;
+  readonly isPlaceholderData: boolean;
+  readonly refetch: () => Promise<unknown>;
+}
+
+/**
+ * The problem to show in place of what the queries would; null if there is none. Data that cannot be read anew stay on the page, unless they
+ * are gone: `AwayNotice` says that they may be old. A problem stays until there are data, also while it is tried again.
+ */
+export function useProblem(...queries: readonly ReadQuery[]): ProblemProps | null {
+  const last = useRef<unknown>(null);
+  const failed = queries.find((query) => query.error !== null && (!hasData(query) || isGone(query.error)));
+  if (failed !== undefined) last.current = failed.error;
+  else if (!queries.some((query) => query.errorUpdateCount > 0 && !hasData(query))) last.current = null;
+  if (last.current === null) return null;
+  const onRetry = () => Promise.all(queries.filter((query) => !hasData(query) || query.error !== null).map(refetch));
+  return { error: last.current, onRetry };
+}
+
+/** Rows of the filter before are none of this one. */
+function hasData({ data, errorUpdateCount, isPlaceholderData }: ReadQuery): boolean {
+  return data !== undefined && !(isPlaceholderData && errorUpdateCount > 0);
+}
+
+function refetch(query: ReadQuery): Promise<unknown> {
+  return query.refetch();
+}
