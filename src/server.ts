@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { createApiContext } from './api/api-context.ts';
 import { buildApi } from './api/app.ts';
+import { createApiContext } from './api/create-api-context.ts';
 import { type Listening, listen } from './api/platform/http/listen.ts';
 import { serverSource } from './shared/audit/audit-event.ts';
 import { createAuditRepository } from './shared/audit/audit-repository.ts';

@@ -2,26 +2,28 @@ import { Readable } from 'node:stream';
 import cookie from '@fastify/cookie';
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import {
-  ForbiddenError,
-  UnauthenticatedError,
-  UnsupportedMediaTypeError,
-} from '../shared/platform/errors/errors.ts';
+import { ForbiddenError, UnauthenticatedError, UnsupportedMediaTypeError } from '../shared/platform/errors/errors.ts';
 import type { Place } from './access/admission.ts';
-import { AnswerRoom } from './platform/http/answer-room.ts';
-import type { ApiServices } from './api-services.ts';
+import { type Holder, nowhere, type ProcedureServices, RequestCalls } from './access/procedures/context.ts';
+import { shapeOf, shapeOfReply } from './access/procedures/errors.ts';
+import { assertDeclared } from './access/procedures/trpc.ts';
 import { Refusals } from './audit/refusals.ts';
-import { receiveBody } from './platform/http/body.ts';
+import type { CredentialGuard } from './identity/credentials/credential-guard.ts';
 import { credential } from './identity/plugins/credential.ts';
+import { assertSameOrigin, readSessionCookie } from './identity/sign-in/browser.ts';
+import type { SessionService } from './identity/sign-in/session-service.ts';
+import type { UserService } from './identity/user-service.ts';
+import { AnswerRoom } from './platform/http/answer-room.ts';
+import { type BodyParts, receiveBody } from './platform/http/body.ts';
 import { prepareError } from './platform/http/errors.ts';
 import { clientGone } from './platform/server/client-gone.ts';
-import { assertSameOrigin, readSessionCookie } from './identity/sign-in/browser.ts';
-import { type Holder, nowhere, RequestCalls } from './access/procedures/context.ts';
-import { shapeOf, shapeOfReply } from './access/procedures/errors.ts';
 import { appRouter } from './router.ts';
 import { registerStacksCsv } from './stacks/stacks-csv.routes.ts';
 import { registerStateDownload } from './state/state-download.ts';
-import { assertDeclared } from './access/procedures/trpc.ts';
+
+/** What procedures and the calls around them need. */
+type DashboardServices = ProcedureServices &
+  BodyParts & { readonly credentials: CredentialGuard; readonly sessions: SessionService; readonly users: UserService };
 
 const endpoint = '/trpc';
 /** Maximum size of the inputs of one request, in bytes. */
@@ -38,7 +40,7 @@ declare module 'fastify' {
 }
 
 /** The dashboard's API: procedures, called by people with a session and by holders of tokens. */
-export async function registerTrpc(scope: FastifyInstance, services: ApiServices): Promise<void> {
+export async function registerTrpc(scope: FastifyInstance, services: DashboardServices): Promise<void> {
   assertDeclared(appRouter);
   const refusals = new Refusals(services);
   await scope.register(cookie);
@@ -73,7 +75,7 @@ export async function registerTrpc(scope: FastifyInstance, services: ApiServices
 }
 
 /** The token's holder or the session's person. Throws UnauthenticatedError, and ForbiddenError for requests of other sites. */
-async function findHolder(request: FastifyRequest, services: ApiServices): Promise<Holder> {
+async function findHolder(request: FastifyRequest, services: DashboardServices): Promise<Holder> {
   const { config, credentials, sessions, users } = services;
   if (request.headers.authorization !== undefined) {
     const token = credential(request, ['token', 'bearer']);
@@ -96,7 +98,7 @@ async function findHolder(request: FastifyRequest, services: ApiServices): Promi
 }
 
 /** Browsers send the cookie of a session with requests of other pages, too, if these are of the same site. */
-function assertOwnPage(request: FastifyRequest, { config }: ApiServices): void {
+function assertOwnPage(request: FastifyRequest, { config }: DashboardServices): void {
   if (request.method !== 'GET') assertSameOrigin(request, config);
   const site = request.headers['sec-fetch-site'];
   if (site !== undefined && site !== 'same-origin' && site !== 'none')
@@ -106,7 +108,7 @@ function assertOwnPage(request: FastifyRequest, { config }: ApiServices): void {
 async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
-  services: ApiServices,
+  services: DashboardServices,
   { calls, gone }: { readonly calls: RequestCalls; readonly gone: AbortSignal },
 ): Promise<FastifyReply> {
   const body = request.method === 'POST' ? await readInputs(request, services) : null;
@@ -153,7 +155,7 @@ async function* wholeEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Buf
 }
 
 /** Throws UnsupportedMediaTypeError, PayloadTooLargeError. */
-async function readInputs(request: FastifyRequest, services: ApiServices): Promise<string> {
+async function readInputs(request: FastifyRequest, services: DashboardServices): Promise<string> {
   if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? ''))
     throw new UnsupportedMediaTypeError('Procedures take JSON: application/json');
   const { body, release } = await receiveBody(services, request, maxInputBytes);

@@ -16,12 +16,9 @@ import {
   Zap,
 } from 'lucide-react';
 import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from 'react';
+import styles from './command-palette.module.css';
 import { operatorPages } from './operator/operator-pages.ts';
 import { organizationPages, useMayManage } from './organization/organization-pages.ts';
-import { useFavourites } from './stacks/favourites.ts';
-import { CutName } from './platform/ui/cut-name.tsx';
-import { Dialog } from './platform/ui/dialog.tsx';
-import styles from './command-palette.module.css';
 import type { StackRef } from './platform/app/contract.ts';
 import { useMe } from './platform/app/me.ts';
 import { listPageActions, runPageAction } from './platform/app/page-actions.ts';
@@ -29,6 +26,9 @@ import type { SectionLink } from './platform/app/section-layout.tsx';
 import { signOut } from './platform/app/session.ts';
 import { chooseTheme } from './platform/app/theme.ts';
 import { trpc } from './platform/app/trpc.ts';
+import { CutName } from './platform/ui/cut-name.tsx';
+import { Dialog } from './platform/ui/dialog.tsx';
+import { useFavourites } from './stacks/favourites.ts';
 
 const maxStacks = 8;
 

@@ -5,9 +5,9 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import './platform/app/tokens.css';
 import './platform/app/base.css';
-import { router } from './router.tsx';
 import { SessionHalt } from './platform/app/session-halt.tsx';
 import { queryClient } from './platform/app/trpc.ts';
+import { router } from './router.tsx';
 
 // After a release, parts of the page that this tab has not loaded yet have other names.
 addEventListener('vite:preloadError', (event) => {

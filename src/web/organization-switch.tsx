@@ -1,9 +1,9 @@
 import { useNavigate } from '@tanstack/react-router';
 import { Building2, ChevronsUpDown } from 'lucide-react';
+import styles from './organization-switch.module.css';
+import { useMe } from './platform/app/me.ts';
 import { Button } from './platform/ui/button.tsx';
 import { Menu, MenuItem, MenuSeparator } from './platform/ui/menu.tsx';
-import { useMe } from './platform/app/me.ts';
-import styles from './organization-switch.module.css';
 
 /** Chooses whose stacks are shown: those of one organization, or of all. */
 export function OrganizationSwitch({ organization }: { readonly organization: string | undefined }) {

@@ -14,16 +14,16 @@ import {
   Waypoints,
   Workflow,
 } from 'lucide-react';
-import { useFavourites } from './stacks/favourites.ts';
+import { OrganizationSwitch } from './organization-switch.tsx';
+import { useMe } from './platform/app/me.ts';
+import { signOut } from './platform/app/session.ts';
+import { chooseTheme, type Theme, themes, useTheme } from './platform/app/theme.ts';
 import { Button } from './platform/ui/button.tsx';
 import { CutName } from './platform/ui/cut-name.tsx';
 import { Mark } from './platform/ui/mark.tsx';
 import { Menu, MenuItem } from './platform/ui/menu.tsx';
-import { useMe } from './platform/app/me.ts';
-import { OrganizationSwitch } from './organization-switch.tsx';
 import styles from './rail.module.css';
-import { signOut } from './platform/app/session.ts';
-import { chooseTheme, type Theme, themes, useTheme } from './platform/app/theme.ts';
+import { useFavourites } from './stacks/favourites.ts';
 
 const themeIcons = { system: Monitor, light: Sun, dark: Moon } as const satisfies Record<Theme, unknown>;
 const themeNames = { system: 'As the system', light: 'Light', dark: 'Dark' } as const satisfies Record<Theme, string>;

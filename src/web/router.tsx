@@ -1,12 +1,12 @@
 import { createRouter } from '@tanstack/react-router';
-import { ciRoutes } from './statistics/routes.tsx';
 import { operatorRoutes } from './operator/routes.tsx';
 import { organizationRoutes } from './organization/routes.tsx';
-import { searchRoutes } from './search/routes.tsx';
-import { stackRoutes } from './stacks/routes.tsx';
+import { parseSearch, stringifySearch } from './platform/app/search-params.ts';
 import { printedRoutes } from './printed-routes.ts';
 import { rootRoute } from './root-route.tsx';
-import { parseSearch, stringifySearch } from './platform/app/search-params.ts';
+import { searchRoutes } from './search/routes.tsx';
+import { stackRoutes } from './stacks/routes.tsx';
+import { ciRoutes } from './statistics/routes.tsx';
 
 export const router = createRouter({
   routeTree: rootRoute.addChildren([

@@ -1,9 +1,9 @@
 import { Outlet, useParams } from '@tanstack/react-router';
 import { Menu as MenuIcon, Search } from 'lucide-react';
 import { lazy, Suspense, useEffect, useState } from 'react';
-import { Button } from './platform/ui/button.tsx';
 import { AwayNotice } from './platform/app/away-notice.tsx';
 import { Breadcrumb } from './platform/app/breadcrumb.tsx';
+import { Button } from './platform/ui/button.tsx';
 import { Rail } from './rail.tsx';
 import styles from './shell.module.css';
 

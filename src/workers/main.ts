@@ -8,10 +8,10 @@ import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
 import { startDatabaseWatch } from '../shared/updates/database/database-watch.ts';
 import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
 import { startHealthServer } from './platform/health-server.ts';
+import { startQueueWorkers } from './platform/queue-workers.ts';
 import { startIndexing } from './search/index-states.ts';
 import { startScrub } from './state/scrub-loop.ts';
 import { startSweeper } from './sweeper.ts';
-import { startQueueWorkers } from './platform/queue-workers.ts';
 
 /** Starts a worker process, which runs the jobs of both queues and the sweeps. */
 export async function startWorker(config: Config, logger: Logger): Promise<{ context: AppContext; url: string }> {

@@ -5,23 +5,23 @@ import { createExchangeRepository } from '../shared/identity/trust/exchange-repo
 import { createAdmissionRepository } from '../shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../shared/jobs/job-result-repository.ts';
 import { createRunRepository } from '../shared/platform/maintenance/run-repository.ts';
-import { deleteOldCiFigures } from './statistics/delete-ci-figures.ts';
-import { deleteOldDeliveries } from './webhooks/delete-deliveries.ts';
-import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
-import { createStackDeletion } from './stacks/delete-stacks.ts';
-import { encodeInTurns } from './state/encode-versions.ts';
-import { evaluateDrift } from './drift/evaluate-drift.ts';
-import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';
-import { exportAudit } from './audit/export-audit.ts';
-import { addAuditPartitions, dropOldAudit } from './audit/keep-audit.ts';
-import { type Maintenance, startMaintenance } from './platform/maintenance.ts';
 import { measureStorage } from './access/measure-storage.ts';
 import { measureUsage } from './access/measure-usage.ts';
-import { packEventBacklog, packRecentEvents } from './events/pack-events.ts';
-import { reconcileInTurns } from './state/reconcile.ts';
+import { exportAudit } from './audit/export-audit.ts';
+import { addAuditPartitions, dropOldAudit } from './audit/keep-audit.ts';
 import { sealAudit, storeAuditHeads } from './audit/seal-audit.ts';
 import { receiverCalls, sendAudit } from './audit/send-audit.ts';
+import { evaluateDrift } from './drift/evaluate-drift.ts';
+import { packEventBacklog, packRecentEvents } from './events/pack-events.ts';
+import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
+import { type Maintenance, startMaintenance } from './platform/maintenance.ts';
+import { createStackDeletion } from './stacks/delete-stacks.ts';
+import { encodeInTurns } from './state/encode-versions.ts';
+import { reconcileInTurns } from './state/reconcile.ts';
 import { sweepBlobs } from './state/sweep-blobs.ts';
+import { deleteOldCiFigures } from './statistics/delete-ci-figures.ts';
+import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';
+import { deleteOldDeliveries } from './webhooks/delete-deliveries.ts';
 
 /** The queue board shows ended jobs for this long. */
 const admissionLifeSeconds = 3600;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import type { StateScan } from '../../src/api/state/scans/state-scans.ts';
-import { appRouter } from '../../src/api/router.ts';
 import type { ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
+import type { StateScan } from '../../src/api/platform/scans/state-scans.ts';
+import { appRouter } from '../../src/api/router.ts';
 import { StateReader } from '../../src/shared/state/state-reader.ts';
 import { queryPath, resultOf } from '../support/procedures.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';

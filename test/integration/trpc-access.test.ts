@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
-import { appRouter } from '../../src/api/router.ts';
 import { assertDeclared, type ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
+import { appRouter } from '../../src/api/router.ts';
 import {
   allowedBy,
   deniedBy,

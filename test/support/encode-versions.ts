@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
+import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { createPieceRepository } from '../../src/shared/state/documents/piece-repository.ts';
 import { type EncodingShape, encodingShape, VersionEncoder } from '../../src/shared/state/versions/version-encoder.ts';
 import { createVersionRepository } from '../../src/shared/state/versions/version-repository.ts';
-import { createPieceRepository } from '../../src/shared/state/documents/piece-repository.ts';
-import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { query } from './database.ts';
 import { deployment, gzipped, ok, type TestStack } from './state.ts';

@@ -1,19 +1,23 @@
 import { Type } from 'typebox';
-import { AccessPolicy, ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
 import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
 import { OrganizationParams } from '../identity/tokens.schemas.ts';
-import { revisionOfPolicy } from './access-policy-service.ts';
-import type { ApiServices } from '../api-services.ts';
 import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
 import { apiToken } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { AccessPolicy, ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
+import { type AccessPolicyService, revisionOfPolicy } from './access-policy-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly accessPolicy: AccessPolicyService;
+}
 
 const tags = ['access'];
 const path = '/api/orgs/:organization/access-policy';
 const manage = { kind: 'organization', permission: 'manage' } as const;
 
 /** What roles of an organization may do, for its admins. */
-export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: ApiServices): void {
+export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Services): void {
   app.get(
     path,
     {

@@ -1,10 +1,18 @@
 import { Type } from 'typebox';
-import { ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
-import { revisionOfPolicy } from './access-policy-service.ts';
 import { seenByField } from '../platform/edits/revisions.ts';
 import { accessHolder, grantResponse } from '../updates/response-mappers.ts';
+import { ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
+import { type AccessPolicyService, revisionOfPolicy } from './access-policy-service.ts';
 import { defaultPage, input, page, Revision } from './procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router, stackProcedure } from './procedures/trpc.ts';
+import type { StackAccessService } from './stack-access-service.ts';
+
+declare module './procedures/context.ts' {
+  interface ProcedureServices {
+    readonly accessPolicy: AccessPolicyService;
+    readonly stackAccess: StackAccessService;
+  }
+}
 
 /** Who may do what with a stack, and what decides that. */
 export const accessRouter = router({

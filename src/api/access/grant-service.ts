@@ -7,21 +7,21 @@ import {
   type NewGrant,
 } from '../../shared/access/grant-repository.ts';
 import { formatStackPattern, parsePermissions, parseStackPattern } from '../../shared/access/grants.ts';
+import { allowedBy, deniedBy, namesOf, type PermissionSet } from '../../shared/access/permissions.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
-import { allowedBy, deniedBy, namesOf, type PermissionSet } from '../../shared/access/permissions.ts';
 import { createTeamRepository } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import type { CreateGrantRequest, GrantsQuery } from './grants.schemas.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { parseTags, readTags } from '../../shared/stacks/tags.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { CreateGrantRequest, GrantsQuery } from './grants.schemas.ts';
 import { holdManagement } from './held-access.ts';
 import { getOrganization } from './organizations.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller } from '../platform/http/request.ts';
 import { findRole, isId } from './role-references.ts';
 
 export type { GrantRow };

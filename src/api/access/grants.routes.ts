@@ -1,5 +1,10 @@
 import { Type } from 'typebox';
 import { StackParams } from '../../shared/platform/protocol/core.ts';
+import { OrganizationParams } from '../identity/tokens.schemas.ts';
+import { apiToken, stackPath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { accessHolder, grantResponse } from '../updates/response-mappers.ts';
+import type { GrantService } from './grant-service.ts';
 import {
   AccessQuery,
   AccessResponse,
@@ -9,25 +14,27 @@ import {
   GrantsQuery,
   ListGrantsResponse,
 } from './grants.schemas.ts';
-import { OrganizationParams } from '../identity/tokens.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { apiToken, stackPath } from '../platform/http/paths.ts';
-import { accessHolder, grantResponse } from '../updates/response-mappers.ts';
+import type { StackAccessService } from './stack-access-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly grants: GrantService;
+  readonly stackAccess: StackAccessService;
+}
 
 const tags = ['grants'];
 const path = '/api/orgs/:organization/grants';
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 
 /** Grants of an organization, and what they come to on a stack. */
-export function registerGrantRoutes(app: RouteScope, services: ApiServices): void {
+export function registerGrantRoutes(app: RouteScope, services: Services): void {
   listGrants(app, services);
   createGrant(app, services);
   removeGrant(app, services);
   listAccess(app, services);
 }
 
-function listGrants(app: RouteScope, { grants }: ApiServices): void {
+function listGrants(app: RouteScope, { grants }: Services): void {
   app.get(
     path,
     {
@@ -49,7 +56,7 @@ function listGrants(app: RouteScope, { grants }: ApiServices): void {
   );
 }
 
-function createGrant(app: RouteScope, { grants }: ApiServices): void {
+function createGrant(app: RouteScope, { grants }: Services): void {
   app.post(
     path,
     {
@@ -68,7 +75,7 @@ function createGrant(app: RouteScope, { grants }: ApiServices): void {
   );
 }
 
-function removeGrant(app: RouteScope, { grants }: ApiServices): void {
+function removeGrant(app: RouteScope, { grants }: Services): void {
   app.delete(
     `${path}/:grant`,
     {
@@ -88,7 +95,7 @@ function removeGrant(app: RouteScope, { grants }: ApiServices): void {
   );
 }
 
-function listAccess(app: RouteScope, { stackAccess }: ApiServices): void {
+function listAccess(app: RouteScope, { stackAccess }: Services): void {
   app.get(
     `${stackPath}/access`,
     {

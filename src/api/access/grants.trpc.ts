@@ -1,7 +1,14 @@
 import { Type } from 'typebox';
 import { grantResponse } from '../updates/response-mappers.ts';
+import type { GrantService } from './grant-service.ts';
 import { defaultPage, input, Name, page, text } from './procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from './procedures/trpc.ts';
+
+declare module './procedures/context.ts' {
+  interface ProcedureServices {
+    readonly grants: GrantService;
+  }
+}
 
 const maxPermissions = 20;
 /** One of them. */

@@ -1,7 +1,7 @@
 import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import { type QuotaName, quotaNames } from '../../shared/access/quotas/quotas.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
-import type { ApiContext } from '../api-context.ts';
 
 /** What an organization may do, and what it uses. */
 export interface Limit {

@@ -1,4 +1,11 @@
+import type { LimitBoard } from './limit-board.ts';
 import { organizationProcedure, router } from './procedures/trpc.ts';
+
+declare module './procedures/context.ts' {
+  interface ProcedureServices {
+    readonly limits: LimitBoard;
+  }
+}
 
 /** Limits that operators set. */
 export const limitsRouter = router({

@@ -1,5 +1,10 @@
 import { Type } from 'typebox';
 import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
+import { OrganizationParams, TeamParams } from '../identity/tokens.schemas.ts';
+import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
+import { apiToken } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { type RoleService, type RoleView, revisionOfRole } from './role-service.ts';
 import {
   CreateRoleRequest,
   DescribedRole,
@@ -11,12 +16,11 @@ import {
   TeamRoleParams,
   UpdateRoleRequest,
 } from './roles.schemas.ts';
-import { OrganizationParams, TeamParams } from '../identity/tokens.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
-import { type RoleView, revisionOfRole } from './role-service.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { apiToken } from '../platform/http/paths.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly roles: RoleService;
+}
 
 const tags = ['roles'];
 const path = '/api/orgs/:organization/roles';
@@ -25,7 +29,7 @@ const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repe
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 
 /** Roles of an organization, as `pulumi org role` asks for them. */
-export function registerRoleRoutes(app: RouteScope, services: ApiServices): void {
+export function registerRoleRoutes(app: RouteScope, services: Services): void {
   listRoles(app, services);
   createRole(app, services);
   getRole(app, services);
@@ -36,7 +40,7 @@ export function registerRoleRoutes(app: RouteScope, services: ApiServices): void
   unassignRole(app, services);
 }
 
-function listRoles(app: RouteScope, { roles }: ApiServices): void {
+function listRoles(app: RouteScope, { roles }: Services): void {
   app.get(
     path,
     {
@@ -57,7 +61,7 @@ function listRoles(app: RouteScope, { roles }: ApiServices): void {
   );
 }
 
-function createRole(app: RouteScope, { roles }: ApiServices): void {
+function createRole(app: RouteScope, { roles }: Services): void {
   app.post(
     path,
     {
@@ -75,7 +79,7 @@ function createRole(app: RouteScope, { roles }: ApiServices): void {
   );
 }
 
-function getRole(app: RouteScope, { roles }: ApiServices): void {
+function getRole(app: RouteScope, { roles }: Services): void {
   app.get(
     `${path}/:role`,
     {
@@ -96,7 +100,7 @@ function getRole(app: RouteScope, { roles }: ApiServices): void {
   );
 }
 
-function updateRole(app: RouteScope, { roles }: ApiServices): void {
+function updateRole(app: RouteScope, { roles }: Services): void {
   app.patch(
     `${path}/:role`,
     {
@@ -121,7 +125,7 @@ function updateRole(app: RouteScope, { roles }: ApiServices): void {
   );
 }
 
-function removeRole(app: RouteScope, { roles }: ApiServices): void {
+function removeRole(app: RouteScope, { roles }: Services): void {
   app.delete(
     `${path}/:role`,
     {
@@ -145,7 +149,7 @@ function removeRole(app: RouteScope, { roles }: ApiServices): void {
   );
 }
 
-function listTeamRoles(app: RouteScope, { roles }: ApiServices): void {
+function listTeamRoles(app: RouteScope, { roles }: Services): void {
   app.get(
     teamPath,
     {
@@ -162,7 +166,7 @@ function listTeamRoles(app: RouteScope, { roles }: ApiServices): void {
   );
 }
 
-function assignRole(app: RouteScope, { roles }: ApiServices): void {
+function assignRole(app: RouteScope, { roles }: Services): void {
   app.post(
     `${teamPath}/:role`,
     {
@@ -182,7 +186,7 @@ function assignRole(app: RouteScope, { roles }: ApiServices): void {
   );
 }
 
-function unassignRole(app: RouteScope, { roles }: ApiServices): void {
+function unassignRole(app: RouteScope, { roles }: Services): void {
   app.delete(
     `${teamPath}/:role`,
     {

@@ -1,8 +1,14 @@
 import { Type } from 'typebox';
 import { seenByField } from '../platform/edits/revisions.ts';
-import { type RoleView, revisionOfRole } from './role-service.ts';
 import { input, Name, Revision, text } from './procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from './procedures/trpc.ts';
+import { type RoleService, type RoleView, revisionOfRole } from './role-service.ts';
+
+declare module './procedures/context.ts' {
+  interface ProcedureServices {
+    readonly roles: RoleService;
+  }
+}
 
 const maxDescription = 5_000;
 const maxPermissions = 20;

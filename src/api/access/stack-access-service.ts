@@ -1,17 +1,13 @@
 import { type Explanation, explain, type HolderFacts } from '../../shared/access/access-explanation.ts';
-import {
-  createAccessHolderRepository,
-  type TokenHolderRow,
-  type UserHolderRow,
-} from './access-holder-repository.ts';
 import { createGrantRepository, type GrantRow } from '../../shared/access/grant-repository.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import type { AccessQuery } from './grants.schemas.ts';
 import { isLogin, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { createAccessHolderRepository, type TokenHolderRow, type UserHolderRow } from './access-holder-repository.ts';
+import type { AccessQuery } from './grants.schemas.ts';
 import { isId } from './role-references.ts';
 
 const pageSize = 100;

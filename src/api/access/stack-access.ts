@@ -1,5 +1,3 @@
-import { permissionsOn } from '../../shared/identity/held-rights.ts';
-import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import {
   hasPermission,
   namesOf,
@@ -7,6 +5,8 @@ import {
   type PermissionSet,
   permits,
 } from '../../shared/access/permissions.ts';
+import { permissionsOn } from '../../shared/identity/held-rights.ts';
+import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';

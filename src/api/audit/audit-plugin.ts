@@ -1,12 +1,19 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type AuditSource, requestSource } from '../../shared/audit/audit-event.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
-import type { ApiServices } from '../api-services.ts';
+import { clientAddress } from '../platform/server/client-address.ts';
+import type { AuditService } from './audit-service.ts';
 import { AuditTrail } from './audit-trail.ts';
 import { whoCalls } from './calling-source.ts';
 import { actionOf } from './declared-action.ts';
 import { Refusals } from './refusals.ts';
-import { clientAddress } from '../platform/server/client-address.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly audit: AuditService;
+  readonly config: Config;
+}
 
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 const maxObjectChars = 500;
@@ -16,7 +23,7 @@ const maxObjectChars = 500;
  * app does not start with a route that may change something and declares neither an action nor why it needs none. Refused calls of
  * members are recorded, too.
  */
-export function registerAudit(app: FastifyInstance, services: ApiServices): void {
+export function registerAudit(app: FastifyInstance, services: Services): void {
   const refusals = new Refusals(services);
   app.decorateRequest('audit', null as unknown as AuditTrail);
   app.addHook('onRoute', (route) => {
@@ -59,7 +66,7 @@ function objectOf(params: Record<string, string | undefined>) {
   return object.slice(0, maxObjectChars).toWellFormed().replaceAll('\0', '');
 }
 
-function sourceOf(request: FastifyRequest, { config }: ApiServices): AuditSource {
+function sourceOf(request: FastifyRequest, { config }: Services): AuditSource {
   const { caller, headers, id, lease, routeOptions, session } = request;
   const who = caller
     ? whoCalls(caller, routeOptions.config.access)

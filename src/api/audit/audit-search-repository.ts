@@ -1,6 +1,11 @@
 import { Type } from 'typebox';
+import {
+  type AuditSelection,
+  auditColumns,
+  isInSelection,
+  ListedRow,
+} from '../../shared/audit/audit-list-repository.ts';
 import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
-import { type AuditSelection, auditColumns, isInSelection, ListedRow } from '../../shared/audit/audit-list-repository.ts';
 
 const FoundRow = Type.Object({
   ...ListedRow.properties,

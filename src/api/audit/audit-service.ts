@@ -7,11 +7,11 @@ import {
   type ListedEventRow,
 } from '../../shared/audit/audit-list-repository.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { type AuditSearch, createAuditSearchRepository } from './audit-search-repository.ts';
 import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { type AuditSearch, createAuditSearchRepository } from './audit-search-repository.ts';
 import type { AuditTrail } from './audit-trail.ts';
 
 export type { AuditPlace, ListedEventRow };

@@ -3,7 +3,14 @@ import type { AuditEvent, AuditSource } from '../../shared/audit/audit-event.ts'
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { UnavailableError } from '../../shared/platform/errors/errors.ts';
-import { assertActionOfRun } from '../access/ci-runs.ts';
+import { assertActionOfRun } from './ci-runs.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set on routes whose `config.audit` is an action. */
+    audit: AuditTrail;
+  }
+}
 
 /** A read that is refused because it cannot be recorded. */
 class UnrecordedReadError extends UnavailableError {

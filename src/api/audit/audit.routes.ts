@@ -1,17 +1,17 @@
 import { Type } from 'typebox';
 import { auditFormats } from '../../shared/audit/audit-formats.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import {
-  AuditExportQuery,
-  AuditLogsQuery,
-  AuditLogsResponse,
-  OrganizationParams,
-} from './audit.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
+import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
-import { apiToken } from '../platform/http/paths.ts';
 import { auditLogEvent } from '../updates/response-mappers.ts';
+import { AuditExportQuery, AuditLogsQuery, AuditLogsResponse, OrganizationParams } from './audit.schemas.ts';
+import type { AuditService } from './audit-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly audit: AuditService;
+}
 
 const tags = ['audit'];
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'repeated' } as const;
@@ -19,7 +19,7 @@ const path = '/api/orgs/:organization/auditlogs';
 const contentTypes = { csv: 'text/csv; charset=utf-8', cef: 'text/plain; charset=utf-8', jsonl: 'application/jsonl' };
 
 /** The audit log of an organization, for its admins. */
-export function registerAuditRoutes(app: RouteScope, { audit: events }: ApiServices): void {
+export function registerAuditRoutes(app: RouteScope, { audit: events }: Services): void {
   app.get(
     path,
     {

@@ -1,9 +1,15 @@
 import { type Static, Type } from 'typebox';
 import { auditActions } from '../../shared/audit/audit-actions.ts';
 import { actorName, describeEvent } from '../../shared/audit/audit-formats.ts';
-import type { AuditPlace, ListedEventRow } from './audit-service.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, text } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+import type { AuditPlace, AuditService, ListedEventRow } from './audit-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly audit: AuditService;
+  }
+}
 
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 const Place = Type.Tuple([Count, Count]);

@@ -1,5 +1,5 @@
-import type { AuditSource } from '../../shared/audit/audit-event.ts';
 import { permits } from '../../shared/access/permissions.ts';
+import type { AuditSource } from '../../shared/audit/audit-event.ts';
 import type { Access, Caller } from '../platform/http/request.ts';
 
 /** The caller as the audit log names them. `access` is what the call needs. */

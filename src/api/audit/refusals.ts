@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { AuditEvent, AuditSource } from '../../shared/audit/audit-event.ts';
-import type { ApiServices } from '../api-services.ts';
 import type { Caller } from '../platform/http/request.ts';
+import type { AuditService } from './audit-service.ts';
 
 /** The same refusal is recorded once in this time, in ms: whoever repeats it must not fill the log. */
 const refusalMs = 10_000;
@@ -9,10 +9,10 @@ const refusalCapacity = 10_000;
 
 /** Records calls of members that were refused. */
 export class Refusals {
-  readonly #audit: ApiServices['audit'];
+  readonly #audit: AuditService;
   readonly #recent = new LRUCache<string, true>({ max: refusalCapacity, ttl: refusalMs });
 
-  constructor({ audit }: Pick<ApiServices, 'audit'>) {
+  constructor({ audit }: { readonly audit: AuditService }) {
     this.#audit = audit;
   }
 

@@ -1,16 +1,20 @@
 import { StackParams } from '../../shared/platform/protocol/core.ts';
-import { DriftStatusResponse, ListDriftRunsQuery, ListDriftRunsResponse } from './drift.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import type { DriftRunRow } from './drift-service.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { DriftStatusResponse, ListDriftRunsQuery, ListDriftRunsResponse } from './drift.schemas.ts';
+import type { DriftRunRow, DriftService } from './drift-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly drift: DriftService;
+}
 
 const tags = ['drift'];
 const config = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as const;
 const maxPageSize = 100;
 
 /** Drift of a stack, as `pulumi stack drift` reads it. */
-export function registerDriftRoutes(app: RouteScope, { drift }: ApiServices): void {
+export function registerDriftRoutes(app: RouteScope, { drift }: Services): void {
   app.get(
     `${stackPath}/drift/status`,
     {

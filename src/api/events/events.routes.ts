@@ -4,24 +4,31 @@ import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { ContractEventsResponse } from '../../shared/platform/protocol/contract.ts';
 import { UpdateParams } from '../../shared/platform/protocol/core.ts';
 import { EventBatchRequest, EventsResponse } from '../../shared/platform/protocol/payloads.ts';
-import { EventsQuery } from '../updates/updates.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
+import { apiToken, updatePath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import { fencedWrite, fenceOf } from '../state/writes/fenced-write.ts';
-import { apiToken, updatePath } from '../platform/http/paths.ts';
+import type { SubmitWrite } from '../state/writes/submit-write.ts';
 import { lastPageToken } from '../updates/response-mappers.ts';
 import { assertUpdateId } from '../updates/updates.routes.ts';
+import { EventsQuery } from '../updates/updates.schemas.ts';
+import type { EventService } from './event-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly events: EventService;
+  readonly submitWrite: SubmitWrite;
+}
 
 const tags = ['events'];
 
 /** Engine events of an update: recorded as they arrive, listed in order of sequence. */
-export function registerEventRoutes(app: RouteScope, services: ApiServices): void {
+export function registerEventRoutes(app: RouteScope, services: Services): void {
   recordEvents(app, services);
   listEvents(app, services);
 }
 
-function recordEvents(app: RouteScope, { submitWrite }: ApiServices): void {
+function recordEvents(app: RouteScope, { submitWrite }: Services): void {
   app.post(
     `${updatePath}/events/batch`,
     fencedWrite(EventBatchRequest, { summary: 'Record engine events', tag: 'events' }),
@@ -32,7 +39,7 @@ function recordEvents(app: RouteScope, { submitWrite }: ApiServices): void {
   );
 }
 
-function listEvents(app: RouteScope, { events }: ApiServices): void {
+function listEvents(app: RouteScope, { events }: Services): void {
   app.get(
     `${updatePath}/events`,
     {

@@ -1,6 +1,11 @@
 import { Type } from 'typebox';
 import { writePolicy } from '../../shared/identity/trust/trust-definitions.ts';
 import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
+import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
+import { apiToken } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import type { IssuerService } from './issuer-service.ts';
+import { type IssuerPolicies, type IssuerRow, revisionOfIssuer, revisionOfPolicies } from './issuer-service.ts';
 import {
   IssuerParams,
   IssuerResponse,
@@ -12,16 +17,11 @@ import {
   UpdateIssuerRequest,
 } from './issuers.schemas.ts';
 import { OrganizationParams } from './tokens.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
-import {
-  type IssuerPolicies,
-  type IssuerRow,
-  revisionOfIssuer,
-  revisionOfPolicies,
-} from './issuer-service.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { apiToken } from '../platform/http/paths.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly issuers: IssuerService;
+}
 
 const tags = ['issuers'];
 const path = '/api/orgs/:organization/oidc/issuers';
@@ -29,7 +29,7 @@ const policiesPath = '/api/orgs/:organization/auth/policies';
 const access = { kind: 'organization', permission: 'manage' } as const;
 
 /** Issuers that an organization trusts, and their policies, in the vendor's format. The id of the policies is that of the issuer. */
-export function registerIssuerRoutes(app: RouteScope, services: ApiServices): void {
+export function registerIssuerRoutes(app: RouteScope, services: Services): void {
   listIssuers(app, services);
   registerIssuer(app, services);
   getIssuer(app, services);
@@ -39,7 +39,7 @@ export function registerIssuerRoutes(app: RouteScope, services: ApiServices): vo
   updatePolicies(app, services);
 }
 
-function listIssuers(app: RouteScope, { issuers }: ApiServices): void {
+function listIssuers(app: RouteScope, { issuers }: Services): void {
   app.get(
     path,
     {
@@ -56,7 +56,7 @@ function listIssuers(app: RouteScope, { issuers }: ApiServices): void {
   );
 }
 
-function registerIssuer(app: RouteScope, { issuers }: ApiServices): void {
+function registerIssuer(app: RouteScope, { issuers }: Services): void {
   app.post(
     path,
     {
@@ -75,7 +75,7 @@ function registerIssuer(app: RouteScope, { issuers }: ApiServices): void {
   );
 }
 
-function getIssuer(app: RouteScope, { issuers }: ApiServices): void {
+function getIssuer(app: RouteScope, { issuers }: Services): void {
   app.get(
     `${path}/:issuerId`,
     {
@@ -96,7 +96,7 @@ function getIssuer(app: RouteScope, { issuers }: ApiServices): void {
   );
 }
 
-function updateIssuer(app: RouteScope, { issuers }: ApiServices): void {
+function updateIssuer(app: RouteScope, { issuers }: Services): void {
   app.patch(
     `${path}/:issuerId`,
     {
@@ -120,7 +120,7 @@ function updateIssuer(app: RouteScope, { issuers }: ApiServices): void {
   );
 }
 
-function deleteIssuer(app: RouteScope, { issuers }: ApiServices): void {
+function deleteIssuer(app: RouteScope, { issuers }: Services): void {
   app.delete(
     `${path}/:issuerId`,
     {
@@ -142,7 +142,7 @@ function deleteIssuer(app: RouteScope, { issuers }: ApiServices): void {
   );
 }
 
-function getPolicies(app: RouteScope, { issuers }: ApiServices): void {
+function getPolicies(app: RouteScope, { issuers }: Services): void {
   app.get(
     `${policiesPath}/oidcissuers/:issuerId`,
     {
@@ -163,7 +163,7 @@ function getPolicies(app: RouteScope, { issuers }: ApiServices): void {
   );
 }
 
-function updatePolicies(app: RouteScope, { issuers }: ApiServices): void {
+function updatePolicies(app: RouteScope, { issuers }: Services): void {
   app.patch(
     `${policiesPath}/:policyId`,
     {

@@ -1,9 +1,25 @@
 import { Type } from 'typebox';
 import { maxLifeSeconds, type WrittenPolicy, writePolicy } from '../../shared/identity/trust/trust-definitions.ts';
-import { seenByField } from '../platform/edits/revisions.ts';
-import { type IssuerPolicies, type IssuerRow, revisionOfIssuer } from './issuer-service.ts';
-import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, Revision, text } from '../access/procedures/inputs.ts';
+import {
+  decodeCursor,
+  defaultPage,
+  encodeCursor,
+  Id,
+  input,
+  Name,
+  page,
+  Revision,
+  text,
+} from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+import { seenByField } from '../platform/edits/revisions.ts';
+import { type IssuerPolicies, type IssuerRow, type IssuerService, revisionOfIssuer } from './issuer-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly issuers: IssuerService;
+  }
+}
 
 const LastName = Type.Tuple([Name]);
 const Seconds = Type.Union([Type.Integer({ minimum: 0, maximum: maxLifeSeconds }), Type.Null()]);

@@ -1,5 +1,14 @@
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { router, userProcedure } from '../access/procedures/trpc.ts';
+import type { StackBoard } from '../stacks/stack-board.ts';
+import type { MemberService } from './member-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly members: MemberService;
+    readonly stackBoard: StackBoard;
+  }
+}
 
 /** The caller. */
 export const meRouter = router({

@@ -1,6 +1,6 @@
+import type { Role } from '../../shared/access/roles.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository, type OrganizationMemberRow } from '../../shared/identity/people-repository.ts';
-import type { Role } from '../../shared/access/roles.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import {
   ConflictError,
@@ -8,13 +8,13 @@ import {
   InvalidRequestError,
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
-import type { ChangeMemberRequest } from './members.schemas.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
 import { holdManagement } from '../access/held-access.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller } from '../platform/http/request.ts';
 import { builtInRole } from '../access/role-references.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { ChangeMemberRequest } from './members.schemas.ts';
 
 export type { OrganizationMemberRow };
 

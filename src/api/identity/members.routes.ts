@@ -1,4 +1,7 @@
 import { Type } from 'typebox';
+import { apiToken } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import type { MemberService, OrganizationMemberRow } from './member-service.ts';
 import {
   ChangeMemberRequest,
   DescribedMemberChange,
@@ -7,23 +10,24 @@ import {
   MembersResponse,
 } from './members.schemas.ts';
 import { OrganizationParams } from './tokens.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import type { OrganizationMemberRow } from './member-service.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { apiToken } from '../platform/http/paths.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly members: MemberService;
+}
 
 const tags = ['members'];
 const path = '/api/orgs/:organization/members';
 const manage = { kind: 'organization', permission: 'manage' } as const;
 
 /** Members of an organization, as `pulumi org member` asks for them. */
-export function registerMemberRoutes(app: RouteScope, services: ApiServices): void {
+export function registerMemberRoutes(app: RouteScope, services: Services): void {
   listMembers(app, services);
   changeMember(app, services);
   removeMember(app, services);
 }
 
-function listMembers(app: RouteScope, { members }: ApiServices): void {
+function listMembers(app: RouteScope, { members }: Services): void {
   app.get(
     path,
     {
@@ -45,7 +49,7 @@ function listMembers(app: RouteScope, { members }: ApiServices): void {
   );
 }
 
-function changeMember(app: RouteScope, { members }: ApiServices): void {
+function changeMember(app: RouteScope, { members }: Services): void {
   app.patch(
     `${path}/:login`,
     {
@@ -72,7 +76,7 @@ function changeMember(app: RouteScope, { members }: ApiServices): void {
   );
 }
 
-function removeMember(app: RouteScope, { members }: ApiServices): void {
+function removeMember(app: RouteScope, { members }: Services): void {
   app.delete(
     `${path}/:login`,
     {

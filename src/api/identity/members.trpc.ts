@@ -2,6 +2,15 @@ import { Type } from 'typebox';
 import { Role } from '../../shared/access/roles.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+import type { MemberService } from './member-service.ts';
+import type { PeopleBoard } from './people-board.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly members: MemberService;
+    readonly peopleBoard: PeopleBoard;
+  }
+}
 
 const LastName = Type.Tuple([Name]);
 const chosen = { login: Name };

@@ -1,8 +1,8 @@
-import { createPeopleBoardRepository, type ShownTeamRow } from '../../shared/identity/people-board-repository.ts';
 import type { Role } from '../../shared/access/roles.ts';
+import { createPeopleBoardRepository, type ShownTeamRow } from '../../shared/identity/people-board-repository.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { getOrganization } from '../access/organizations.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 
 interface PageQuery {

@@ -1,8 +1,8 @@
 import { decide, type GrantFacts } from '../../shared/access/access-decision.ts';
 import { createGrantRepository } from '../../shared/access/grant-repository.ts';
 import { isTeamName } from '../../shared/access/grants.ts';
-import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { namesOf, noPermissions, type PermissionSet } from '../../shared/access/permissions.ts';
+import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import {
   createTeamRepository,
   type TeamMemberRow,
@@ -17,19 +17,19 @@ import {
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
 import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
-import type { CreateTeamRequest, UpdateTeamRequest } from './teams.schemas.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { holdManagement, holdTeam } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
-import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { fromLevel, toLevel } from './stack-permissions.ts';
+import type { CreateTeamRequest, UpdateTeamRequest } from './teams.schemas.ts';
 
 /** A team as the caller may see it. */
 export interface TeamView {

@@ -1,6 +1,12 @@
 import { Type } from 'typebox';
 import { StackParams } from '../../shared/platform/protocol/core.ts';
 import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
+import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
+import { apiToken, stackPath } from '../platform/http/paths.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { toLevel } from './stack-permissions.ts';
+import { revisionOfTeam, type TeamService, type TeamView } from './team-service.ts';
 import {
   CollaboratorsResponse,
   CreateTeamRequest,
@@ -10,13 +16,11 @@ import {
   UpdateTeamRequest,
 } from './teams.schemas.ts';
 import { OrganizationParams, TeamParams } from './tokens.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
-import type { Caller } from '../platform/http/request.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { toLevel } from './stack-permissions.ts';
-import { revisionOfTeam, type TeamView } from './team-service.ts';
-import { apiToken, stackPath } from '../platform/http/paths.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly teams: TeamService;
+}
 
 const tags = ['teams'];
 const path = '/api/orgs/:organization/teams';
@@ -25,7 +29,7 @@ const manage = { access: { kind: 'organization', permission: 'manage' }, rate: '
 const readStack = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as const;
 
 /** Teams of an organization and of a stack, as in Pulumi's REST API. */
-export function registerTeamRoutes(app: RouteScope, services: ApiServices): void {
+export function registerTeamRoutes(app: RouteScope, services: Services): void {
   listTeams(app, services);
   createTeam(app, services);
   getTeam(app, services);
@@ -35,7 +39,7 @@ export function registerTeamRoutes(app: RouteScope, services: ApiServices): void
   listCollaborators(app, services);
 }
 
-function listTeams(app: RouteScope, { teams }: ApiServices): void {
+function listTeams(app: RouteScope, { teams }: Services): void {
   app.get(
     path,
     {
@@ -54,7 +58,7 @@ function listTeams(app: RouteScope, { teams }: ApiServices): void {
   );
 }
 
-function createTeam(app: RouteScope, { teams }: ApiServices): void {
+function createTeam(app: RouteScope, { teams }: Services): void {
   app.post(
     `${path}/pulumi`,
     {
@@ -73,7 +77,7 @@ function createTeam(app: RouteScope, { teams }: ApiServices): void {
   );
 }
 
-function getTeam(app: RouteScope, { teams }: ApiServices): void {
+function getTeam(app: RouteScope, { teams }: Services): void {
   app.get(
     `${path}/:team`,
     {
@@ -95,7 +99,7 @@ function getTeam(app: RouteScope, { teams }: ApiServices): void {
   );
 }
 
-function updateTeam(app: RouteScope, { teams }: ApiServices): void {
+function updateTeam(app: RouteScope, { teams }: Services): void {
   app.patch(
     `${path}/:team`,
     {
@@ -119,7 +123,7 @@ function updateTeam(app: RouteScope, { teams }: ApiServices): void {
   );
 }
 
-function deleteTeam(app: RouteScope, { teams }: ApiServices): void {
+function deleteTeam(app: RouteScope, { teams }: Services): void {
   app.delete(
     `${path}/:team`,
     {
@@ -141,7 +145,7 @@ function deleteTeam(app: RouteScope, { teams }: ApiServices): void {
   );
 }
 
-function listStackTeams(app: RouteScope, { teams }: ApiServices): void {
+function listStackTeams(app: RouteScope, { teams }: Services): void {
   app.get(
     `${stackPath}/teams`,
     {
@@ -164,7 +168,7 @@ function listStackTeams(app: RouteScope, { teams }: ApiServices): void {
   );
 }
 
-function listCollaborators(app: RouteScope, { teams }: ApiServices): void {
+function listCollaborators(app: RouteScope, { teams }: Services): void {
   app.get(
     `${stackPath}/collaborators`,
     {

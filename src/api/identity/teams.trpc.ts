@@ -1,8 +1,25 @@
 import { Type } from 'typebox';
-import { seenByField } from '../platform/edits/revisions.ts';
-import { revisionOfTeam } from './team-service.ts';
-import { decodeCursor, defaultPage, encodeCursor, input, Name, page, Revision, text } from '../access/procedures/inputs.ts';
+import {
+  decodeCursor,
+  defaultPage,
+  encodeCursor,
+  input,
+  Name,
+  page,
+  Revision,
+  text,
+} from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+import { seenByField } from '../platform/edits/revisions.ts';
+import type { PeopleBoard } from './people-board.ts';
+import { revisionOfTeam, type TeamService } from './team-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly peopleBoard: PeopleBoard;
+    readonly teams: TeamService;
+  }
+}
 
 const LastName = Type.Tuple([Name]);
 const maxText = 5_000;

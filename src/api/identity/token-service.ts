@@ -20,11 +20,11 @@ import {
   InvalidRequestError,
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
-import { assertNoRun } from '../access/ci-runs.ts';
 import { holdManagement, holdOwner, holdTeam } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
-import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { assertNoRun } from '../audit/ci-runs.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 
 export type { ListedTokenRow, TokenRow };

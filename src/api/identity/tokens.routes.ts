@@ -1,5 +1,9 @@
 import { type TSchema, Type } from 'typebox';
 import { writeScope } from '../../shared/identity/token-scopes.ts';
+import { apiToken } from '../platform/http/paths.ts';
+import type { Access } from '../platform/http/request.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import type { MadeToken, TokenPlace, TokenRequest, TokenRow, TokenService } from './token-service.ts';
 import {
   CreateTokenRequest,
   CreateTokenResponse,
@@ -9,11 +13,11 @@ import {
   RotateTokenResponse,
   TeamParams,
 } from './tokens.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import type { Access } from '../platform/http/request.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import type { MadeToken, TokenPlace, TokenRequest, TokenRow } from './token-service.ts';
-import { apiToken } from '../platform/http/paths.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly tokens: TokenService;
+}
 
 const tags = ['tokens'];
 /** How long the secret before a rotation stays valid unless the call says otherwise. */
@@ -53,7 +57,7 @@ const places: readonly TokenRoutes[] = [
 ];
 
 /** Tokens of users, organizations and teams. A secret is in the response that creates it, and nowhere else. */
-export function registerTokenRoutes(app: RouteScope, services: ApiServices): void {
+export function registerTokenRoutes(app: RouteScope, services: Services): void {
   for (const place of places) {
     listTokens(app, services, place);
     createToken(app, services, place);
@@ -62,7 +66,7 @@ export function registerTokenRoutes(app: RouteScope, services: ApiServices): voi
   }
 }
 
-function listTokens(app: RouteScope, { tokens }: ApiServices, { access, of, params, path, place }: TokenRoutes): void {
+function listTokens(app: RouteScope, { tokens }: Services, { access, of, params, path, place }: TokenRoutes): void {
   app.get(
     path,
     {
@@ -82,7 +86,7 @@ function listTokens(app: RouteScope, { tokens }: ApiServices, { access, of, para
   );
 }
 
-function createToken(app: RouteScope, { tokens }: ApiServices, { access, of, params, path, place }: TokenRoutes): void {
+function createToken(app: RouteScope, { tokens }: Services, { access, of, params, path, place }: TokenRoutes): void {
   app.post(
     path,
     {
@@ -103,7 +107,7 @@ function createToken(app: RouteScope, { tokens }: ApiServices, { access, of, par
   );
 }
 
-function revokeToken(app: RouteScope, { tokens }: ApiServices, { access, of, params, path, place }: TokenRoutes): void {
+function revokeToken(app: RouteScope, { tokens }: Services, { access, of, params, path, place }: TokenRoutes): void {
   app.delete(
     `${path}/:tokenId`,
     {
@@ -124,7 +128,7 @@ function revokeToken(app: RouteScope, { tokens }: ApiServices, { access, of, par
   );
 }
 
-function rotateToken(app: RouteScope, { tokens }: ApiServices, { access, of, params, path, place }: TokenRoutes): void {
+function rotateToken(app: RouteScope, { tokens }: Services, { access, of, params, path, place }: TokenRoutes): void {
   app.post(
     `${path}/:tokenId/rotate`,
     {

@@ -1,9 +1,28 @@
 import { Type } from 'typebox';
 import { writeScope } from '../../shared/identity/token-scopes.ts';
-import { maxOverlapSeconds } from './tokens.schemas.ts';
-import type { ListedTokenRow, MadeToken, RotatedToken, TokenPlace, TokenRequest } from './token-service.ts';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from '../access/procedures/inputs.ts';
-import { organizationMutation, organizationProcedure, router, userMutation, userProcedure } from '../access/procedures/trpc.ts';
+import {
+  organizationMutation,
+  organizationProcedure,
+  router,
+  userMutation,
+  userProcedure,
+} from '../access/procedures/trpc.ts';
+import type {
+  ListedTokenRow,
+  MadeToken,
+  RotatedToken,
+  TokenPlace,
+  TokenRequest,
+  TokenService,
+} from './token-service.ts';
+import { maxOverlapSeconds } from './tokens.schemas.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly tokens: TokenService;
+  }
+}
 
 const Place = Type.Tuple([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Id]);
 const maxScopes = 50;

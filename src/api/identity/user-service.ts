@@ -1,5 +1,5 @@
-import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import type { Role } from '../../shared/access/roles.ts';
+import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
 
 /** Memberships and tokens of the calling user. */
 export class UserService {

@@ -1,6 +1,13 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from '../access/procedures/inputs.ts';
 import { operatorMutation, operatorProcedure, router } from '../access/procedures/trpc.ts';
+import type { OperatorBoard } from './operator-board.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly operatorBoard: OperatorBoard;
+  }
+}
 
 const LockPlace = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Id]);
 const StoragePlace = Type.Tuple([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Name]);

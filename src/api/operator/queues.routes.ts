@@ -2,9 +2,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { QueueBoard } from '../../shared/jobs/queue-board.ts';
 import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
-import { queueStyleSha256, renderQueuePage } from './queue-page.ts';
-import type { ApiServices } from '../api-services.ts';
+import type { CredentialGuard } from '../identity/credentials/credential-guard.ts';
 import { pagePolicy } from '../platform/http/security-headers.ts';
+import { queueStyleSha256, renderQueuePage } from './queue-page.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly credentials: CredentialGuard;
+}
 
 const nowhere = { organization: null, project: null, stack: null };
 /** Maximum number of jobs shown per state. */
@@ -14,7 +19,7 @@ const maxJobs = 50;
  * Shows the queues to site admins: as a page, or as JSON if the client accepts it. Uses HTTP Basic, so that a browser needs no
  * login page of ours. The password is an API token; the user name is ignored.
  */
-export function registerQueueRoutes(app: FastifyInstance, services: ApiServices, board: QueueBoard): void {
+export function registerQueueRoutes(app: FastifyInstance, services: Services, board: QueueBoard): void {
   app.get(
     '/admin/queues',
     {
@@ -44,11 +49,7 @@ export function registerQueueRoutes(app: FastifyInstance, services: ApiServices,
   );
 }
 
-async function admitSiteAdmin(
-  { credentials }: ApiServices,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<void> {
+async function admitSiteAdmin({ credentials }: Services, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const token = basicPassword(request.headers.authorization ?? '');
   const caller = token === null ? null : await credentials.findCaller(request.raw, token, nowhere);
   if (!caller) {

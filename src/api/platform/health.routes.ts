@@ -1,6 +1,15 @@
 import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
-import type { ApiServices } from '../api-services.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
+import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
+import type { ProcessHealth } from '../../shared/platform/telemetry/status-server.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly config: Config;
+  readonly health: ProcessHealth;
+  readonly metrics: Metrics;
+}
 
 const Status = Type.Object({ status: Type.String() }, { additionalProperties: true });
 const described = { responses: { 200: Status, 503: Status } };
@@ -10,7 +19,7 @@ const tags = ['health'];
  * Probes, outside the protocol: no Accept version and no token. They return only what a proxy needs. Details and metrics are for
  * the management listener; they are available here only if no separate one is configured.
  */
-export function registerHealthRoutes(app: FastifyInstance, { config, health, metrics }: ApiServices): void {
+export function registerHealthRoutes(app: FastifyInstance, { config, health, metrics }: Services): void {
   const isManagement = config.managementListen === null;
   const summaries = {
     healthz: 'Check the health of the server and its database',

@@ -1,17 +1,24 @@
 import { Type } from 'typebox';
+import type { Config } from '../../shared/platform/config/config.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { AnyObject } from '../../shared/platform/protocol/core.ts';
+import type { UserService } from '../identity/user-service.ts';
+import { asPulumiSpec } from './http/openapi.ts';
+import { apiToken } from './http/paths.ts';
+import type { Caller } from './http/request.ts';
+import type { RouteScope } from './http/route-scope.ts';
 import {
   CapabilitiesResponse,
   CliVersionResponse,
   DefaultOrganizationResponse,
   UserResponse,
 } from './service.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import { asPulumiSpec } from './http/openapi.ts';
-import type { Caller } from './http/request.ts';
-import type { RouteScope } from './http/route-scope.ts';
-import { apiToken } from './http/paths.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly config: Config;
+  readonly users: UserService;
+}
 
 const tags = ['service'];
 const user = { kind: 'user' } as const;
@@ -19,7 +26,7 @@ const user = { kind: 'user' } as const;
 const deltaCutoffBytes = 1024 * 1024;
 
 /** Capabilities of the server, the current user, and the empty registry. */
-export function registerServiceRoutes(app: RouteScope, services: ApiServices): void {
+export function registerServiceRoutes(app: RouteScope, services: Services): void {
   getCapabilities(app, services);
   getUser(app, services);
   getDefaultOrganization(app, services);
@@ -28,7 +35,7 @@ export function registerServiceRoutes(app: RouteScope, services: ApiServices): v
   getOpenApi(app);
 }
 
-function getCapabilities(app: RouteScope, { config }: ApiServices): void {
+function getCapabilities(app: RouteScope, { config }: Services): void {
   app.get(
     '/api/capabilities',
     {
@@ -57,7 +64,7 @@ function getCapabilities(app: RouteScope, { config }: ApiServices): void {
   );
 }
 
-function getUser(app: RouteScope, { users }: ApiServices): void {
+function getUser(app: RouteScope, { users }: Services): void {
   app.get(
     '/api/user',
     {
@@ -86,7 +93,7 @@ function tokenInfo({ teamName, tokenKind, tokenName }: Caller, organization = ''
   return { tokenInfo: { name: tokenName ?? '', organization, ...(teamName === null ? {} : { team: teamName }) } };
 }
 
-function getDefaultOrganization(app: RouteScope, { users }: ApiServices): void {
+function getDefaultOrganization(app: RouteScope, { users }: Services): void {
   app.get(
     '/api/user/organizations/default',
     {

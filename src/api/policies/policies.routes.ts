@@ -1,4 +1,6 @@
 import { Type } from 'typebox';
+import { apiToken, policyPacksPath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
 import {
   CreatePolicyPackRequest,
   CreatePolicyPackResponse,
@@ -8,9 +10,12 @@ import {
   PolicyPackSchemaResponse,
   PolicyPackVersionParams,
 } from './policies.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { apiToken, policyPacksPath } from '../platform/http/paths.ts';
+import type { PolicyPackService } from './policy-pack-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly policyPacks: PolicyPackService;
+}
 
 const tags = ['policies'];
 const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repeated' } as const;
@@ -19,7 +24,7 @@ const manage = { access: { kind: 'organization', permission: 'manage' }, rate: '
 const versionPath = `${policyPacksPath}/:pack/versions/:versionTag`;
 
 /** Policy packs of an organization: publishing, listing and removing them. */
-export function registerPolicyRoutes(app: RouteScope, services: ApiServices): void {
+export function registerPolicyRoutes(app: RouteScope, services: Services): void {
   beginVersion(app, services);
   publishVersion(app, services);
   listPacks(app, services);
@@ -28,7 +33,7 @@ export function registerPolicyRoutes(app: RouteScope, services: ApiServices): vo
   removeVersion(app, services);
 }
 
-function beginVersion(app: RouteScope, { policyPacks }: ApiServices): void {
+function beginVersion(app: RouteScope, { policyPacks }: Services): void {
   app.post(
     policyPacksPath,
     {
@@ -49,7 +54,7 @@ function beginVersion(app: RouteScope, { policyPacks }: ApiServices): void {
   );
 }
 
-function publishVersion(app: RouteScope, { policyPacks }: ApiServices): void {
+function publishVersion(app: RouteScope, { policyPacks }: Services): void {
   app.post(
     `${versionPath}/complete`,
     {
@@ -70,7 +75,7 @@ function publishVersion(app: RouteScope, { policyPacks }: ApiServices): void {
   );
 }
 
-function listPacks(app: RouteScope, { policyPacks }: ApiServices): void {
+function listPacks(app: RouteScope, { policyPacks }: Services): void {
   app.get(
     policyPacksPath,
     {
@@ -87,7 +92,7 @@ function listPacks(app: RouteScope, { policyPacks }: ApiServices): void {
   );
 }
 
-function getSchema(app: RouteScope, { policyPacks }: ApiServices): void {
+function getSchema(app: RouteScope, { policyPacks }: Services): void {
   app.get(
     `${versionPath}/schema`,
     {
@@ -106,7 +111,7 @@ function getSchema(app: RouteScope, { policyPacks }: ApiServices): void {
   );
 }
 
-function removePack(app: RouteScope, { policyPacks }: ApiServices): void {
+function removePack(app: RouteScope, { policyPacks }: Services): void {
   app.delete(
     `${policyPacksPath}/:pack`,
     {
@@ -127,7 +132,7 @@ function removePack(app: RouteScope, { policyPacks }: ApiServices): void {
   );
 }
 
-function removeVersion(app: RouteScope, { policyPacks }: ApiServices): void {
+function removeVersion(app: RouteScope, { policyPacks }: Services): void {
   app.delete(
     versionPath,
     {

@@ -1,6 +1,15 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+import type { PolicyBoard } from './policy-board.ts';
+import type { PolicyGroupService } from './policy-group-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly policyBoard: PolicyBoard;
+    readonly policyGroups: PolicyGroupService;
+  }
+}
 
 const Named = Type.Tuple([Name]);
 const GroupPlace = Type.Tuple([Name, Type.Union([Type.Literal(0), Type.Literal(1)])]);

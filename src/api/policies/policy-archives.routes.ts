@@ -1,13 +1,20 @@
 import { Readable } from 'node:stream';
 import { Type } from 'typebox';
+import type { Config } from '../../shared/platform/config/config.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { archiveTooLarge, maxArchiveBytes } from '../../shared/policies/policy-archives.ts';
-import { ArchiveParams, ArchiveQuery } from './policies.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
 import { bodyEncoding, checkedBody, declaredBytes } from '../platform/http/body.ts';
-import type { AddressQuery } from './archive-urls.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import type { AddressQuery } from './archive-urls.ts';
+import { ArchiveParams, ArchiveQuery } from './policies.schemas.ts';
+import type { PolicyPackService } from './policy-pack-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly config: Config;
+  readonly policyPacks: PolicyPackService;
+}
 
 const path = '/policy-packs/:versionId';
 const tags = ['policies'];
@@ -18,12 +25,12 @@ const archive = Type.String({ description: 'The archive (.tgz)' });
  * Upload and download of the archives of policy packs. Outside the protocol: the CLI sends neither a token nor a version here, only
  * the address that it was given, which is signed.
  */
-export function registerPolicyArchiveRoutes(app: RouteScope, services: ApiServices): void {
+export function registerPolicyArchiveRoutes(app: RouteScope, services: Services): void {
   uploadArchive(app, services);
   downloadArchive(app, services);
 }
 
-function uploadArchive(app: RouteScope, { config, policyPacks }: ApiServices): void {
+function uploadArchive(app: RouteScope, { config, policyPacks }: Services): void {
   app.put(
     path,
     {
@@ -55,7 +62,7 @@ function uploadArchive(app: RouteScope, { config, policyPacks }: ApiServices): v
   );
 }
 
-function downloadArchive(app: RouteScope, { policyPacks }: ApiServices): void {
+function downloadArchive(app: RouteScope, { policyPacks }: Services): void {
   app.get(
     path,
     {

@@ -1,4 +1,7 @@
 import { Type } from 'typebox';
+import { apiToken, policyGroupsPath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { policyGroupResponse, policyGroupSummary } from '../updates/response-mappers.ts';
 import {
   CreatePolicyGroupRequest,
   ListPolicyGroupsResponse,
@@ -7,10 +10,12 @@ import {
   PolicyGroupResponse,
   UpdatePolicyGroupRequest,
 } from './policies.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { apiToken, policyGroupsPath } from '../platform/http/paths.ts';
-import { policyGroupResponse, policyGroupSummary } from '../updates/response-mappers.ts';
+import type { PolicyGroupService } from './policy-group-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly policyGroups: PolicyGroupService;
+}
 
 const tags = ['policies'];
 const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repeated' } as const;
@@ -18,7 +23,7 @@ const manage = { access: { kind: 'organization', permission: 'manage' }, rate: '
 const groupPath = `${policyGroupsPath}/:group`;
 
 /** Policy groups of an organization: which policy packs the updates of which stacks must run. */
-export function registerPolicyGroupRoutes(app: RouteScope, services: ApiServices): void {
+export function registerPolicyGroupRoutes(app: RouteScope, services: Services): void {
   listGroups(app, services);
   createGroup(app, services);
   getGroup(app, services);
@@ -26,7 +31,7 @@ export function registerPolicyGroupRoutes(app: RouteScope, services: ApiServices
   removeGroup(app, services);
 }
 
-function listGroups(app: RouteScope, { policyGroups }: ApiServices): void {
+function listGroups(app: RouteScope, { policyGroups }: Services): void {
   app.get(
     policyGroupsPath,
     {
@@ -43,7 +48,7 @@ function listGroups(app: RouteScope, { policyGroups }: ApiServices): void {
   );
 }
 
-function createGroup(app: RouteScope, { policyGroups }: ApiServices): void {
+function createGroup(app: RouteScope, { policyGroups }: Services): void {
   app.post(
     policyGroupsPath,
     {
@@ -64,7 +69,7 @@ function createGroup(app: RouteScope, { policyGroups }: ApiServices): void {
   );
 }
 
-function getGroup(app: RouteScope, { policyGroups }: ApiServices): void {
+function getGroup(app: RouteScope, { policyGroups }: Services): void {
   app.get(
     groupPath,
     {
@@ -82,7 +87,7 @@ function getGroup(app: RouteScope, { policyGroups }: ApiServices): void {
   );
 }
 
-function updateGroup(app: RouteScope, { policyGroups }: ApiServices): void {
+function updateGroup(app: RouteScope, { policyGroups }: Services): void {
   app.patch(
     groupPath,
     {
@@ -104,7 +109,7 @@ function updateGroup(app: RouteScope, { policyGroups }: ApiServices): void {
   );
 }
 
-function removeGroup(app: RouteScope, { policyGroups }: ApiServices): void {
+function removeGroup(app: RouteScope, { policyGroups }: Services): void {
   app.delete(
     groupPath,
     {

@@ -1,4 +1,11 @@
 import { organizationProcedure, router, stackProcedure } from '../access/procedures/trpc.ts';
+import type { ReferenceService } from './reference-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly references: ReferenceService;
+  }
+}
 
 /** References of stacks to the outputs of others. */
 export const referencesRouter = router({

@@ -1,5 +1,6 @@
 import { isStatementTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { createStateIndexRepository, type IndexLag } from '../../shared/search/index/state-index-repository.ts';
 import { parseSearchQuery } from '../../shared/search/search-query.ts';
 import {
   createSearchRepository,
@@ -9,10 +10,9 @@ import {
   type SearchRepository,
 } from '../../shared/search/search-repository.ts';
 import { compareVersionTexts } from '../../shared/search/version-range.ts';
-import { createStateIndexRepository, type IndexLag } from '../../shared/search/index/state-index-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { CallerTurns } from '../platform/turns/caller-turns.ts';
 import { type FoundItem, foundItem, packageOf } from './found-item.ts';

@@ -1,14 +1,19 @@
 import type { Static } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { OrganizationParams } from '../audit/audit.schemas.ts';
-import { ResourceSearchQuery, ResourceSearchResponse, ResourceSearchV2Response } from './search.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
+import { apiToken } from '../platform/http/paths.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
-import type { FoundItem } from './found-item.ts';
-import { decodePlace, encodePlace } from './search-cursor.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
-import { apiToken } from '../platform/http/paths.ts';
+import type { FoundItem } from './found-item.ts';
+import { ResourceSearchQuery, ResourceSearchResponse, ResourceSearchV2Response } from './search.schemas.ts';
+import { decodePlace, encodePlace } from './search-cursor.ts';
+import type { SearchService } from './search-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly search: SearchService;
+}
 
 const path = '/api/orgs/:organization/search/resources';
 const config = {
@@ -30,7 +35,7 @@ const defaultSize = 25;
 const maxSize = 200;
 
 /** Search over all stacks, as `pulumi org search` and `pulumi insights resource search` call it. */
-export function registerSearchRoutes(app: RouteScope, services: ApiServices): void {
+export function registerSearchRoutes(app: RouteScope, services: Services): void {
   app.get(
     path,
     { config, schema: { ...common, response: { 200: ResourceSearchResponse } } },
@@ -67,7 +72,7 @@ export function registerSearchRoutes(app: RouteScope, services: ApiServices): vo
 }
 
 async function search(
-  { search: searches }: ApiServices,
+  { search: searches }: Services,
   {
     caller,
     params: { organization },

@@ -1,7 +1,14 @@
 import { Type } from 'typebox';
-import { decodePlace, encodePlace } from './search-cursor.ts';
 import { defaultPage, input, Name, page, text } from '../access/procedures/inputs.ts';
 import { router, userProcedure } from '../access/procedures/trpc.ts';
+import { decodePlace, encodePlace } from './search-cursor.ts';
+import type { SearchService } from './search-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly search: SearchService;
+  }
+}
 
 const query = text(1_000);
 const Field = Type.Union([

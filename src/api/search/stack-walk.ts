@@ -1,8 +1,4 @@
-import type {
-  SearchedOrganization,
-  SearchedStack,
-  SearchRepository,
-} from '../../shared/search/search-repository.ts';
+import type { SearchedOrganization, SearchedStack, SearchRepository } from '../../shared/search/search-repository.ts';
 import type { StackTerm } from '../../shared/search/search-terms.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 

@@ -1,16 +1,16 @@
-import { listSecrets } from '../../shared/state/deployments/secret-values.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { replaceRanges } from '../../shared/platform/json/member-edits.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { listSecrets } from '../../shared/state/deployments/secret-values.ts';
 import { readRootOutputs } from '../../shared/state/root-outputs.ts';
-import { createUpdateBoardRepository } from '../updates/update-board-repository.ts';
-import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
 import type { ResourceService } from '../state/resource-service.ts';
-import type { StateScan } from '../state/scans/state-scans.ts';
+import { createUpdateBoardRepository } from '../updates/update-board-repository.ts';
 import type { SecretService } from './secret-service.ts';
 import { secureValues } from './secure-values.ts';
 

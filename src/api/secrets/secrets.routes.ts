@@ -1,6 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { StackParams } from '../../shared/platform/protocol/core.ts';
+import { type BodyParts, receiveBody } from '../platform/http/body.ts';
+import { apiToken, stackPath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { sendChunks } from '../platform/http/streamed-response.ts';
+import { base64Chunks, type EncodedValues, readValue, readValues } from './encoded-values.ts';
+import type { SecretService } from './secret-service.ts';
 import {
   BatchDecryptRequest,
   BatchDecryptResponse,
@@ -12,12 +18,11 @@ import {
   EncryptResponse,
   LogDecryptionRequest,
 } from './secrets.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import { receiveBody } from '../platform/http/body.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { base64Chunks, type EncodedValues, readValue, readValues } from './encoded-values.ts';
-import { sendChunks } from '../platform/http/streamed-response.ts';
-import { apiToken, stackPath } from '../platform/http/paths.ts';
+
+/** What the routes call. */
+export interface Services extends BodyParts {
+  readonly secrets: SecretService;
+}
 
 const common = { tags: ['secrets'], security: apiToken, params: StackParams };
 const encrypting = {
@@ -34,7 +39,7 @@ const decrypting = {
 const logging = { access: { kind: 'stack', permission: 'decrypt' }, rate: 'needed', audit: 'secret.show' } as const;
 
 /** Encryption of stack secrets. Bodies are never logged. */
-export function registerSecretRoutes(app: RouteScope, services: ApiServices): void {
+export function registerSecretRoutes(app: RouteScope, services: Services): void {
   encryptValue(app, services);
   decryptValue(app, services);
   encryptValues(app, services);
@@ -42,7 +47,7 @@ export function registerSecretRoutes(app: RouteScope, services: ApiServices): vo
   logDecryptions(app, services);
 }
 
-function encryptValue(app: RouteScope, services: ApiServices): void {
+function encryptValue(app: RouteScope, services: Services): void {
   app.post(
     `${stackPath}/encrypt`,
     {
@@ -57,7 +62,7 @@ function encryptValue(app: RouteScope, services: ApiServices): void {
   );
 }
 
-function decryptValue(app: RouteScope, services: ApiServices): void {
+function decryptValue(app: RouteScope, services: Services): void {
   app.post(
     `${stackPath}/decrypt`,
     {
@@ -73,7 +78,7 @@ function decryptValue(app: RouteScope, services: ApiServices): void {
   );
 }
 
-function encryptValues(app: RouteScope, services: ApiServices): void {
+function encryptValues(app: RouteScope, services: Services): void {
   app.post(
     `${stackPath}/batch-encrypt`,
     {
@@ -87,7 +92,7 @@ function encryptValues(app: RouteScope, services: ApiServices): void {
   );
 }
 
-function decryptValues(app: RouteScope, services: ApiServices): void {
+function decryptValues(app: RouteScope, services: Services): void {
   app.post(
     `${stackPath}/batch-decrypt`,
     {
@@ -103,7 +108,7 @@ function decryptValues(app: RouteScope, services: ApiServices): void {
   );
 }
 
-function logDecryptions(app: RouteScope, { secrets }: ApiServices): void {
+function logDecryptions(app: RouteScope, { secrets }: Services): void {
   for (const log of ['log-decryption', 'log-batch-decryption']) {
     app.post(
       `${stackPath}/decrypt/${log}`,
@@ -128,7 +133,7 @@ function logDecryptions(app: RouteScope, { secrets }: ApiServices): void {
 
 /** Reads the body and holds its share of the memory until the last chunk of the response is produced. */
 async function respondFrom(
-  services: ApiServices,
+  services: Services,
   request: FastifyRequest,
   reply: FastifyReply,
   work: (body: Buffer) => Promise<AsyncGenerator<string>>,

@@ -1,6 +1,13 @@
 import { Type } from 'typebox';
 import { input, text } from '../access/procedures/inputs.ts';
 import { router, stackScanMutation } from '../access/procedures/trpc.ts';
+import type { RevealService } from './reveal-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly reveal: RevealService;
+  }
+}
 
 const maxDepth = 100;
 

@@ -4,8 +4,8 @@ import { InvalidRequestError, PayloadTooLargeError } from '../../shared/platform
 import { JsonScanner, type Span } from '../../shared/platform/json/json-scanner.ts';
 import { parseInTurns } from '../../shared/platform/json/parse-in-turns.ts';
 import { scanInTurns } from '../../shared/platform/turns/turns.ts';
-import { CreateStackRequest } from './stacks.schemas.ts';
 import { describeIssues } from '../platform/http/schema-issues.ts';
+import { CreateStackRequest } from './stacks.schemas.ts';
 
 const checked = Compile(CreateStackRequest);
 

@@ -1,4 +1,7 @@
 import { Type } from 'typebox';
+import { OrganizationParams } from '../identity/tokens.schemas.ts';
+import { apiToken } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
 import {
   DeletedStackParams,
   ListDeletedStacksQuery,
@@ -6,10 +9,12 @@ import {
   RestoreStackRequest,
   RestoreStackResponse,
 } from './deleted-stacks.schemas.ts';
-import { OrganizationParams } from '../identity/tokens.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { apiToken } from '../platform/http/paths.ts';
+import type { DeletedStacks } from './deleted-stacks.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly deletedStacks: DeletedStacks;
+}
 
 const tags = ['deleted-stacks'];
 const path = '/api/orgs/:organization/deleted-stacks';
@@ -17,13 +22,13 @@ const access = { kind: 'organization', permission: 'manage' } as const;
 const pageSize = 100;
 
 /** Deleted stacks of an organization that can be restored, for its admins. */
-export function registerDeletedStackRoutes(app: RouteScope, services: ApiServices): void {
+export function registerDeletedStackRoutes(app: RouteScope, services: Services): void {
   listDeletedStacks(app, services);
   restoreStack(app, services);
   purgeStack(app, services);
 }
 
-function listDeletedStacks(app: RouteScope, { deletedStacks }: ApiServices): void {
+function listDeletedStacks(app: RouteScope, { deletedStacks }: Services): void {
   app.get(
     path,
     {
@@ -52,7 +57,7 @@ function listDeletedStacks(app: RouteScope, { deletedStacks }: ApiServices): voi
   );
 }
 
-function restoreStack(app: RouteScope, { deletedStacks }: ApiServices): void {
+function restoreStack(app: RouteScope, { deletedStacks }: Services): void {
   app.post(
     `${path}/:deletedStackId/restore`,
     {
@@ -75,7 +80,7 @@ function restoreStack(app: RouteScope, { deletedStacks }: ApiServices): void {
   );
 }
 
-function purgeStack(app: RouteScope, { deletedStacks }: ApiServices): void {
+function purgeStack(app: RouteScope, { deletedStacks }: Services): void {
   app.delete(
     `${path}/:deletedStackId`,
     {

@@ -1,6 +1,13 @@
 import { Type } from 'typebox';
 import { defaultPage, Id, input, Name, page } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+import type { DeletedStacks } from './deleted-stacks.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly deletedStacks: DeletedStacks;
+  }
+}
 
 /** Stacks that were deleted and can be restored. */
 export const deletedStacksRouter = router({

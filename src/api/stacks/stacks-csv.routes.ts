@@ -3,13 +3,12 @@ import { type Static, Type } from 'typebox';
 import { csvLine } from '../../shared/platform/csv/csv-line.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { standard } from '../../shared/platform/schema/standard-schema.ts';
-import type { ApiServices } from '../api-services.ts';
+import { nowhere, type ProcedureServices, RequestCalls } from '../access/procedures/context.ts';
+import { Name, text } from '../access/procedures/inputs.ts';
 import type { Refusals } from '../audit/refusals.ts';
 import type { Caller } from '../platform/http/request.ts';
-import type { StackCard } from './stack-board.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
-import { nowhere, RequestCalls } from '../access/procedures/context.ts';
-import { Name, text } from '../access/procedures/inputs.ts';
+import type { StackCard } from './stack-board.ts';
 
 const Query = Type.Object({
   organization: Type.Optional(Name),
@@ -52,7 +51,7 @@ const columns: readonly (readonly [string, (stack: StackCard) => string | number
 ];
 
 /** The list of stacks as a file. A path of its own, since procedures respond with JSON. */
-export function registerStacksCsv(scope: FastifyInstance, services: ApiServices, refusals: Refusals): void {
+export function registerStacksCsv(scope: FastifyInstance, services: ProcedureServices, refusals: Refusals): void {
   scope.get(
     '/trpc/download/stacks.csv',
     { config: { access: { kind: 'procedures' }, rate: 'held' }, exposeHeadRoute: false, schema: { hide: true } },
@@ -69,7 +68,7 @@ export function registerStacksCsv(scope: FastifyInstance, services: ApiServices,
 }
 
 /** Page by page, no faster than the client reads. */
-async function* lines({ stackBoard }: ApiServices, caller: Caller, query: Query): AsyncGenerator<string> {
+async function* lines({ stackBoard }: ProcedureServices, caller: Caller, query: Query): AsyncGenerator<string> {
   const { organization = null, project = null, status = null, tag, text: words = null } = query;
   const at = tag?.indexOf('=') ?? -1;
   const filter = {

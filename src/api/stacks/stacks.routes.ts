@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 import { isOutputsOnly } from '../../shared/access/permissions.ts';
-import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import {
   ContractCreateStackResponse,
@@ -9,7 +8,23 @@ import {
   ContractTagsRequest,
 } from '../../shared/platform/protocol/contract.ts';
 import { AnyObject, ProjectParams, StackParams } from '../../shared/platform/protocol/core.ts';
+import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
+import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
+import { permissionsInPath } from '../access/stack-access.ts';
+import { assertAwaited } from '../platform/http/awaited.ts';
+import { type BodyParts, receiveBody } from '../platform/http/body.ts';
+import { apiToken, projectPath, stackPath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { sendChunks } from '../platform/http/streamed-response.ts';
 import { RequiredPoliciesResponse } from '../policies/policies.schemas.ts';
+import type { PolicyPackService } from '../policies/policy-pack-service.ts';
+import { createStackResponse, listedStackResponse, stackResponse, warnOfFaults } from '../updates/response-mappers.ts';
+import { readCreateRequest } from './create-request.ts';
+import { isCancelCommand, nothingToCancel } from './idle-cancel.ts';
+import { stackListJson } from './stack-list.ts';
+import { renameTarget, type StackRenaming } from './stack-renaming.ts';
+import type { StackService } from './stack-service.ts';
+import { nameOnly } from './stack-view.ts';
 import {
   CreateStackRequest,
   CreateStackResponse,
@@ -19,20 +34,13 @@ import {
   RenameStackRequest,
   StackResponse,
 } from './stacks.schemas.ts';
-import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
-import { permissionsInPath } from '../access/stack-access.ts';
-import type { ApiServices } from '../api-services.ts';
-import { assertAwaited } from '../platform/http/awaited.ts';
-import { receiveBody } from '../platform/http/body.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { readCreateRequest } from './create-request.ts';
-import { isCancelCommand, nothingToCancel } from './idle-cancel.ts';
-import { stackListJson } from './stack-list.ts';
-import { renameTarget } from './stack-renaming.ts';
-import { nameOnly } from './stack-view.ts';
-import { sendChunks } from '../platform/http/streamed-response.ts';
-import { apiToken, projectPath, stackPath } from '../platform/http/paths.ts';
-import { createStackResponse, listedStackResponse, stackResponse, warnOfFaults } from '../updates/response-mappers.ts';
+
+/** What the routes call. */
+export interface Services extends BodyParts {
+  readonly policyPacks: PolicyPackService;
+  readonly renaming: StackRenaming;
+  readonly stacks: StackService;
+}
 
 const tags = ['stacks'];
 const read = { access: { kind: 'stack', permission: 'read' }, rate: 'needed' } as const;
@@ -40,7 +48,7 @@ const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } a
 const admin = { access: { kind: 'stack', permission: 'admin' }, rate: 'held' } as const;
 
 /** Routes that create, find, list, rename, tag and delete stacks. */
-export function registerStackRoutes(app: RouteScope, services: ApiServices): void {
+export function registerStackRoutes(app: RouteScope, services: Services): void {
   createStack(app, services);
   findProject(app, services);
   listStacks(app, services);
@@ -51,7 +59,7 @@ export function registerStackRoutes(app: RouteScope, services: ApiServices): voi
   listRequiredPolicies(app, services);
 }
 
-function createStack(app: RouteScope, services: ApiServices): void {
+function createStack(app: RouteScope, services: Services): void {
   const { stacks } = services;
   app.post(
     projectPath,
@@ -86,7 +94,7 @@ function createStack(app: RouteScope, services: ApiServices): void {
   );
 }
 
-function findProject(app: RouteScope, { stacks }: ApiServices): void {
+function findProject(app: RouteScope, { stacks }: Services): void {
   app.head(
     projectPath,
     {
@@ -105,7 +113,7 @@ function findProject(app: RouteScope, { stacks }: ApiServices): void {
   );
 }
 
-function listStacks(app: RouteScope, { stacks }: ApiServices): void {
+function listStacks(app: RouteScope, { stacks }: Services): void {
   app.get(
     '/api/user/stacks',
     {
@@ -128,7 +136,7 @@ function listStacks(app: RouteScope, { stacks }: ApiServices): void {
   );
 }
 
-function getStack(app: RouteScope, { stacks }: ApiServices): void {
+function getStack(app: RouteScope, { stacks }: Services): void {
   app.get(
     stackPath,
     {
@@ -152,7 +160,7 @@ function getStack(app: RouteScope, { stacks }: ApiServices): void {
   );
 }
 
-function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
+function deleteStack(app: RouteScope, { stacks }: Services): void {
   app.delete(
     stackPath,
     {
@@ -176,7 +184,7 @@ function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
   );
 }
 
-function renameStack(app: RouteScope, { renaming }: ApiServices): void {
+function renameStack(app: RouteScope, { renaming }: Services): void {
   app.post(
     `${stackPath}/rename`,
     {
@@ -203,7 +211,7 @@ function renameStack(app: RouteScope, { renaming }: ApiServices): void {
   );
 }
 
-function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
+function replaceTags(app: RouteScope, { stacks }: Services): void {
   app.patch(
     `${stackPath}/tags`,
     {
@@ -226,7 +234,7 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
   );
 }
 
-function listRequiredPolicies(app: RouteScope, { policyPacks, stacks }: ApiServices): void {
+function listRequiredPolicies(app: RouteScope, { policyPacks, stacks }: Services): void {
   app.get(
     `${stackPath}/policypacks`,
     {

@@ -1,6 +1,24 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from '../access/procedures/inputs.ts';
-import { organizationProcedure, router, stackMutation, stackScan, stackScanMutation, userProcedure } from '../access/procedures/trpc.ts';
+import {
+  organizationProcedure,
+  router,
+  stackMutation,
+  stackScan,
+  stackScanMutation,
+  userProcedure,
+} from '../access/procedures/trpc.ts';
+import type { StateChanges } from '../state/state-changes.ts';
+import type { StackBoard } from './stack-board.ts';
+import type { StackService } from './stack-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly stackBoard: StackBoard;
+    readonly stacks: StackService;
+    readonly stateChanges: StateChanges;
+  }
+}
 
 const maxTags = 20;
 const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);

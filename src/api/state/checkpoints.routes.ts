@@ -1,5 +1,4 @@
 import { type TSchema, Type } from 'typebox';
-import type { CheckpointKind } from '../../shared/state/checkpoints/checkpoint-writer.ts';
 import { applyCheckpoint } from '../../shared/jobs/definitions.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { ContractVerbatimCheckpointRequest } from '../../shared/platform/protocol/contract.ts';
@@ -8,11 +7,19 @@ import {
   CheckpointRequest,
   VerbatimCheckpointRequest,
 } from '../../shared/platform/protocol/payloads.ts';
-import type { ApiServices } from '../api-services.ts';
+import type { CheckpointKind } from '../../shared/state/checkpoints/checkpoint-writer.ts';
+import { updatePath } from '../platform/http/paths.ts';
 import type { Lease } from '../platform/http/request.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import type { UpdateService } from '../updates/update-service.ts';
 import { fencedWrite, fenceOf } from './writes/fenced-write.ts';
-import { updatePath } from '../platform/http/paths.ts';
+import type { SubmitWrite } from './writes/submit-write.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly submitWrite: SubmitWrite;
+  readonly updates: UpdateService;
+}
 
 const paths: Record<CheckpointKind, string> = {
   full: 'checkpoint',
@@ -27,11 +34,11 @@ const bodies: Record<CheckpointKind, TSchema> = {
 };
 
 /** The three ways a CLI without journaling sends state. Bodies are not parsed here, because their exact bytes matter. */
-export function registerCheckpointRoutes(app: RouteScope, services: ApiServices): void {
+export function registerCheckpointRoutes(app: RouteScope, services: Services): void {
   for (const kind of ['full', 'verbatim', 'delta'] as const) saveCheckpoint(app, services, kind);
 }
 
-function saveCheckpoint(app: RouteScope, { submitWrite, updates }: ApiServices, kind: CheckpointKind): void {
+function saveCheckpoint(app: RouteScope, { submitWrite, updates }: Services, kind: CheckpointKind): void {
   app.patch(
     `${updatePath}/${paths[kind]}`,
     fencedWrite(bodies[kind], { summary: `Save a ${kind} checkpoint`, tag: 'checkpoints', errorStatuses: [409] }),

@@ -1,13 +1,18 @@
 import { appendJournal } from '../../shared/jobs/definitions.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { JournalEntriesRequest } from '../../shared/platform/protocol/payloads.ts';
-import type { ApiServices } from '../api-services.ts';
+import { updatePath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { fencedWrite, fenceOf } from './writes/fenced-write.ts';
-import { updatePath } from '../platform/http/paths.ts';
+import type { SubmitWrite } from './writes/submit-write.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly submitWrite: SubmitWrite;
+}
 
 /** Journal entries: the CLI's default way to send state (pkg/backend/httpstate/journal/snapshot.go). */
-export function registerJournalRoutes(app: RouteScope, services: ApiServices): void {
+export function registerJournalRoutes(app: RouteScope, services: Services): void {
   app.patch(
     `${updatePath}/journalentries`,
     fencedWrite(JournalEntriesRequest, { summary: 'Append journal entries', tag: 'checkpoints', errorStatuses: [409] }),

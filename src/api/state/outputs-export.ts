@@ -1,7 +1,7 @@
-import { listSecrets, plainSecret } from '../../shared/state/deployments/secret-values.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { joinParts, nameText, replaceRanges } from '../../shared/platform/json/member-edits.ts';
+import { listSecrets, plainSecret } from '../../shared/state/deployments/secret-values.ts';
 import { readRootOutputs } from '../../shared/state/root-outputs.ts';
 
 /** Decrypts a secret that the service has encrypted for the stack. Throws InvalidRequestError if it has not. */

@@ -17,8 +17,8 @@ import {
 import { sealedJson } from '../../shared/search/index/sealed-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { StateScan } from './scans/state-scans.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
 import { gitOf, safeEnvironment } from '../updates/shown-settings.ts';
 import { noSuchVersion } from './no-such-version.ts';
 

@@ -2,6 +2,13 @@ import { Type } from 'typebox';
 import { resourceKey } from '../../shared/search/index/resource-key.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, text } from '../access/procedures/inputs.ts';
 import { router, stackProcedure, stackScan } from '../access/procedures/trpc.ts';
+import type { ResourceService } from './resource-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly resources: ResourceService;
+  }
+}
 
 const Place = Type.Tuple([text(1_000), text(100)]);
 const Version = Type.Tuple([Type.Integer({ minimum: 0, maximum: 999_999_999 })]);

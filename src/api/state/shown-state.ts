@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
-import { PendingStepScanner } from '../../shared/state/deployments/pending-operations.ts';
-import { listSecrets } from '../../shared/state/deployments/secret-values.ts';
 import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { inTurns } from '../../shared/platform/turns/turns.ts';
+import { PendingStepScanner } from '../../shared/state/deployments/pending-operations.ts';
+import { listSecrets } from '../../shared/state/deployments/secret-values.ts';
 import { readRootOutputs } from '../../shared/state/root-outputs.ts';
-import type { StateScan } from './scans/state-scans.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
 
 /** An output of a stack. Nothing of a secret one is in it but its name. */
 export interface ShownOutput {

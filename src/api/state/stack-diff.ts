@@ -1,13 +1,13 @@
-import { listSecrets } from '../../shared/state/deployments/secret-values.ts';
 import { canonicalOf, comparedMembers, isSameInStacks } from '../../shared/search/index/canonical-resource.ts';
 import { diffProperties } from '../../shared/search/index/property-leaves.ts';
 import { joinPath, ResourceView } from '../../shared/search/index/resource-facts.ts';
 import { sealedJson } from '../../shared/search/index/sealed-json.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import type { ApiContext } from '../api-context.ts';
+import { listSecrets } from '../../shared/state/deployments/secret-values.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { StateScan } from './scans/state-scans.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** Larger values are not shown, in bytes. */

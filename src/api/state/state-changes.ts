@@ -1,20 +1,24 @@
 import { randomUUID } from 'node:crypto';
-import type { NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-repository.ts';
-import { type PendingStep, repairPendingSteps, type StepRepair } from '../../shared/state/deployments/pending-operations.ts';
-import { type ByteSource, cutOut } from '../../shared/state/documents/byte-source.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { inTurns } from '../../shared/platform/turns/turns.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import type { NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-repository.ts';
+import {
+  type PendingStep,
+  repairPendingSteps,
+  type StepRepair,
+} from '../../shared/state/deployments/pending-operations.ts';
+import { type ByteSource, cutOut } from '../../shared/state/documents/byte-source.ts';
+import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { copyVersion } from '../../shared/state/versions/copy-version.ts';
 import { recordVersion } from '../../shared/state/versions/record-version.ts';
 import { StackChangedError, type StackHead } from '../../shared/updates/admitted-changes.ts';
-import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
-import type { StateScan } from './scans/state-scans.ts';
-import type { UpdateService } from '../updates/update-service.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
 
 /** Who changes a state, and the version that they have seen as the newest. */
 export interface StateChanger {
@@ -41,9 +45,9 @@ interface Change {
 /** Changes that people make to the newest state of a stack. Each is a new version, recorded as an import; nothing else is changed. */
 export class StateChanges {
   readonly #context: ApiContext;
-  readonly #reclaim: UpdateService['reclaim'];
+  readonly #reclaim: Reclaim;
 
-  constructor(context: ApiContext, reclaim: UpdateService['reclaim']) {
+  constructor(context: ApiContext, reclaim: Reclaim) {
     this.#context = context;
     this.#reclaim = reclaim;
   }

@@ -1,16 +1,22 @@
 import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
-import type { ApiServices } from '../api-services.ts';
+import { type ProcedureServices, RequestCalls } from '../access/procedures/context.ts';
+import { Name } from '../access/procedures/inputs.ts';
 import type { Refusals } from '../audit/refusals.ts';
 import { sendState } from './state.routes.ts';
-import { RequestCalls } from '../access/procedures/context.ts';
-import { Name } from '../access/procedures/inputs.ts';
+import type { StateService } from './state-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly states: StateService;
+  }
+}
 
 const access = { kind: 'stack', permission: 'read' } as const;
 const Params = Type.Object({ organization: Name, project: Name, stack: Name, stackVersion: Name });
 
 /** The state of a version as a file, for the browser of somebody who is signed in: what `export` sends to the CLI, ciphertexts included. */
-export function registerStateDownload(scope: FastifyInstance, services: ApiServices, refusals: Refusals): void {
+export function registerStateDownload(scope: FastifyInstance, services: ProcedureServices, refusals: Refusals): void {
   scope.get<{ Params: { organization: string; project: string; stack: string; stackVersion: string } }>(
     '/trpc/states/:organization/:project/:stack/:stackVersion',
     {

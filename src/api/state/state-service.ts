@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { bytesOf } from '../../shared/state/documents/byte-source.ts';
 import type { ImportInput } from '../../shared/jobs/definitions.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { bytesOf } from '../../shared/state/documents/byte-source.ts';
+import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { type StateDocument, StateReader } from '../../shared/state/state-reader.ts';
-import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
-import type { StateScan } from './scans/state-scans.ts';
-import type { UpdateService } from '../updates/update-service.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
 import { exportOutputs } from './outputs-export.ts';
 
 /** Maximum number of outputs whose names are in a warning or an event. */
@@ -19,9 +19,9 @@ const maxNames = 20;
 export class StateService {
   readonly #context: ApiContext;
   readonly #exported: StateReader;
-  readonly #reclaim: UpdateService['reclaim'];
+  readonly #reclaim: Reclaim;
 
-  constructor(context: ApiContext, reclaim: UpdateService['reclaim']) {
+  constructor(context: ApiContext, reclaim: Reclaim) {
     this.#context = context;
     this.#exported = new StateReader({ ...context, compactLarge: context.compactJournal });
     this.#reclaim = reclaim;

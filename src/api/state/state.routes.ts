@@ -3,19 +3,28 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { hasPermission, isOutputsOnly } from '../../shared/access/permissions.ts';
 import { importDeployment } from '../../shared/jobs/definitions.ts';
-import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import { ContractImportResponse } from '../../shared/platform/protocol/contract.ts';
 import { StackParams, VersionParams } from '../../shared/platform/protocol/core.ts';
 import { UntypedDeployment } from '../../shared/platform/protocol/payloads.ts';
-import { ImportResponse } from '../stacks/stacks.schemas.ts';
+import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import type { StateDocument } from '../../shared/state/state-reader.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
-import type { ApiServices } from '../api-services.ts';
 import { largeGzip } from '../platform/http/large-gzip.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { clientGone } from '../platform/server/client-gone.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import type { StateScans } from '../platform/scans/state-scans.ts';
+import { clientGone } from '../platform/server/client-gone.ts';
+import { ImportResponse } from '../stacks/stacks.schemas.ts';
 import { importResponse } from '../updates/response-mappers.ts';
+import type { StateService } from './state-service.ts';
+import type { SubmitWrite } from './writes/submit-write.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly scans: StateScans;
+  readonly states: StateService;
+  readonly submitWrite: SubmitWrite;
+}
 
 const tags = ['state'];
 const exporting = {
@@ -26,13 +35,13 @@ const exporting = {
 const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } as const;
 
 /** Export and import of deployment documents, byte for byte. */
-export function registerStateRoutes(app: RouteScope, services: ApiServices): void {
+export function registerStateRoutes(app: RouteScope, services: Services): void {
   exportState(app, services);
   exportVersion(app, services);
   importState(app, services);
 }
 
-function exportState(app: RouteScope, { scans, states }: ApiServices): void {
+function exportState(app: RouteScope, { scans, states }: Services): void {
   app.get(
     `${stackPath}/export`,
     {
@@ -60,7 +69,7 @@ function exportState(app: RouteScope, { scans, states }: ApiServices): void {
   );
 }
 
-function exportVersion(app: RouteScope, { states }: ApiServices): void {
+function exportVersion(app: RouteScope, { states }: Services): void {
   app.get(
     `${stackPath}/export/:stackVersion`,
     {
@@ -74,7 +83,7 @@ function exportVersion(app: RouteScope, { states }: ApiServices): void {
   );
 }
 
-function importState(app: RouteScope, { states, submitWrite }: ApiServices): void {
+function importState(app: RouteScope, { states, submitWrite }: Services): void {
   app.post(
     `${stackPath}/import`,
     {

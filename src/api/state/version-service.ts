@@ -4,8 +4,8 @@ import { createResourceRepository } from '../../shared/search/index/resource-rep
 import { sealedJson } from '../../shared/search/index/sealed-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { StateScan } from './scans/state-scans.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** Resources of a page whose texts are kept, of both states, in bytes; the page ends early. */

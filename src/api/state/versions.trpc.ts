@@ -1,9 +1,22 @@
 import { Type } from 'typebox';
 import { hasPermission } from '../../shared/access/permissions.ts';
 import { assertAdmitted } from '../access/admission.ts';
-import { permissionsInPath } from '../access/stack-access.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, StackInput, text } from '../access/procedures/inputs.ts';
 import { router, stackProcedure, stackScan, stackScanMutation } from '../access/procedures/trpc.ts';
+import { permissionsInPath } from '../access/stack-access.ts';
+import type { StackDiff } from './stack-diff.ts';
+import type { StateChanges } from './state-changes.ts';
+import type { StateView } from './state-view.ts';
+import type { VersionService } from './version-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly stackDiff: StackDiff;
+    readonly stateChanges: StateChanges;
+    readonly stateView: StateView;
+    readonly versions: VersionService;
+  }
+}
 
 const VersionNumber = Type.Integer({ minimum: 0, maximum: 999_999_999 });
 const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });

@@ -1,4 +1,8 @@
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
+import { getListedOrganization } from '../access/organizations.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { branchName } from '../updates/shown-settings.ts';
 import {
   type CiFigureRow,
   type CiPlace,
@@ -7,10 +11,6 @@ import {
   type RefusalCountRow,
   type RefusedRow,
 } from './ci-board-repository.ts';
-import { getListedOrganization } from '../access/organizations.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { Caller } from '../platform/http/request.ts';
-import { branchName } from '../updates/shown-settings.ts';
 
 /** Which of the runs that were refused. */
 export interface RefusedQuery {

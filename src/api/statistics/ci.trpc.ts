@@ -1,6 +1,15 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from '../access/procedures/inputs.ts';
 import { organizationProcedure, router, stackMutation } from '../access/procedures/trpc.ts';
+import type { LineService } from '../updates/queue/line-service.ts';
+import type { CiBoard } from './ci-board.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly ciBoard: CiBoard;
+    readonly line: LineService;
+  }
+}
 
 const Days = Type.Union([Type.Literal(7), Type.Literal(30), Type.Literal(90)]);
 const Micros = Type.String({ pattern: '^\\d{1,17}$' });

@@ -1,4 +1,4 @@
-import { readPolicyPacks } from '../events/policy-packs.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
 import {
   type Counts,
   createFigureRepository,
@@ -8,8 +8,8 @@ import {
 import type { Retries } from '../../shared/statistics/retry-signs.ts';
 import type { StepFigures } from '../../shared/statistics/step-figures.ts';
 import { countsOf } from '../../shared/statistics/update-counts.ts';
-import type { StackRef } from '../../shared/stacks/names.ts';
-import type { ApiContext } from '../api-context.ts';
+import { readPolicyPacks } from '../events/policy-packs.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { findRemovedOutputs } from '../updates/rules/consumers.ts';
 import { updateNotFound } from '../updates/update-errors.ts';

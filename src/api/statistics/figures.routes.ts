@@ -1,13 +1,17 @@
 import { UpdateParams } from '../../shared/platform/protocol/core.ts';
-import { UpdateFiguresResponse } from './figures.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import type { UpdateFigures } from './figure-service.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
 import { apiToken, updatePath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
 import { assertUpdateId } from '../updates/updates.routes.ts';
+import type { FigureService, UpdateFigures } from './figure-service.ts';
+import { UpdateFiguresResponse } from './figures.schemas.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly figures: FigureService;
+}
 
 /** What updates have done and how long it took. */
-export function registerFigureRoutes(app: RouteScope, { figures }: ApiServices): void {
+export function registerFigureRoutes(app: RouteScope, { figures }: Services): void {
   app.get(
     `${updatePath}/figures`,
     {

@@ -1,6 +1,15 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, page, text } from '../access/procedures/inputs.ts';
 import { organizationProcedure, router, stackMutation, stackProcedure } from '../access/procedures/trpc.ts';
+import type { ApprovalBoard } from './approvals/approval-board.ts';
+import type { ApprovalService } from './approvals/approval-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly approvalBoard: ApprovalBoard;
+    readonly approvals: ApprovalService;
+  }
+}
 
 const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
 

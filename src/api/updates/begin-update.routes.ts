@@ -1,13 +1,20 @@
 import { StackParams } from '../../shared/platform/protocol/core.ts';
-import { BeginUpdateRequest, BeginUpdateResponse } from './updates.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import { stackResponse, startResponse, userMessages, warnOfFaults } from './response-mappers.ts';
+import type { UpdateBeginning } from './update-beginning.ts';
 import { newUpdate } from './updates.routes.ts';
+import { BeginUpdateRequest, BeginUpdateResponse } from './updates.schemas.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly beginning: UpdateBeginning;
+  readonly policyPacks: PolicyPackService;
+}
 
 /** Combines the four calls that begin an update. The operator must enable it: no released CLI uses it yet. */
-export function registerBeginUpdateRoute(app: RouteScope, { beginning, policyPacks }: ApiServices): void {
+export function registerBeginUpdateRoute(app: RouteScope, { beginning, policyPacks }: Services): void {
   app.post(
     `${stackPath}/begin-update`,
     {

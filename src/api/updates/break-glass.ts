@@ -1,6 +1,6 @@
+import { hasPermission } from '../../shared/access/permissions.ts';
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
-import { hasPermission } from '../../shared/access/permissions.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';

@@ -1,28 +1,30 @@
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { StackParams } from '../../shared/platform/protocol/core.ts';
-import {
-  HistoryQuery,
-  HistoryResponse,
-  LatestUpdateResponse,
-  PreviewListResponse,
-} from './updates.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
+import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
-import { apiToken, stackPath } from '../platform/http/paths.ts';
+import type { StackService } from '../stacks/stack-service.ts';
+import type { HistoryService } from './history-service.ts';
 import { showsPreviews } from './response-mappers.ts';
+import { HistoryQuery, HistoryResponse, LatestUpdateResponse, PreviewListResponse } from './updates.schemas.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly history: HistoryService;
+  readonly stacks: StackService;
+}
 
 const common = { tags: ['history'], security: apiToken, params: StackParams };
 const config = { access: { kind: 'stack', permission: 'read' }, rate: 'repeated' } as const;
 
 /** The history of a stack. Includes previews in the contract's dialect only. */
-export function registerHistoryRoutes(app: RouteScope, services: ApiServices): void {
+export function registerHistoryRoutes(app: RouteScope, services: Services): void {
   listUpdates(app, services);
   getLatestUpdate(app, services);
   listLatestPreviews(app, services);
 }
 
-function listUpdates(app: RouteScope, { history, stacks }: ApiServices): void {
+function listUpdates(app: RouteScope, { history, stacks }: Services): void {
   app.get(
     `${stackPath}/updates`,
     {
@@ -42,7 +44,7 @@ function listUpdates(app: RouteScope, { history, stacks }: ApiServices): void {
   );
 }
 
-function getLatestUpdate(app: RouteScope, { history, stacks }: ApiServices): void {
+function getLatestUpdate(app: RouteScope, { history, stacks }: Services): void {
   app.get(
     `${stackPath}/updates/latest`,
     {
@@ -63,7 +65,7 @@ function getLatestUpdate(app: RouteScope, { history, stacks }: ApiServices): voi
   );
 }
 
-function listLatestPreviews(app: RouteScope, { history, stacks }: ApiServices): void {
+function listLatestPreviews(app: RouteScope, { history, stacks }: Services): void {
   app.get(
     `${stackPath}/updates/latest/previews`,
     {

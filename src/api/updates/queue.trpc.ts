@@ -1,6 +1,13 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page } from '../access/procedures/inputs.ts';
 import { organizationProcedure, router } from '../access/procedures/trpc.ts';
+import type { UpdateBoard } from './update-board.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly updateBoard: UpdateBoard;
+  }
+}
 
 const Place = Type.Tuple([Name, Name, Name, Type.Integer({ minimum: 0, maximum: 1_000_000_000 })]);
 

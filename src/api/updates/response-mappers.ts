@@ -1,12 +1,10 @@
 import type { FastifyReply } from 'fastify';
 import type { Static, TSchema } from 'typebox';
-import { actorName, describeEvent } from '../../shared/audit/audit-formats.ts';
-import type { ListedEventRow } from '../../shared/audit/audit-list-repository.ts';
 import type { GrantRow } from '../../shared/access/grant-repository.ts';
 import { formatStackPattern } from '../../shared/access/grants.ts';
 import { namesOf } from '../../shared/access/permissions.ts';
-import { asHeader, describeFault, warningHeader } from '../../shared/state/journal/journal-fault.ts';
-import type { AuditLogEvent } from '../audit/audit.schemas.ts';
+import { actorName, describeEvent } from '../../shared/audit/audit-formats.ts';
+import type { ListedEventRow } from '../../shared/audit/audit-list-repository.ts';
 import type {
   ContractCreateStackResponse,
   ContractCreateUpdateResponse,
@@ -17,26 +15,28 @@ import type {
   ContractStackResponse,
   ContractStartUpdateResponse,
 } from '../../shared/platform/protocol/contract.ts';
+import { formatStackRef } from '../../shared/stacks/names.ts';
+import type { StackListRow } from '../../shared/stacks/stack-list-repository.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import { asHeader, describeFault, warningHeader } from '../../shared/state/journal/journal-fault.ts';
+import type { UpdateInfoRow } from '../../shared/updates/history-repository.ts';
+import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
 import type { AccessResponse, GrantResponse } from '../access/grants.schemas.ts';
+import type { AccessHolder } from '../access/stack-access-service.ts';
+import type { AuditLogEvent } from '../audit/audit.schemas.ts';
+import type { Dialect } from '../platform/http/request.ts';
 import type { ListPolicyGroupsResponse, PolicyGroupResponse, RequiredPolicy } from '../policies/policies.schemas.ts';
+import type { PolicyGroupSummary, PolicyGroupView } from '../policies/policy-group-service.ts';
+import type { StackView } from '../stacks/stack-view.ts';
 import type { CreateStackResponse, ImportResponse, ListedStack, StackResponse } from '../stacks/stacks.schemas.ts';
+import type { StartedUpdate } from './update-start.ts';
 import type {
   CreateUpdateResponse,
   GetUpdateResponse,
   RenewLeaseResponse,
   StartUpdateResponse,
 } from './updates.schemas.ts';
-import { formatStackRef } from '../../shared/stacks/names.ts';
-import type { StackListRow } from '../../shared/stacks/stack-list-repository.ts';
-import type { StackRow } from '../../shared/stacks/stack-repository.ts';
-import { readTags } from '../../shared/stacks/tags.ts';
-import type { UpdateInfoRow } from '../../shared/updates/history-repository.ts';
-import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
-import type { AccessHolder } from '../access/stack-access-service.ts';
-import type { PolicyGroupSummary, PolicyGroupView } from '../policies/policy-group-service.ts';
-import type { Dialect } from '../platform/http/request.ts';
-import type { StackView } from '../stacks/stack-view.ts';
-import type { StartedUpdate } from './update-start.ts';
 
 /** The only module that knows how responses differ between the two dialects. */
 

@@ -1,9 +1,17 @@
 import { Type } from 'typebox';
 import { parseRule } from '../../shared/updates/rules/update-rules.ts';
-import { seenByField } from '../platform/edits/revisions.ts';
-import { shownRule } from './rules/rule-board.ts';
 import { decodeCursor, encodeCursor, input, Name, page, Revision, text } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+import { seenByField } from '../platform/edits/revisions.ts';
+import { type RuleBoard, shownRule } from './rules/rule-board.ts';
+import type { UpdateRuleService } from './rules/update-rule-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly ruleBoard: RuleBoard;
+    readonly updateRules: UpdateRuleService;
+  }
+}
 
 const Place = Type.Tuple([
   text(100),

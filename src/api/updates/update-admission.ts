@@ -1,6 +1,6 @@
+import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import { FrozenError, findFreeze } from '../../shared/updates/rules/freeze.ts';
 import { LimitError, limitsOf } from '../../shared/updates/rules/limit.ts';
 import { createLimitRepository } from '../../shared/updates/rules/limit-repository.ts';

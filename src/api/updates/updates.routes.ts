@@ -1,7 +1,5 @@
 import { Type } from 'typebox';
-import { warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import {
   ContractCreateUpdateRequest,
   ContractCreateUpdateResponse,
@@ -11,6 +9,18 @@ import {
   ContractStartUpdateResponse,
 } from '../../shared/platform/protocol/contract.ts';
 import { StackParams, UpdateParams } from '../../shared/platform/protocol/core.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import { warningHeader } from '../../shared/state/journal/journal-fault.ts';
+import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { sendChunks } from '../platform/http/streamed-response.ts';
+import type { PolicyPackService } from '../policies/policy-pack-service.ts';
+import type { HistoryService } from './history-service.ts';
+import type { QueuedCreation } from './queue/queued-creation.ts';
+import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './response-mappers.ts';
+import type { UpdateRuleService } from './rules/update-rule-service.ts';
+import type { NewUpdateRequest } from './update-creation.ts';
+import type { UpdateService } from './update-service.ts';
 import {
   CompleteUpdateRequest,
   CreateUpdateRequest,
@@ -21,12 +31,15 @@ import {
   StartUpdateRequest,
   StartUpdateResponse,
 } from './updates.schemas.ts';
-import type { ApiServices } from '../api-services.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { sendChunks } from '../platform/http/streamed-response.ts';
-import type { NewUpdateRequest } from './update-creation.ts';
-import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from '../platform/http/paths.ts';
-import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './response-mappers.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly creations: QueuedCreation;
+  readonly history: HistoryService;
+  readonly policyPacks: PolicyPackService;
+  readonly updateRules: UpdateRuleService;
+  readonly updates: UpdateService;
+}
 
 const tags = ['updates'];
 const read = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as const;
@@ -34,7 +47,7 @@ const read = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as 
 const preview = { access: { kind: 'stack', permission: 'preview' } } as const;
 
 /** Routes of the update lifecycle. */
-export function registerUpdateRoutes(app: RouteScope, services: ApiServices): void {
+export function registerUpdateRoutes(app: RouteScope, services: Services): void {
   createUpdate(app, services);
   startUpdate(app, services);
   getUpdate(app, services);
@@ -43,7 +56,7 @@ export function registerUpdateRoutes(app: RouteScope, services: ApiServices): vo
   completeUpdate(app, services);
 }
 
-function createUpdate(app: RouteScope, { creations, policyPacks, updateRules, updates }: ApiServices): void {
+function createUpdate(app: RouteScope, { creations, policyPacks, updateRules, updates }: Services): void {
   for (const kind of updateKinds) {
     app.post(
       `${stackPath}/${kind}`,
@@ -91,7 +104,7 @@ function createUpdate(app: RouteScope, { creations, policyPacks, updateRules, up
   }
 }
 
-function startUpdate(app: RouteScope, { updates }: ApiServices): void {
+function startUpdate(app: RouteScope, { updates }: Services): void {
   app.post(
     updatePath,
     {
@@ -120,7 +133,7 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
   );
 }
 
-function getUpdate(app: RouteScope, { history }: ApiServices): void {
+function getUpdate(app: RouteScope, { history }: Services): void {
   app.get(
     updatePath,
     {
@@ -144,7 +157,7 @@ function getUpdate(app: RouteScope, { history }: ApiServices): void {
   );
 }
 
-function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
+function cancelUpdate(app: RouteScope, { updates }: Services): void {
   app.post(
     `${updatePath}/cancel`,
     {
@@ -165,7 +178,7 @@ function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
   );
 }
 
-function renewLease(app: RouteScope, { updates }: ApiServices): void {
+function renewLease(app: RouteScope, { updates }: Services): void {
   app.post(
     `${updatePath}/renew_lease`,
     {
@@ -194,7 +207,7 @@ function renewLease(app: RouteScope, { updates }: ApiServices): void {
   );
 }
 
-function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
+function completeUpdate(app: RouteScope, { updates }: Services): void {
   app.post(
     `${updatePath}/complete`,
     {

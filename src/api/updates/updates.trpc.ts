@@ -2,6 +2,21 @@ import { Type } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, page, text } from '../access/procedures/inputs.ts';
 import { router, stackMutation, stackProcedure } from '../access/procedures/trpc.ts';
+import type { EventService } from '../events/event-service.ts';
+import type { FigureService } from '../statistics/figure-service.ts';
+import type { GuardService } from './approvals/guard-service.ts';
+import type { UpdateBoard } from './update-board.ts';
+import type { UpdateService } from './update-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly events: EventService;
+    readonly figures: FigureService;
+    readonly guards: GuardService;
+    readonly updateBoard: UpdateBoard;
+    readonly updates: UpdateService;
+  }
+}
 
 const Numbered = Type.Tuple([Type.Integer({ minimum: -1, maximum: Number.MAX_SAFE_INTEGER })]);
 const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });

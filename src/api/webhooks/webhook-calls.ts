@@ -1,10 +1,11 @@
 import { type Static, Type } from 'typebox';
 import type { EventFacts } from '../../shared/webhooks/event-facts.ts';
 import { payloadOf } from '../../shared/webhooks/payloads.ts';
-import type { ApiServices } from '../api-services.ts';
+import { decodeCursor, defaultPage, encodeCursor, Name, page, Revision, text } from '../access/procedures/inputs.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import { seenByField } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
+import type { WebhookService } from './webhook-service.ts';
 import {
   type DeliveryRow,
   type LoggedDeliveryRow,
@@ -12,7 +13,11 @@ import {
   type WebhookOwner,
   type WebhookRow,
 } from './webhook-service.ts';
-import { decodeCursor, defaultPage, encodeCursor, Name, page, Revision, text } from '../access/procedures/inputs.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly webhooks: WebhookService;
+}
 
 const Names = Type.Array(text(100), { maxItems: 200 });
 const After = Type.Tuple([text(200)]);
@@ -53,7 +58,7 @@ interface Paged {
 }
 
 interface Calling {
-  readonly services: ApiServices;
+  readonly services: Services;
 }
 
 interface Changing extends Calling {

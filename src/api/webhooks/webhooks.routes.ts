@@ -1,7 +1,14 @@
 import { Type } from 'typebox';
 import { StackParams } from '../../shared/platform/protocol/core.ts';
 import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
+import type { EventFacts } from '../../shared/webhooks/event-facts.ts';
+import { payloadOf } from '../../shared/webhooks/payloads.ts';
 import { OrganizationParams } from '../identity/tokens.schemas.ts';
+import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
+import { apiToken, stackPath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import type { WebhookService } from './webhook-service.ts';
+import { type DeliveryRow, revisionOfWebhook, type WebhookOwner, type WebhookRow } from './webhook-service.ts';
 import {
   ListDeliveriesResponse,
   ListWebhooksResponse,
@@ -13,18 +20,11 @@ import {
   WebhookRequest,
   WebhookResponse,
 } from './webhooks.schemas.ts';
-import type { EventFacts } from '../../shared/webhooks/event-facts.ts';
-import { payloadOf } from '../../shared/webhooks/payloads.ts';
-import type { ApiServices } from '../api-services.ts';
-import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import {
-  type DeliveryRow,
-  revisionOfWebhook,
-  type WebhookOwner,
-  type WebhookRow,
-} from './webhook-service.ts';
-import { apiToken, stackPath } from '../platform/http/paths.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly webhooks: WebhookService;
+}
 
 const tags = ['webhooks'];
 
@@ -50,7 +50,7 @@ const places = [
 type Place = (typeof places)[number];
 
 /** Webhooks of organizations and of stacks, as `pulumi org webhook` and `pulumi stack webhook` call them. */
-export function registerWebhookRoutes(app: RouteScope, services: ApiServices): void {
+export function registerWebhookRoutes(app: RouteScope, services: Services): void {
   for (const place of places) {
     collection(app, services, place);
     single(app, services, place);
@@ -58,7 +58,7 @@ export function registerWebhookRoutes(app: RouteScope, services: ApiServices): v
   }
 }
 
-function collection(app: RouteScope, { webhooks }: ApiServices, { access, of, params, path }: Place): void {
+function collection(app: RouteScope, { webhooks }: Services, { access, of, params, path }: Place): void {
   app.get(
     path,
     {
@@ -96,7 +96,7 @@ function collection(app: RouteScope, { webhooks }: ApiServices, { access, of, pa
   );
 }
 
-function single(app: RouteScope, { webhooks }: ApiServices, { access, hookParams: params, of, path }: Place): void {
+function single(app: RouteScope, { webhooks }: Services, { access, hookParams: params, of, path }: Place): void {
   app.get(
     `${path}/:hook`,
     {
@@ -161,7 +161,7 @@ function single(app: RouteScope, { webhooks }: ApiServices, { access, hookParams
   );
 }
 
-function deliveries(app: RouteScope, { webhooks }: ApiServices, place: Place): void {
+function deliveries(app: RouteScope, { webhooks }: Services, place: Place): void {
   const { access, deliveryParams, hookParams, of, path } = place;
   app.get(
     `${path}/:hook/deliveries`,

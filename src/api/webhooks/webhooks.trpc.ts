@@ -1,7 +1,20 @@
 import { listEvents } from '../../shared/webhooks/webhook-events.ts';
 import { input } from '../access/procedures/inputs.ts';
-import { organizationMutation, organizationProcedure, router, stackMutation, stackProcedure } from '../access/procedures/trpc.ts';
+import {
+  organizationMutation,
+  organizationProcedure,
+  router,
+  stackMutation,
+  stackProcedure,
+} from '../access/procedures/trpc.ts';
 import { webhookCalls as calls, webhookInputs as inputs } from './webhook-calls.ts';
+import type { WebhookService } from './webhook-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly webhooks: WebhookService;
+  }
+}
 
 /** Webhooks of a stack. */
 const ofStack = router({

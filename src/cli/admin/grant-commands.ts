@@ -1,12 +1,7 @@
 import { Argument, type Command } from 'commander';
 import { withDecryptByRole } from '../../shared/access/decrypt-by-role.ts';
 import type { GrantSubject } from '../../shared/access/grant-repository.ts';
-import {
-  formatStackPattern,
-  parseDefaults,
-  parsePermissions,
-  parseStackPattern,
-} from '../../shared/access/grants.ts';
+import { formatStackPattern, parseDefaults, parsePermissions, parseStackPattern } from '../../shared/access/grants.ts';
 import { allowedBy, deniedBy, grantable, namesOf, noPermissions } from '../../shared/access/permissions.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, findTeam, findUser, notIn, orRefused, refused } from './people-rules.ts';

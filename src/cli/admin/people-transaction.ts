@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
+import { createGrantRepository, type GrantRepository } from '../../shared/access/grant-repository.ts';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { createGrantRepository, type GrantRepository } from '../../shared/access/grant-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPasswordRepository, type PasswordRepository } from '../../shared/identity/password-repository.ts';
 import { createPeopleRepository, type PeopleRepository } from '../../shared/identity/people-repository.ts';

@@ -1,9 +1,4 @@
 import { type Command, Option } from 'commander';
-import { operatorSource } from '../../shared/audit/audit-event.ts';
-import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
-import type { Config } from '../../shared/platform/config/config.ts';
-import type { Database } from '../../shared/platform/db/database.ts';
 import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import {
   limitsBy,
@@ -13,6 +8,11 @@ import {
   quotaNames,
   quotaOptions,
 } from '../../shared/access/quotas/quotas.ts';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 

@@ -1,8 +1,8 @@
+import type { EventSegments } from '../../shared/events/event-segments.ts';
+import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
 import type { DocumentCheckRepository } from '../../shared/state/checks/document-check-repository.ts';
 import type { CheckOutcome, DocumentGuard } from '../../shared/state/checks/document-guard.ts';
-import type { EventSegments } from '../../shared/events/event-segments.ts';
 import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
-import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
 
 /** The result of checking many documents. Documents that were deleted in the meantime are not counted. */
 export interface CheckSummary {

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { OperatorError } from '../platform/errors/errors.ts';
 import { Role } from '../access/roles.ts';
+import { OperatorError } from '../platform/errors/errors.ts';
 
 const closed = { additionalProperties: false };
 

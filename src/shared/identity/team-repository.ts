@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { GrantFacts, type SubjectFacts } from '../access/access-decision.ts';
 import { grantFacts } from '../access/grant-repository.ts';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 
 const TeamRow = Type.Object({
   id: Type.String(),

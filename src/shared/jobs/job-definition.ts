@@ -1,13 +1,13 @@
 import { type Static, type TObject, type TProperties, type TUnsafe, Type } from 'typebox';
+import type { EventWriter } from '../events/event-writer.ts';
+import type { RoomName } from '../platform/payloads/room-rules.ts';
 import type { CheckpointWriter } from '../state/checkpoints/checkpoint-writer.ts';
+import type { DeploymentImporter } from '../state/deployment-importer.ts';
 import { BodyEncoding } from '../state/documents/byte-source.ts';
 import type { WriteBody } from '../state/documents/write-body.ts';
-import type { EventWriter } from '../events/event-writer.ts';
 import type { CompactionAhead } from '../state/journal/ahead/compaction-ahead.ts';
 import type { JournalCompactor } from '../state/journal/journal-compactor.ts';
 import type { JournalWriter } from '../state/journal/journal-writer.ts';
-import type { RoomName } from '../platform/payloads/room-rules.ts';
-import type { DeploymentImporter } from '../state/deployment-importer.ts';
 import type { StackRenamer } from '../state/stack-renamer.ts';
 import type { AdmittedChanges } from '../updates/admitted-changes.ts';
 

@@ -1,8 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
-import type { DocumentGuard } from './checks/document-guard.ts';
-import { renameDeployment } from './deployments/rename-deployment.ts';
-import type { DocumentStore } from './documents/document-store.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { violatedConstraint } from '../platform/db/sqlstate.ts';
@@ -13,6 +9,10 @@ import { createRestorableStackRepository, type RestorableStackRow } from '../sta
 import { createStackRepository } from '../stacks/stack-repository.ts';
 import { readTags, tagsIn } from '../stacks/tags.ts';
 import { createUpdateRepository } from '../updates/update-repository.ts';
+import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
+import type { DocumentGuard } from './checks/document-guard.ts';
+import { renameDeployment } from './deployments/rename-deployment.ts';
+import type { DocumentStore } from './documents/document-store.ts';
 import { recordVersion } from './versions/record-version.ts';
 
 /** A deleted stack, and what it is to be called. */

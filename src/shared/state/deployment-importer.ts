@@ -1,12 +1,12 @@
 import type { AuditSource } from '../audit/audit-event.ts';
 import { createAuditRepository } from '../audit/audit-repository.ts';
-import { type BodyEncoding, type ByteSource, inflate } from './documents/byte-source.ts';
-import type { DocumentStore } from './documents/document-store.ts';
 import { PayloadMissingError } from '../platform/payloads/payload-store.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { AdmittedChange, AdmittedChanges } from '../updates/admitted-changes.ts';
-import { recordVersion } from './versions/record-version.ts';
+import { type BodyEncoding, type ByteSource, inflate } from './documents/byte-source.ts';
+import type { DocumentStore } from './documents/document-store.ts';
 import { storeDeployment } from './store-deployment.ts';
+import { recordVersion } from './versions/record-version.ts';
 
 /** Idempotent: running the same import twice commits it once. */
 export interface DeploymentImport extends AdmittedChange {

@@ -1,16 +1,19 @@
-import { assertNoFault } from './journal/journal-fault.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { createStackRepository } from '../stacks/stack-repository.ts';
 import { type ExpiredUpdate, reclaimExpired } from '../updates/update-closer.ts';
 import { createUpdateRepository } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
+import { assertNoFault } from './journal/journal-fault.ts';
 
 export interface ReclaimOptions {
   readonly admitsFault?: boolean;
   /** Whether an update holds the stack whose time is known not to be over: there is none to end then. */
   readonly isHeld?: boolean;
 }
+
+/** Prepares a stack for its next change; see reclaimStack. */
+export type Reclaim = (stackId: string, options?: ReclaimOptions) => Promise<void>;
 
 /**
  * Prepares a stack for its next change: ends an update whose lease has expired and calls `compact` for an ended update with pending

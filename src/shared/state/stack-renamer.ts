@@ -1,9 +1,5 @@
 import type { AuditSource } from '../audit/audit-event.ts';
 import { createAuditRepository } from '../audit/audit-repository.ts';
-import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
-import type { DocumentGuard } from './checks/document-guard.ts';
-import { renameDeployment } from './deployments/rename-deployment.ts';
-import type { DocumentStore } from './documents/document-store.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { violatedConstraint } from '../platform/db/sqlstate.ts';
 import { formatStackRef, type StackRef } from '../stacks/names.ts';
@@ -11,6 +7,10 @@ import { stackExists, stackNotFound } from '../stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
 import { readTags, tagsIn } from '../stacks/tags.ts';
 import { type AdmittedChange, type AdmittedChanges, StackChangedError } from '../updates/admitted-changes.ts';
+import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
+import type { DocumentGuard } from './checks/document-guard.ts';
+import { renameDeployment } from './deployments/rename-deployment.ts';
+import type { DocumentStore } from './documents/document-store.ts';
 import { recordVersion } from './versions/record-version.ts';
 
 /** Idempotent: running the same rename twice commits it once. */

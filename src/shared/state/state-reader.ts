@@ -1,3 +1,10 @@
+import type { Replica } from '../platform/db/replica/replica.ts';
+import type { Queryable } from '../platform/db/sql.ts';
+import { UnavailableError } from '../platform/errors/errors.ts';
+import type { StackRef } from '../stacks/names.ts';
+import { createStackRepository, type StackRepository, type StackRow } from '../stacks/stack-repository.ts';
+import { createUpdateRepository, type UpdateRepository, type UpdateRow } from '../updates/update-repository.ts';
+import { isActive } from '../updates/update-state.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
 import type { DocumentGuard } from './checks/document-guard.ts';
 import { DocumentMissingError } from './documents/document-store.ts';
@@ -6,13 +13,6 @@ import { type CompactionRepository, createCompactionRepository } from './journal
 import type { JournalCompactor } from './journal/journal-compactor.ts';
 import { describeFault, type JournalFault } from './journal/journal-fault.ts';
 import { InvalidJournalError, isShortReplay } from './journal/replay/runner/replay-runner.ts';
-import type { Replica } from '../platform/db/replica/replica.ts';
-import type { Queryable } from '../platform/db/sql.ts';
-import { UnavailableError } from '../platform/errors/errors.ts';
-import type { StackRef } from '../stacks/names.ts';
-import { createStackRepository, type StackRepository, type StackRow } from '../stacks/stack-repository.ts';
-import { createUpdateRepository, type UpdateRepository, type UpdateRow } from '../updates/update-repository.ts';
-import { isActive } from '../updates/update-state.ts';
 
 /** A stack without state, as the contract has it: `resources` null and no manifest. */
 const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');

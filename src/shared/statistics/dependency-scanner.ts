@@ -1,6 +1,6 @@
-import { urnKey } from '../state/deployments/live-urns.ts';
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
+import { urnKey } from '../state/deployments/live-urns.ts';
 
 /** Maximum size of the raw text of an URN. */
 const maxUrnBytes = 64 * 1024;

@@ -1,11 +1,11 @@
+import type { EventReader } from '../events/event-reader.ts';
+import { textOf } from '../events/event-text.ts';
+import type { Database } from '../platform/db/database.ts';
+import { inTurns } from '../platform/turns/turns.ts';
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
 import type { DocumentGuard } from '../state/checks/document-guard.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
-import type { EventReader } from '../events/event-reader.ts';
-import { textOf } from '../events/event-text.ts';
 import { commitOf } from '../state/journal/guards/approvals.ts';
-import type { Database } from '../platform/db/database.ts';
-import { inTurns } from '../platform/turns/turns.ts';
 import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';
 import { createFigureRepository, type EndedUpdate } from './figure-repository.ts';
 import { RetrySigns } from './retry-signs.ts';

@@ -1,13 +1,13 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import styles from '../organization/people.module.css';
+import { LoginField, StackPathField, TagField, TeamField, TokenIdField } from '../platform/app/suggest-fields.tsx';
+import { thenRefresh } from '../platform/app/then-refresh.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { SelectField } from '../platform/ui/field.tsx';
 import type { GrantPlace } from './grant-place.ts';
-import styles from '../organization/people.module.css';
 import { PermissionChoice } from './permission-set.tsx';
-import { LoginField, StackPathField, TagField, TeamField, TokenIdField } from '../platform/app/suggest-fields.tsx';
-import { thenRefresh } from '../platform/app/then-refresh.ts';
 
 const kinds = [
   ['user', 'A member'],

@@ -2,8 +2,10 @@ import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
+import styles from '../organization/people.module.css';
 import type { GrantItem } from '../platform/app/contract.ts';
-import { Problem, useProblem } from '../problem-pages.tsx';
+import { RowMenu } from '../platform/app/row-menu.tsx';
+import { thenRefresh } from '../platform/app/then-refresh.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
@@ -12,12 +14,10 @@ import { MenuItem } from '../platform/ui/menu.tsx';
 import { Section } from '../platform/ui/page.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
+import { Problem, useProblem } from '../problem-pages.tsx';
 import { GrantDialog } from './grant-dialog.tsx';
 import type { GrantPlace } from './grant-place.ts';
-import styles from '../organization/people.module.css';
 import { PermissionSet } from './permission-set.tsx';
-import { RowMenu } from '../platform/app/row-menu.tsx';
-import { thenRefresh } from '../platform/app/then-refresh.ts';
 
 /** Grants to a team or on a stack, for admins of the organization. */
 export function GrantList({

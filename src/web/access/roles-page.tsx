@@ -2,9 +2,13 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
+import { useMayManage } from '../organization/organization-pages.ts';
+import styles from '../organization/people.module.css';
 import type { RoleItem } from '../platform/app/contract.ts';
-import { Problem, useProblem } from '../problem-pages.tsx';
+import { RowMenu } from '../platform/app/row-menu.tsx';
+import { thenRefresh } from '../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
+import { useEdit, useRemoval } from '../platform/app/use-edit.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
@@ -12,12 +16,8 @@ import { TextArea, TextField } from '../platform/ui/field.tsx';
 import { MenuItem } from '../platform/ui/menu.tsx';
 import { Page } from '../platform/ui/page.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
-import { useMayManage } from '../organization/organization-pages.ts';
-import styles from '../organization/people.module.css';
+import { Problem, useProblem } from '../problem-pages.tsx';
 import { PermissionChoice, PermissionSet } from './permission-set.tsx';
-import { RowMenu } from '../platform/app/row-menu.tsx';
-import { thenRefresh } from '../platform/app/then-refresh.ts';
-import { useEdit, useRemoval } from '../platform/app/use-edit.ts';
 
 const route = getRouteApi('/$organization/~/roles');
 

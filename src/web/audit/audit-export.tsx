@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'react';
+import { type AuditSearch, toAuditQuery } from '../identity/people/people-search.ts';
+import styles from '../organization/people.module.css';
 import { apiClient } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
-import styles from '../organization/people.module.css';
-import { type AuditSearch, toAuditQuery } from '../identity/people/people-search.ts';
 
 const types = { csv: 'text/csv', jsonl: 'application/jsonl' } as const;
 

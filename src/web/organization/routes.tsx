@@ -1,7 +1,11 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import {
+  parseAuditSearch,
+  parseMemberSearch,
+  parseTextSearch,
+  parseTokenSearch,
+} from '../identity/people/people-search.ts';
 import { organizationRoute } from './organization-route.tsx';
-
-import { parseAuditSearch, parseMemberSearch, parseTextSearch, parseTokenSearch } from '../identity/people/people-search.ts';
 import { settingRoutes } from './setting-routes.tsx';
 
 const members = createRoute({

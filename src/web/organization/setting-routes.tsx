@@ -1,6 +1,11 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import {
+  parseApprovalSearch,
+  parsePolicySearch,
+  parseRuleSearch,
+  parseWebhookSearch,
+} from '../platform/app/setting-search.ts';
 import { organizationRoute } from './organization-route.tsx';
-import { parseApprovalSearch, parsePolicySearch, parseRuleSearch, parseWebhookSearch } from '../platform/app/setting-search.ts';
 
 const rules = createRoute({
   getParentRoute: () => organizationRoute,

@@ -3,9 +3,9 @@ import { Eye, EyeOff } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import type { SecretPlace, StackRef } from '../platform/app/contract.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
-import { Sealed } from '../state/resources/json-view.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { CopyButton } from '../platform/ui/code.tsx';
+import { Sealed } from '../state/resources/json-view.tsx';
 import styles from './secret.module.css';
 
 /** A value is hidden again after this time. */

@@ -1,18 +1,18 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { ChevronDown, ChevronRight, CircleCheck, CircleMinus } from 'lucide-react';
 import { useState } from 'react';
-import type { AccessHolder, GrantItem, StackDetails, StackRef } from '../platform/app/contract.ts';
-import { Problem, useProblem } from '../problem-pages.tsx';
-import { trpc } from '../platform/app/trpc.ts';
 import { type Permission, permissionWords, reasonOf } from '../access/access-words.ts';
 import { GrantList } from '../access/grant-list.tsx';
-import { useMayManage } from '../organization/organization-pages.ts';
 import { PermissionSet } from '../access/permission-set.tsx';
+import { useMayManage } from '../organization/organization-pages.ts';
+import type { AccessHolder, GrantItem, StackDetails, StackRef } from '../platform/app/contract.ts';
+import { trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
+import { Problem, useProblem } from '../problem-pages.tsx';
 import styles from './stack-access.module.css';
 
 /** Who may do what with a stack, and why. */

@@ -2,8 +2,8 @@ import { useMutation } from '@tanstack/react-query';
 import { Plus, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import type { StackRef } from '../platform/app/contract.ts';
-import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { TagNameField, TagValueField } from '../platform/app/suggest-fields.tsx';
+import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import styles from './stack-tags.module.css';
 

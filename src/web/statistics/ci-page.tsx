@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
+import { DriftView } from '../drift/drift-view.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Page } from '../platform/ui/page.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
 import styles from './ci-page.module.css';
 import { type CiView, ciPeriods } from './ci-search.ts';
-import { DriftView } from '../drift/drift-view.tsx';
 import { LineView } from './line-view.tsx';
 import { RefusalsView } from './refusals-view.tsx';
 import { RunsView } from './runs-view.tsx';

@@ -1,9 +1,9 @@
 import { ChevronDown, ChevronRight, CircleX, Lock, MessageSquareText, TriangleAlert } from 'lucide-react';
 import { memo } from 'react';
-import { isSealed } from '../state/resources/json-tree.ts';
-import { nameInUrn, shortType } from '../state/resources/resource-name.ts';
 import { CutName } from '../platform/ui/cut-name.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
+import { isSealed } from '../state/resources/json-tree.ts';
+import { nameInUrn, shortType } from '../state/resources/resource-name.ts';
 import { diffJson } from '../state/versions/json-diff.ts';
 import { Colored } from './colored.tsx';
 import { viewOperation } from './operations.ts';

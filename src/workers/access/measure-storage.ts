@@ -1,5 +1,5 @@
-import type { AppContext } from '../../shared/context.ts';
 import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
+import type { AppContext } from '../../shared/context.ts';
 
 const organizationsAtOnce = 50;
 

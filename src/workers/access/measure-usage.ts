@@ -1,5 +1,5 @@
-import type { AppContext } from '../../shared/context.ts';
 import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
+import type { AppContext } from '../../shared/context.ts';
 
 /** Measures the stored bytes of organizations that have a limit on them. A failed measurement does not block the others. */
 export async function measureUsage({ config, db, logger }: AppContext, signal?: AbortSignal): Promise<void> {

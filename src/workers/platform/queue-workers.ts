@@ -11,7 +11,11 @@ import { AppError } from '../../shared/platform/errors/errors.ts';
 import { type Outcome, toRejection } from '../../shared/platform/errors/outcome.ts';
 import { LimitedWarning } from '../../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
-import { type BodySeal, PayloadMissingError, PayloadTamperedError } from '../../shared/platform/payloads/payload-store.ts';
+import {
+  type BodySeal,
+  PayloadMissingError,
+  PayloadTamperedError,
+} from '../../shared/platform/payloads/payload-store.ts';
 import { disconnectRedis, type RedisConnection } from '../../shared/platform/redis/redis.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import { AdmittedJobs, NotAdmittedError, replyChannelOf, shown } from './admitted-jobs.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { AppContext } from '../../shared/context.ts';
 import { VersionEncoder } from '../../shared/state/versions/version-encoder.ts';
 import { createVersionRepository, type VersionRepository } from '../../shared/state/versions/version-repository.ts';
-import type { AppContext } from '../../shared/context.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 

@@ -1,7 +1,12 @@
 import { Value } from 'typebox/value';
 import type { AppContext } from '../../shared/context.ts';
-import { beginReconcile, ReconcileCounts, ReconcilePlace, reconcile } from '../../shared/state/documents/reconcile-blobs.ts';
 import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import {
+  beginReconcile,
+  ReconcileCounts,
+  ReconcilePlace,
+  reconcile,
+} from '../../shared/state/documents/reconcile-blobs.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 
 /** Name of the task. */

@@ -1,11 +1,11 @@
-import type { DocumentCheckRepository } from '../../shared/state/checks/document-check-repository.ts';
-import type { CheckOutcome, DocumentGuard } from '../../shared/state/checks/document-guard.ts';
 import type { EventSegments } from '../../shared/events/event-segments.ts';
-import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
+import type { DocumentCheckRepository } from '../../shared/state/checks/document-check-repository.ts';
+import type { CheckOutcome, DocumentGuard } from '../../shared/state/checks/document-guard.ts';
+import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';
 
 /** Maximum documents claimed by one statement. */

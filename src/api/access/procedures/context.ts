@@ -2,16 +2,19 @@ import type { FastifyRequest } from 'fastify';
 import PQueue from 'p-queue';
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
 import { type AuditEvent, type AuditSource, requestSource } from '../../../shared/audit/audit-event.ts';
-import { assertAdmitted, type CallerAccess, type Place } from '../admission.ts';
-import type { RequestRoom } from '../../platform/http/answer-room.ts';
-import type { ApiServices } from '../../api-services.ts';
+import type { Config } from '../../../shared/platform/config/config.ts';
+import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import { AuditTrail } from '../../audit/audit-trail.ts';
 import { whoCalls } from '../../audit/calling-source.ts';
 import type { Refusals } from '../../audit/refusals.ts';
-import { maxWaitMs, waitForTurn } from '../../platform/http/request-rate.ts';
+import type { RequestRoom } from '../../platform/http/answer-room.ts';
 import type { Caller } from '../../platform/http/request.ts';
-import type { StateScan } from '../../state/scans/state-scans.ts';
+import { maxWaitMs, waitForTurn } from '../../platform/http/request-rate.ts';
+import type { OrganizationRates } from '../../platform/rates/organization-rates.ts';
+import type { RequestRates } from '../../platform/rates/request-rates.ts';
+import type { StateScan, StateScans } from '../../platform/scans/state-scans.ts';
 import { clientAddress } from '../../platform/server/client-address.ts';
+import { assertAdmitted, type CallerAccess, type Place } from '../admission.ts';
 
 /** Where a call is about nothing in particular. */
 export const nowhere: Place = { organization: null, project: null, stack: null };
@@ -36,15 +39,24 @@ export interface Answering {
   readonly gone: AbortSignal;
 }
 
+/** The services that procedures call. Each domain adds its own where its procedures are. */
+export interface ProcedureServices {
+  readonly config: Config;
+  readonly metrics: Metrics;
+  readonly rates: RequestRates;
+  readonly organizationRates: OrganizationRates;
+  readonly scans: StateScans;
+}
+
 /** What every procedure gets. */
 export interface ProcedureContext {
-  readonly services: ApiServices;
+  readonly services: ProcedureServices;
   readonly request: RequestCalls;
 }
 
 /** One request, whose calls may be about different organizations. */
 export class RequestCalls {
-  readonly #services: ApiServices;
+  readonly #services: ProcedureServices;
   readonly #holder: Holder;
   readonly #request: FastifyRequest;
   readonly #refusals: Refusals;
@@ -54,7 +66,7 @@ export class RequestCalls {
 
   /** `answering`: null if the answer is a stream. */
   constructor(
-    services: ApiServices,
+    services: ProcedureServices,
     request: FastifyRequest,
     holder: Holder,
     refusals: Refusals,

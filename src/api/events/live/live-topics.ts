@@ -1,4 +1,3 @@
-import { createTopicRepository, type FoundRow, type TopicPlace } from './topic-repository.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { InvalidRequestError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../../shared/stacks/names.ts';
@@ -7,6 +6,7 @@ import { assertAdmitted, type Place } from '../../access/admission.ts';
 import { OrganizationNotVisibleError } from '../../access/organizations.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import type { LiveTopic } from './live-hub.ts';
+import { createTopicRepository, type FoundRow, type TopicPlace } from './topic-repository.ts';
 
 const updatePattern = /^update:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 

@@ -2,9 +2,16 @@ import { type TrackedEnvelope, tracked } from '@trpc/server';
 import { Type } from 'typebox';
 import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
 import type { Place } from '../../access/admission.ts';
-import type { LiveMessage } from './live-stream.ts';
 import { input, text } from '../../access/procedures/inputs.ts';
 import { router, userProcedure } from '../../access/procedures/trpc.ts';
+import type { LiveService } from './live-service.ts';
+import type { LiveMessage } from './live-stream.ts';
+
+declare module '../../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly live: LiveService;
+  }
+}
 
 const maxTopics = 10;
 

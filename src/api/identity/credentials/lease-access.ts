@@ -1,16 +1,17 @@
 import type { FastifyRequest, RouteOptions } from 'fastify';
 import { hashToken, sameHash, tokenForm } from '../../../shared/platform/crypto/secret-token.ts';
 import { AppError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
-import { isUuid } from '../../../shared/platform/schema/uuid.ts';
 import type { UpdateParams } from '../../../shared/platform/protocol/core.ts';
+import { isUuid } from '../../../shared/platform/schema/uuid.ts';
 import { isLeaseLoss, LeaseLostError, leaseLostCode } from '../../../shared/updates/lease.ts';
 import { isActive } from '../../../shared/updates/update-state.ts';
-import type { ApiContext } from '../../api-context.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
 import { declaredBytes } from '../../platform/http/body.ts';
-import { credential } from '../plugins/credential.ts';
 import type { Access, Lease } from '../../platform/http/request.ts';
-import { LeaseCache } from '../../updates/lease-cache.ts';
 import { leaseTakenAway } from '../../updates/lost-lease.ts';
+import { credential } from '../plugins/credential.ts';
+import type { CredentialGuard } from './credential-guard.ts';
+import { LeaseCache } from './lease-cache.ts';
 
 const elsewhereMessage = 'This lease is for another update or stack than the one at this address';
 
@@ -19,12 +20,14 @@ type LeaseRoute = Extract<Access, { kind: 'lease' }>;
 /** Admits lease holders. Dead, foreign and unknown leases all get 403, which the CLI treats as final (httpstate/state.go). */
 export class LeaseAccess {
   readonly #context: ApiContext;
+  readonly #credentials: CredentialGuard;
   readonly #known = new LeaseCache();
   /** Requests admitted by the lease cache alone. */
   readonly #assumed = new WeakSet<FastifyRequest>();
 
-  constructor(context: ApiContext) {
+  constructor(context: ApiContext, credentials: CredentialGuard) {
     this.#context = context;
+    this.#credentials = credentials;
   }
 
   /** Throws UnauthenticatedError, LeaseLostError. */
@@ -34,7 +37,7 @@ export class LeaseAccess {
     const { updateId, ...ref } = request.params as UpdateParams;
     const form = tokenForm(token, 'lease-');
     if (!isUuid(updateId) || form === 'faulty' || form === 'other') {
-      this.#context.credentials.refuseLease(request.raw);
+      this.#credentials.refuseLease(request.raw);
       throw new LeaseLostError();
     }
     const hash = hashToken(token);
@@ -45,7 +48,7 @@ export class LeaseAccess {
     }
     const path = `${ref.organization}/${ref.project}/${ref.stack}/${updateId}`;
     const attempt = { updateId, hash, path, isKnown: known !== null };
-    const update = await this.#context.credentials.findByLease(request.raw, attempt, async () => {
+    const update = await this.#credentials.findByLease(request.raw, attempt, async () => {
       const { updates } = this.#context;
       const found = await updates.findInStack(updateId, ref);
       if (found?.leaseHash && sameHash(found.leaseHash, hash)) return found;

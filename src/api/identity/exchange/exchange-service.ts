@@ -14,9 +14,10 @@ import { decideTrust } from '../../../shared/identity/trust/trust-policy.ts';
 import { mintToken } from '../../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
-import type { ApiContext } from '../../api-context.ts';
 import type { AuditTrail } from '../../audit/audit-trail.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
 import { addressGroup, clientAddress } from '../../platform/server/client-address.ts';
+import type { CredentialGuard } from '../credentials/credential-guard.ts';
 import { ExchangeError, refusedGrant } from './exchange-errors.ts';
 import type { ExchangeRequest } from './exchange-request.ts';
 import { claimedIssuer, type IdToken, keysOf, verifyIdToken } from './id-token.ts';
@@ -45,21 +46,23 @@ const remembered = 10_000;
 /** Exchanges id tokens of CI systems for tokens, by the policies of organizations. */
 export class ExchangeService {
   readonly #context: ApiContext;
+  readonly #credentials: CredentialGuard;
   readonly #keys: IssuerKeys;
   /** Issuers whose tokens were accepted, by organization and URL: enough to tell a good token without a query. */
   readonly #accepted = new LRUCache<string, IssuerRow>({ max: remembered });
   readonly #refusals = new LRUCache<string, true>({ max: remembered, ttl: refusalMs });
 
-  constructor(context: ApiContext) {
+  constructor(context: ApiContext, credentials: CredentialGuard) {
     this.#context = context;
+    this.#credentials = credentials;
     const { config, logger, outgoing } = context;
     this.#keys = new IssuerKeys({ outgoing, logger, outageMs: config.issuerOutageMs });
   }
 
   /** Throws ExchangeError, TooManyRequestsError, UnavailableError. */
   exchange(request: IncomingMessage, asked: () => ExchangeRequest, audit: AuditTrail): Promise<ExchangedToken> {
-    const { config, credentials, logger } = this.#context;
-    return credentials.exchange(
+    const { config, logger } = this.#context;
+    return this.#credentials.exchange(
       request,
       () => this.#isVouchedFor(asked()),
       async () => {

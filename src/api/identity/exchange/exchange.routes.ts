@@ -1,14 +1,19 @@
-import { ExchangeRequest, ExchangeResponse, OAuthErrorResponse } from '../exchange.schemas.ts';
-import type { ApiServices } from '../../api-services.ts';
-import { parseExchangeRequest, typeOfToken } from './exchange-request.ts';
-import { receiveBody } from '../../platform/http/body.ts';
+import { type BodyParts, receiveBody } from '../../platform/http/body.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
+import { ExchangeRequest, ExchangeResponse, OAuthErrorResponse } from '../exchange.schemas.ts';
+import { parseExchangeRequest, typeOfToken } from './exchange-request.ts';
+import type { ExchangeService } from './exchange-service.ts';
+
+/** What the routes call. */
+export interface Services extends BodyParts {
+  readonly exchange: ExchangeService;
+}
 
 const maxBytes = 64 * 1024;
 const failures = Object.fromEntries([400, 413, 415, 429, 503].map((status) => [status, OAuthErrorResponse]));
 
 /** The exchange of an id token for a token: a form, without a version of the protocol, as `pulumi login --oidc-token` sends it. */
-export function registerExchangeRoutes(app: RouteScope, services: ApiServices): void {
+export function registerExchangeRoutes(app: RouteScope, services: Services): void {
   const { exchange } = services;
   app.post(
     '/api/oauth/token',

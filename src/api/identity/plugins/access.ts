@@ -2,16 +2,25 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../../shared/stacks/names.ts';
 import { assertAdmitted, type CallerAccess } from '../../access/admission.ts';
-import type { ApiServices } from '../../api-services.ts';
 import { actionOf } from '../../audit/declared-action.ts';
 import type { Access, Caller, Lease } from '../../platform/http/request.ts';
+import type { CredentialGuard } from '../credentials/credential-guard.ts';
+import type { LeaseAccess } from '../credentials/lease-access.ts';
+import type { UserService } from '../user-service.ts';
 import { credential } from './credential.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly credentials: CredentialGuard;
+  readonly leases: LeaseAccess;
+  readonly users: UserService;
+}
 
 /**
  * Checks each request against the access that its route declares (`config.access`), before any byte of its body is read. The app
  * does not start with a route that declares none, or one that its path cannot answer.
  */
-export function registerAccess(app: FastifyInstance, services: ApiServices): void {
+export function registerAccess(app: FastifyInstance, services: Services): void {
   app.decorateRequest('caller', null as unknown as Caller);
   app.decorateRequest('lease', null as unknown as Lease);
   app.addHook('onRoute', assertAccess);
@@ -37,7 +46,7 @@ function assertAccess({ config, method, url }: RouteOptions): void {
 }
 
 async function admitCaller(
-  { credentials, users }: ApiServices,
+  { credentials, users }: Services,
   request: FastifyRequest,
   access: CallerAccess,
 ): Promise<Caller> {

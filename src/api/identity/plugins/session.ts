@@ -1,17 +1,24 @@
 import cookie from '@fastify/cookie';
 import type { FastifyInstance, RouteOptions } from 'fastify';
+import type { Config } from '../../../shared/platform/config/config.ts';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
-import type { ApiServices } from '../../api-services.ts';
-import { pageHeaders, renderErrorPage } from '../sign-in/pages/page.ts';
+import { prepareError, sendError } from '../../platform/http/errors.ts';
 import type { Session } from '../../platform/http/request.ts';
 import { assertSameOrigin, readSessionCookie, wantsPage } from '../sign-in/browser.ts';
-import { prepareError, sendError } from '../../platform/http/errors.ts';
+import { pageHeaders, renderErrorPage } from '../sign-in/pages/page.ts';
+import type { SessionService } from '../sign-in/session-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly config: Config;
+  readonly sessions: SessionService;
+}
 
 /**
  * Access to the pages for people: by the session in the cookie. A changing request must come from a page of ours. Who is not signed
  * in and asks for a page is sent to the sign-in page.
  */
-export async function registerSession(app: FastifyInstance, { config, sessions }: ApiServices): Promise<void> {
+export async function registerSession(app: FastifyInstance, { config, sessions }: Services): Promise<void> {
   await app.register(cookie);
   app.decorateRequest('session', null as unknown as Session);
   app.addHook('onRoute', assertPageAccess);

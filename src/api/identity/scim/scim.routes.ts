@@ -1,6 +1,9 @@
 import { type TSchema, Type } from 'typebox';
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
+import type { Config } from '../../../shared/platform/config/config.ts';
 import { AnyObject } from '../../../shared/platform/protocol/core.ts';
+import { apiToken, scimPath } from '../../platform/http/paths.ts';
+import type { RouteScope } from '../../platform/http/route-scope.ts';
 import {
   ScimBody,
   ScimGroup,
@@ -11,18 +14,18 @@ import {
   ScimUser,
   scimListOf,
 } from '../scim.schemas.ts';
-import type { ApiServices } from '../../api-services.ts';
-import { sendScimError } from './scim-errors.ts';
-import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { resourceTypes, schemas, serviceProviderConfig } from './scim-discovery.ts';
-import {
-  toGroupResource,
-  toListRequest,
-  toListResource,
-  toUserResource,
-  wantsMembers,
-} from './scim-resources.ts';
-import { apiToken, scimPath } from '../../platform/http/paths.ts';
+import { sendScimError } from './scim-errors.ts';
+import type { ScimGroupService } from './scim-group-service.ts';
+import { toGroupResource, toListRequest, toListResource, toUserResource, wantsMembers } from './scim-resources.ts';
+import type { ScimUserService } from './scim-user-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly config: Config;
+  readonly scimGroups: ScimGroupService;
+  readonly scimUsers: ScimUserService;
+}
 
 const tags = ['scim'];
 const scimType = 'application/scim+json';
@@ -49,7 +52,7 @@ const ofBody = [409, 415];
 const consumes = ['application/json', scimType];
 
 /** Provisioning of members and teams by the identity provider of an organization (SCIM 2.0). */
-export function registerScimRoutes(app: RouteScope, services: ApiServices): void {
+export function registerScimRoutes(app: RouteScope, services: Services): void {
   const baseOf = (organization: string): string =>
     `${services.config.publicUrl.replace(/\/+$/, '')}${scimPath.replace(':organization', organization)}`;
   registerDiscovery(app, baseOf);
@@ -75,7 +78,7 @@ function registerDiscovery(app: RouteScope, baseOf: BaseOf): void {
     );
 }
 
-function readUsers(app: RouteScope, { scimUsers }: ApiServices, baseOf: BaseOf): void {
+function readUsers(app: RouteScope, { scimUsers }: Services, baseOf: BaseOf): void {
   app.get(
     `${scimPath}/Users`,
     {
@@ -117,7 +120,7 @@ function readUsers(app: RouteScope, { scimUsers }: ApiServices, baseOf: BaseOf):
 
 const provisionMember: { readonly audit: AuditAction } = { audit: 'member.provision' };
 
-function writeUsers(app: RouteScope, { scimUsers }: ApiServices, baseOf: BaseOf): void {
+function writeUsers(app: RouteScope, { scimUsers }: Services, baseOf: BaseOf): void {
   app.post(
     `${scimPath}/Users`,
     {
@@ -176,7 +179,7 @@ function writeUsers(app: RouteScope, { scimUsers }: ApiServices, baseOf: BaseOf)
   );
 }
 
-function readGroups(app: RouteScope, { scimGroups }: ApiServices, baseOf: BaseOf): void {
+function readGroups(app: RouteScope, { scimGroups }: Services, baseOf: BaseOf): void {
   app.get(
     `${scimPath}/Groups`,
     {
@@ -218,7 +221,7 @@ function readGroups(app: RouteScope, { scimGroups }: ApiServices, baseOf: BaseOf
 
 const provisionTeam: { readonly audit: AuditAction } = { audit: 'team.provision' };
 
-function writeGroups(app: RouteScope, { scimGroups }: ApiServices, baseOf: BaseOf): void {
+function writeGroups(app: RouteScope, { scimGroups }: Services, baseOf: BaseOf): void {
   app.post(
     `${scimPath}/Groups`,
     {

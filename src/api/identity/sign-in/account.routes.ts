@@ -1,15 +1,26 @@
 import { Type } from 'typebox';
-import type { ApiServices } from '../../api-services.ts';
-import { renderAccountPage } from './pages/account-page.ts';
+import type { Config } from '../../../shared/platform/config/config.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { clearSessionCookie, setSessionCookie, visitOf } from './browser.ts';
 import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './page-routes.ts';
+import { renderAccountPage } from './pages/account-page.ts';
+import type { PasskeyService } from './passkey-service.ts';
+import type { PasswordService } from './password-service.ts';
+import type { SessionService } from './session-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly config: Config;
+  readonly passkeys: PasskeyService;
+  readonly passwords: PasswordService;
+  readonly sessions: SessionService;
+}
 
 const form = { access: { kind: 'session' }, rate: 'held', body: 'form', anyAccept: true } as const;
 const described = { tags: pageTags, security: sessionCookie, consumes: ['application/x-www-form-urlencoded'] };
 
 /** The page of the person who is signed in: sessions and password. */
-export function registerAccountRoutes(app: RouteScope, { config, passkeys, passwords, sessions }: ApiServices): void {
+export function registerAccountRoutes(app: RouteScope, { config, passkeys, passwords, sessions }: Services): void {
   app.get(
     '/account',
     {

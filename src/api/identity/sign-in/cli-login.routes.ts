@@ -1,9 +1,13 @@
 import { Type } from 'typebox';
-import type { ApiServices } from '../../api-services.ts';
-import { renderCliLoginPage, renderWelcomePage } from './pages/cli-login-page.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
-import { cliOrigin, readCliLogin } from './cli-login-service.ts';
+import { type CliLoginService, cliOrigin, readCliLogin } from './cli-login-service.ts';
 import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './page-routes.ts';
+import { renderCliLoginPage, renderWelcomePage } from './pages/cli-login-page.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly cliLogin: CliLoginService;
+}
 
 const CliLoginParameters = Type.Object({
   cliSessionPort: Type.Optional(Type.String()),
@@ -12,7 +16,7 @@ const CliLoginParameters = Type.Object({
 });
 
 /** The pages that `pulumi login` opens (pkg/backend/httpstate/backend.go). */
-export function registerCliLoginRoutes(app: RouteScope, { cliLogin }: ApiServices): void {
+export function registerCliLoginRoutes(app: RouteScope, { cliLogin }: Services): void {
   app.get(
     '/cli-login',
     {

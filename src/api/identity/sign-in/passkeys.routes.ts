@@ -1,16 +1,15 @@
 import { Type } from 'typebox';
-import type { ApiServices } from '../../api-services.ts';
+import type { Config } from '../../../shared/platform/config/config.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
-import {
-  clearFlowCookie,
-  readFlowCookie,
-  safeNext,
-  setFlowCookie,
-  setSessionCookie,
-  visitOf,
-} from './browser.ts';
-import { passkeySeconds } from './passkey-service.ts';
+import { clearFlowCookie, readFlowCookie, safeNext, setFlowCookie, setSessionCookie, visitOf } from './browser.ts';
 import { describedForm, pageTags, sessionCookie } from './page-routes.ts';
+import { type PasskeyService, passkeySeconds } from './passkey-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly config: Config;
+  readonly passkeys: PasskeyService;
+}
 
 const session = { kind: 'session' } as const;
 const open = { kind: 'public' } as const;
@@ -21,7 +20,7 @@ const Answer = Type.Object({ id: Type.String({ maxLength: 2_000 }) }, { addition
 const Done = Type.Object({ next: Type.String() });
 
 /** Adding and removing passkeys, and signing in with one: called by the script of the pages. */
-export function registerPasskeyRoutes(app: RouteScope, { config, passkeys }: ApiServices): void {
+export function registerPasskeyRoutes(app: RouteScope, { config, passkeys }: Services): void {
   app.post(
     '/account/passkeys/options',
     {

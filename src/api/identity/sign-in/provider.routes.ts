@@ -1,22 +1,21 @@
 import { Type } from 'typebox';
-import type { ApiServices } from '../../api-services.ts';
+import type { Config } from '../../../shared/platform/config/config.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
-import {
-  clearFlowCookie,
-  readFlowCookie,
-  safeNext,
-  setFlowCookie,
-  setSessionCookie,
-  visitOf,
-} from './browser.ts';
-import { callbackPath, flowSeconds } from './provider-service.ts';
+import { clearFlowCookie, readFlowCookie, safeNext, setFlowCookie, setSessionCookie, visitOf } from './browser.ts';
 import { pageTags } from './page-routes.ts';
+import { callbackPath, flowSeconds, type ProviderService } from './provider-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly config: Config;
+  readonly provider: ProviderService;
+}
 
 const access = { kind: 'public' } as const;
 const responses = { 303: Type.Null() };
 
 /** Signing in with the provider of identities. */
-export function registerProviderRoutes(app: RouteScope, { config, provider }: ApiServices): void {
+export function registerProviderRoutes(app: RouteScope, { config, provider }: Services): void {
   app.get(
     '/sign-in/provider',
     {

@@ -1,19 +1,25 @@
 import { Type } from 'typebox';
+import type { Config } from '../../../shared/platform/config/config.ts';
 import { TooManyRequestsError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
-import type { ApiServices } from '../../api-services.ts';
-import { scriptAsset, styleAsset } from './pages/page.ts';
-import { renderSignInPage } from './pages/sign-in-page.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { clientGone } from '../../platform/server/client-gone.ts';
-import {
-  clearSessionCookie,
-  readSessionCookie,
-  safeNext,
-  setSessionCookie,
-  visitOf,
-  wantsPage,
-} from './browser.ts';
+import { clearSessionCookie, readSessionCookie, safeNext, setSessionCookie, visitOf, wantsPage } from './browser.ts';
 import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './page-routes.ts';
+import { scriptAsset, styleAsset } from './pages/page.ts';
+import { renderSignInPage } from './pages/sign-in-page.ts';
+import type { PasskeyService } from './passkey-service.ts';
+import type { PasswordService } from './password-service.ts';
+import type { ProviderService } from './provider-service.ts';
+import type { SessionService } from './session-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly config: Config;
+  readonly passkeys: PasskeyService;
+  readonly passwords: PasswordService;
+  readonly provider: ProviderService;
+  readonly sessions: SessionService;
+}
 
 const Next = Type.Optional(Type.String());
 const assetSeconds = 300;
@@ -21,7 +27,7 @@ const assetSeconds = 300;
 /** The sign-in page, signing in with a password, and signing out. */
 export function registerSignInRoutes(
   app: RouteScope,
-  { config, passkeys, passwords, provider, sessions }: ApiServices,
+  { config, passkeys, passwords, provider, sessions }: Services,
 ): void {
   const ways = { provider: provider.name, hasPasskeys: passkeys.isAvailable };
   app.get(

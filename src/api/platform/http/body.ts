@@ -1,7 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type BodyBuffer, type InflatedBody, parsedWeight } from '../../../shared/state/documents/body-buffer.ts';
-import type { BodyEncoding } from '../../../shared/state/documents/byte-source.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import {
   InvalidRequestError,
@@ -11,6 +9,8 @@ import {
 } from '../../../shared/platform/errors/errors.ts';
 import { parseInTurns } from '../../../shared/platform/json/parse-in-turns.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
+import { type BodyBuffer, type InflatedBody, parsedWeight } from '../../../shared/state/documents/body-buffer.ts';
+import type { BodyEncoding } from '../../../shared/state/documents/byte-source.ts';
 import { sendContinue } from '../server/unread-bodies.ts';
 
 /** Limit for control bodies, in bytes: this, or `maxFieldsPerBody` of the largest fields, up to the configured maximum. */

@@ -1,7 +1,7 @@
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { ListenError, startStatusServer } from '../../../shared/platform/telemetry/status-server.ts';
-import type { ApiContext } from '../../api-context.ts';
 import type { App } from '../../app.ts';
+import type { ApiContext } from '../api-context.ts';
 import { warnAboutPlainHttp } from '../server/public-url.ts';
 
 /** Connections that may wait to be accepted. The kernel's limit (`net.core.somaxconn`) applies, too. */

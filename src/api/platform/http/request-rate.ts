@@ -1,9 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { StackParams } from '../../../shared/platform/protocol/core.ts';
-import type { ApiServices } from '../../api-services.ts';
-import type { Delay } from '../rates/request-rates.ts';
+import type { StackService } from '../../stacks/stack-service.ts';
+import type { OrganizationRates } from '../rates/organization-rates.ts';
+import type { Delay, RequestRates } from '../rates/request-rates.ts';
 import type { RateClass } from './request.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly organizationRates: OrganizationRates;
+  readonly rates: RequestRates;
+  readonly stacks: StackService;
+}
 
 /** How long a call waits for its turn, in ms. Those that the CLI repeats, or that are only refused between updates, do not wait. */
 export const maxWaitMs: Readonly<Record<RateClass, number>> = { never: 0, needed: 0, repeated: 0, held: 10_000 };
@@ -15,7 +23,7 @@ const overAddress = new WeakMap<FastifyRequest, Delay>();
  * Limits the requests of each address, before their token is looked up. The app does not start with a route that declares no class
  * (`config.rate`).
  */
-export function registerAddressRate(app: FastifyInstance, { rates }: ApiServices): void {
+export function registerAddressRate(app: FastifyInstance, { rates }: Services): void {
   app.addHook('onRoute', ({ config, method, url }) => {
     if (!config?.rate)
       throw new Error(`Route ${String(method)} ${url} does not declare how it is limited (config.rate)`);
@@ -32,7 +40,7 @@ export function registerAddressRate(app: FastifyInstance, { rates }: ApiServices
 }
 
 /** Limits the requests of each token and user, and those of the members of an organization with a quota. */
-export function registerCallerRate(app: FastifyInstance, services: ApiServices): void {
+export function registerCallerRate(app: FastifyInstance, services: Services): void {
   const { organizationRates: quota, rates } = services;
   app.addHook('onRequest', async (request) => {
     const rate = rateOf(request);

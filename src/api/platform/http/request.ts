@@ -1,11 +1,10 @@
 import type { TSchema } from 'typebox';
-import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
 import type { SubjectFacts } from '../../../shared/access/access-decision.ts';
 import type { Permission } from '../../../shared/access/permissions.ts';
 import type { Role } from '../../../shared/access/roles.ts';
+import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
 import type { TokenKind } from '../../../shared/identity/token-kinds.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
-import type { CachedLease } from '../../updates/lease-cache.ts';
+import type { LeaseFence } from '../../../shared/updates/lease.ts';
 
 /**
  * Who may call a route. `procedures`: each procedure that it serves says so itself. `operator`: site admins. `session`: people who are signed in by a browser. `organization`: who belongs to the organization in the path (`read`),
@@ -76,6 +75,12 @@ export interface Session {
   readonly createdAt: Date;
 }
 
+/** The parts of a lease that never change after it is issued. */
+export interface CachedLease extends LeaseFence {
+  readonly journalVersion: number;
+  readonly exclusive: boolean;
+}
+
 /** The lease that admitted an execution-phase call. */
 export interface Lease extends CachedLease {
   /** Whether its update ran with journal entries in no checkpoint when the lease was looked up; missing if it was cached. */
@@ -115,8 +120,6 @@ declare module 'fastify' {
     session: Session;
     /** Set on routes with access `lease`. */
     lease: Lease;
-    /** Set on routes whose `config.audit` is an action. */
-    audit: AuditTrail;
     dialect: Dialect;
   }
 }

@@ -1,6 +1,6 @@
-import type { AppError } from '../../../shared/platform/errors/errors.ts';
 import type { Quotas } from '../../../shared/access/quotas/quota-service.ts';
 import { TooFastError } from '../../../shared/access/quotas/quotas.ts';
+import type { AppError } from '../../../shared/platform/errors/errors.ts';
 import type { Caller } from '../http/request.ts';
 
 /** A command makes a dozen calls at once, so a burst of this many seconds' worth of calls, and at least `minBurst`, is allowed. */

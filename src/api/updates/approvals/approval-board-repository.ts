@@ -2,7 +2,11 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
 import { Nullable } from '../../../shared/platform/schema/standard-schema.ts';
 import type { ListedOrganization } from '../../../shared/stacks/stack-list-repository.ts';
-import { ApprovalRow, type ApprovalViewer, approvalColumns } from '../../../shared/state/journal/guards/approval-repository.ts';
+import {
+  ApprovalRow,
+  type ApprovalViewer,
+  approvalColumns,
+} from '../../../shared/state/journal/guards/approval-repository.ts';
 
 const Text = Nullable(Type.String());
 

@@ -1,13 +1,10 @@
 import { type PermissionSet, permits } from '../../../shared/access/permissions.ts';
 import { rolePermissions } from '../../../shared/access/roles.ts';
-import {
-  type ApprovalBoardRow,
-  createApprovalBoardRepository,
-} from './approval-board-repository.ts';
 import { httpUrl } from '../../../shared/platform/http/http-url.ts';
 import { getListedOrganization } from '../../access/organizations.ts';
-import type { ApiContext } from '../../api-context.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
 import type { Caller } from '../../platform/http/request.ts';
+import { type ApprovalBoardRow, createApprovalBoardRepository } from './approval-board-repository.ts';
 import { mayWithdraw, refusalOf } from './approval-service.ts';
 
 /** A place in the list: when the approval was asked for, in microseconds since the epoch, and its id. */

@@ -1,8 +1,5 @@
-import { permissionsOn } from '../../../shared/identity/held-rights.ts';
 import { type Permission, type PermissionSet, permits } from '../../../shared/access/permissions.ts';
-import { type ApprovalRow, createApprovalRepository } from '../../../shared/state/journal/guards/approval-repository.ts';
-import { mayTokensApprove, parseApproval, parseCommit, parseKind } from '../../../shared/state/journal/guards/approvals.ts';
-import { parseReason } from '../../../shared/state/journal/guards/drain-update.ts';
+import { permissionsOn } from '../../../shared/identity/held-rights.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { ForbiddenError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
@@ -10,13 +7,24 @@ import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { stackNotFound } from '../../../shared/stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
+import {
+  type ApprovalRow,
+  createApprovalRepository,
+} from '../../../shared/state/journal/guards/approval-repository.ts';
+import {
+  mayTokensApprove,
+  parseApproval,
+  parseCommit,
+  parseKind,
+} from '../../../shared/state/journal/guards/approvals.ts';
+import { parseReason } from '../../../shared/state/journal/guards/drain-update.ts';
 import { createUpdateRuleRepository } from '../../../shared/updates/rules/update-rule-repository.ts';
 import { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
-import { approvesNothing } from '../../access/ci-runs.ts';
 import { holdAccess } from '../../access/held-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
-import type { ApiContext } from '../../api-context.ts';
 import type { AuditTrail } from '../../audit/audit-trail.ts';
+import { approvesNothing } from '../../audit/ci-runs.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
 import type { Caller } from '../../platform/http/request.ts';
 
 const maxListed = 100;

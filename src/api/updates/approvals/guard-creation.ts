@@ -1,11 +1,11 @@
 import { serverSource } from '../../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../../shared/audit/audit-repository.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { formatStackRef } from '../../../shared/stacks/names.ts';
 import { createApprovalRepository } from '../../../shared/state/journal/guards/approval-repository.ts';
 import { commitOf, mayTokensApprove } from '../../../shared/state/journal/guards/approvals.ts';
 import { type GuardLimits, limitsOf } from '../../../shared/state/journal/guards/guard-limits.ts';
 import { createGuardRepository } from '../../../shared/state/journal/guards/guard-repository.ts';
-import type { Queryable } from '../../../shared/platform/db/sql.ts';
-import { formatStackRef } from '../../../shared/stacks/names.ts';
 import type { PreviewCheck } from '../../../shared/updates/rules/preview-check.ts';
 import type { StackWithRules } from '../../../shared/updates/rules/update-rule-repository.ts';
 import type { Caller } from '../../platform/http/request.ts';

@@ -1,11 +1,11 @@
-import { drainUpdate, parseReason } from '../../../shared/state/journal/guards/drain-update.ts';
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
+import { drainUpdate, parseReason } from '../../../shared/state/journal/guards/drain-update.ts';
 import { lockUpdate } from '../../../shared/updates/update-closer.ts';
 import { holdAccess } from '../../access/held-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
-import type { ApiContext } from '../../api-context.ts';
 import type { AuditTrail } from '../../audit/audit-trail.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { updateNotFound } from '../update-errors.ts';
 

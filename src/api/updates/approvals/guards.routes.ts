@@ -1,5 +1,7 @@
 import { Type } from 'typebox';
 import { StackParams, UpdateParams } from '../../../shared/platform/protocol/core.ts';
+import { apiToken, stackPath, updatePath } from '../../platform/http/paths.ts';
+import type { RouteScope } from '../../platform/http/route-scope.ts';
 import {
   ApprovalParams,
   ApprovalResponse,
@@ -8,16 +10,20 @@ import {
   GiveApprovalRequest,
   ListApprovalsResponse,
 } from '../guards.schemas.ts';
-import type { ApiServices } from '../../api-services.ts';
-import type { ApprovalRow } from './approval-service.ts';
-import type { RouteScope } from '../../platform/http/route-scope.ts';
-import { apiToken, stackPath, updatePath } from '../../platform/http/paths.ts';
 import { assertUpdateId } from '../updates.routes.ts';
+import type { ApprovalRow, ApprovalService } from './approval-service.ts';
+import type { GuardService } from './guard-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly approvals: ApprovalService;
+  readonly guards: GuardService;
+}
 
 const tags = ['guards'];
 
 /** What stops updates before they do more, and what lets them pass. */
-export function registerGuardRoutes(app: RouteScope, services: ApiServices): void {
+export function registerGuardRoutes(app: RouteScope, services: Services): void {
   drainUpdate(app, services);
   listApprovals(app, services);
   askApproval(app, services);
@@ -25,7 +31,7 @@ export function registerGuardRoutes(app: RouteScope, services: ApiServices): voi
   withdrawApproval(app, services);
 }
 
-function drainUpdate(app: RouteScope, { guards }: ApiServices): void {
+function drainUpdate(app: RouteScope, { guards }: Services): void {
   app.post(
     `${updatePath}/drain`,
     {
@@ -55,7 +61,7 @@ function drainUpdate(app: RouteScope, { guards }: ApiServices): void {
   );
 }
 
-function listApprovals(app: RouteScope, { approvals }: ApiServices): void {
+function listApprovals(app: RouteScope, { approvals }: Services): void {
   app.get(
     `${stackPath}/approvals`,
     {
@@ -73,7 +79,7 @@ function listApprovals(app: RouteScope, { approvals }: ApiServices): void {
   );
 }
 
-function askApproval(app: RouteScope, { approvals }: ApiServices): void {
+function askApproval(app: RouteScope, { approvals }: Services): void {
   app.post(
     `${stackPath}/approvals`,
     {
@@ -95,7 +101,7 @@ function askApproval(app: RouteScope, { approvals }: ApiServices): void {
   );
 }
 
-function giveApproval(app: RouteScope, { approvals }: ApiServices): void {
+function giveApproval(app: RouteScope, { approvals }: Services): void {
   app.post(
     `${stackPath}/approvals/:approvalId`,
     {
@@ -118,7 +124,7 @@ function giveApproval(app: RouteScope, { approvals }: ApiServices): void {
   );
 }
 
-function withdrawApproval(app: RouteScope, { approvals }: ApiServices): void {
+function withdrawApproval(app: RouteScope, { approvals }: Services): void {
   app.delete(
     `${stackPath}/approvals/:approvalId`,
     {

@@ -3,12 +3,12 @@ import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { stackNotFound } from '../../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
-import { createLockQueueRepository } from './lock-queue-repository.ts';
 import { holdAccess } from '../../access/held-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
-import type { ApiContext } from '../../api-context.ts';
 import type { AuditTrail } from '../../audit/audit-trail.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
 import type { Caller } from '../../platform/http/request.ts';
+import { createLockQueueRepository } from './lock-queue-repository.ts';
 
 /** What people change about those who wait for a stack. */
 export class LineService {

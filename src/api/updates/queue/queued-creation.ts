@@ -2,11 +2,10 @@ import { InvalidRequestError, UnavailableError } from '../../../shared/platform/
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { StackBusyError } from '../../../shared/updates/admitted-changes.ts';
 import { HeldBackError } from '../../../shared/updates/held-back.ts';
-import { createLockQueueRepository, type LockQueueRepository } from './lock-queue-repository.ts';
 import { FrozenError } from '../../../shared/updates/rules/freeze.ts';
 import { LimitError } from '../../../shared/updates/rules/limit.ts';
-import type { ApiContext } from '../../api-context.ts';
 import type { AuditTrail } from '../../audit/audit-trail.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
 import type { Caller, Dialect } from '../../platform/http/request.ts';
 import { noteRefusal } from '../note-refusal.ts';
 import { tellOfFreeze, tellOfRefusal } from '../tell-of-freeze.ts';
@@ -14,6 +13,7 @@ import type { CreatedUpdate, NewUpdateRequest, PreparedCreation } from '../updat
 import type { UpdateService } from '../update-service.ts';
 import type { LockQueue, Place } from './lock-queue.ts';
 import { describeHolder, describeWait } from './lock-queue-messages.ts';
+import { createLockQueueRepository, type LockQueueRepository } from './lock-queue-repository.ts';
 import { shownRun } from './shown-run.ts';
 import { SupersededError } from './superseding.ts';
 

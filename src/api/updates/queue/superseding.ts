@@ -1,8 +1,8 @@
 import { ConflictError, InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import type { Tags } from '../../../shared/stacks/tags.ts';
-import type { SupersedingRun, WaitingRun } from './lock-queue-repository.ts';
 import type { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 import { isTerminalLink } from './lock-queue-messages.ts';
+import type { SupersedingRun, WaitingRun } from './lock-queue-repository.ts';
 import { environmentTexts } from './shown-run.ts';
 
 /** The stack tag that says which waiting runs a newer one supersedes. */

@@ -1,15 +1,21 @@
+import { hasPermission } from '../../../shared/access/permissions.ts';
 import { permissionsOn } from '../../../shared/identity/held-rights.ts';
 import type { HeldAccess } from '../../../shared/identity/identity-repository.ts';
-import { hasPermission } from '../../../shared/access/permissions.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../../shared/platform/errors/errors.ts';
 import { listOutputs } from '../../../shared/search/index/output-loss.ts';
-import { createOutputLossRepository, type RemovedOutputs } from '../../../shared/search/index/output-loss-repository.ts';
+import {
+  createOutputLossRepository,
+  type RemovedOutputs,
+} from '../../../shared/search/index/output-loss-repository.ts';
 import { createResourceRepository } from '../../../shared/search/index/resource-repository.ts';
 import type { UnindexedStack } from '../../../shared/search/index/state-index-repository.ts';
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
-import { createUpdateRuleRepository, type StackWithRules } from '../../../shared/updates/rules/update-rule-repository.ts';
+import {
+  createUpdateRuleRepository,
+  type StackWithRules,
+} from '../../../shared/updates/rules/update-rule-repository.ts';
 import { awaitIndex } from './index-wait.ts';
 
 /** Consumers that are looked up, and those that are named. */

@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
-import { createStateIndexRepository, type UnindexedStack } from '../../../shared/search/index/state-index-repository.ts';
+import {
+  createStateIndexRepository,
+  type UnindexedStack,
+} from '../../../shared/search/index/state-index-repository.ts';
 
 /** Some times as long as it takes to index a state that was just saved. */
 const waitMs = 10_000;

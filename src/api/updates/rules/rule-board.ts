@@ -8,7 +8,7 @@ import {
 } from '../../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope, type NewRule, scopeOf } from '../../../shared/updates/rules/update-rules.ts';
 import { getListedOrganization, getOrganization } from '../../access/organizations.ts';
-import type { ApiContext } from '../../api-context.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { revisionOfRule } from './update-rule-service.ts';
 

@@ -1,25 +1,29 @@
 import { Type } from 'typebox';
 import { IfMatchHeaders } from '../../../shared/platform/protocol/edits.ts';
+import { parseRule } from '../../../shared/updates/rules/update-rules.ts';
 import { OrganizationParams } from '../../identity/tokens.schemas.ts';
+import { seenByHeader, tagOf } from '../../platform/edits/revisions.ts';
+import { apiToken } from '../../platform/http/paths.ts';
+import type { RouteScope } from '../../platform/http/route-scope.ts';
 import {
   ListUpdateRulesResponse,
   SetUpdateRuleRequest,
   UpdateRuleParams,
   UpdateRuleResponse,
 } from '../update-rules.schemas.ts';
-import { parseRule } from '../../../shared/updates/rules/update-rules.ts';
-import type { ApiServices } from '../../api-services.ts';
-import { seenByHeader, tagOf } from '../../platform/edits/revisions.ts';
-import type { RouteScope } from '../../platform/http/route-scope.ts';
-import { type RuleRow, revisionOfRule } from './update-rule-service.ts';
-import { apiToken } from '../../platform/http/paths.ts';
+import { type RuleRow, revisionOfRule, type UpdateRuleService } from './update-rule-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly updateRules: UpdateRuleService;
+}
 
 const tags = ['update-rules'];
 const path = '/api/orgs/:organization/update-rules';
 const access = { kind: 'organization', permission: 'manage' } as const;
 
 /** Rules for the updates of an organization's stacks, for its admins. */
-export function registerUpdateRuleRoutes(app: RouteScope, services: ApiServices): void {
+export function registerUpdateRuleRoutes(app: RouteScope, services: Services): void {
   listRules(app, services);
   setRule(app, services);
   getRule(app, services);
@@ -27,7 +31,7 @@ export function registerUpdateRuleRoutes(app: RouteScope, services: ApiServices)
   deleteRule(app, services);
 }
 
-function listRules(app: RouteScope, { updateRules }: ApiServices): void {
+function listRules(app: RouteScope, { updateRules }: Services): void {
   app.get(
     path,
     {
@@ -44,7 +48,7 @@ function listRules(app: RouteScope, { updateRules }: ApiServices): void {
   );
 }
 
-function setRule(app: RouteScope, { updateRules }: ApiServices): void {
+function setRule(app: RouteScope, { updateRules }: Services): void {
   app.post(
     path,
     {
@@ -65,7 +69,7 @@ function setRule(app: RouteScope, { updateRules }: ApiServices): void {
   );
 }
 
-function getRule(app: RouteScope, { updateRules }: ApiServices): void {
+function getRule(app: RouteScope, { updateRules }: Services): void {
   app.get(
     `${path}/:ruleId`,
     {
@@ -86,7 +90,7 @@ function getRule(app: RouteScope, { updateRules }: ApiServices): void {
   );
 }
 
-function changeRule(app: RouteScope, { updateRules }: ApiServices): void {
+function changeRule(app: RouteScope, { updateRules }: Services): void {
   app.put(
     `${path}/:ruleId`,
     {
@@ -112,7 +116,7 @@ function changeRule(app: RouteScope, { updateRules }: ApiServices): void {
   );
 }
 
-function deleteRule(app: RouteScope, { updateRules }: ApiServices): void {
+function deleteRule(app: RouteScope, { updateRules }: Services): void {
   app.delete(
     `${path}/:ruleId`,
     {

@@ -1,6 +1,6 @@
+import { replaceRanges } from '../../platform/json/member-edits.ts';
 import { listSecrets } from '../../state/deployments/secret-values.ts';
 import { providerUrn } from '../../state/deployments/urn.ts';
-import { replaceRanges } from '../../platform/json/member-edits.ts';
 import type { ResourceView } from './resource-facts.ts';
 import { shortHash, withoutStack } from './resource-key.ts';
 

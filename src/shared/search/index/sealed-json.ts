@@ -1,6 +1,6 @@
-import { listSecrets, secretScanner } from '../../state/deployments/secret-values.ts';
 import { replaceRanges } from '../../platform/json/member-edits.ts';
 import { scanInTurns } from '../../platform/turns/turns.ts';
+import { listSecrets, secretScanner } from '../../state/deployments/secret-values.ts';
 
 /** In place of a secret. */
 const sealed = Buffer.from('{"[secret]":true}');

@@ -1,7 +1,7 @@
+import type { Database } from '../../platform/db/database.ts';
 import type { CheckpointRepository } from '../../state/checkpoints/checkpoint-repository.ts';
 import type { DocumentGuard } from '../../state/checks/document-guard.ts';
 import { DocumentMissingError } from '../../state/documents/document-store.ts';
-import type { Database } from '../../platform/db/database.ts';
 import { IndexStepBuilder } from './index-step.ts';
 import { scanResources } from './scan-resources.ts';
 import {

@@ -1,4 +1,11 @@
 import { type Static, Type } from 'typebox';
+import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
+import { freeBuffer } from '../../platform/memory/free-buffer.ts';
+import { inTurns, turnBytes } from '../../platform/turns/turns.ts';
+import { type LeaseFence, LeaseLostError } from '../../updates/lease.ts';
+import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
+import { isActive } from '../../updates/update-state.ts';
+import type { DocumentGuard } from '../checks/document-guard.ts';
 import {
   assertDeploymentVersion,
   type DeploymentScan,
@@ -9,16 +16,9 @@ import type { BodyBuffer } from '../documents/body-buffer.ts';
 import { type BodyEncoding, type ByteSource, bytesOf, inflate } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 import { saveDocument } from '../documents/save-document.ts';
-import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
-import { freeBuffer } from '../../platform/memory/free-buffer.ts';
-import { inTurns, turnBytes } from '../../platform/turns/turns.ts';
-import { type LeaseFence, LeaseLostError } from '../../updates/lease.ts';
-import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
-import { isActive } from '../../updates/update-state.ts';
 import type { CheckpointOrder, CheckpointRepository, NewCheckpoint } from './checkpoint-repository.ts';
 import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
 import { DeltaBases } from './delta-bases.ts';
-import type { DocumentGuard } from '../checks/document-guard.ts';
 
 export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]);
 export type CheckpointKind = Static<typeof CheckpointKind>;

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import { piecesCodec, type StoredDocument } from '../documents/document-store.ts';
 import { type Queryable, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
+import { piecesCodec, type StoredDocument } from '../documents/document-store.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 const UpdateRow = Type.Object({ id: Type.String(), number: Type.Integer() });

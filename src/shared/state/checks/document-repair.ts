@@ -1,9 +1,9 @@
+import type { Logger } from '../../platform/logger/logger.ts';
+import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
 import { DamagedBytesError } from '../documents/document-codec.ts';
 import { type DocumentStore, piecesCodec } from '../documents/document-store.ts';
 import { mendPieces } from '../documents/mend-pieces.ts';
 import type { PieceRepository, PieceRow } from '../documents/piece-repository.ts';
-import type { Logger } from '../../platform/logger/logger.ts';
-import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
 import type { DocumentCheckRepository } from './document-check-repository.ts';
 
 /**

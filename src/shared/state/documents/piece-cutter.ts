@@ -1,6 +1,6 @@
-import { ResourceBoundaries, type ResourceBoundary } from '../deployments/resource-boundaries.ts';
 import { JsonSyntaxError } from '../../platform/json/json-scanner.ts';
 import { inTurns } from '../../platform/turns/turns.ts';
+import { ResourceBoundaries, type ResourceBoundary } from '../deployments/resource-boundaries.ts';
 
 /** A part of a document's text. */
 export interface TextPiece {

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
-import type { DocumentGuard } from '../checks/document-guard.ts';
-import type { DocumentStore } from '../documents/document-store.ts';
 import { AppError, UnavailableError } from '../../platform/errors/errors.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import { isActive } from '../../updates/update-state.ts';
+import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
+import type { DocumentGuard } from '../checks/document-guard.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
 import type { OpenReplays } from './ahead/open-replays.ts';
 import { CompactionClaims } from './compaction-claims.ts';
 import { CompactionCommitter, warningOf } from './compaction-committer.ts';

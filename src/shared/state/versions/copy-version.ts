@@ -1,13 +1,13 @@
-import type { NewCheckpoint } from '../checkpoints/checkpoint-repository.ts';
-import { renameDeployment } from '../deployments/rename-deployment.ts';
-import { parseUrn, toProjectPath } from '../deployments/urn.ts';
-import type { ByteSource } from '../documents/byte-source.ts';
-import type { DocumentStore } from '../documents/document-store.ts';
 import { NotFoundError } from '../../platform/errors/errors.ts';
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
 import { RecentText } from '../../platform/json/recent-text.ts';
 import { inTurns } from '../../platform/turns/turns.ts';
 import type { StackRepository, StackRow } from '../../stacks/stack-repository.ts';
+import type { NewCheckpoint } from '../checkpoints/checkpoint-repository.ts';
+import { renameDeployment } from '../deployments/rename-deployment.ts';
+import { parseUrn, toProjectPath } from '../deployments/urn.ts';
+import type { ByteSource } from '../documents/byte-source.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
 import type { StateReader } from '../state-reader.ts';
 
 /** What a copy is made with. */

@@ -1,10 +1,10 @@
-import { createCheckpointRepository, type NewCheckpoint } from '../checkpoints/checkpoint-repository.ts';
-import { assertNoFault } from '../journal/journal-fault.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
 import { UnavailableError } from '../../platform/errors/errors.ts';
 import { createStackRepository, type StackRow } from '../../stacks/stack-repository.ts';
 import { StackBusyError } from '../../updates/admitted-changes.ts';
 import { createUpdateRepository } from '../../updates/update-repository.ts';
+import { createCheckpointRepository, type NewCheckpoint } from '../checkpoints/checkpoint-repository.ts';
+import { assertNoFault } from '../journal/journal-fault.ts';
 
 /** A change to a stack's state made outside a running update, and the ended update that records it. */
 export interface NewVersion {

@@ -1,11 +1,11 @@
+import type { Logger } from '../../platform/logger/logger.ts';
+import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
+import type { DocumentGuard } from '../checks/document-guard.ts';
 import { isDamage } from '../documents/document-damage.ts';
 import { type DocumentStore, piecesCodec } from '../documents/document-store.ts';
 import { checkPiece, decodePiece, encodePiece, hashInTurns } from '../documents/piece-codec.ts';
 import { cutAtResources, type PieceSizes, pieceSizes, type TextPiece } from '../documents/piece-cutter.ts';
 import type { PieceRepository, PieceRow } from '../documents/piece-repository.ts';
-import type { Logger } from '../../platform/logger/logger.ts';
-import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
-import type { DocumentGuard } from '../checks/document-guard.ts';
 import type { DueState, NewPiece, VersionRepository, VersionRow } from './version-repository.ts';
 
 /** How versions refer to each other, and how they are cut. */

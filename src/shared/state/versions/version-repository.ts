@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import { piecesCodec } from '../documents/document-store.ts';
-import type { PiecePlace } from '../documents/piece-repository.ts';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
+import { piecesCodec } from '../documents/document-store.ts';
+import type { PiecePlace } from '../documents/piece-repository.ts';
 
 const DueRow = Type.Object({ id: Type.String(), encodeAt: Type.String() });
 export type DueState = Row<typeof DueRow>;

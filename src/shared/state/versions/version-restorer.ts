@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import type { DocumentStore } from '../documents/document-store.ts';
-import { createCompactionRepository } from '../journal/compaction-repository.ts';
 import type { Database } from '../../platform/db/database.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
 import { NotFoundError } from '../../platform/errors/errors.ts';
 import { formatStackRef } from '../../stacks/names.ts';
 import { createStackRepository } from '../../stacks/stack-repository.ts';
 import { StackChangedError } from '../../updates/admitted-changes.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
+import { createCompactionRepository } from '../journal/compaction-repository.ts';
+import type { StateReader } from '../state-reader.ts';
 import { copyVersion } from './copy-version.ts';
 import { recordVersion } from './record-version.ts';
-import type { StateReader } from '../state-reader.ts';
 
 /** Restores the state of an earlier version of a stack. */
 export class VersionRestorer {

@@ -2,12 +2,12 @@ import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { TeamDetails, TeamMemberItem } from '../../platform/app/contract.ts';
-import { apiClient, queryClient, trpc } from '../../platform/app/trpc.ts';
-import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
-import { TextArea, TextField } from '../../platform/ui/field.tsx';
 import { LoginField } from '../../platform/app/suggest-fields.tsx';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
+import { apiClient, queryClient, trpc } from '../../platform/app/trpc.ts';
 import { useEdit, useRemoval } from '../../platform/app/use-edit.ts';
+import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
+import { TextArea, TextField } from '../../platform/ui/field.tsx';
 
 interface DialogProps {
   readonly organization: string;

@@ -2,8 +2,11 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { UserPlus } from 'lucide-react';
 import { useState } from 'react';
+import { GrantList } from '../../access/grant-list.tsx';
+import { useMayManage } from '../../organization/organization-pages.ts';
+import styles from '../../organization/people.module.css';
 import type { TeamMemberItem } from '../../platform/app/contract.ts';
-import { Problem, useProblem } from '../../problem-pages.tsx';
+import { RowMenu } from '../../platform/app/row-menu.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
@@ -11,12 +14,9 @@ import { MenuItem } from '../../platform/ui/menu.tsx';
 import { Page, Section } from '../../platform/ui/page.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
-import { GrantList } from '../../access/grant-list.tsx';
-import { useMayManage } from '../../organization/organization-pages.ts';
-import styles from '../../organization/people.module.css';
-import { RowMenu } from '../../platform/app/row-menu.tsx';
-import { AddToTeamDialog, DeleteTeamDialog, EditTeamDialog, TeamMemberDialog } from './team-dialogs.tsx';
+import { Problem, useProblem } from '../../problem-pages.tsx';
 import { TokenList } from '../tokens/token-list.tsx';
+import { AddToTeamDialog, DeleteTeamDialog, EditTeamDialog, TeamMemberDialog } from './team-dialogs.tsx';
 
 const route = getRouteApi('/$organization/~/teams/$team');
 

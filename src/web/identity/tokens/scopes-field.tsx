@@ -1,8 +1,8 @@
 import { Plus, X } from 'lucide-react';
+import { PermissionChoice } from '../../access/permission-set.tsx';
+import styles from '../../organization/people.module.css';
 import { Button } from '../../platform/ui/button.tsx';
 import { TextField } from '../../platform/ui/field.tsx';
-import styles from '../../organization/people.module.css';
-import { PermissionChoice } from '../../access/permission-set.tsx';
 
 /** What a token may do at most. */
 export interface Scope {

@@ -1,6 +1,8 @@
 import { useMutation } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
+import styles from '../../organization/people.module.css';
 import type { TokenItem } from '../../platform/app/contract.ts';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { queryClient, trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Button } from '../../platform/ui/button.tsx';
@@ -8,9 +10,7 @@ import { Code } from '../../platform/ui/code.tsx';
 import { Dialog, DialogActions } from '../../platform/ui/dialog.tsx';
 import { CheckboxField, SelectField, TextField } from '../../platform/ui/field.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import styles from '../../organization/people.module.css';
 import { isWhole, newScope, type Scope, ScopesField } from './scopes-field.tsx';
-import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { daySeconds, livesWithin, useMaxSeconds, usualDays } from './token-life.ts';
 import type { TokenOwner } from './token-owner.ts';
 

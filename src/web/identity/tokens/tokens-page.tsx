@@ -1,8 +1,8 @@
 import { getRouteApi } from '@tanstack/react-router';
+import { useMayManage } from '../../organization/organization-pages.ts';
 import { useMe } from '../../platform/app/me.ts';
 import { Page } from '../../platform/ui/page.tsx';
 import { Tab, Tabs } from '../../platform/ui/tabs.tsx';
-import { useMayManage } from '../../organization/organization-pages.ts';
 import { TokenList } from './token-list.tsx';
 
 const route = getRouteApi('/$organization/~/tokens');

@@ -1,10 +1,10 @@
 import { useMutation } from '@tanstack/react-query';
 import type { IssuerItem } from '../../platform/app/contract.ts';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';
+import { useEdit, useRemoval } from '../../platform/app/use-edit.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
-import { thenRefresh } from '../../platform/app/then-refresh.ts';
-import { useEdit, useRemoval } from '../../platform/app/use-edit.ts';
 
 interface DialogProps {
   readonly organization: string;

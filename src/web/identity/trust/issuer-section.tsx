@@ -1,8 +1,10 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
+import styles from '../../organization/people.module.css';
 import type { IssuerDetails, IssuerItem } from '../../platform/app/contract.ts';
-import { Problem, useProblem } from '../../problem-pages.tsx';
+import { RowMenu } from '../../platform/app/row-menu.tsx';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Badge } from '../../platform/ui/badge.tsx';
@@ -11,12 +13,10 @@ import { MenuItem } from '../../platform/ui/menu.tsx';
 import { Section } from '../../platform/ui/page.tsx';
 import { duration } from '../../platform/ui/relative-time.ts';
 import { type Column, Table } from '../../platform/ui/table.tsx';
+import { Problem, useProblem } from '../../problem-pages.tsx';
 import { DeleteIssuerDialog, IssuerDialog } from './issuer-dialogs.tsx';
-import styles from '../../organization/people.module.css';
 import { PolicyDialog } from './policy-dialog.tsx';
 import { type Policy, toSent } from './policy-form.ts';
-import { RowMenu } from '../../platform/app/row-menu.tsx';
-import { thenRefresh } from '../../platform/app/then-refresh.ts';
 
 type Asked =
   | { readonly what: 'edit' | 'delete' | 'add' }

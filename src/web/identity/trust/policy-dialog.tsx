@@ -1,16 +1,16 @@
 import { useMutation } from '@tanstack/react-query';
 import { Plus, X } from 'lucide-react';
+import styles from '../../organization/people.module.css';
 import type { IssuerDetails } from '../../platform/app/contract.ts';
+import { TeamField } from '../../platform/app/suggest-fields.tsx';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';
+import { useEdit } from '../../platform/app/use-edit.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { CheckboxField, SelectField, TextArea, TextField } from '../../platform/ui/field.tsx';
-import styles from '../../organization/people.module.css';
-import { decided, draftOf, draftToSent, isReady, type Policy, type PolicyDraft, toSent } from './policy-form.ts';
 import { isWhole, newScope, ScopesField } from '../tokens/scopes-field.tsx';
-import { TeamField } from '../../platform/app/suggest-fields.tsx';
-import { thenRefresh } from '../../platform/app/then-refresh.ts';
-import { useEdit } from '../../platform/app/use-edit.ts';
+import { decided, draftOf, draftToSent, isReady, type Policy, type PolicyDraft, toSent } from './policy-form.ts';
 
 const kinds = [
   ['organization', 'A token of the organization'],

@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type ComponentProps, useDeferredValue } from 'react';
-import { trpc } from './trpc.ts';
 import { SuggestField } from '../ui/suggest-field.tsx';
+import { trpc } from './trpc.ts';
 
 const limit = 12;
 

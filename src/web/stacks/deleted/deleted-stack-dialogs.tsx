@@ -1,10 +1,10 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { DeletedStack, StackRef } from '../../platform/app/contract.ts';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { queryClient, trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { TextField } from '../../platform/ui/field.tsx';
-import { thenRefresh } from '../../platform/app/then-refresh.ts';
 
 interface Props {
   readonly organization: string;

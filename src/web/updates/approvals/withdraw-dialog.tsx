@@ -1,9 +1,9 @@
 import { useMutation } from '@tanstack/react-query';
 import type { Approval } from '../../platform/app/contract.ts';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { shortCommit } from '../update-status.ts';
-import { thenRefresh } from '../../platform/app/then-refresh.ts';
 
 /** Whether there is something to take back: a request, or an approval that is valid. */
 export function isWithdrawable({ approvedAt, isValid, mayWithdraw }: Approval): boolean {

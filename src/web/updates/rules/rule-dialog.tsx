@@ -1,16 +1,16 @@
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { Rule, StackRef } from '../../platform/app/contract.ts';
+import { ProjectField, StackField, TagNameField, TagValueField } from '../../platform/app/suggest-fields.tsx';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../../platform/app/trpc.ts';
+import { useEdit } from '../../platform/app/use-edit.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
 import styles from './rule-dialog.module.css';
 import { draftOf, type RuleDraft, type ScopeKind, type WrittenRule, writtenRule } from './rule-draft.ts';
 import { RuleSettings } from './rule-settings.tsx';
 import { type RuleKind, ruleKinds } from './rule-words.ts';
-import { ProjectField, StackField, TagNameField, TagValueField } from '../../platform/app/suggest-fields.tsx';
-import { thenRefresh } from '../../platform/app/then-refresh.ts';
-import { useEdit } from '../../platform/app/use-edit.ts';
 import { NextWindows } from './window-times.tsx';
 
 const pauseMs = 400;

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
+import { inTurns } from '../../../platform/turns/turns.ts';
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
 import type { DocumentGuard } from '../../checks/document-guard.ts';
 import { LiveUrns } from '../../deployments/live-urns.ts';
 import { DocumentMissingError } from '../../documents/document-store.ts';
-import { inTurns } from '../../../platform/turns/turns.ts';
 
 /** About 100 bytes each. */
 const maxKeptUrns = 200_000;

@@ -1,7 +1,7 @@
-import { urnKey } from '../../deployments/live-urns.ts';
 import { ForbiddenError } from '../../../platform/errors/errors.ts';
 import { nameMatches } from '../../../stacks/name-pattern.ts';
 import { type ApplicableRule, describeScope, type UpdateRules } from '../../../updates/rules/update-rules.ts';
+import { urnKey } from '../../deployments/live-urns.ts';
 import type { BegunOperation } from './begin-entry.ts';
 
 /** A rule as it is quoted to those whom it stops. */

@@ -1,5 +1,6 @@
 import { serverSource } from '../../../audit/audit-event.ts';
 import { createAuditRepository } from '../../../audit/audit-repository.ts';
+import type { PreviewedChanges } from '../../../events/previewed-changes.ts';
 import type { Database } from '../../../platform/db/database.ts';
 import type { Queryable } from '../../../platform/db/sql.ts';
 import { ForbiddenError } from '../../../platform/errors/errors.ts';
@@ -11,7 +12,6 @@ import type { BaseUrns } from './base-urns.ts';
 import { type BegunOperation, readBegins, refusedEntry } from './begin-entry.ts';
 import { changesAmong, type GuardLimits, judge, needsBase, needsPreview, type Stop } from './guard-limits.ts';
 import { createGuardRepository, type Guard } from './guard-repository.ts';
-import type { PreviewedChanges } from '../../../events/previewed-changes.ts';
 
 /**
  * The update may begin nothing more. Everything else in the batch is stored. The CLI shows the message at each resource of the batch,

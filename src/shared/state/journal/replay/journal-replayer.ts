@@ -1,8 +1,8 @@
+import type { UpdateRepository, UpdateRow } from '../../../updates/update-repository.ts';
+import { isActive } from '../../../updates/update-state.ts';
 import type { DocumentGuard } from '../../checks/document-guard.ts';
 import type { ManifestSource } from '../../deployments/write-document.ts';
 import { DocumentMissingError } from '../../documents/document-store.ts';
-import type { UpdateRepository, UpdateRow } from '../../../updates/update-repository.ts';
-import { isActive } from '../../../updates/update-state.ts';
 import type { KeptReplay, OpenReplays } from '../ahead/open-replays.ts';
 import type { JournalSnapshots } from '../journal-snapshots.ts';
 import { type Applied, type ReplayParts, ReplaySteps } from './replay-steps.ts';

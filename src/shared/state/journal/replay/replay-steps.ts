@@ -1,7 +1,7 @@
+import type { UpdateRow } from '../../../updates/update-repository.ts';
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
 import type { DocumentGuard } from '../../checks/document-guard.ts';
 import { isDamage } from '../../documents/document-damage.ts';
-import type { UpdateRow } from '../../../updates/update-repository.ts';
 import type { KeptReplay, OpenReplays } from '../ahead/open-replays.ts';
 import type { JournalRepository } from '../journal-repository.ts';
 import type { JournalSnapshotRow } from '../journal-snapshot-repository.ts';

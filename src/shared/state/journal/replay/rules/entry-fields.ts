@@ -1,7 +1,7 @@
-import { MalformedDeploymentError, type PendingOperation } from '../../../deployments/deployment-parts.ts';
-import { ResourceReader, type ResourceText } from '../../../deployments/resource.ts';
 import { type JsonKind, JsonScanner, JsonSyntaxError } from '../../../../platform/json/json-scanner.ts';
 import type { JsonSpan } from '../../../../platform/json/json-text.ts';
+import { MalformedDeploymentError, type PendingOperation } from '../../../deployments/deployment-parts.ts';
+import { ResourceReader, type ResourceText } from '../../../deployments/resource.ts';
 import type { JournalEntryText } from '../../journal-batch.ts';
 import { JournalReplayError } from './replay-error.ts';
 

@@ -1,3 +1,4 @@
+import type { MemberEdit } from '../../../../platform/json/member-edits.ts';
 import {
   filterStringLists,
   filterStrings,
@@ -5,7 +6,6 @@ import {
   readReferences,
 } from '../../../deployments/references.ts';
 import { editResource, type ResourceText } from '../../../deployments/resource.ts';
-import type { MemberEdit } from '../../../../platform/json/member-edits.ts';
 
 /**
  * Removes references to resources that a refresh found to be gone; the CLI rejects a state that contains them. A dependency

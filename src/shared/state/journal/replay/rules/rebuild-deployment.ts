@@ -1,6 +1,6 @@
+import { editMembers, joinParts, nameText } from '../../../../platform/json/member-edits.ts';
 import type { DocumentParts, PendingOperation } from '../../../deployments/deployment-parts.ts';
 import { flagResource, isFilled, ResourceFeature, type ResourceText } from '../../../deployments/resource.ts';
-import { editMembers, joinParts, nameText } from '../../../../platform/json/member-edits.ts';
 import { pruneReferences } from './prune-references.ts';
 import type { ReplayState } from './replay-state.ts';
 import { resolveAliases } from './resolve-aliases.ts';

@@ -1,3 +1,5 @@
+import { JsonScanner } from '../../../../platform/json/json-scanner.ts';
+import { type Replacement, replaceRanges } from '../../../../platform/json/member-edits.ts';
 import {
   type ReferenceField,
   type ResourceReferences,
@@ -6,8 +8,6 @@ import {
 } from '../../../deployments/references.ts';
 import { editResource, type ResourceText, readResource } from '../../../deployments/resource.ts';
 import { formatUrn, parseUrn, providerUrn, rootStackType } from '../../../deployments/urn.ts';
-import { JsonScanner } from '../../../../platform/json/json-scanner.ts';
-import { type Replacement, replaceRanges } from '../../../../platform/json/member-edits.ts';
 
 /** Two resources have the same alias, so references to it are ambiguous. */
 export class AliasConflictError extends Error {

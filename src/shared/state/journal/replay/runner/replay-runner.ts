@@ -1,5 +1,5 @@
-import type { ManifestSource } from '../../../deployments/write-document.ts';
 import { InvalidRequestError, UnavailableError } from '../../../../platform/errors/errors.ts';
+import type { ManifestSource } from '../../../deployments/write-document.ts';
 import { JournalReplayError } from '../rules/replay-error.ts';
 import {
   type JournalPage,

@@ -1,3 +1,4 @@
+import { JsonSyntaxError } from '../../../../platform/json/json-scanner.ts';
 import type { ManifestSource } from '../../../deployments/write-document.ts';
 import {
   DamagedBytesError,
@@ -5,7 +6,6 @@ import {
   type EncodedDocument,
   encodeDocument,
 } from '../../../documents/document-codec.ts';
-import { JsonSyntaxError } from '../../../../platform/json/json-scanner.ts';
 import { JournalReplay, type UnknownKinds } from '../rules/replay.ts';
 import { JournalReplayError } from '../rules/replay-error.ts';
 import { ReplaySnapshotError } from '../rules/replay-snapshot.ts';

@@ -1,13 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { sameHash } from '../../shared/platform/crypto/secret-token.ts';
-import type { StackRef } from '../../shared/stacks/names.ts';
-import type { LeaseFence } from '../../shared/updates/lease.ts';
-
-/** The parts of a lease that never change after it is issued. */
-export interface CachedLease extends LeaseFence {
-  readonly journalVersion: number;
-  readonly exclusive: boolean;
-}
+import { sameHash } from '../../../shared/platform/crypto/secret-token.ts';
+import type { StackRef } from '../../../shared/stacks/names.ts';
+import type { CachedLease } from '../../platform/http/request.ts';
 
 interface Entry {
   readonly ref: StackRef;

@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { type CachedLease, LeaseCache } from './lease-cache.ts';
+import type { CachedLease } from '../../platform/http/request.ts';
+import { LeaseCache } from './lease-cache.ts';
 
 const ref = { organization: 'org', project: 'proj', stack: 'dev' };
 const hashOf = (token: string): Buffer => createHash('sha256').update(token).digest();

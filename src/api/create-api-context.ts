@@ -5,32 +5,12 @@ import type { JobServices } from '../shared/jobs/job-definition.ts';
 import type { QueueBoard } from '../shared/jobs/queue-board.ts';
 import { createAheadRequest, createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import { Replica } from '../shared/platform/db/replica/replica.ts';
-import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
 import { StateReader } from '../shared/state/state-reader.ts';
-import { type CredentialGuard, createCredentialGuard } from './identity/credentials/credential-guard.ts';
+import type { ApiContext } from './platform/api-context.ts';
 import { createHealth } from './platform/http/health.ts';
-import { createRequestRates, type RequestRates } from './platform/rates/request-rates.ts';
-import { StateScans } from './state/scans/state-scans.ts';
+import { createRequestRates } from './platform/rates/request-rates.ts';
+import { StateScans } from './platform/scans/state-scans.ts';
 import { JournalCompaction } from './updates/journal-compaction.ts';
-
-/** The shared context plus what the API role needs, such as access to its workers. */
-export interface ApiContext extends AppContext {
-  readonly dispatcher: JobDispatcher;
-  /** Services for the jobs that the API runs itself. */
-  readonly jobServices: JobServices;
-  readonly health: ProcessHealth;
-  /** Compacts an update's journal before the call continues; see JournalCompaction. */
-  readonly compactJournal: (updateId: string) => Promise<void>;
-  /** Serves reads that may be large; null: the primary does. */
-  readonly replica: Replica | null;
-  /** Checks API tokens and leases. */
-  readonly credentials: CredentialGuard;
-  readonly rates: RequestRates;
-  /** Lets requests read whole states. */
-  readonly scans: StateScans;
-  /** Only set if jobs go through Redis. */
-  readonly board?: QueueBoard;
-}
 
 /** Creates the context of an API that sends heavy work to `dispatcher`. Throws ConfigError if the replica's URL is not valid. */
 export async function createApiContext(
@@ -42,14 +22,13 @@ export async function createApiContext(
   const compactJournal = (updateId: string): Promise<void> => journalCompaction.compact(updateId);
   // Others decide by what they read, so they ask the primary.
   const states = new StateReader({ ...context, compactLarge: compactJournal });
-  const credentials = createCredentialGuard(context);
   const rates = createRequestRates(context);
   const enqueue = (job: Job): Promise<void> => dispatcher.enqueue(job);
   const requestSnapshot = createSnapshotRequest(enqueue, context.logger);
   const requestAhead = createAheadRequest(enqueue, context.logger);
   const jobServices: JobServices = { ...context, requestSnapshot, requestAhead };
   const health = createHealth(context, dispatcher);
-  const parts = { ...context, dispatcher, jobServices, compactJournal, credentials, rates, states, health, replica };
+  const parts = { ...context, dispatcher, jobServices, compactJournal, rates, states, health, replica };
   const read = new StateReader({ ...parts, compactLarge: compactJournal });
   return { ...parts, scans: new StateScans(read, context.metrics) };
 }

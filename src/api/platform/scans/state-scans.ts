@@ -5,9 +5,9 @@ import { type ResourceScan, scanResources } from '../../../shared/search/index/s
 import type { StackRef } from '../../../shared/stacks/names.ts';
 import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
 import type { StateDocument, StateReader } from '../../../shared/state/state-reader.ts';
-import type { HoldRoom } from '../../platform/http/answer-room.ts';
-import type { Caller } from '../../platform/http/request.ts';
-import { CallerTurns, type TurnLimits } from '../../platform/turns/caller-turns.ts';
+import type { HoldRoom } from '../http/answer-room.ts';
+import type { Caller } from '../http/request.ts';
+import { CallerTurns, type TurnLimits } from '../turns/caller-turns.ts';
 
 /** Requests of one process that read whole states at once. Each keeps some MiB, and all of them share the event loop. */
 const limits: TurnLimits = { atOnce: 4, atOncePerCaller: 2 };

@@ -1,0 +1,28 @@
+import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { registerDeletedStackRoutes } from './deleted-stacks.routes.ts';
+import { DeletedStacks } from './deleted-stacks.ts';
+import { StackBoard } from './stack-board.ts';
+import { StackRenaming } from './stack-renaming.ts';
+import { StackService } from './stack-service.ts';
+import { registerStackRoutes } from './stacks.routes.ts';
+
+/** The services of stacks. Called once per app. */
+export function createStackServices(context: ApiContext, reclaim: Reclaim) {
+  return {
+    stacks: new StackService(context, reclaim),
+    stackBoard: new StackBoard(context),
+    deletedStacks: new DeletedStacks(context),
+    renaming: new StackRenaming(context, reclaim),
+  };
+}
+
+/** The routes of stacks. */
+export function registerStack(
+  routes: RouteScope,
+  services: Parameters<typeof registerStackRoutes>[1] & Parameters<typeof registerDeletedStackRoutes>[1],
+): void {
+  registerStackRoutes(routes, services);
+  registerDeletedStackRoutes(routes, services);
+}
