@@ -32,7 +32,7 @@ export function createServices(context: ApiContext) {
     ...createIdentityServices(context),
     ...updates,
     ...state,
-    ...createStackServices(context, reclaim),
+    ...createStackServices(context, { reclaim, updates: updates.updates }),
     ...createEventServices(context),
     ...createSecretServices(context, state),
     ...createSearchServices(context),

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
+import { OrganizationParams } from '../../shared/platform/protocol/core.ts';
 import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
-import { OrganizationParams } from '../identity/tokens.schemas.ts';
 import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';

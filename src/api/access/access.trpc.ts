@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { seenByField } from '../platform/edits/revisions.ts';
-import { accessHolder, grantResponse } from '../updates/response-mappers.ts';
+import { accessHolder, grantResponse } from './access.mappers.ts';
 import { ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
 import { type AccessPolicyService, revisionOfPolicy } from './access-policy-service.ts';
 import { defaultPage, input, page, Revision } from './procedures/inputs.ts';

@@ -4,7 +4,7 @@ import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { assertMayRun } from '../audit/ci-runs.ts';
+import { assertMayRun } from '../platform/audit-trail/ci-runs.ts';
 import type { Access, Caller } from '../platform/http/request.ts';
 import { assertManages } from './held-access.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';

@@ -16,8 +16,8 @@ import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { parseTags, readTags } from '../../shared/stacks/tags.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { CreateGrantRequest, GrantsQuery } from './grants.schemas.ts';
 import { holdManagement } from './held-access.ts';

@@ -1,9 +1,8 @@
 import { Type } from 'typebox';
-import { StackParams } from '../../shared/platform/protocol/core.ts';
-import { OrganizationParams } from '../identity/tokens.schemas.ts';
+import { OrganizationParams, StackParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
-import { accessHolder, grantResponse } from '../updates/response-mappers.ts';
+import { accessHolder, grantResponse } from './access.mappers.ts';
 import type { GrantService } from './grant-service.ts';
 import {
   AccessQuery,

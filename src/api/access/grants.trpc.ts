@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { grantResponse } from '../updates/response-mappers.ts';
+import { grantResponse } from './access.mappers.ts';
 import type { GrantService } from './grant-service.ts';
 import { defaultPage, input, Name, page, text } from './procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from './procedures/trpc.ts';

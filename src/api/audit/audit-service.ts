@@ -11,8 +11,8 @@ import type { IdentityRepository } from '../../shared/identity/identity-reposito
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { type AuditSearch, createAuditSearchRepository } from './audit-search-repository.ts';
-import type { AuditTrail } from './audit-trail.ts';
 
 export type { AuditPlace, ListedEventRow };
 

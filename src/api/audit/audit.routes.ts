@@ -4,7 +4,7 @@ import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
-import { auditLogEvent } from '../updates/response-mappers.ts';
+import { auditLogEvent } from './audit.mappers.ts';
 import { AuditExportQuery, AuditLogsQuery, AuditLogsResponse, OrganizationParams } from './audit.schemas.ts';
 import type { AuditService } from './audit-service.ts';
 

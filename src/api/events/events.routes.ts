@@ -9,10 +9,10 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import { fencedWrite, fenceOf } from '../state/writes/fenced-write.ts';
 import type { SubmitWrite } from '../state/writes/submit-write.ts';
-import { lastPageToken } from '../updates/response-mappers.ts';
 import { assertUpdateId } from '../updates/updates.routes.ts';
 import { EventsQuery } from '../updates/updates.schemas.ts';
 import type { EventService } from './event-service.ts';
+import { lastPageToken } from './events.mappers.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 
 /** As a form or as JSON. */
 export const ExchangeRequest = Type.Object({
@@ -20,9 +20,3 @@ export const ExchangeResponse = Type.Object({
   expires_in: Type.Integer({ description: 'Seconds' }),
   scope: Type.String(),
 });
-
-export const OAuthErrorResponse = Type.Object(
-  { error: Type.String(), error_description: Type.String() },
-  { description: 'RFC 6749, 5.2' },
-);
-export type OAuthErrorResponse = Static<typeof OAuthErrorResponse>;

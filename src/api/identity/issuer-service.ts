@@ -19,8 +19,8 @@ import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { holdManagement } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';

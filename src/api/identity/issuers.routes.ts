@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { writePolicy } from '../../shared/identity/trust/trust-definitions.ts';
+import { OrganizationParams } from '../../shared/platform/protocol/core.ts';
 import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
 import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
 import { apiToken } from '../platform/http/paths.ts';
@@ -16,7 +17,6 @@ import {
   RegisterIssuerRequest,
   UpdateIssuerRequest,
 } from './issuers.schemas.ts';
-import { OrganizationParams } from './tokens.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { OrganizationParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import type { MemberService, OrganizationMemberRow } from './member-service.ts';
@@ -9,7 +10,6 @@ import {
   MembersQuery,
   MembersResponse,
 } from './members.schemas.ts';
-import { OrganizationParams } from './tokens.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

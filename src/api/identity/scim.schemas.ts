@@ -66,10 +66,3 @@ export function scimListOf<Resource extends ReturnType<typeof Type.Object>>(reso
     Resources: Type.Array(resource),
   });
 }
-
-export const ScimErrorResponse = Type.Object({
-  schemas: Schemas,
-  status: Type.String(),
-  scimType: Type.Optional(Type.String()),
-  detail: Type.String(),
-});

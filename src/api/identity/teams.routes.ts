@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { StackParams } from '../../shared/platform/protocol/core.ts';
+import { OrganizationParams, StackParams, TeamParams } from '../../shared/platform/protocol/core.ts';
 import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
 import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
@@ -15,7 +15,6 @@ import {
   TeamResponse,
   UpdateTeamRequest,
 } from './teams.schemas.ts';
-import { OrganizationParams, TeamParams } from './tokens.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

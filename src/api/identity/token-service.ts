@@ -22,9 +22,9 @@ import {
 } from '../../shared/platform/errors/errors.ts';
 import { holdManagement, holdOwner, holdTeam } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import { assertNoRun } from '../audit/ci-runs.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { assertNoRun } from '../platform/audit-trail/ci-runs.ts';
 import type { Caller } from '../platform/http/request.ts';
 
 export type { ListedTokenRow, TokenRow };

@@ -1,5 +1,6 @@
 import { type TSchema, Type } from 'typebox';
 import { writeScope } from '../../shared/identity/token-scopes.ts';
+import { OrganizationParams, TeamParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { Access } from '../platform/http/request.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
@@ -8,10 +9,8 @@ import {
   CreateTokenRequest,
   CreateTokenResponse,
   ListTokensResponse,
-  OrganizationParams,
   RotateTokenRequest,
   RotateTokenResponse,
-  TeamParams,
 } from './tokens.schemas.ts';
 
 /** What the routes call. */

@@ -50,6 +50,3 @@ export const ListTokensResponse = Type.Object({
     }),
   ),
 });
-
-export const OrganizationParams = Type.Object({ organization: Type.String() });
-export const TeamParams = Type.Object({ organization: Type.String(), team: Type.String() });

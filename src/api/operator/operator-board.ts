@@ -11,8 +11,8 @@ import { createProcessRepository } from '../../shared/platform/processes/process
 import { createStateIndexRepository } from '../../shared/search/index/state-index-repository.ts';
 import { createVersionRepository } from '../../shared/state/versions/version-repository.ts';
 import { createDeliveryRepository } from '../../shared/webhooks/delivery-repository.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { createOperatorBoardRepository, type LockRow } from './operator-board-repository.ts';
 import { PartProbe } from './part-health.ts';
 

@@ -2,7 +2,6 @@ import { Type } from 'typebox';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { AnyObject } from '../../shared/platform/protocol/core.ts';
-import type { UserService } from '../identity/user-service.ts';
 import { asPulumiSpec } from './http/openapi.ts';
 import { apiToken } from './http/paths.ts';
 import type { Caller } from './http/request.ts';
@@ -17,7 +16,7 @@ import {
 /** What the routes call. */
 export interface Services {
   readonly config: Config;
-  readonly users: UserService;
+  readonly users: { listMemberships(tokenId: string): Promise<readonly { readonly name: string }[]> };
 }
 
 const tags = ['service'];

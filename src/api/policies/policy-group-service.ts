@@ -9,8 +9,8 @@ import {
   type PolicyGroupRow,
 } from '../../shared/policies/policy-group-repository.ts';
 import { holdManagement } from '../access/held-access.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type {
   CreatePolicyGroupRequest,

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { apiToken, policyGroupsPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
-import { policyGroupResponse, policyGroupSummary } from '../updates/response-mappers.ts';
+import { policyGroupResponse, policyGroupSummary } from './policies.mappers.ts';
 import {
   CreatePolicyGroupRequest,
   ListPolicyGroupsResponse,

@@ -5,8 +5,8 @@ import { assertPolicyName, packInUse, packNotFound } from '../../shared/policies
 import { createPolicyPackRepository, type PolicyPackRepository } from '../../shared/policies/policy-pack-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { holdManagement } from '../access/held-access.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { type AddressQuery, ArchiveUrls, addressExpired, addressSeconds } from './archive-urls.ts';
 import type { CreatePolicyPackRequest, RequiredPolicy } from './policies.schemas.ts';

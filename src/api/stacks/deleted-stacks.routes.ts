@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { OrganizationParams } from '../identity/tokens.schemas.ts';
+import { OrganizationParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import {

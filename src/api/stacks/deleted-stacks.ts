@@ -11,8 +11,8 @@ import {
 } from '../../shared/stacks/restorable-stack-repository.ts';
 import { DeletedStackRestorer } from '../../shared/state/deleted-stack-restorer.ts';
 import { holdManagement } from '../access/held-access.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 
 /** Names of the restored stack; null: as before. */

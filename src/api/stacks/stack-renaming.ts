@@ -12,8 +12,8 @@ import { readTags, type Tags, tagsIn } from '../../shared/stacks/tags.ts';
 import { assertSameRules, otherGrants } from '../../shared/updates/rules/rule-selection.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { missingPermission } from '../access/stack-access.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect } from '../platform/http/request.ts';
 import { assertNotConsumed, awaitConsumers } from '../updates/rules/consumers.ts';
 

@@ -5,7 +5,7 @@ import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { standard } from '../../shared/platform/schema/standard-schema.ts';
 import { nowhere, type ProcedureServices, RequestCalls } from '../access/procedures/context.ts';
 import { Name, text } from '../access/procedures/inputs.ts';
-import type { Refusals } from '../audit/refusals.ts';
+import type { Refusals } from '../platform/audit-trail/refusals.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import type { StackCard } from './stack-board.ts';

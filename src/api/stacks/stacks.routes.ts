@@ -18,13 +18,13 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import { RequiredPoliciesResponse } from '../policies/policies.schemas.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
-import { createStackResponse, listedStackResponse, stackResponse, warnOfFaults } from '../updates/response-mappers.ts';
 import { readCreateRequest } from './create-request.ts';
 import { isCancelCommand, nothingToCancel } from './idle-cancel.ts';
 import { stackListJson } from './stack-list.ts';
 import { renameTarget, type StackRenaming } from './stack-renaming.ts';
 import type { StackService } from './stack-service.ts';
 import { nameOnly } from './stack-view.ts';
+import { createStackResponse, listedStackResponse, stackResponse, warnOfFaults } from './stacks.mappers.ts';
 import {
   CreateStackRequest,
   CreateStackResponse,

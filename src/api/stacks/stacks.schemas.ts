@@ -67,5 +67,3 @@ export const ListStacksQuery = Type.Object({
 export const RenameStackRequest = Type.Object({ newName: Maybe(Type.String()), newProject: Maybe(Type.String()) });
 
 export const DeleteStackQuery = Type.Object({ force: Type.Optional(Type.String()) });
-
-export const ImportResponse = Type.Object({ updateId: Type.String(), updateID: Type.String() });

@@ -15,8 +15,8 @@ import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { copyVersion } from '../../shared/state/versions/copy-version.ts';
 import { recordVersion } from '../../shared/state/versions/record-version.ts';
 import { StackChangedError, type StackHead } from '../../shared/updates/admitted-changes.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 

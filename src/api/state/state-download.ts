@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
 import { type ProcedureServices, RequestCalls } from '../access/procedures/context.ts';
 import { Name } from '../access/procedures/inputs.ts';
-import type { Refusals } from '../audit/refusals.ts';
+import type { Refusals } from '../platform/audit-trail/refusals.ts';
 import { sendState } from './state.routes.ts';
 import type { StateService } from './state-service.ts';
 

@@ -14,8 +14,8 @@ import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import type { StateScans } from '../platform/scans/state-scans.ts';
 import { clientGone } from '../platform/server/client-gone.ts';
-import { ImportResponse } from '../stacks/stacks.schemas.ts';
-import { importResponse } from '../updates/response-mappers.ts';
+import { importResponse } from './state.mappers.ts';
+import { ImportResponse } from './state.schemas.ts';
 import type { StateService } from './state-service.ts';
 import type { SubmitWrite } from './writes/submit-write.ts';
 

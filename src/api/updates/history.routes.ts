@@ -3,15 +3,14 @@ import { StackParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
-import type { StackService } from '../stacks/stack-service.ts';
 import type { HistoryService } from './history-service.ts';
-import { showsPreviews } from './response-mappers.ts';
+import { showsPreviews } from './updates.mappers.ts';
 import { HistoryQuery, HistoryResponse, LatestUpdateResponse, PreviewListResponse } from './updates.schemas.ts';
 
 /** What the routes call. */
 export interface Services {
   readonly history: HistoryService;
-  readonly stacks: StackService;
+  readonly stacks: { get(ref: StackParams): Promise<{ readonly id: string }> };
 }
 
 const common = { tags: ['history'], security: apiToken, params: StackParams };

@@ -18,8 +18,8 @@ import { createUpdateRepository } from '../../shared/updates/update-repository.t
 import type { UpdateKind } from '../../shared/updates/update-state.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect } from '../platform/http/request.ts';
 import { guardUpdate } from './approvals/guard-creation.ts';
 import { breakGlassReason, isUrgent } from './break-glass.ts';

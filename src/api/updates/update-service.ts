@@ -12,8 +12,8 @@ import { describeGap, endUpdate, lockUpdate } from '../../shared/updates/update-
 import type { EndStatus } from '../../shared/updates/update-state.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../platform/http/request.ts';
 import { compactSoon } from './compact-soon.ts';
 import { leaseTakenAway } from './lost-lease.ts';

@@ -1,11 +1,9 @@
-import type { Config } from '../../shared/platform/config/config.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { ApprovalBoard } from './approvals/approval-board.ts';
 import { ApprovalService } from './approvals/approval-service.ts';
 import { GuardService } from './approvals/guard-service.ts';
 import { registerGuardRoutes } from './approvals/guards.routes.ts';
-import { registerBeginUpdateRoute } from './begin-update.routes.ts';
 import { registerHistoryRoutes } from './history.routes.ts';
 import { HistoryService } from './history-service.ts';
 import { LineService } from './queue/line-service.ts';
@@ -14,7 +12,6 @@ import { QueuedCreation } from './queue/queued-creation.ts';
 import { RuleBoard } from './rules/rule-board.ts';
 import { UpdateRuleService } from './rules/update-rule-service.ts';
 import { registerUpdateRuleRoutes } from './rules/update-rules.routes.ts';
-import { UpdateBeginning } from './update-beginning.ts';
 import { UpdateBoard } from './update-board.ts';
 import { UpdateService } from './update-service.ts';
 import { registerUpdateRoutes } from './updates.routes.ts';
@@ -37,7 +34,6 @@ export function createUpdateServices(context: ApiContext) {
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,
     line: new LineService(context),
-    beginning: new UpdateBeginning(context, updates),
     approvals: new ApprovalService(context),
     approvalBoard: new ApprovalBoard(context),
     guards: new GuardService(context),
@@ -50,15 +46,13 @@ export function createUpdateServices(context: ApiContext) {
 /** The routes of updates, their queue, rules and approvals. */
 export function registerUpdate(
   routes: RouteScope,
-  services: { readonly config: Config } & Parameters<typeof registerUpdateRoutes>[1] &
+  services: Parameters<typeof registerUpdateRoutes>[1] &
     Parameters<typeof registerGuardRoutes>[1] &
-    Parameters<typeof registerBeginUpdateRoute>[1] &
     Parameters<typeof registerHistoryRoutes>[1] &
     Parameters<typeof registerUpdateRuleRoutes>[1],
 ): void {
   registerUpdateRoutes(routes, services);
   registerGuardRoutes(routes, services);
-  if (services.config.beginUpdate) registerBeginUpdateRoute(routes, services);
   registerHistoryRoutes(routes, services);
   registerUpdateRuleRoutes(routes, services);
 }

@@ -17,10 +17,10 @@ import { sendChunks } from '../platform/http/streamed-response.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import type { HistoryService } from './history-service.ts';
 import type { QueuedCreation } from './queue/queued-creation.ts';
-import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './response-mappers.ts';
 import type { UpdateRuleService } from './rules/update-rule-service.ts';
 import type { NewUpdateRequest } from './update-creation.ts';
 import type { UpdateService } from './update-service.ts';
+import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './updates.mappers.ts';
 import {
   CompleteUpdateRequest,
   CreateUpdateRequest,

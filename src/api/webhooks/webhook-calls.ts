@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import type { EventFacts } from '../../shared/webhooks/event-facts.ts';
 import { payloadOf } from '../../shared/webhooks/payloads.ts';
 import { decodeCursor, defaultPage, encodeCursor, Name, page, Revision, text } from '../access/procedures/inputs.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { seenByField } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { WebhookService } from './webhook-service.ts';

@@ -24,8 +24,8 @@ import { claimSeconds, secretOwner } from '../../shared/webhooks/webhook-sender.
 import { holdAccess, holdManagement } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import { assertPermission } from '../access/stack-access.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';

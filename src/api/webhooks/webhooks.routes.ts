@@ -1,9 +1,8 @@
 import { Type } from 'typebox';
-import { StackParams } from '../../shared/platform/protocol/core.ts';
+import { OrganizationParams, StackParams } from '../../shared/platform/protocol/core.ts';
 import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
 import type { EventFacts } from '../../shared/webhooks/event-facts.ts';
 import { payloadOf } from '../../shared/webhooks/payloads.ts';
-import { OrganizationParams } from '../identity/tokens.schemas.ts';
 import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';

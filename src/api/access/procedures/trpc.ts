@@ -1,7 +1,7 @@
 import { initTRPC, TRPCError } from '@trpc/server';
 import type { Permission } from '../../../shared/access/permissions.ts';
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import type { CallerAccess, Place } from '../admission.ts';
 import { nowhere, type ProcedureContext, type RequestCalls } from './context.ts';

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../../shared/stacks/names.ts';
 import { assertAdmitted, type CallerAccess } from '../../access/admission.ts';
-import { actionOf } from '../../audit/declared-action.ts';
+import { actionOf } from '../../platform/audit-trail/declared-action.ts';
 import type { Access, Caller, Lease } from '../../platform/http/request.ts';
 import type { CredentialGuard } from '../credentials/credential-guard.ts';
 import type { LeaseAccess } from '../credentials/lease-access.ts';

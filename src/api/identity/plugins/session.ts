@@ -4,8 +4,9 @@ import type { Config } from '../../../shared/platform/config/config.ts';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import { prepareError, sendError } from '../../platform/http/errors.ts';
 import type { Session } from '../../platform/http/request.ts';
-import { assertSameOrigin, readSessionCookie, wantsPage } from '../sign-in/browser.ts';
-import { pageHeaders, renderErrorPage } from '../sign-in/pages/page.ts';
+import { pageHeaders, renderErrorPage } from '../../platform/pages/page.ts';
+import { wantsPage } from '../../platform/pages/wants-page.ts';
+import { assertSameOrigin, readSessionCookie } from '../sign-in/browser.ts';
 import type { SessionService } from '../sign-in/session-service.ts';
 
 /** What the routes call. */

@@ -12,8 +12,8 @@ import { createTeamRepository } from '../../../shared/identity/team-repository.t
 import { NotFoundError } from '../../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
 import { OrganizationNotVisibleError } from '../../access/organizations.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { type GroupChange, type MemberChange, readGroup, readGroupPatch } from './group-changes.ts';
 import type { JsonObject } from './scim-bodies.ts';

@@ -96,11 +96,6 @@ function hostOf(origin: string): string {
   return URL.canParse(origin) ? new URL(origin).host : '';
 }
 
-/** Whether the request expects a page rather than JSON. */
-export function wantsPage({ headers }: FastifyRequest): boolean {
-  return /\btext\/html\b/i.test(headers.accept ?? '');
-}
-
 /** A path on this server to which a sign-in may lead; `/`, the web UI, if the given one is anything else. */
 export function safeNext(next: string | undefined): string {
   return next !== undefined && next.length <= 2_000 && /^\/(?![/\\])[!-[\]-~]*$/.test(next) ? next : '/';

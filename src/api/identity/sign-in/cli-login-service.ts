@@ -3,7 +3,7 @@ import { createTokenRepository } from '../../../shared/identity/token-repository
 import { mintToken } from '../../../shared/platform/crypto/secret-token.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
 import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Session } from '../../platform/http/request.ts';
 import { recordOfUser, type SessionService } from './session-service.ts';
 

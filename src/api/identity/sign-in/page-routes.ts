@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
-import { pageHeaders } from './pages/page.ts';
+import { pageHeaders } from '../../platform/pages/page.ts';
 
 export const pageTags = ['pages'];
 export const sessionCookie = [{ sessionCookie: [] }];

@@ -17,7 +17,7 @@ import {
   NotFoundError,
   UnauthenticatedError,
 } from '../../../shared/platform/errors/errors.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Session } from '../../platform/http/request.ts';
 import { addressGroup } from '../../platform/server/client-address.ts';
 import { type BegunSession, recordOfUser, type SessionService, type Visit } from './session-service.ts';

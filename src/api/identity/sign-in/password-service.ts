@@ -6,7 +6,7 @@ import { hashPassword, verifyPassword } from '../../../shared/platform/crypto/pa
 import type { Database } from '../../../shared/platform/db/database.ts';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import { isLogin } from '../../../shared/stacks/names.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Session } from '../../platform/http/request.ts';
 import { type BegunSession, recordOfUser, type SessionService, type Visit } from './session-service.ts';
 import type { SignInLimits } from './sign-in-limits.ts';

@@ -8,7 +8,7 @@ import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { isLogin } from '../../../shared/stacks/names.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Claims } from './provider-client.ts';
 import type { SignedIn } from './session-service.ts';
 

@@ -5,7 +5,7 @@ import { AttemptLimiter } from '../../../shared/platform/db/attempt-limiter.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
 import { NotFoundError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { addressGroup } from '../../platform/server/client-address.ts';
 import { type ProviderChecks, ProviderClient } from './provider-client.ts';
 import { ProviderPeople } from './provider-people.ts';

@@ -10,7 +10,7 @@ import { hashToken, mintToken } from '../../../shared/platform/crypto/secret-tok
 import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { NotFoundError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller, Session } from '../../platform/http/request.ts';
 import { KnownBrowsers } from './known-browsers.ts';
 

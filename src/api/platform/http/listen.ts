@@ -1,6 +1,6 @@
+import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { ListenError, startStatusServer } from '../../../shared/platform/telemetry/status-server.ts';
-import type { App } from '../../app.ts';
 import type { ApiContext } from '../api-context.ts';
 import { warnAboutPlainHttp } from '../server/public-url.ts';
 
@@ -15,7 +15,7 @@ export interface Listening {
 }
 
 /** Opens the management listener, then the service's, and registers both to be closed at shutdown. Throws ListenError. */
-export async function listen(app: App, context: ApiContext): Promise<Listening> {
+export async function listen(app: FastifyInstance, context: ApiContext): Promise<Listening> {
   const { config, health, lifecycle, logger, metrics } = context;
   warnAboutPlainHttp(config, logger);
   lifecycle.onClose('intake', 'http', () => app.close());
@@ -30,7 +30,7 @@ export async function listen(app: App, context: ApiContext): Promise<Listening> 
   return { url: await listenForClients(app, config), management };
 }
 
-async function listenForClients(app: App, { front, listen: address }: Config): Promise<string> {
+async function listenForClients(app: FastifyInstance, { front, listen: address }: Config): Promise<string> {
   try {
     await app.listen({ ...address, backlog });
   } catch (error) {

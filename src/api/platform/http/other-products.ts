@@ -1,4 +1,6 @@
-import { noRemoteConfig } from '../../stacks/create-request.ts';
+/** The CLI would read the configuration through endpoints that this server lacks, so every update would fail. */
+export const noRemoteConfig =
+  'this server keeps no configuration of stacks. Put it in Pulumi.<stack>.yaml and omit --remote-config';
 
 interface Product {
   readonly paths: RegExp;

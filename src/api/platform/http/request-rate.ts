@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { StackParams } from '../../../shared/platform/protocol/core.ts';
-import type { StackService } from '../../stacks/stack-service.ts';
 import type { OrganizationRates } from '../rates/organization-rates.ts';
 import type { Delay, RequestRates } from '../rates/request-rates.ts';
 import type { RateClass } from './request.ts';
@@ -10,7 +9,7 @@ import type { RateClass } from './request.ts';
 export interface Services {
   readonly organizationRates: OrganizationRates;
   readonly rates: RequestRates;
-  readonly stacks: StackService;
+  readonly stacks: { isBusy(ref: StackParams): Promise<boolean> };
 }
 
 /** How long a call waits for its turn, in ms. Those that the CLI repeats, or that are only refused between updates, do not wait. */

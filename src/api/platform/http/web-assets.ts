@@ -2,9 +2,9 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { wantsPage } from '../../identity/sign-in/browser.ts';
-import { html } from '../../identity/sign-in/pages/html.ts';
-import { pageHeaders, renderPage } from '../../identity/sign-in/pages/page.ts';
+import { html } from '../pages/html.ts';
+import { pageHeaders, renderPage } from '../pages/page.ts';
+import { wantsPage } from '../pages/wants-page.ts';
 
 /** Files with a hash in their names: they never change. */
 const hashed = /^\/assets\/[\w.-]+\.(?:js|css|svg|png|woff2)$/;

@@ -22,9 +22,9 @@ import { createUpdateRuleRepository } from '../../../shared/updates/rules/update
 import { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 import { holdAccess } from '../../access/held-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
-import { approvesNothing } from '../../audit/ci-runs.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import { approvesNothing } from '../../platform/audit-trail/ci-runs.ts';
 import type { Caller } from '../../platform/http/request.ts';
 
 const maxListed = 100;

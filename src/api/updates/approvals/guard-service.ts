@@ -4,8 +4,8 @@ import { drainUpdate, parseReason } from '../../../shared/state/journal/guards/d
 import { lockUpdate } from '../../../shared/updates/update-closer.ts';
 import { holdAccess } from '../../access/held-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { updateNotFound } from '../update-errors.ts';
 

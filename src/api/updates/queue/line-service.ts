@@ -5,8 +5,8 @@ import { createStackRepository } from '../../../shared/stacks/stack-repository.t
 import { readTags } from '../../../shared/stacks/tags.ts';
 import { holdAccess } from '../../access/held-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { createLockQueueRepository } from './lock-queue-repository.ts';
 

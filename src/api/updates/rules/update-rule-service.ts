@@ -10,8 +10,8 @@ import { createUpdateRuleRepository, type RuleRow } from '../../../shared/update
 import { describeScope, type NewRule, scopeOf } from '../../../shared/updates/rules/update-rules.ts';
 import { holdManagement } from '../../access/held-access.ts';
 import { getOrganization } from '../../access/organizations.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../../platform/edits/revisions.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { warnOfConsumers } from './consumers.ts';

@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 
 /** A member that Go's encoder may omit or send as null; both mean absent. */
 export function Maybe<S extends import('typebox').TSchema>(schema: S) {
@@ -27,3 +27,9 @@ export const VersionParams = Type.Object({
   stack: Type.String(),
   stackVersion: Type.String(),
 });
+
+export const OrganizationParams = Type.Object({ organization: Type.String() });
+export const TeamParams = Type.Object({ organization: Type.String(), team: Type.String() });
+
+/** The response of a call in the CLI's dialect, or in the contract's. */
+export type Either<Cli extends TSchema, Contract extends TSchema> = Static<Cli> | Static<Contract>;

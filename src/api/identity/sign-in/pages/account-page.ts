@@ -1,8 +1,8 @@
 import type { Session } from '../../../platform/http/request.ts';
+import { html, type Markup } from '../../../platform/pages/html.ts';
+import { renderPage, renderProblem } from '../../../platform/pages/page.ts';
 import type { ListedPasskeyRow } from '../passkey-service.ts';
 import type { ListedSessionRow } from '../session-service.ts';
-import { html, type Markup } from './html.ts';
-import { renderPage, renderProblem } from './page.ts';
 
 /** What the account page shows. */
 export interface AccountView {

@@ -1,7 +1,7 @@
 import type { Session } from '../../../platform/http/request.ts';
+import { html } from '../../../platform/pages/html.ts';
+import { renderPage } from '../../../platform/pages/page.ts';
 import type { CliLogin } from '../cli-login-service.ts';
-import { html } from './html.ts';
-import { renderPage } from './page.ts';
 
 /** Asks whether the CLI that has opened the page gets a token. */
 export function renderCliLoginPage({ description, nonce, port }: CliLogin, { login }: Session): string {

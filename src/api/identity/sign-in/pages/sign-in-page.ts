@@ -1,5 +1,5 @@
-import { html } from './html.ts';
-import { renderPage, renderProblem } from './page.ts';
+import { html } from '../../../platform/pages/html.ts';
+import { renderPage, renderProblem } from '../../../platform/pages/page.ts';
 
 /** The page on which people sign in. `next`: where they go afterwards. */
 export function renderSignInPage({

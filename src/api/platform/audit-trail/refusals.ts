@@ -1,18 +1,22 @@
 import { LRUCache } from 'lru-cache';
-import type { AuditEvent, AuditSource } from '../../shared/audit/audit-event.ts';
-import type { Caller } from '../platform/http/request.ts';
-import type { AuditService } from './audit-service.ts';
+import type { AuditEvent, AuditSource } from '../../../shared/audit/audit-event.ts';
+import type { Caller } from '../http/request.ts';
 
 /** The same refusal is recorded once in this time, in ms: whoever repeats it must not fill the log. */
 const refusalMs = 10_000;
 const refusalCapacity = 10_000;
 
+/** Adds the events of refused calls to the audit log. */
+export interface RefusalRecorder {
+  recordRefusal(source: AuditSource, event: AuditEvent): Promise<void>;
+}
+
 /** Records calls of members that were refused. */
 export class Refusals {
-  readonly #audit: AuditService;
+  readonly #audit: RefusalRecorder;
   readonly #recent = new LRUCache<string, true>({ max: refusalCapacity, ttl: refusalMs });
 
-  constructor({ audit }: { readonly audit: AuditService }) {
+  constructor({ audit }: { readonly audit: RefusalRecorder }) {
     this.#audit = audit;
   }
 

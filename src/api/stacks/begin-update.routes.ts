@@ -2,10 +2,11 @@ import { StackParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
-import { stackResponse, startResponse, userMessages, warnOfFaults } from './response-mappers.ts';
+import { startResponse, userMessages } from '../updates/updates.mappers.ts';
+import { newUpdate } from '../updates/updates.routes.ts';
+import { BeginUpdateRequest, BeginUpdateResponse } from '../updates/updates.schemas.ts';
+import { stackResponse, warnOfFaults } from './stacks.mappers.ts';
 import type { UpdateBeginning } from './update-beginning.ts';
-import { newUpdate } from './updates.routes.ts';
-import { BeginUpdateRequest, BeginUpdateResponse } from './updates.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

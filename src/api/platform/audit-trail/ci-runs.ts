@@ -1,5 +1,5 @@
-import type { AuditAction } from '../../shared/audit/audit-actions.ts';
-import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
+import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
+import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
 
 /** Of a caller: the policy that gave the token for an id token; null for other tokens. */
 interface Holder {

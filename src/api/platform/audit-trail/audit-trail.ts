@@ -1,8 +1,8 @@
-import type { AuditAction } from '../../shared/audit/audit-actions.ts';
-import type { AuditEvent, AuditSource } from '../../shared/audit/audit-event.ts';
-import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { UnavailableError } from '../../shared/platform/errors/errors.ts';
+import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
+import type { AuditEvent, AuditSource } from '../../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../../shared/audit/audit-repository.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import { assertActionOfRun } from './ci-runs.ts';
 
 declare module 'fastify' {

@@ -1,6 +1,6 @@
-import { permits } from '../../shared/access/permissions.ts';
-import type { AuditSource } from '../../shared/audit/audit-event.ts';
-import type { Access, Caller } from '../platform/http/request.ts';
+import { permits } from '../../../shared/access/permissions.ts';
+import type { AuditSource } from '../../../shared/audit/audit-event.ts';
+import type { Access, Caller } from '../http/request.ts';
 
 /** The caller as the audit log names them. `access` is what the call needs. */
 export function whoCalls(caller: Caller, access: Access | undefined) {

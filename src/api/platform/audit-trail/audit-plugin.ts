@@ -1,17 +1,16 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type AuditSource, requestSource } from '../../shared/audit/audit-event.ts';
-import type { Config } from '../../shared/platform/config/config.ts';
-import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
-import { clientAddress } from '../platform/server/client-address.ts';
-import type { AuditService } from './audit-service.ts';
+import { type AuditSource, requestSource } from '../../../shared/audit/audit-event.ts';
+import type { Config } from '../../../shared/platform/config/config.ts';
+import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
+import { clientAddress } from '../server/client-address.ts';
 import { AuditTrail } from './audit-trail.ts';
 import { whoCalls } from './calling-source.ts';
 import { actionOf } from './declared-action.ts';
-import { Refusals } from './refusals.ts';
+import { type RefusalRecorder, Refusals } from './refusals.ts';
 
 /** What the routes call. */
 export interface Services {
-  readonly audit: AuditService;
+  readonly audit: RefusalRecorder;
   readonly config: Config;
 }
 

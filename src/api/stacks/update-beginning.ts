@@ -5,16 +5,16 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { FrozenError } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect } from '../platform/http/request.ts';
-import { readStackView, type StackView } from '../stacks/stack-view.ts';
-import { noteRefusal } from './note-refusal.ts';
-import { tellOfRefusal } from './tell-of-freeze.ts';
-import { LimitsChangedError } from './update-admission.ts';
-import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from './update-creation.ts';
-import type { UpdateService } from './update-service.ts';
-import { prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
+import { noteRefusal } from '../updates/note-refusal.ts';
+import { tellOfRefusal } from '../updates/tell-of-freeze.ts';
+import { LimitsChangedError } from '../updates/update-admission.ts';
+import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from '../updates/update-creation.ts';
+import type { UpdateService } from '../updates/update-service.ts';
+import { prepareStart, type StartedUpdate, type StartRequest } from '../updates/update-start.ts';
+import { readStackView, type StackView } from './stack-view.ts';
 
 /** A larger state is omitted from the response, as is one that exceeds the memory budget; the client then exports it. */
 const maxStateBytes = 4 * 1024 * 1024;
