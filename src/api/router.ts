@@ -1,7 +1,9 @@
+import { eventsRouter } from './events/events.trpc.ts';
+import { figuresRouter } from './statistics/figures.trpc.ts';
 import { accessRouter } from './access/access.trpc.ts';
 import { grantsRouter } from './access/grants.trpc.ts';
 import { limitsRouter } from './access/limits.trpc.ts';
-import { router } from './access/procedures/trpc.ts';
+import { mergeRouters, router } from './access/procedures/trpc.ts';
 import { rolesRouter } from './access/roles.trpc.ts';
 import { auditRouter } from './audit/audit.trpc.ts';
 import { liveRouter } from './events/live/live.trpc.ts';
@@ -32,7 +34,7 @@ export const appRouter = router({
   me: meRouter,
   stacks: stacksRouter,
   deletedStacks: deletedStacksRouter,
-  updates: updatesRouter,
+  updates: mergeRouters(updatesRouter, eventsRouter, figuresRouter),
   resources: resourcesRouter,
   search: searchRouter,
   references: referencesRouter,

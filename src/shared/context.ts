@@ -8,7 +8,7 @@ import { createEventSegmentRepository } from './events/event-segment-repository.
 import { EventSegments } from './events/event-segments.ts';
 import { EventWriter } from './events/event-writer.ts';
 import { NoticeSender } from './events/live/notice-sender.ts';
-import { PreviewedChanges } from './events/previewed-changes.ts';
+import { EventsOfPreviews } from './events/previewed-changes.ts';
 import { holdRights } from './identity/held-rights.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
 import { untilBlobStore } from './platform/blobs/blob-start.ts';
@@ -281,7 +281,7 @@ export async function createContext(
       guards: {
         db,
         baseUrns: new BaseUrns({ checkpoints, guard }),
-        previewed: new PreviewedChanges({ events: eventReader }),
+        previewed: new EventsOfPreviews({ events: eventReader }),
       },
       journal,
       backlog: new JournalBacklog(...backlogSteps(config.redisUrl !== null)),

@@ -4,9 +4,20 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import { startResponse, userMessages } from '../updates/updates.mappers.ts';
 import { newUpdate } from '../updates/updates.routes.ts';
-import { BeginUpdateRequest, BeginUpdateResponse } from '../updates/updates.schemas.ts';
+import { Type } from 'typebox';
+import { UntypedDeployment } from '../../shared/platform/protocol/payloads.ts';
+import { BeginUpdateRequest, CreateUpdateResponse, StartUpdateResponse } from '../updates/updates.schemas.ts';
+import { StackResponse } from './stacks.schemas.ts';
 import { stackResponse, warnOfFaults } from './stacks.mappers.ts';
 import type { UpdateBeginning } from './update-beginning.ts';
+
+/** apitype.BeginUpdateResponse. If `deployment` is absent, the client exports it. */
+const BeginUpdateResponse = Type.Object({
+  ...StartUpdateResponse.properties,
+  ...CreateUpdateResponse.properties,
+  deployment: Type.Optional(UntypedDeployment),
+  stack: StackResponse,
+});
 
 /** What the routes call. */
 export interface Services {

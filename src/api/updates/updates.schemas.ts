@@ -1,8 +1,6 @@
 import { Type } from 'typebox';
 import { AnyObject, Maybe, UnixSeconds } from '../../shared/platform/protocol/core.ts';
-import { UntypedDeployment } from '../../shared/platform/protocol/payloads.ts';
 import { RequiredPolicy } from '../policies/policies.schemas.ts';
-import { StackResponse } from '../stacks/stacks.schemas.ts';
 
 /** apitype.UpdateProgramRequest. */
 export const CreateUpdateRequest = Type.Object({
@@ -41,14 +39,6 @@ export const BeginUpdateRequest = Type.Object({
   ),
   program: Maybe(CreateUpdateRequest),
   ...StartUpdateRequest.properties,
-});
-
-/** apitype.BeginUpdateResponse. If `deployment` is absent, the client exports it. */
-export const BeginUpdateResponse = Type.Object({
-  ...StartUpdateResponse.properties,
-  ...CreateUpdateResponse.properties,
-  deployment: Type.Optional(UntypedDeployment),
-  stack: StackResponse,
 });
 
 /** apitype.RenewUpdateLeaseRequest; `duration` in seconds. */

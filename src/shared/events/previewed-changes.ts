@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { urnKey } from '../state/deployments/live-urns.ts';
+import type { PreviewedChanges } from '../state/journal/guards/guarded-append.ts';
 import type { EventReader } from './event-reader.ts';
 import { textOf } from './event-text.ts';
 
@@ -17,7 +18,7 @@ const isChange = /delete|replace/;
  * Which resources a preview said it would delete or replace, by their keys. A preview that has ended never changes, so those of the last
  * ones that were asked for are kept.
  */
-export class PreviewedChanges {
+export class EventsOfPreviews implements PreviewedChanges {
   readonly #events: EventReader;
   readonly #kept = new LRUCache<string, ReadonlySet<string>>({
     maxSize: maxKeptUrns,

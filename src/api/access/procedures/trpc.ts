@@ -26,7 +26,7 @@ const t = initTRPC
     sse: { ping: { enabled: true, intervalMs: 25_000 }, client: { reconnectAfterInactivityMs: 60_000 } },
   });
 
-export const { router } = t;
+export const { mergeRouters, router } = t;
 
 /** Runs a call in its turn, and records its duration and outcome. */
 const observed = t.procedure.use(async ({ ctx, next, path }) => {

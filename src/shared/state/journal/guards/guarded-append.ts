@@ -1,6 +1,5 @@
 import { serverSource } from '../../../audit/audit-event.ts';
 import { createAuditRepository } from '../../../audit/audit-repository.ts';
-import type { PreviewedChanges } from '../../../events/previewed-changes.ts';
 import type { Database } from '../../../platform/db/database.ts';
 import type { Queryable } from '../../../platform/db/sql.ts';
 import { ForbiddenError } from '../../../platform/errors/errors.ts';
@@ -20,6 +19,11 @@ import { createGuardRepository, type Guard } from './guard-repository.ts';
 export class BeginRefusedError extends ForbiddenError {
   override readonly name = 'BeginRefusedError';
   override readonly code = 'begin-refused';
+}
+
+/** Which resources a preview said it would delete or replace, by their keys. */
+export interface PreviewedChanges {
+  of(previewId: string): Promise<ReadonlySet<string>>;
 }
 
 /** What decides about batches of guarded updates. */
