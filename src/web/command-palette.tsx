@@ -18,9 +18,9 @@ import {
 import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from 'react';
 import styles from './command-palette.module.css';
 import { operatorPages } from './operator/operator-pages.ts';
-import { organizationPages, useMayManage } from './organization/organization-pages.ts';
 import type { StackRef } from './platform/app/contract.ts';
 import { useMe } from './platform/app/me.ts';
+import { organizationPages, useMayManage } from './platform/app/organization-pages.ts';
 import { listPageActions, runPageAction } from './platform/app/page-actions.ts';
 import type { SectionLink } from './platform/app/section-layout.tsx';
 import { signOut } from './platform/app/session.ts';

@@ -1,5 +1,5 @@
 import { createRoute, redirect } from '@tanstack/react-router';
-import { rootRoute } from './root-route.tsx';
+import { rootRoute } from './platform/app/root-route.tsx';
 
 const stackSettings = createRoute({
   getParentRoute: () => rootRoute,

@@ -1,12 +1,15 @@
 import { createRouter } from '@tanstack/react-router';
 import { operatorRoutes } from './operator/routes.tsx';
-import { organizationRoutes } from './organization/routes.tsx';
+import { organizationRoutes } from './organization-routes.tsx';
+import { rootRoute } from './platform/app/root-route.tsx';
 import { parseSearch, stringifySearch } from './platform/app/search-params.ts';
 import { printedRoutes } from './printed-routes.ts';
-import { rootRoute } from './root-route.tsx';
 import { searchRoutes } from './search/routes.tsx';
+import { Shell } from './shell.tsx';
 import { stackRoutes } from './stacks/routes.tsx';
 import { ciRoutes } from './statistics/routes.tsx';
+
+rootRoute.update({ component: Shell });
 
 export const router = createRouter({
   routeTree: rootRoute.addChildren([

@@ -1,14 +1,14 @@
+import { Type } from 'typebox';
 import { StackParams } from '../../shared/platform/protocol/core.ts';
+import { UntypedDeployment } from '../../shared/platform/protocol/payloads.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import { startResponse, userMessages } from '../updates/updates.mappers.ts';
 import { newUpdate } from '../updates/updates.routes.ts';
-import { Type } from 'typebox';
-import { UntypedDeployment } from '../../shared/platform/protocol/payloads.ts';
 import { BeginUpdateRequest, CreateUpdateResponse, StartUpdateResponse } from '../updates/updates.schemas.ts';
-import { StackResponse } from './stacks.schemas.ts';
 import { stackResponse, warnOfFaults } from './stacks.mappers.ts';
+import { StackResponse } from './stacks.schemas.ts';
 import type { UpdateBeginning } from './update-beginning.ts';
 
 /** apitype.BeginUpdateResponse. If `deployment` is absent, the client exports it. */

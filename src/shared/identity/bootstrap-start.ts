@@ -1,8 +1,8 @@
 import type { Config } from '../platform/config/config.ts';
 import type { Database } from '../platform/db/database.ts';
+import { repeatAtStart } from '../platform/db/postgres-start.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
-import { repeatAtStart } from '../platform/db/postgres-start.ts';
 import { endLostUpdates, noteEnded } from '../updates/lost-leases.ts';
 import { applyBootstrap } from './bootstrap.ts';
 

@@ -2,6 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { AccessPolicy } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { thenRefresh } from '../platform/app/then-refresh.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { useEdit } from '../platform/app/use-edit.ts';
@@ -11,7 +12,6 @@ import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { SelectField } from '../platform/ui/field.tsx';
 import { Page } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
 import { lostPermissions, memberPermissions, withNeeds } from './default-permissions.ts';
 import { PermissionChoice, PermissionSet } from './permission-set.tsx';
 

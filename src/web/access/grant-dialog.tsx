@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import styles from '../organization/people.module.css';
+import styles from '../platform/app/settings-page.module.css';
 import { LoginField, StackPathField, TagField, TeamField, TokenIdField } from '../platform/app/suggest-fields.tsx';
 import { thenRefresh } from '../platform/app/then-refresh.ts';
 import { trpc } from '../platform/app/trpc.ts';

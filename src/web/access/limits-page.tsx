@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import type { Limit } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
 import styles from './limits-page.module.css';
 
 const route = getRouteApi('/$organization/~/limits');

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
-import { type AuditSearch, toAuditQuery } from '../identity/people/people-search.ts';
-import styles from '../organization/people.module.css';
+import styles from '../platform/app/settings-page.module.css';
+import { type AuditSearch, toAuditQuery } from '../platform/app/settings-search.ts';
 import { apiClient } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 

@@ -2,9 +2,10 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-qu
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight, Download, ScrollText } from 'lucide-react';
 import { useState } from 'react';
-import { type AuditSearch, toAuditQuery } from '../identity/people/people-search.ts';
-import styles from '../organization/people.module.css';
 import type { AuditItem } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import styles from '../platform/app/settings-page.module.css';
+import { type AuditSearch, toAuditQuery } from '../platform/app/settings-search.ts';
 import { TextFilter } from '../platform/app/text-filter.tsx';
 import { trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
@@ -16,7 +17,6 @@ import { Menu, MenuItem } from '../platform/ui/menu.tsx';
 import { FilterBar, Page } from '../platform/ui/page.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
 import { AuditDetails } from './audit-details.tsx';
 import { ExportDialog } from './audit-export.tsx';
 

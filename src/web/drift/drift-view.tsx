@@ -1,7 +1,10 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CircleCheck, Waves } from 'lucide-react';
+import type { CiDays } from '../platform/app/ci-search.ts';
 import type { CiDrift } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { stackColumn } from '../platform/app/stack-link.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Code } from '../platform/ui/code.tsx';
@@ -9,9 +12,6 @@ import { Empty } from '../platform/ui/empty.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
-import { stackColumn } from '../stacks/stack-link.tsx';
-import type { CiDays } from '../statistics/ci-search.ts';
 
 const refreshMs = 60_000;
 

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { LockOpen, TriangleAlert } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorLock, OperatorSlow } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
@@ -11,7 +12,6 @@ import { Page, Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Since, Time } from '../platform/ui/time.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
 import { StatusBadge } from '../updates/status-badge.tsx';
 import { viewKind } from '../updates/update-status.ts';
 

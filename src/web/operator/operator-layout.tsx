@@ -1,7 +1,7 @@
 import { Outlet } from '@tanstack/react-router';
 import { useMeQuery } from '../platform/app/me.ts';
+import { NotFoundPage, Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { SectionLayout } from '../platform/app/section-layout.tsx';
-import { NotFoundPage, Problem, useProblem } from '../problem-pages.tsx';
 import { operatorPages } from './operator-pages.ts';
 
 /** The pages of the installation. For others than operators there is nothing here. */

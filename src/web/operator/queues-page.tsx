@@ -2,6 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { CircleX, Hourglass, LoaderCircle, Timer } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import type { OperatorQueues } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
@@ -11,7 +12,6 @@ import { Page, Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
 import { byteText, msText } from './byte-text.ts';
 import styles from './queues-page.module.css';
 

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { HardDrive } from 'lucide-react';
 import { useEffect } from 'react';
 import type { OperatorOrganization, OperatorStorage } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { DayChart } from '../platform/ui/day-chart.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
@@ -10,7 +11,6 @@ import { KeyFigures } from '../platform/ui/key-figures.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
 import { byteText } from './byte-text.ts';
 
 const refreshMs = 60_000;

@@ -2,13 +2,13 @@ import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { X } from 'lucide-react';
 import { useDeferredValue, useId, useState } from 'react';
-import styles from '../organization/policies.module.css';
 import type { PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { SelectField, TextField } from '../platform/ui/field.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
+import styles from './policies.module.css';
 
 interface DetailsProps {
   readonly organization: string;

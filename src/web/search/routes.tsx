@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
-import { rootRoute } from '../root-route.tsx';
+import { rootRoute } from '../platform/app/root-route.tsx';
 import { parseResourceSearch } from './search-terms.ts';
 
 const searchPage = lazyRouteComponent(() => import('./search-page.tsx'), 'SearchPage');

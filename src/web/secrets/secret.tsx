@@ -5,7 +5,7 @@ import type { SecretPlace, StackRef } from '../platform/app/contract.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { CopyButton } from '../platform/ui/code.tsx';
-import { Sealed } from '../state/resources/json-view.tsx';
+import { Sealed } from '../platform/ui/json-view.tsx';
 import styles from './secret.module.css';
 
 /** A value is hidden again after this time. */

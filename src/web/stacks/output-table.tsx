@@ -2,9 +2,9 @@ import { useState } from 'react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { Code, CopyButton } from '../platform/ui/code.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
+import { JsonView } from '../platform/ui/json-view.tsx';
 import { safeLink } from '../platform/ui/safe-link.ts';
 import { Secret } from '../secrets/secret.tsx';
-import { JsonView } from '../state/resources/json-view.tsx';
 import styles from './output-table.module.css';
 
 /** Longer values are shown after a click. */

@@ -4,15 +4,15 @@ import { useState } from 'react';
 import { type Permission, permissionWords, reasonOf } from '../access/access-words.ts';
 import { GrantList } from '../access/grant-list.tsx';
 import { PermissionSet } from '../access/permission-set.tsx';
-import { useMayManage } from '../organization/organization-pages.ts';
 import type { AccessHolder, GrantItem, StackDetails, StackRef } from '../platform/app/contract.ts';
+import { useMayManage } from '../platform/app/organization-pages.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
 import styles from './stack-access.module.css';
 
 /** Who may do what with a stack, and why. */

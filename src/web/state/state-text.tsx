@@ -2,9 +2,9 @@ import { useQuery } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useMemo, useRef } from 'react';
 import type { StackRef } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { trpc } from '../platform/app/trpc.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
 import { jsonLines } from './json-lines.ts';
 import styles from './state-text.module.css';
 

@@ -1,5 +1,5 @@
+import type { ProjectOrder } from '../platform/app/ci-search.ts';
 import type { CiFigures } from '../platform/app/contract.ts';
-import type { ProjectOrder } from './ci-search.ts';
 
 type Figures = Omit<CiFigures['days'][number], 'day'>;
 

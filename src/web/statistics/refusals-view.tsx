@@ -1,7 +1,10 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Ban, OctagonX, X } from 'lucide-react';
+import type { CiDays } from '../platform/app/ci-search.ts';
 import type { CiFigures, CiRefusal } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { stackColumn } from '../platform/app/stack-link.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
@@ -10,10 +13,7 @@ import { pagedList } from '../platform/ui/paged-list.ts';
 import { duration } from '../platform/ui/relative-time.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
-import { stackColumn } from '../stacks/stack-link.tsx';
 import { shortCommit, viewKind } from '../updates/update-status.ts';
-import type { CiDays } from './ci-search.ts';
 import { isStop, viewReason } from './refusal-reasons.ts';
 import styles from './refusals-view.module.css';
 

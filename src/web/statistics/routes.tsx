@@ -1,6 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { rootRoute } from '../root-route.tsx';
-import { parseCiSearch } from './ci-search.ts';
+import { parseCiSearch } from '../platform/app/ci-search.ts';
+import { rootRoute } from '../platform/app/root-route.tsx';
 
 const ci = createRoute({
   getParentRoute: () => rootRoute,

@@ -1,6 +1,8 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { ChartNoAxesColumn } from 'lucide-react';
+import { type ProjectOrder, parseCiSearch, projectOrders } from '../platform/app/ci-search.ts';
 import type { CiFigures } from '../platform/app/contract.ts';
+import { Problem, type ReadQuery, useProblem } from '../platform/app/problem-pages.tsx';
 import { DayChart } from '../platform/ui/day-chart.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { SelectField } from '../platform/ui/field.tsx';
@@ -9,8 +11,6 @@ import { Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
-import { Problem, type ReadQuery, useProblem } from '../problem-pages.tsx';
-import { type ProjectOrder, parseCiSearch, projectOrders } from './ci-search.ts';
 import { meanMs, orderProjects, rate, sumFigures } from './figures.ts';
 import styles from './runs-view.module.css';
 

@@ -6,7 +6,7 @@ import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
 import { Dialog, DialogActions } from '../platform/ui/dialog.tsx';
-import { AskButton } from '../stacks/ask-approval.tsx';
+import { AskButton } from './approvals/ask-approval.tsx';
 import styles from './update-actions.module.css';
 import { isActive, neededPermission } from './update-status.ts';
 

@@ -6,7 +6,7 @@ import { CopyButton } from '../platform/ui/code.tsx';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { Notice } from '../platform/ui/notice.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
-import { ConfigTable } from '../stacks/config-table.tsx';
+import { ConfigTable } from './config-table.tsx';
 import styles from './update-details.module.css';
 import { Duration, useFigures } from './update-figures.tsx';
 import { viewEndReason, viewKind } from './update-status.ts';

@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Check, CircleSlash, Clock, X } from 'lucide-react';
-import styles from '../organization/webhooks.module.css';
 import type { Delivery } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, queryClient } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
@@ -10,9 +10,9 @@ import { pagedList } from '../platform/ui/paged-list.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
 import type { WebhookOwner } from './webhook-owner.ts';
 import { deliveryStates, nameOfEvent } from './webhook-words.ts';
+import styles from './webhooks.module.css';
 
 const pollMs = 10_000;
 const icons = { success: Check, failure: X, running: Clock, neutral: CircleSlash } as const;

@@ -1,6 +1,5 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import styles from '../organization/webhooks.module.css';
 import type { Webhook } from '../platform/app/contract.ts';
 import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { useEdit } from '../platform/app/use-edit.ts';
@@ -8,6 +7,7 @@ import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { CheckboxField, SelectField, TextField } from '../platform/ui/field.tsx';
 import { readWebhook, type WebhookOwner } from './webhook-owner.ts';
 import { formats, nameOfEvent } from './webhook-words.ts';
+import styles from './webhooks.module.css';
 
 /** Creates a webhook, or changes one. `onMade`: its name. */
 export function WebhookDialog({

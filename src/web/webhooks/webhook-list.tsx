@@ -1,18 +1,18 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { CirclePause, Radio, Webhook as WebhookIcon } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
-import styles from '../organization/webhooks.module.css';
 import type { Webhook } from '../platform/app/contract.ts';
 import { usePageAction } from '../platform/app/page-actions.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
 import { WebhookDialog } from './webhook-dialog.tsx';
 import type { WebhookOwner } from './webhook-owner.ts';
 import { describeEvents, nameOfFormat } from './webhook-words.ts';
+import styles from './webhooks.module.css';
 
 /** The webhooks of an organization or a stack. `linkTo`: a link to one. */
 export function WebhookList({

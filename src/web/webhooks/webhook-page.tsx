@@ -1,8 +1,8 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import styles from '../organization/webhooks.module.css';
 import type { Webhook } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { queryClient } from '../platform/app/trpc.ts';
 import { useRemoval } from '../platform/app/use-edit.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
@@ -10,12 +10,12 @@ import { Button } from '../platform/ui/button.tsx';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
-import { Problem, useProblem } from '../problem-pages.tsx';
 import { DeliveryTable } from './delivery-table.tsx';
 import { WebhookDialog } from './webhook-dialog.tsx';
 import { ActiveBadge } from './webhook-list.tsx';
 import { ofOrganization, readWebhook, type WebhookOwner } from './webhook-owner.ts';
 import { describeEvents, nameOfFormat } from './webhook-words.ts';
+import styles from './webhooks.module.css';
 
 const route = getRouteApi('/$organization/~/webhooks/$webhook');
 

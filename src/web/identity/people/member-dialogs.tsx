@@ -2,11 +2,11 @@ import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { roleWords } from '../../access/access-words.ts';
 import type { MemberItem } from '../../platform/app/contract.ts';
+import { type Role, roles } from '../../platform/app/settings-search.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
-import { type Role, roles } from './people-search.ts';
 
 interface DialogProps {
   readonly organization: string;

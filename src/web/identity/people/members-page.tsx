@@ -2,12 +2,14 @@ import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { UserPlus, Users } from 'lucide-react';
 import { useState } from 'react';
-import { useMayManage } from '../../organization/organization-pages.ts';
-import styles from '../../organization/people.module.css';
 import type { MemberItem } from '../../platform/app/contract.ts';
 import { useMe } from '../../platform/app/me.ts';
+import { useMayManage } from '../../platform/app/organization-pages.ts';
 import { usePageAction } from '../../platform/app/page-actions.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
+import styles from '../../platform/app/settings-page.module.css';
+import { type MemberSearch, type Role, roles } from '../../platform/app/settings-search.ts';
 import { TextFilter } from '../../platform/app/text-filter.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
@@ -19,9 +21,7 @@ import { MenuItem } from '../../platform/ui/menu.tsx';
 import { FilterBar, Page } from '../../platform/ui/page.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { Problem, useProblem } from '../../problem-pages.tsx';
 import { AddMemberDialog, ChangeRoleDialog, RemoveMemberDialog } from './member-dialogs.tsx';
-import { type MemberSearch, type Role, roles } from './people-search.ts';
 
 const route = getRouteApi('/$organization/~/members');
 

@@ -1,5 +1,10 @@
 import { expect, test } from '@jest/globals';
-import { parseAuditSearch, parseMemberSearch, parseTokenSearch, toAuditQuery } from './people-search.ts';
+import {
+  parseAuditSearch,
+  parseMemberSearch,
+  parseTokenSearch,
+  toAuditQuery,
+} from '../../platform/app/settings-search.ts';
 
 test('filters in a URL are kept, and what is none is left out', () => {
   expect(parseMemberSearch({ text: 'ada', role: 'owner' })).toEqual({ text: 'ada', role: undefined });

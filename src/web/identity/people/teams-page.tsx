@@ -2,9 +2,10 @@ import { keepPreviousData, useInfiniteQuery, useMutation } from '@tanstack/react
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Plus, UsersRound } from 'lucide-react';
 import { useState } from 'react';
-import { useMayManage } from '../../organization/organization-pages.ts';
-import styles from '../../organization/people.module.css';
 import type { TeamItem } from '../../platform/app/contract.ts';
+import { useMayManage } from '../../platform/app/organization-pages.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import styles from '../../platform/app/settings-page.module.css';
 import { TextFilter } from '../../platform/app/text-filter.tsx';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
@@ -16,7 +17,6 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { TextArea, TextField } from '../../platform/ui/field.tsx';
 import { FilterBar, Page } from '../../platform/ui/page.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
-import { Problem, useProblem } from '../../problem-pages.tsx';
 
 const route = getRouteApi('/$organization/~/teams');
 

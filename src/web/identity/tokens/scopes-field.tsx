@@ -1,6 +1,6 @@
 import { Plus, X } from 'lucide-react';
 import { PermissionChoice } from '../../access/permission-set.tsx';
-import styles from '../../organization/people.module.css';
+import styles from '../../platform/app/settings-page.module.css';
 import { Button } from '../../platform/ui/button.tsx';
 import { TextField } from '../../platform/ui/field.tsx';
 

@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import styles from '../../organization/people.module.css';
 import type { TokenItem } from '../../platform/app/contract.ts';
+import styles from '../../platform/app/settings-page.module.css';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { queryClient, trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';

@@ -1,10 +1,11 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { KeyRound, Plus } from 'lucide-react';
 import { useState } from 'react';
-import styles from '../../organization/people.module.css';
 import type { TokenItem } from '../../platform/app/contract.ts';
 import { usePageAction } from '../../platform/app/page-actions.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
+import styles from '../../platform/app/settings-page.module.css';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
@@ -15,7 +16,6 @@ import { MenuItem } from '../../platform/ui/menu.tsx';
 import { FilterBar } from '../../platform/ui/page.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { Problem, useProblem } from '../../problem-pages.tsx';
 import { CreateTokenDialog, RevokeTokenDialog, RotateTokenDialog } from './token-dialogs.tsx';
 import type { TokenOwner } from './token-owner.ts';
 

@@ -1,6 +1,6 @@
 import { getRouteApi } from '@tanstack/react-router';
-import { useMayManage } from '../../organization/organization-pages.ts';
 import { useMe } from '../../platform/app/me.ts';
+import { useMayManage } from '../../platform/app/organization-pages.ts';
 import { Page } from '../../platform/ui/page.tsx';
 import { Tab, Tabs } from '../../platform/ui/tabs.tsx';
 import { TokenList } from './token-list.tsx';

@@ -2,13 +2,13 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { Plus, ShieldCheck } from 'lucide-react';
 import { useState } from 'react';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { Code } from '../../platform/ui/code.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { Page } from '../../platform/ui/page.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
-import { Problem, useProblem } from '../../problem-pages.tsx';
 import { IssuerDialog } from './issuer-dialogs.tsx';
 import { IssuerSection } from './issuer-section.tsx';
 

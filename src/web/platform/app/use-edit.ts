@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
-import { mergedDraft } from '../../updates/rules/merged-draft.ts';
 import { isEditConflict } from './api-error.ts';
+import { mergedDraft } from './merged-draft.ts';
 
 /** A change that is being sent. */
 interface Sent {

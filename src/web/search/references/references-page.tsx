@@ -3,13 +3,13 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { Waypoints } from 'lucide-react';
 import { lazy, Suspense, useEffect, useMemo, useState } from 'react';
 import type { ReferenceNode } from '../../platform/app/contract.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { Page } from '../../platform/ui/page.tsx';
 import { Segments } from '../../platform/ui/segments.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { Table } from '../../platform/ui/table.tsx';
-import { Problem, useProblem } from '../../problem-pages.tsx';
 import styles from './references.module.css';
 import { StackName } from './stack-name.tsx';
 

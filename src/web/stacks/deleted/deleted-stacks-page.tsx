@@ -3,6 +3,7 @@ import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { ArchiveRestore } from 'lucide-react';
 import { useState } from 'react';
 import type { DeletedStack } from '../../platform/app/contract.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { RowMenu } from '../../platform/app/row-menu.tsx';
 import { every, trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
@@ -12,7 +13,6 @@ import { Page } from '../../platform/ui/page.tsx';
 import { pagedList } from '../../platform/ui/paged-list.ts';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { Problem, useProblem } from '../../problem-pages.tsx';
 import { PurgeStackDialog, RestoreStackDialog } from './deleted-stack-dialogs.tsx';
 import styles from './deleted-stacks.module.css';
 

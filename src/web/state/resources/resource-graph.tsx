@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import type { StackRef } from '../../platform/app/contract.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { shortType } from '../../platform/app/resource-name.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { FlowGraph } from '../../platform/ui/flow-graph.tsx';
-import { Problem, useProblem } from '../../problem-pages.tsx';
-import { shortType } from './resource-name.ts';
 
 const depth = 2;
 

@@ -1,9 +1,9 @@
 import type { StackDifference, VersionDifference } from '../../platform/app/contract.ts';
+import { shortType } from '../../platform/app/resource-name.ts';
+import { isSealed } from '../../platform/ui/json-tree.ts';
+import { Sealed } from '../../platform/ui/json-view.tsx';
 import { OpeningList, OpeningRow } from '../../platform/ui/opening-list.tsx';
 import { viewOperation } from '../../updates/operations.ts';
-import { isSealed } from '../resources/json-tree.ts';
-import { Sealed } from '../resources/json-view.tsx';
-import { shortType } from '../resources/resource-name.ts';
 import { listShownPaths } from './shown-paths.ts';
 import styles from './version-diff.module.css';
 

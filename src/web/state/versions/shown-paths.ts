@@ -1,5 +1,5 @@
-import { nameInUrn } from '../resources/resource-name.ts';
-import { diffJson, isEqual } from './json-diff.ts';
+import { nameInUrn } from '../../platform/app/resource-name.ts';
+import { diffJson, isEqual } from '../../platform/ui/json-diff.ts';
 
 /** A property that differs. Null: it is not there on that side. */
 export interface ShownPath {

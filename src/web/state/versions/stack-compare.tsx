@@ -3,13 +3,13 @@ import { useNavigate } from '@tanstack/react-router';
 import { ArrowRight } from 'lucide-react';
 import { useDeferredValue, useState } from 'react';
 import type { StackRef } from '../../platform/app/contract.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import type { StackPageSearch } from '../../platform/app/stack-search.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { CheckboxField, TextField } from '../../platform/ui/field.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
-import { Problem, useProblem } from '../../problem-pages.tsx';
-import type { StackPageSearch } from '../../stacks/stack-search.ts';
 import { Differences, type DifferenceWords } from './differences.tsx';
 import styles from './stack-compare.module.css';
 

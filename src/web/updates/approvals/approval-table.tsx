@@ -1,15 +1,15 @@
 import { Link } from '@tanstack/react-router';
 import { Check, Clock } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
-import styles from '../../organization/approvals.module.css';
 import type { Approval } from '../../platform/app/contract.ts';
+import { stackColumn } from '../../platform/app/stack-link.tsx';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { ExternalLink } from '../../platform/ui/external-link.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { stackColumn } from '../../stacks/stack-link.tsx';
 import { shortCommit } from '../update-status.ts';
+import styles from './approvals.module.css';
 import { ApproveDialog } from './approve-dialog.tsx';
 import { isWithdrawable, WithdrawDialog, withdrawWord } from './withdraw-dialog.tsx';
 

@@ -1,12 +1,12 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { ShieldCheck } from 'lucide-react';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { every, trpc } from '../../platform/app/trpc.ts';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { Page } from '../../platform/ui/page.tsx';
 import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Tab, Tabs } from '../../platform/ui/tabs.tsx';
-import { Problem, useProblem } from '../../problem-pages.tsx';
 import { ApprovalTable } from './approval-table.tsx';
 
 const route = getRouteApi('/$organization/~/approvals');

@@ -1,6 +1,5 @@
 import { CalendarClock, Snowflake, Sun } from 'lucide-react';
 import type { ReactNode } from 'react';
-import styles from '../../organization/rules.module.css';
 import type { Rule } from '../../platform/app/contract.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
@@ -8,6 +7,7 @@ import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { ChosenMark, SetBy } from './rule-table.tsx';
 import { describeWindow, type FreezeWindow } from './rule-words.ts';
+import styles from './rules.module.css';
 import { NextWindows } from './window-times.tsx';
 
 /** Freezes: for what, until when, and who has set them. */

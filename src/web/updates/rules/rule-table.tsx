@@ -1,11 +1,11 @@
 import { type ReactNode, useEffect, useRef } from 'react';
-import styles from '../../organization/rules.module.css';
 import type { Rule } from '../../platform/app/contract.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { describeSettings, nameOfKind } from './rule-words.ts';
+import styles from './rules.module.css';
 
 /** Limits and guards: what they say, and for which stacks. */
 export function RuleTable({

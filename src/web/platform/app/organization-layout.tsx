@@ -1,7 +1,7 @@
 import { Outlet, useParams } from '@tanstack/react-router';
-import { useMe } from '../platform/app/me.ts';
-import { SectionLayout } from '../platform/app/section-layout.tsx';
+import { useMe } from './me.ts';
 import { organizationPages, useMayManage } from './organization-pages.ts';
+import { SectionLayout } from './section-layout.tsx';
 
 /** The pages of an organization, with links between those that the user may see. */
 export function OrganizationLayout() {

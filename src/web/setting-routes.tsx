@@ -1,16 +1,16 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { organizationRoute } from './platform/app/organization-route.tsx';
 import {
   parseApprovalSearch,
   parsePolicySearch,
   parseRuleSearch,
   parseWebhookSearch,
-} from '../platform/app/setting-search.ts';
-import { organizationRoute } from './organization-route.tsx';
+} from './platform/app/setting-search.ts';
 
 const rules = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/rules',
-  component: lazyRouteComponent(() => import('../updates/rules/rules-page.tsx'), 'RulesPage'),
+  component: lazyRouteComponent(() => import('./updates/rules/rules-page.tsx'), 'RulesPage'),
   validateSearch: parseRuleSearch,
   staticData: { crumb: 'Rules' },
 });
@@ -18,7 +18,7 @@ const rules = createRoute({
 const approvals = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/approvals',
-  component: lazyRouteComponent(() => import('../updates/approvals/approvals-page.tsx'), 'ApprovalsPage'),
+  component: lazyRouteComponent(() => import('./updates/approvals/approvals-page.tsx'), 'ApprovalsPage'),
   validateSearch: parseApprovalSearch,
   staticData: { crumb: 'Approvals' },
 });
@@ -26,7 +26,7 @@ const approvals = createRoute({
 const policies = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/policies',
-  component: lazyRouteComponent(() => import('../policies/policies-page.tsx'), 'PoliciesPage'),
+  component: lazyRouteComponent(() => import('./policies/policies-page.tsx'), 'PoliciesPage'),
   validateSearch: parsePolicySearch,
   staticData: { crumb: 'Policies' },
 });
@@ -34,14 +34,14 @@ const policies = createRoute({
 const webhooks = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/webhooks',
-  component: lazyRouteComponent(() => import('../webhooks/webhooks-page.tsx'), 'WebhooksPage'),
+  component: lazyRouteComponent(() => import('./webhooks/webhooks-page.tsx'), 'WebhooksPage'),
   staticData: { crumb: 'Webhooks' },
 });
 
 const webhook = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/webhooks/$webhook',
-  component: lazyRouteComponent(() => import('../webhooks/webhook-page.tsx'), 'WebhookPage'),
+  component: lazyRouteComponent(() => import('./webhooks/webhook-page.tsx'), 'WebhookPage'),
   validateSearch: parseWebhookSearch,
   staticData: { crumb: 'Webhook' },
 });
@@ -49,14 +49,14 @@ const webhook = createRoute({
 const limits = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/limits',
-  component: lazyRouteComponent(() => import('../access/limits-page.tsx'), 'LimitsPage'),
+  component: lazyRouteComponent(() => import('./access/limits-page.tsx'), 'LimitsPage'),
   staticData: { crumb: 'Limits' },
 });
 
 const deletedStacks = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/deleted-stacks',
-  component: lazyRouteComponent(() => import('../stacks/deleted/deleted-stacks-page.tsx'), 'DeletedStacksPage'),
+  component: lazyRouteComponent(() => import('./stacks/deleted/deleted-stacks-page.tsx'), 'DeletedStacksPage'),
   staticData: { crumb: 'Deleted stacks' },
 });
 

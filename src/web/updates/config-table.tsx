@@ -1,6 +1,6 @@
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import { Sealed } from '../platform/ui/json-view.tsx';
 import { Secret } from '../secrets/secret.tsx';
-import { Sealed } from '../state/resources/json-view.tsx';
 import styles from './config-table.module.css';
 
 /** Configuration by namespace. Secrets are sealed until somebody asks for them. */

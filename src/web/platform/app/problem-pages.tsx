@@ -1,9 +1,9 @@
 import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { CircleAlert, Compass, Hourglass, Lock } from 'lucide-react';
 import { type ReactNode, useRef, useState } from 'react';
-import { errorCode, isGone, isUnreached, repeatAfter } from './platform/app/api-error.ts';
-import { Button, buttonClass } from './platform/ui/button.tsx';
-import { Empty } from './platform/ui/empty.tsx';
+import { Button, buttonClass } from '../ui/button.tsx';
+import { Empty } from '../ui/empty.tsx';
+import { errorCode, isGone, isUnreached, repeatAfter } from './api-error.ts';
 
 /** There is nothing at this path, or nothing that the user may see. */
 export function NotFoundPage() {

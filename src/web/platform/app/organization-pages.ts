@@ -1,5 +1,5 @@
-import { useMe } from '../platform/app/me.ts';
-import type { SectionLink } from '../platform/app/section-layout.tsx';
+import { useMe } from './me.ts';
+import type { SectionLink } from './section-layout.tsx';
 
 interface OrganizationPage extends SectionLink {
   /** Only for those who administer the organization. */

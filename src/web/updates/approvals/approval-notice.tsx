@@ -1,15 +1,15 @@
 import { useQuery } from '@tanstack/react-query';
 import { ShieldQuestion } from 'lucide-react';
 import { useState } from 'react';
-import type { Approval, StackRef } from '../platform/app/contract.ts';
-import { every, trpc } from '../platform/app/trpc.ts';
-import { Button } from '../platform/ui/button.tsx';
-import { Notice } from '../platform/ui/notice.tsx';
-import { Time } from '../platform/ui/time.tsx';
-import { ApprovalLinks } from '../updates/approvals/approval-table.tsx';
-import { ApproveDialog } from '../updates/approvals/approve-dialog.tsx';
-import { WithdrawDialog } from '../updates/approvals/withdraw-dialog.tsx';
-import { shortCommit } from '../updates/update-status.ts';
+import type { Approval, StackRef } from '../../platform/app/contract.ts';
+import { every, trpc } from '../../platform/app/trpc.ts';
+import { Button } from '../../platform/ui/button.tsx';
+import { Notice } from '../../platform/ui/notice.tsx';
+import { Time } from '../../platform/ui/time.tsx';
+import { shortCommit } from '../update-status.ts';
+import { ApprovalLinks } from './approval-table.tsx';
+import { ApproveDialog } from './approve-dialog.tsx';
+import { WithdrawDialog } from './withdraw-dialog.tsx';
 
 const pollMs = 10_000;
 const maxShown = 3;

@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router';
-import type { Column } from '../platform/ui/table.tsx';
+import type { Column } from '../ui/table.tsx';
 
 /** The column that says of which stack of the organization a row is. */
 export function stackColumn<Item extends { readonly project: string; readonly stack: string }>(

@@ -1,13 +1,13 @@
 import { useMutation } from '@tanstack/react-query';
 import { ShieldQuestion } from 'lucide-react';
 import { useState } from 'react';
-import type { StackDetails, StackRef } from '../platform/app/contract.ts';
-import { usePageAction } from '../platform/app/page-actions.ts';
-import { thenRefresh } from '../platform/app/then-refresh.ts';
-import { trpc } from '../platform/app/trpc.ts';
-import { ActionDialog } from '../platform/ui/action-dialog.tsx';
-import { Button } from '../platform/ui/button.tsx';
-import { SelectField, TextField } from '../platform/ui/field.tsx';
+import type { StackDetails, StackRef } from '../../platform/app/contract.ts';
+import { usePageAction } from '../../platform/app/page-actions.ts';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
+import { trpc } from '../../platform/app/trpc.ts';
+import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
+import { Button } from '../../platform/ui/button.tsx';
+import { SelectField, TextField } from '../../platform/ui/field.tsx';
 
 const kinds = [
   ['update', 'pulumi up'],

@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { rootRoute } from '../root-route.tsx';
+import { rootRoute } from './root-route.tsx';
 
 /** What the pages of an organization are under. */
 export const organizationRoute = createRoute({

@@ -1,4 +1,4 @@
-import { childrenOf, isSealed, joinPath, kindOf } from '../resources/json-tree.ts';
+import { childrenOf, isSealed, joinPath, kindOf } from './json-tree.ts';
 
 /** One difference between two values. */
 export interface JsonChange {
