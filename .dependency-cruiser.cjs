@@ -20,11 +20,9 @@ Visitor.prototype.visitStatement = function (statement) {
  *
  * @type {import('dependency-cruiser').IConfiguration}
  */
-const nouns =
-  '^src/shared/(audit|checkpoints|deployments|documents|drift|events|figures|identity|journal|live|policies|quotas|resources|secrets|stacks|states|updates|webhooks)/';
-const bytesOnly = ['^src/shared/deployments/', '^src/shared/journal/replay/rules/'];
-/** Code that handles requests: routes, plugins and procedures. */
-const routes = '^src/api/(routes|plugins|trpc)/';
+const bytesOnly = ['^src/shared/state/deployments/', '^src/shared/state/journal/replay/rules/'];
+/** Code that handles requests: routes and procedures, and what of the platform does. */
+const routes = '^src/api/(.+\\.(routes|trpc)\\.ts$|platform/http/|identity/plugins/)';
 const entry = '^src/main\\.ts$';
 const test = '\\.test\\.ts$';
 
@@ -37,34 +35,24 @@ const onlyIn = (name, packages, places) => ({
 });
 
 /**
- * What each noun's directory may import from the others, lower ones first. Any other import would sooner or later
- * create a cycle. What two nouns share belongs below both.
+ * The domains of each part of the program, lower ones first. A domain imports lower ones only, so there is no circle. Files directly in
+ * the folder of a part put it together and may import all domains.
  */
-const nounOrder = {
-  audit: [],
-  live: [],
-  stacks: [],
-  // Works on bytes only; from stacks it needs only the names.
-  deployments: ['stacks/names\\.ts$'],
-  secrets: ['stacks/'],
-  documents: ['deployments/', 'secrets/'],
-  policies: ['documents/'],
-  webhooks: ['secrets/', 'stacks/'],
-  updates: ['audit/', 'stacks/'],
-  events: ['documents/', 'stacks/', 'updates/'],
-  drift: ['events/', 'stacks/', 'updates/', 'webhooks/'],
-  checkpoints: ['deployments/', 'documents/', 'stacks/', 'updates/'],
-  resources: ['checkpoints/', 'deployments/', 'documents/', 'stacks/', 'updates/'],
-  figures: ['audit/', 'checkpoints/', 'deployments/', 'events/', 'journal/', 'stacks/', 'updates/'],
-  journal: ['audit/', 'checkpoints/', 'deployments/', 'documents/', 'events/', 'stacks/', 'updates/'],
-  states: ['audit/', 'checkpoints/', 'deployments/', 'documents/', 'events/', 'journal/', 'policies/', 'stacks/', 'updates/'],
+const domains = {
+  shared:
+    'platform audit stacks access drift secrets updates identity state events jobs policies search statistics webhooks',
+  api: 'platform access audit drift policies search updates state events secrets stacks identity operator statistics webhooks',
+  workers: 'platform access audit drift events identity search stacks state statistics updates webhooks',
+  web: 'platform access audit drift identity policies search secrets updates operator state statistics webhooks stacks',
 };
-const nounRules = Object.entries(nounOrder).map(([noun, lower]) => ({
-  name: `${noun}-imports-lower-nouns-only`,
-  severity: 'error',
-  from: { path: `^src/shared/${noun}/`, pathNot: test },
-  to: { path: nouns, pathNot: [`${noun}/`, ...lower].map((path) => `^src/shared/${path}`) },
-}));
+const domainRules = Object.entries(domains).flatMap(([part, names]) =>
+  names.split(' ').map((domain, at, all) => ({
+    name: `${part}-${domain}-imports-lower-domains`,
+    severity: 'error',
+    from: { path: `^src/${part}/${domain}/`, pathNot: test },
+    to: { path: `^src/${part}/`, pathNot: all.slice(0, at + 1).map((lower) => `^src/${part}/${lower}/`) },
+  })),
+);
 
 module.exports = {
   forbidden: [
@@ -93,14 +81,14 @@ module.exports = {
       comment: 'The web UI runs in browsers: from the server it takes the type of its procedures, and nothing else.',
       severity: 'error',
       from: { path: '^src/web/' },
-      to: { path: '^src/(?!web/)', pathNot: '^src/api/trpc/router\\.ts$' },
+      to: { path: '^src/(?!web/)', pathNot: '^src/api/router\\.ts$' },
     },
     {
       name: 'web-parts-know-no-page',
       comment: 'What the web UI is built of; pages give it what it shows.',
       severity: 'error',
-      from: { path: '^src/web/ui/' },
-      to: { path: '^src/web/(?!ui/)' },
+      from: { path: '^src/web/platform/ui/' },
+      to: { path: '^src/web/(?!platform/ui/)' },
     },
     {
       name: 'server-not-to-web',
@@ -114,20 +102,7 @@ module.exports = {
       from: { path: '^src/shared/' },
       to: { path: '^src/(?!shared/)' },
     },
-    {
-      name: 'platform-knows-no-noun',
-      severity: 'error',
-      from: { path: '^src/shared/platform/' },
-      to: { path: [nouns, '^src/shared/(jobs/|protocol/|[^/]+\\.ts$)'] },
-    },
-    {
-      name: 'nouns-not-to-jobs',
-      comment: 'Jobs call the use cases of nouns; the use cases do not depend on running in a job.',
-      severity: 'error',
-      from: { path: nouns },
-      to: { path: '^src/shared/jobs/' },
-    },
-    ...nounRules,
+    ...domainRules,
     {
       name: 'deployments-are-bytes',
       comment: 'Synchronous functions on text, usable from any thread.',
@@ -136,8 +111,8 @@ module.exports = {
       to: {
         path: '^src/',
         pathNot: [
-          '^src/shared/(deployments|platform/json|platform/errors)/',
-          '^src/shared/journal/(replay/rules/|journal-batch\\.ts$)',
+          '^src/shared/(state/deployments|platform/json|platform/errors)/',
+          '^src/shared/state/journal/(replay/rules/|journal-batch\\.ts$)',
           '^src/shared/stacks/names\\.ts$',
         ],
       },
@@ -151,36 +126,41 @@ module.exports = {
     {
       name: 'protocol-stands-alone',
       severity: 'error',
-      from: { path: '^src/shared/protocol/' },
-      to: { path: '^src/', pathNot: '^src/shared/protocol/' },
+      from: { path: '^src/shared/platform/protocol/' },
+      to: { path: '^src/', pathNot: '^src/shared/platform/protocol/' },
+    },
+    {
+      name: 'schemas-import-schemas-only',
+      severity: 'error',
+      from: { path: '\.schemas\.ts$' },
+      to: { path: '^src/', pathNot: ['\.schemas\.ts$', '^src/shared/platform/protocol/'] },
     },
     {
       name: 'routes-not-to-repositories',
-      comment: 'Routes and plugins call services, which run the statements.',
+      comment: 'Routes and procedures call services, which run the statements.',
       severity: 'error',
-      // response-mappers.ts converts rows to response bodies and imports the row types.
-      from: { path: [routes, '^src/api/[^/]+\\.ts$'], pathNot: '^src/api/routes/response-mappers\\.ts$' },
+      from: { path: routes },
       to: { path: '-repository\\.ts$' },
     },
     {
       name: 'routes-get-services-only',
-      comment: 'The contexts contain repositories; routes and plugins receive ApiServices, which has none.',
+      comment: 'The contexts contain repositories; routes and procedures receive services.',
       severity: 'error',
-      from: { path: [routes, '^src/api/api-services\\.ts$'] },
-      to: { path: ['^src/api/(api-context|create-services)\\.ts$', '^src/shared/[^/]*context\\.ts$'] },
+      from: { path: '^src/api/.+\\.(routes|trpc)\\.ts$' },
+      to: { path: ['api-context\\.ts$', '^src/shared/[^/]*context\\.ts$'] },
     },
     {
       name: 'states-are-read-in-turns',
-      comment: 'Requests read whole states through api/scans; exports are only sent on.',
+      comment: 'Requests read whole states through platform/scans; exports are only sent on.',
       severity: 'error',
       from: {
         path: '^src/api/',
         pathNot: [
-          '^src/api/(scans/|api-context\\.ts$)',
-          '^src/api/(stacks/state-service|routes/state\\.routes|resources/state-view)\\.ts$',
+          '^src/api/(platform/scans/|create-api-context\\.ts$)',
+          '^src/api/state/(state-service|state\\.routes|state-view)\\.ts$',
         ],
       },
-      to: { path: '^src/shared/(states/state-reader|resources/scan-resources)\\.ts$' },
+      to: { path: '^src/shared/(state/state-reader|search/index/scan-resources)\\.ts$' },
     },
     {
       name: 'repositories-hold-statements-only',
@@ -189,8 +169,8 @@ module.exports = {
       to: { path: '(^src/shared/context|-(writer|reader|importer|renamer|restorer|compactor|closer|cipher|service))\\.ts$' },
     },
     onlyIn('fastify-in-api', '@?fastify', ['^src/api/']),
-    onlyIn('trpc-in-procedures', '@trpc', ['^src/api/trpc/', '^src/web/']),
-    onlyIn('bullmq-in-jobs', 'bullmq', ['^src/shared/jobs/', '^src/workers/queue-workers\\.ts$']),
+    onlyIn('trpc-in-procedures', '@trpc', ['^src/api/(access/procedures/|dashboard\\.routes\\.ts$|.+\\.trpc\\.ts$)', '^src/web/']),
+    onlyIn('bullmq-in-jobs', 'bullmq', ['^src/shared/jobs/', '^src/workers/platform/queue-workers\\.ts$']),
     onlyIn('ioredis-in-redis', 'ioredis', ['^src/shared/platform/redis/']),
     onlyIn('commander-in-cli', 'commander', ['^src/cli/']),
     onlyIn('aws-in-blobs-and-kms', '@aws-sdk|@smithy', ['^src/shared/platform/(blobs|kms)/']),

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { parseArgs } from 'node:util';
-import { RequestRates } from '../src/api/rates/request-rates.ts';
-import { SharedLevels } from '../src/api/rates/shared-levels.ts';
-import type { Caller } from '../src/api/request.ts';
+import type { Caller } from '../src/api/platform/http/request.ts';
+import { RequestRates } from '../src/api/platform/rates/request-rates.ts';
+import { SharedLevels } from '../src/api/platform/rates/shared-levels.ts';
 import { parseConfig } from '../src/shared/platform/config/config.ts';
 import { createLogger } from '../src/shared/platform/logger/logger.ts';
 import { createMetrics } from '../src/shared/platform/telemetry/metrics.ts';

@@ -1,11 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { type AppContext, createContext } from '../src/shared/context.ts';
-import { bytesOf } from '../src/shared/documents/byte-source.ts';
 import { parseConfig } from '../src/shared/platform/config/config.ts';
 import { createLogger } from '../src/shared/platform/logger/logger.ts';
 import { createStackRepository } from '../src/shared/stacks/stack-repository.ts';
-import { recordVersion } from '../src/shared/states/record-version.ts';
+import { bytesOf } from '../src/shared/state/documents/byte-source.ts';
+import { recordVersion } from '../src/shared/state/versions/record-version.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { loadAverage, median, printTable } from './support/figures.ts';
 import { DataFolder } from './support/footprint.ts';

@@ -1,7 +1,7 @@
 import path from 'node:path';
-import { createApiContext } from './api/api-context.ts';
 import { buildApi } from './api/app.ts';
-import { type Listening, listen } from './api/listen.ts';
+import { createApiContext } from './api/create-api-context.ts';
+import { type Listening, listen } from './api/platform/http/listen.ts';
 import { serverSource } from './shared/audit/audit-event.ts';
 import { createAuditRepository } from './shared/audit/audit-repository.ts';
 import { type AppContext, type ContextOverrides, createContext } from './shared/context.ts';
@@ -21,9 +21,9 @@ import { KeyRing } from './shared/secrets/key-ring.ts';
 import { startDatabaseWatch } from './shared/updates/database/database-watch.ts';
 import { startWebhooks } from './shared/webhooks/webhook-delivery.ts';
 import { startInProcessJobs } from './workers/in-process-jobs.ts';
-import { startIndexing } from './workers/maintenance/index-states.ts';
-import { startScrub } from './workers/maintenance/scrub-loop.ts';
-import { startSweeper } from './workers/maintenance/sweeper.ts';
+import { startIndexing } from './workers/search/index-states.ts';
+import { startScrub } from './workers/state/scrub-loop.ts';
+import { startSweeper } from './workers/sweeper.ts';
 
 /** A running server with both roles in one process. */
 export interface RunningServer extends Listening, AsyncDisposable {

@@ -1,5 +1,5 @@
 import { createTRPCClient, httpLink } from '@trpc/client';
-import type { AppRouter } from '../../src/api/trpc/router.ts';
+import type { AppRouter } from '../../src/api/router.ts';
 
 /** Calls the procedures of the web UI with a token. */
 export function callsWith(url: string, token: string) {

@@ -3,68 +3,64 @@ import compress from '@fastify/compress';
 import swagger from '@fastify/swagger';
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, LogController } from 'fastify';
 import { webFolder } from '../shared/platform/config/config.ts';
-import './request.ts';
-import type { ApiContext } from './api-context.ts';
-import type { ApiServices } from './api-services.ts';
-import { createServices } from './create-services.ts';
-import { openApiOptions } from './openapi.ts';
-import { registerAccess } from './plugins/access.ts';
-import { registerAccessLog } from './plugins/access-log.ts';
-import { registerAudit } from './plugins/audit.ts';
-import { registerBody } from './plugins/body.ts';
-import { registerDialect } from './plugins/dialect.ts';
-import { registerErrors, sendFrameworkError } from './plugins/errors.ts';
-import { registerPrecedence } from './plugins/precedence.ts';
-import { registerAddressRate, registerCallerRate } from './plugins/request-rate.ts';
-import { registerSecurityHeaders } from './plugins/security-headers.ts';
-import { registerSession } from './plugins/session.ts';
-import { registerWriteFence } from './plugins/write-fence.ts';
-import { toRouteScope } from './route-scope.ts';
-import { registerAccessPolicyRoutes } from './routes/access-policy.routes.ts';
-import { registerAccountRoutes } from './routes/account.routes.ts';
-import { registerAuditRoutes } from './routes/audit.routes.ts';
-import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
-import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
-import { registerCliLoginRoutes } from './routes/cli-login.routes.ts';
-import { registerDeletedStackRoutes } from './routes/deleted-stacks.routes.ts';
-import { registerDriftRoutes } from './routes/drift.routes.ts';
-import { registerEventRoutes } from './routes/events.routes.ts';
-import { registerExchangeRoutes } from './routes/exchange.routes.ts';
-import { registerFigureRoutes } from './routes/figures.routes.ts';
-import { registerGrantRoutes } from './routes/grants.routes.ts';
-import { registerGuardRoutes } from './routes/guards.routes.ts';
-import { registerHealthRoutes } from './routes/health.routes.ts';
-import { registerHistoryRoutes } from './routes/history.routes.ts';
-import { registerInvitationRoutes } from './routes/invitations.routes.ts';
-import { registerIssuerRoutes } from './routes/issuers.routes.ts';
-import { registerJournalRoutes } from './routes/journal.routes.ts';
-import { registerMemberRoutes } from './routes/members.routes.ts';
-import { registerPasskeyRoutes } from './routes/passkeys.routes.ts';
-import { registerPolicyRoutes } from './routes/policies.routes.ts';
-import { registerPolicyArchiveRoutes } from './routes/policy-archives.routes.ts';
-import { registerPolicyGroupRoutes } from './routes/policy-groups.routes.ts';
-import { registerProviderRoutes } from './routes/provider.routes.ts';
-import { registerQueueRoutes } from './routes/queues.routes.ts';
-import { registerRoleRoutes } from './routes/roles.routes.ts';
-import { registerScimRoutes } from './routes/scim.routes.ts';
-import { registerSearchRoutes } from './routes/search.routes.ts';
-import { registerSecretRoutes } from './routes/secrets.routes.ts';
-import { registerServiceRoutes } from './routes/service.routes.ts';
-import { registerSignInRoutes } from './routes/sign-in.routes.ts';
-import { registerStackRoutes } from './routes/stacks.routes.ts';
-import { registerStateRoutes } from './routes/state.routes.ts';
-import { registerTeamRoutes } from './routes/teams.routes.ts';
-import { registerTokenRoutes } from './routes/tokens.routes.ts';
-import { registerUpdateRuleRoutes } from './routes/update-rules.routes.ts';
-import { registerUpdateRoutes } from './routes/updates.routes.ts';
-import { registerWebhookRoutes } from './routes/webhooks.routes.ts';
-import { describeIssues, type SchemaIssue } from './schema-issues.ts';
-import { createFront } from './server/front.ts';
-import { registerTrpc } from './trpc/trpc.routes.ts';
-import { compileValidator } from './validator-compiler.ts';
-import { registerWebAssets } from './web-assets.ts';
+import './platform/http/request.ts';
+import { registerAccessDomain } from './access/access.module.ts';
+import { registerAuditDomain } from './audit/audit.module.ts';
+import { type ApiServices, createServices } from './create-services.ts';
+import { registerTrpc } from './dashboard.routes.ts';
+import { registerDrift } from './drift/drift.module.ts';
+import { registerEvent } from './events/events.module.ts';
+import { registerIdentity, registerSignInPages } from './identity/identity.module.ts';
+import { registerAccess } from './identity/plugins/access.ts';
+import { registerSession } from './identity/plugins/session.ts';
+import { registerQueueRoutes } from './operator/queues.routes.ts';
+import type { ApiContext } from './platform/api-context.ts';
+import { registerAudit } from './platform/audit-trail/audit-plugin.ts';
+import { registerHealthRoutes } from './platform/health.routes.ts';
+import { registerAccessLog } from './platform/http/access-log.ts';
+import { registerBody } from './platform/http/body.ts';
+import { registerDialect } from './platform/http/dialect.ts';
+import { registerErrors, sendFrameworkError } from './platform/http/errors.ts';
+import { openApiOptions } from './platform/http/openapi.ts';
+import { registerPrecedence } from './platform/http/precedence.ts';
+import { registerAddressRate, registerCallerRate } from './platform/http/request-rate.ts';
+import { type RouteScope, toRouteScope } from './platform/http/route-scope.ts';
+import { describeIssues, type SchemaIssue } from './platform/http/schema-issues.ts';
+import { registerSecurityHeaders } from './platform/http/security-headers.ts';
+import { compileValidator } from './platform/http/validator-compiler.ts';
+import { registerWebAssets } from './platform/http/web-assets.ts';
+import { registerWriteFence } from './platform/http/write-fence.ts';
+import { createFront } from './platform/server/front.ts';
+import { registerServiceRoutes } from './platform/service.routes.ts';
+import { registerPolicy } from './policies/policies.module.ts';
+import { registerPolicyArchiveRoutes } from './policies/policy-archives.routes.ts';
+import { registerSearch } from './search/search.module.ts';
+import { registerSecret } from './secrets/secrets.module.ts';
+import { registerStack } from './stacks/stacks.module.ts';
+import { registerState } from './state/state.module.ts';
+import { registerStatistics } from './statistics/statistics.module.ts';
+import { registerUpdate } from './updates/updates.module.ts';
+import { registerWebhook } from './webhooks/webhooks.module.ts';
 
 export type App = FastifyInstance;
+
+/** All routes of the protocol, in the order of the API description. */
+const domains: readonly ((routes: RouteScope, services: ApiServices) => void)[] = [
+  registerServiceRoutes,
+  registerStack,
+  registerState,
+  registerSecret,
+  registerUpdate,
+  registerEvent,
+  registerPolicy,
+  registerAccessDomain,
+  registerIdentity,
+  registerWebhook,
+  registerDrift,
+  registerSearch,
+  registerStatistics,
+  registerAuditDomain,
+];
 
 /** Builds the HTTP application. Its parts are registered explicitly, in the order in which they handle a request. */
 export async function buildApi(context: ApiContext): Promise<App> {
@@ -117,12 +113,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
 async function registerPages(scope: FastifyInstance, services: ApiServices): Promise<void> {
   await registerSession(scope, services);
   registerAudit(scope, services);
-  const routes = toRouteScope(scope);
-  registerSignInRoutes(routes, services);
-  registerPasskeyRoutes(routes, services);
-  registerProviderRoutes(routes, services);
-  registerAccountRoutes(routes, services);
-  registerCliLoginRoutes(routes, services);
+  registerSignInPages(toRouteScope(scope), services);
 }
 
 /** Everything under /api and /scim. */
@@ -133,34 +124,5 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerAudit(scope, services);
   registerCallerRate(scope, services);
   const routes = toRouteScope(scope);
-  registerServiceRoutes(routes, services);
-  registerStackRoutes(routes, services);
-  registerStateRoutes(routes, services);
-  registerSecretRoutes(routes, services);
-  registerUpdateRoutes(routes, services);
-  registerGuardRoutes(routes, services);
-  if (services.config.beginUpdate) registerBeginUpdateRoute(routes, services);
-  registerCheckpointRoutes(routes, services);
-  registerJournalRoutes(routes, services);
-  registerEventRoutes(routes, services);
-  registerHistoryRoutes(routes, services);
-  registerPolicyRoutes(routes, services);
-  registerPolicyGroupRoutes(routes, services);
-  registerMemberRoutes(routes, services);
-  registerInvitationRoutes(routes, services);
-  registerAccessPolicyRoutes(routes, services);
-  registerUpdateRuleRoutes(routes, services);
-  registerDeletedStackRoutes(routes, services);
-  registerTeamRoutes(routes, services);
-  registerRoleRoutes(routes, services);
-  registerGrantRoutes(routes, services);
-  registerTokenRoutes(routes, services);
-  registerIssuerRoutes(routes, services);
-  registerWebhookRoutes(routes, services);
-  registerDriftRoutes(routes, services);
-  registerSearchRoutes(routes, services);
-  registerFigureRoutes(routes, services);
-  registerExchangeRoutes(routes, services);
-  registerAuditRoutes(routes, services);
-  registerScimRoutes(routes, services);
+  for (const register of domains) register(routes, services);
 }

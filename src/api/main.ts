@@ -6,9 +6,9 @@ import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
 import { startDatabaseWatch } from '../shared/updates/database/database-watch.ts';
 import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
-import { createApiContext } from './api-context.ts';
 import { buildApi } from './app.ts';
-import { type Listening, listen } from './listen.ts';
+import { createApiContext } from './create-api-context.ts';
+import { type Listening, listen } from './platform/http/listen.ts';
 
 /** Starts an API replica. It validates and commits small writes itself and sends large ones to the workers. */
 export async function startApi(config: Config, logger: Logger): Promise<Listening & { context: AppContext }> {

@@ -1,17 +1,17 @@
 import { createAuditSendingRepository } from './audit/audit-sending-repository.ts';
 import { createSealRepository } from './audit/seal-repository.ts';
-import type { BodyBuffer } from './documents/body-buffer.ts';
 import { createDriftRepository } from './drift/drift-repository.ts';
 import { createPackingRepository } from './events/packing-repository.ts';
-import type { CompactionAhead } from './journal/ahead/compaction-ahead.ts';
-import type { OpenReplays } from './journal/ahead/open-replays.ts';
-import type { CompactionRepository } from './journal/compaction-repository.ts';
 import type { Config } from './platform/config/config.ts';
 import type { Database } from './platform/db/database.ts';
 import type { ByteBudget } from './platform/payloads/byte-budget.ts';
 import type { PayloadStore } from './platform/payloads/payload-store.ts';
 import type { Metrics } from './platform/telemetry/metrics.ts';
-import { createStateIndexRepository } from './resources/state-index-repository.ts';
+import { createStateIndexRepository } from './search/index/state-index-repository.ts';
+import type { BodyBuffer } from './state/documents/body-buffer.ts';
+import type { CompactionAhead } from './state/journal/ahead/compaction-ahead.ts';
+import type { OpenReplays } from './state/journal/ahead/open-replays.ts';
+import type { CompactionRepository } from './state/journal/compaction-repository.ts';
 import { createDeliveryRepository } from './webhooks/delivery-repository.ts';
 
 /** Up to 200,000 rows are counted. */

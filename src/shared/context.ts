@@ -1,38 +1,16 @@
-import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
-import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
-import {
-  createDocumentCheckRepository,
-  type DocumentCheckRepository,
-} from './checkpoints/document-check-repository.ts';
-import { DocumentGuard } from './checkpoints/document-guard.ts';
-import { DocumentRepair } from './checkpoints/document-repair.ts';
+import { registerQuotaGauges } from './access/quotas/quota-metrics.ts';
+import { Quotas } from './access/quotas/quota-service.ts';
+import { type QuotaName, quotaOptions } from './access/quotas/quotas.ts';
 import { registerContextGauges } from './context-metrics.ts';
-import { type BlobRepository, createBlobRepository } from './documents/blob-repository.ts';
-import { BodyBuffer } from './documents/body-buffer.ts';
-import { DocumentStore } from './documents/document-store.ts';
-import { createPieceRepository, type PieceRepository } from './documents/piece-repository.ts';
 import { EventReader } from './events/event-reader.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
 import { createEventSegmentRepository } from './events/event-segment-repository.ts';
 import { EventSegments } from './events/event-segments.ts';
 import { EventWriter } from './events/event-writer.ts';
-import { FigureKeeper } from './figures/figure-keeper.ts';
+import { NoticeSender } from './events/live/notice-sender.ts';
+import { EventsOfPreviews } from './events/previewed-changes.ts';
 import { holdRights } from './identity/held-rights.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
-import { CompactionAhead } from './journal/ahead/compaction-ahead.ts';
-import { backlogSteps, JournalBacklog } from './journal/ahead/journal-backlog.ts';
-import { OpenReplays } from './journal/ahead/open-replays.ts';
-import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
-import { BaseUrns } from './journal/guards/base-urns.ts';
-import { PreviewedChanges } from './journal/guards/previewed-changes.ts';
-import { JournalCompactor } from './journal/journal-compactor.ts';
-import { createJournalRepository, type JournalRepository } from './journal/journal-repository.ts';
-import { createJournalSnapshotRepository } from './journal/journal-snapshot-repository.ts';
-import { JournalSnapshots } from './journal/journal-snapshots.ts';
-import { JournalWriter } from './journal/journal-writer.ts';
-import type { ReplayRunner } from './journal/replay/runner/replay-runner.ts';
-import { ThreadedReplayRunner } from './journal/replay/runner/threaded-replay-runner.ts';
-import { NoticeSender } from './live/notice-sender.ts';
 import { untilBlobStore } from './platform/blobs/blob-start.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
 import { openBlobStore } from './platform/blobs/blob-stores.ts';
@@ -49,10 +27,7 @@ import type { PayloadStore } from './platform/payloads/payload-store.ts';
 import { createMetrics, type Metrics } from './platform/telemetry/metrics.ts';
 import { createPolicyArchiveRepository } from './policies/policy-archive-repository.ts';
 import { PolicyArchives } from './policies/policy-archives.ts';
-import { registerQuotaGauges } from './quotas/quota-metrics.ts';
-import { Quotas } from './quotas/quota-service.ts';
-import { type QuotaName, quotaOptions } from './quotas/quotas.ts';
-import { StateIndexer } from './resources/state-indexer.ts';
+import { StateIndexer } from './search/index/state-indexer.ts';
 import { DataKeys } from './secrets/data-keys.ts';
 import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './secrets/encryption-key-repository.ts';
 import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
@@ -60,9 +35,34 @@ import { openKeyRing } from './secrets/open-key-ring.ts';
 import { SealedSecrets } from './secrets/sealed-secrets.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
-import { DeploymentImporter } from './states/deployment-importer.ts';
-import { StackRenamer } from './states/stack-renamer.ts';
-import { StateReader } from './states/state-reader.ts';
+import { type CheckpointRepository, createCheckpointRepository } from './state/checkpoints/checkpoint-repository.ts';
+import { CheckpointWriter } from './state/checkpoints/checkpoint-writer.ts';
+import {
+  createDocumentCheckRepository,
+  type DocumentCheckRepository,
+} from './state/checks/document-check-repository.ts';
+import { DocumentGuard } from './state/checks/document-guard.ts';
+import { DocumentRepair } from './state/checks/document-repair.ts';
+import { DeploymentImporter } from './state/deployment-importer.ts';
+import { type BlobRepository, createBlobRepository } from './state/documents/blob-repository.ts';
+import { BodyBuffer } from './state/documents/body-buffer.ts';
+import { DocumentStore } from './state/documents/document-store.ts';
+import { createPieceRepository, type PieceRepository } from './state/documents/piece-repository.ts';
+import { CompactionAhead } from './state/journal/ahead/compaction-ahead.ts';
+import { backlogSteps, JournalBacklog } from './state/journal/ahead/journal-backlog.ts';
+import { OpenReplays } from './state/journal/ahead/open-replays.ts';
+import { type CompactionRepository, createCompactionRepository } from './state/journal/compaction-repository.ts';
+import { BaseUrns } from './state/journal/guards/base-urns.ts';
+import { JournalCompactor } from './state/journal/journal-compactor.ts';
+import { createJournalRepository, type JournalRepository } from './state/journal/journal-repository.ts';
+import { createJournalSnapshotRepository } from './state/journal/journal-snapshot-repository.ts';
+import { JournalSnapshots } from './state/journal/journal-snapshots.ts';
+import { JournalWriter } from './state/journal/journal-writer.ts';
+import type { ReplayRunner } from './state/journal/replay/runner/replay-runner.ts';
+import { ThreadedReplayRunner } from './state/journal/replay/runner/threaded-replay-runner.ts';
+import { StackRenamer } from './state/stack-renamer.ts';
+import { StateReader } from './state/state-reader.ts';
+import { FigureKeeper } from './statistics/figure-keeper.ts';
 import { AdmittedChanges } from './updates/admitted-changes.ts';
 import { DatabaseMemory } from './updates/database/database-memory.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
@@ -284,7 +284,7 @@ export async function createContext(
       guards: {
         db,
         baseUrns: new BaseUrns({ checkpoints, guard }),
-        previewed: new PreviewedChanges({ events: eventReader }),
+        previewed: new EventsOfPreviews({ events: eventReader }),
       },
       journal,
       backlog: new JournalBacklog(...backlogSteps(config.redisUrl !== null)),

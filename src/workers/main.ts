@@ -7,11 +7,11 @@ import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
 import { startDatabaseWatch } from '../shared/updates/database/database-watch.ts';
 import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
-import { startHealthServer } from './health-server.ts';
-import { startIndexing } from './maintenance/index-states.ts';
-import { startScrub } from './maintenance/scrub-loop.ts';
-import { startSweeper } from './maintenance/sweeper.ts';
-import { startQueueWorkers } from './queue-workers.ts';
+import { startHealthServer } from './platform/health-server.ts';
+import { startQueueWorkers } from './platform/queue-workers.ts';
+import { startIndexing } from './search/index-states.ts';
+import { startScrub } from './state/scrub-loop.ts';
+import { startSweeper } from './sweeper.ts';
 
 /** Starts a worker process, which runs the jobs of both queues and the sweeps. */
 export async function startWorker(config: Config, logger: Logger): Promise<{ context: AppContext; url: string }> {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { percentile } from '../../bench/support/figures.ts';
-import { appRouter } from '../../src/api/trpc/router.ts';
-import type { ProcedureMeta } from '../../src/api/trpc/trpc.ts';
+import type { ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
+import { appRouter } from '../../src/api/router.ts';
 import { listRoutes } from '../support/routes.ts';
 import { createTestApp } from '../support/test-app.ts';
 import { type MeasuredServer, startMeasuredServer } from './support/worst/measured-server.ts';

@@ -12,7 +12,7 @@ import {
   untilReady,
 } from '../../src/shared/platform/redis/redis.ts';
 import { createMetrics, type Metrics } from '../../src/shared/platform/telemetry/metrics.ts';
-import { type QueueWorkers, startQueueWorkers } from '../../src/workers/queue-workers.ts';
+import { type QueueWorkers, startQueueWorkers } from '../../src/workers/platform/queue-workers.ts';
 import { handlersFor, largeBytes, longWaitMs } from './dispatcher-suite.ts';
 
 /** Three attempts, so that a persistent fault ends within a second. */

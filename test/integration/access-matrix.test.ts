@@ -8,8 +8,8 @@ import {
   noPermissions,
   type PermissionSet,
   permits,
-} from '../../src/shared/identity/permissions.ts';
-import { rolePermissions } from '../../src/shared/identity/roles.ts';
+} from '../../src/shared/access/permissions.ts';
+import { rolePermissions } from '../../src/shared/access/roles.ts';
 import { grant, person, team } from '../support/grants.ts';
 import { hookRoutes } from '../support/hook-routes.ts';
 import { pages } from '../support/page-routes.ts';

@@ -7,9 +7,9 @@ import { createAuditRepository } from '../../src/shared/audit/audit-repository.t
 import { createAuditSendingRepository } from '../../src/shared/audit/audit-sending-repository.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
-import { dropOldAudit } from '../../src/workers/maintenance/keep-audit.ts';
-import { startMaintenance } from '../../src/workers/maintenance/maintenance.ts';
-import { type AuditReceiver, receiverCalls, sendAudit } from '../../src/workers/maintenance/send-audit.ts';
+import { dropOldAudit } from '../../src/workers/audit/keep-audit.ts';
+import { type AuditReceiver, receiverCalls, sendAudit } from '../../src/workers/audit/send-audit.ts';
+import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
 import { query } from '../support/database.ts';
 import { sealAll } from '../support/seal-all.ts';
 import { testApp } from '../support/test-app.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { registerAudit } from '../../src/api/plugins/audit.ts';
+import { registerAudit } from '../../src/api/platform/audit-trail/audit-plugin.ts';
 import { auditActions } from '../../src/shared/audit/audit-actions.ts';
 import { listEvents, type StoredEvent } from '../support/audit.ts';
 import { query } from '../support/database.ts';

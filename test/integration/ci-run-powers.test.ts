@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { appRouter } from '../../src/api/trpc/router.ts';
-import type { ProcedureMeta } from '../../src/api/trpc/trpc.ts';
+import type { ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
+import { appRouter } from '../../src/api/router.ts';
 import { query } from '../support/database.ts';
 import { setPolicies, signIn, type Trusting, trust } from '../support/exchange.ts';
 import { grant, type Person, person, team } from '../support/grants.ts';

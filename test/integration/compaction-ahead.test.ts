@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { OpenReplays } from '../../src/shared/journal/ahead/open-replays.ts';
+import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+import { OpenReplays } from '../../src/shared/state/journal/ahead/open-replays.ts';
 import {
   type OpenReplay,
   type ReplayRunner,
   replayHere,
-} from '../../src/shared/journal/replay/runner/replay-runner.ts';
-import { ThreadedReplayRunner } from '../../src/shared/journal/replay/runner/threaded-replay-runner.ts';
-import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+} from '../../src/shared/state/journal/replay/runner/replay-runner.ts';
+import { ThreadedReplayRunner } from '../../src/shared/state/journal/replay/runner/threaded-replay-runner.ts';
 import { query } from '../support/database.ts';
 import { beginning, creation, removal } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { BacklogPace, indexDue } from '../../src/workers/maintenance/index-states.ts';
+import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';

@@ -7,7 +7,7 @@ import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { rewrapKeys } from '../../src/shared/secrets/rewrap-keys.ts';
 import { rotateKey, rotateStackKeys } from '../../src/shared/secrets/rotate-data-keys.ts';
 import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
-import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
+import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { runAdminWith } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { keyRingOf } from '../support/key-ring.ts';

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import pg from 'pg';
 import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
 import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
-import { DeletedStackRestorer } from '../../src/shared/states/deleted-stack-restorer.ts';
-import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
-import { encodeVersions } from '../../src/workers/maintenance/encode-versions.ts';
-import { packRecentEvents } from '../../src/workers/maintenance/pack-events.ts';
-import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
+import { DeletedStackRestorer } from '../../src/shared/state/deleted-stack-restorer.ts';
+import { packRecentEvents } from '../../src/workers/events/pack-events.ts';
+import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
+import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
+import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { listEvents } from '../support/audit.ts';
 import { blobRowKeys, letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { query } from '../support/database.ts';
@@ -520,7 +520,9 @@ test('it is not counted among the stacks, and its bytes are; a restore needs a p
   await using own = await createTestApp({ settings: limited, database: app.database, dataDir: app.dataDir });
   await importState(stack, 3);
   const measured = async () => {
-    const { quotas } = { quotas: (await import('../../src/shared/quotas/quota-repository.ts')).createQuotaRepository };
+    const { quotas } = {
+      quotas: (await import('../../src/shared/access/quotas/quota-repository.ts')).createQuotaRepository,
+    };
     const { id: organizationId } = (
       await query<{ id: string }>(app, 'select id from organizations where name = $1', [stack.organization])
     )[0] as { id: string };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { evaluateDrift } from '../../src/workers/maintenance/evaluate-drift.ts';
+import { evaluateDrift } from '../../src/workers/drift/evaluate-drift.ts';
 import { query } from '../support/database.ts';
 import { pack } from '../support/packed-events.ts';
 import { Receiver } from '../support/receiver.ts';

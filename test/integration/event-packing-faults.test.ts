@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { createBlobRepository } from '../../src/shared/documents/blob-repository.ts';
-import { DocumentStore } from '../../src/shared/documents/document-store.ts';
-import { createPieceRepository } from '../../src/shared/documents/piece-repository.ts';
 import { EventPacker } from '../../src/shared/events/event-packer.ts';
 import { createEventRepository } from '../../src/shared/events/event-repository.ts';
 import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
 import { EventSegments } from '../../src/shared/events/event-segments.ts';
-import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
+import { createBlobRepository } from '../../src/shared/state/documents/blob-repository.ts';
+import { DocumentStore } from '../../src/shared/state/documents/document-store.ts';
+import { createPieceRepository } from '../../src/shared/state/documents/piece-repository.ts';
+import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { query } from '../support/database.ts';
 import { countStored, insertEndedUpdate, pack, readPages, sampleEvent, smallLimits } from '../support/packed-events.ts';

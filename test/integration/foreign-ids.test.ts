@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from '@jest/globals';
-import { appRouter } from '../../src/api/trpc/router.ts';
+import { appRouter } from '../../src/api/router.ts';
 import { query } from '../support/database.ts';
 import { deleteStack } from '../support/deleted-stacks.ts';
 import { grant, person, team } from '../support/grants.ts';

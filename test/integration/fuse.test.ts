@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
+import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person, team } from '../support/grants.ts';

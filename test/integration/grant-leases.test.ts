@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createGrantRepository } from '../../src/shared/identity/grant-repository.ts';
+import { createGrantRepository } from '../../src/shared/access/grant-repository.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person, team } from '../support/grants.ts';
 import { creation } from '../support/journal-entries.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { namesOf } from '../../src/shared/identity/permissions.ts';
+import { namesOf } from '../../src/shared/access/permissions.ts';
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { type Person, person, team } from '../support/grants.ts';

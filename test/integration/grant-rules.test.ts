@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import pg from 'pg';
-import { decide, type SubjectFacts } from '../../src/shared/identity/access-decision.ts';
-import { allowedBy, deniedBy, permissionSet, permissions, usable } from '../../src/shared/identity/permissions.ts';
-import { rolePermissions, roles } from '../../src/shared/identity/roles.ts';
+import { decide, type SubjectFacts } from '../../src/shared/access/access-decision.ts';
+import { allowedBy, deniedBy, permissionSet, permissions, usable } from '../../src/shared/access/permissions.ts';
+import { rolePermissions, roles } from '../../src/shared/access/roles.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 
 let database: TestDatabase;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createGrantRepository } from '../../src/shared/identity/grant-repository.ts';
+import { createGrantRepository } from '../../src/shared/access/grant-repository.ts';
 import { createTeamRepository } from '../../src/shared/identity/team-repository.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';

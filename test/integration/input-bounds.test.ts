@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { appRouter } from '../../src/api/trpc/router.ts';
+import { appRouter } from '../../src/api/router.ts';
 import { listUnbounded } from '../support/input-bounds.ts';
 import { testApp } from '../support/test-app.ts';
 

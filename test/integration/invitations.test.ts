@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import { deleteEndedSignIns } from '../../src/workers/maintenance/delete-sign-ins.ts';
+import { deleteEndedSignIns } from '../../src/workers/identity/delete-sign-ins.ts';
 import { listEvents } from '../support/audit.ts';
 import { browserOf } from '../support/browser.ts';
 import { query } from '../support/database.ts';

@@ -3,7 +3,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decodeProtectedHeader } from 'jose';
-import { IssuerKeys, type IssuerKeysOptions } from '../../src/api/exchange/issuer-keys.ts';
+import { IssuerKeys, type IssuerKeysOptions } from '../../src/api/identity/exchange/issuer-keys.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { type AllowList, parseAllowList } from '../../src/shared/platform/outgoing/address-rules.ts';
 import { Outgoing, type OutgoingError, type ResolveHost } from '../../src/shared/platform/outgoing/outgoing.ts';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { OpenReplays } from '../../src/shared/journal/ahead/open-replays.ts';
-import { type ReplayRunner, replayHere } from '../../src/shared/journal/replay/runner/replay-runner.ts';
-import type { ReplayStart } from '../../src/shared/journal/replay/runner/replay-work.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+import { OpenReplays } from '../../src/shared/state/journal/ahead/open-replays.ts';
+import { type ReplayRunner, replayHere } from '../../src/shared/state/journal/replay/runner/replay-runner.ts';
+import type { ReplayStart } from '../../src/shared/state/journal/replay/runner/replay-work.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';

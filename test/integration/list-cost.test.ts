@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createGrantRepository, type GrantPlace } from '../../src/shared/identity/grant-repository.ts';
-import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
+import { type BoardFilter, createStackBoardRepository } from '../../src/api/stacks/stack-board-repository.ts';
 import {
   type ApprovalFilter,
   createApprovalBoardRepository,
-} from '../../src/shared/journal/guards/approval-board-repository.ts';
-import { createApprovalRepository } from '../../src/shared/journal/guards/approval-repository.ts';
+} from '../../src/api/updates/approvals/approval-board-repository.ts';
+import { createGrantRepository, type GrantPlace } from '../../src/shared/access/grant-repository.ts';
+import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
-import { createResourceRepository } from '../../src/shared/resources/resource-repository.ts';
-import { type BoardFilter, createStackBoardRepository } from '../../src/shared/stacks/stack-board-repository.ts';
+import { createResourceRepository } from '../../src/shared/search/index/resource-repository.ts';
 import { createStackListRepository, type StackFilter } from '../../src/shared/stacks/stack-list-repository.ts';
+import { createApprovalRepository } from '../../src/shared/state/journal/guards/approval-repository.ts';
 import { createHistoryRepository } from '../../src/shared/updates/history-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
 import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
-import { LiveHub, type LiveTopic } from '../../src/api/live/live-hub.ts';
-import type { LiveMessage, LiveStream, PlacedMessage } from '../../src/api/live/live-stream.ts';
-import type { RightsNotice } from '../../src/shared/live/notice.ts';
+import { LiveHub, type LiveTopic } from '../../src/api/events/live/live-hub.ts';
+import type { LiveMessage, LiveStream, PlacedMessage } from '../../src/api/events/live/live-stream.ts';
+import type { RightsNotice } from '../../src/shared/events/live/notice.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import type { TestApp } from '../support/test-app.ts';

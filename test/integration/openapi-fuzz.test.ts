@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { scimPath, stackPath } from '../../src/api/routes/paths.ts';
+import { scimPath, stackPath } from '../../src/api/platform/http/paths.ts';
 import { CommandFailedError, ToolUnavailableError } from '../../testkit/toolchain/command.ts';
 import { ensureToolchain } from '../../testkit/toolchain/toolchain.ts';
 import { PageBrowser, setPassword } from '../support/browser.ts';

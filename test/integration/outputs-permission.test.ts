@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import type { Grantable } from '../../src/shared/identity/permissions.ts';
+import type { Grantable } from '../../src/shared/access/permissions.ts';
 import { listEvents } from '../support/audit.ts';
 import { grant, person } from '../support/grants.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import { appRouter } from '../../src/api/trpc/router.ts';
+import { appRouter } from '../../src/api/router.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person, team } from '../support/grants.ts';
 import { procedureTable } from '../support/procedure-table.ts';

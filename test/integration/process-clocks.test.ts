@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { deleteOldAttempts } from '../../src/shared/platform/db/attempt-limiter.ts';
-import { endExpiredUpdates } from '../../src/workers/maintenance/expire-leases.ts';
+import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { SoftwareAuthenticator } from '../support/authenticator.ts';
 import { PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
+import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { letBlobsAge } from '../support/blob-rows.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { openGatedBlobs } from '../support/gated-blobs.ts';

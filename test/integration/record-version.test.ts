@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { bytesOf } from '../../src/shared/documents/byte-source.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
-import { recordVersion } from '../../src/shared/states/record-version.ts';
-import { storeDeployment } from '../../src/shared/states/store-deployment.ts';
+import { bytesOf } from '../../src/shared/state/documents/byte-source.ts';
+import { storeDeployment } from '../../src/shared/state/store-deployment.ts';
+import { recordVersion } from '../../src/shared/state/versions/record-version.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportState } from '../support/stack-state.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
-import { createReferenceRepository } from '../../src/shared/resources/search/reference-repository.ts';
+import { createReferenceRepository } from '../../src/shared/search/reference-repository.ts';
 import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
-import { registerAddressRate } from '../../src/api/plugins/request-rate.ts';
+import { registerAddressRate } from '../../src/api/platform/http/request-rate.ts';
 import { query } from '../support/database.ts';
 import { bodySamples, listRoutes } from '../support/routes.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';

@@ -6,10 +6,10 @@ import { createSignInPaceRepository } from '../../src/shared/identity/sign-in-pa
 import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
 import { createExchangeRepository } from '../../src/shared/identity/trust/exchange-repository.ts';
 import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
-import { createApprovalRepository } from '../../src/shared/journal/guards/approval-repository.ts';
 import { deleteOldAttempts } from '../../src/shared/platform/db/attempt-limiter.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createAbandonedPackRepository } from '../../src/shared/policies/abandoned-pack-repository.ts';
+import { createApprovalRepository } from '../../src/shared/state/journal/guards/approval-repository.ts';
 import { createRefusedRunRepository } from '../../src/shared/updates/refused-run-repository.ts';
 import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
 import { explainingPool } from '../../testkit/query-plan.ts';

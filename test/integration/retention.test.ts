@@ -1,18 +1,18 @@
 import { afterEach, expect, test } from '@jest/globals';
+import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
 import { createLevelRepository } from '../../src/shared/identity/level-repository.ts';
 import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { createProcessRepository } from '../../src/shared/platform/processes/process-repository.ts';
-import { createStorageRepository } from '../../src/shared/quotas/storage-repository.ts';
-import { deleteOldCiFigures } from '../../src/workers/maintenance/delete-ci-figures.ts';
+import { deleteEndedSignIns } from '../../src/workers/identity/delete-sign-ins.ts';
 import {
   deleteAbandonedPacks,
   deleteEmptyProjects,
   deleteEndedTokens,
   deleteLostPlaces,
   deleteOldApprovals,
-} from '../../src/workers/maintenance/delete-ended-rows.ts';
-import { deleteEndedSignIns } from '../../src/workers/maintenance/delete-sign-ins.ts';
+} from '../../src/workers/platform/delete-ended-rows.ts';
+import { deleteOldCiFigures } from '../../src/workers/statistics/delete-ci-figures.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';

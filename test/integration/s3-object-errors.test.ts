@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import { beginReconcile, reconcile } from '../../src/shared/documents/reconcile-blobs.ts';
-import { encodeVersions } from '../../src/workers/maintenance/encode-versions.ts';
-import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
+import { beginReconcile, reconcile } from '../../src/shared/state/documents/reconcile-blobs.ts';
+import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
+import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { sendError, shareErrorWithCore } from '../contracts/fake-s3.ts';
 import { query } from '../support/database.ts';
 import {

@@ -7,7 +7,7 @@ import { createEncryptionKeyRepository } from '../../src/shared/secrets/encrypti
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { rewrapKeys } from '../../src/shared/secrets/rewrap-keys.ts';
 import { rotateKey } from '../../src/shared/secrets/rotate-data-keys.ts';
-import { Scrubber } from '../../src/workers/maintenance/scrub.ts';
+import { Scrubber } from '../../src/workers/state/scrub.ts';
 import { storedKeys } from '../support/blob-rows.ts';
 import { headOf, storedBytes } from '../support/damage.ts';
 import { query } from '../support/database.ts';

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { SearchService } from '../../src/api/search/search-service.ts';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
-import { BacklogPace, indexDue } from '../../src/workers/maintenance/index-states.ts';
+import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
 import { ask, command } from '../support/procedures.ts';

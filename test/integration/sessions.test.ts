@@ -1,7 +1,7 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { hashPassword, verifyPassword } from '../../src/shared/platform/crypto/password-hash.ts';
-import { deleteEndedSignIns } from '../../src/workers/maintenance/delete-sign-ins.ts';
+import { deleteEndedSignIns } from '../../src/workers/identity/delete-sign-ins.ts';
 import { listEvents, listPersonalEvents } from '../support/audit.ts';
 import { goodPassword, PageBrowser, setPassword, withInput } from '../support/browser.ts';
 import { query } from '../support/database.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
+import { FaultError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import {
   InvalidJournalError,
   type ReplayRunner,
   replayHere,
-} from '../../src/shared/journal/replay/runner/replay-runner.ts';
-import { FaultError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+} from '../../src/shared/state/journal/replay/runner/replay-runner.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { StackService } from '../../src/api/stacks/stack-service.ts';
-import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
+import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { testTrail } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { deleteStack } from '../support/deleted-stacks.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
+import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { query } from '../support/database.ts';
 import { exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate } from '../support/state.ts';

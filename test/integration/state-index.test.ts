@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createStateIndexRepository } from '../../src/shared/resources/state-index-repository.ts';
-import { BacklogPace, indexDue } from '../../src/workers/maintenance/index-states.ts';
+import { createStateIndexRepository } from '../../src/shared/search/index/state-index-repository.ts';
+import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -192,7 +192,7 @@ test('the rows of a deleted stack go with it, and nothing is written for it late
   const id = await stackId(app, stack);
   await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
   expect(await app.context.indexer.index(id)).toEqual({ versions: 0, bytes: 0 });
-  const { createStackDeletion } = await import('../../src/workers/maintenance/delete-stacks.ts');
+  const { createStackDeletion } = await import('../../src/workers/stacks/delete-stacks.ts');
   await createStackDeletion(app.context, { runMs: 120_000 })();
   for (const table of ['stack_resources', 'resource_changes', 'version_changes', 'state_indexes', 'state_index_due'])
     expect(await query(app, `select 1 from ${table} where stack_id = $1`, [id])).toEqual([]);

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import type { StateScan } from '../../src/api/scans/state-scans.ts';
-import { appRouter } from '../../src/api/trpc/router.ts';
-import type { ProcedureMeta } from '../../src/api/trpc/trpc.ts';
-import { StateReader } from '../../src/shared/states/state-reader.ts';
+import type { ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
+import type { StateScan } from '../../src/api/platform/scans/state-scans.ts';
+import { appRouter } from '../../src/api/router.ts';
+import { StateReader } from '../../src/shared/state/state-reader.ts';
 import { queryPath, resultOf } from '../support/procedures.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { stateOf } from '../support/state-index.ts';

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createDocumentCheckRepository } from '../../src/shared/checkpoints/document-check-repository.ts';
+import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
 import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
 import { createPackingRepository } from '../../src/shared/events/packing-repository.ts';
 import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
-import { createCompactionRepository } from '../../src/shared/journal/compaction-repository.ts';
-import { createJournalSnapshotRepository } from '../../src/shared/journal/journal-snapshot-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
-import { createQuotaRepository } from '../../src/shared/quotas/quota-repository.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
+import { createDocumentCheckRepository } from '../../src/shared/state/checks/document-check-repository.ts';
+import { createCompactionRepository } from '../../src/shared/state/journal/compaction-repository.ts';
+import { createJournalSnapshotRepository } from '../../src/shared/state/journal/journal-snapshot-repository.ts';
 import { createUpdateRuleRepository } from '../../src/shared/updates/rules/update-rule-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
 import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';

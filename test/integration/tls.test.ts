@@ -7,7 +7,7 @@ import path from 'node:path';
 import { connect, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { TlsFiles } from '../../src/api/server/tls-files.ts';
+import { TlsFiles } from '../../src/api/platform/server/tls-files.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
-import { appRouter } from '../../src/api/trpc/router.ts';
-import { assertDeclared, type ProcedureMeta } from '../../src/api/trpc/trpc.ts';
+import { assertDeclared, type ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
+import { appRouter } from '../../src/api/router.ts';
 import {
   allowedBy,
   deniedBy,
@@ -9,9 +9,9 @@ import {
   noPermissions,
   type PermissionSet,
   permits,
-} from '../../src/shared/identity/permissions.ts';
-import { rolePermissions } from '../../src/shared/identity/roles.ts';
-import { StateReader } from '../../src/shared/states/state-reader.ts';
+} from '../../src/shared/access/permissions.ts';
+import { rolePermissions } from '../../src/shared/access/roles.ts';
+import { StateReader } from '../../src/shared/state/state-reader.ts';
 import { browserOf } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { grant, person, team } from '../support/grants.ts';

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ruleKindNames } from '../../src/shared/updates/rules/rule-kinds.ts';
-import { guardKinds, queueKinds } from '../../src/web/organization/rule-words.ts';
+import { guardKinds, queueKinds } from '../../src/web/updates/rules/rule-words.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person } from '../support/grants.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { packRecentEvents } from '../../src/workers/maintenance/pack-events.ts';
+import { packRecentEvents } from '../../src/workers/events/pack-events.ts';
 import { query } from '../support/database.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createVersionRepository } from '../../src/shared/checkpoints/version-repository.ts';
-import { encodeVersions } from '../../src/workers/maintenance/encode-versions.ts';
-import { packEventBacklog } from '../../src/workers/maintenance/pack-events.ts';
+import { createVersionRepository } from '../../src/shared/state/versions/version-repository.ts';
+import { packEventBacklog } from '../../src/workers/events/pack-events.ts';
+import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { query } from '../support/database.ts';
 import { createEncoder, exportVersions, importVersions, versionsOf } from '../support/encode-versions.ts';
 import { countStored, insertEndedUpdate, readPages, sampleEvent, smallLimits } from '../support/packed-events.ts';

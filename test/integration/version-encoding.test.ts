@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { decodeDocument } from '../../src/shared/documents/document-codec.ts';
-import { createQuotaRepository } from '../../src/shared/quotas/quota-repository.ts';
-import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
-import { encodeVersions } from '../../src/workers/maintenance/encode-versions.ts';
+import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
+import { decodeDocument } from '../../src/shared/state/documents/document-codec.ts';
+import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
+import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { query } from '../support/database.ts';
 import {
   createEncoder,

@@ -4,9 +4,9 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
-import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
-import { encodeVersions } from '../../src/workers/maintenance/encode-versions.ts';
-import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
+import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
+import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
+import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { letBlobsAge } from '../support/blob-rows.ts';
 import { query } from '../support/database.ts';
 import {

@@ -4,9 +4,9 @@ import path from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { registerErrors } from '../../src/api/plugins/errors.ts';
-import { registerSecurityHeaders } from '../../src/api/plugins/security-headers.ts';
-import { registerWebAssets } from '../../src/api/web-assets.ts';
+import { registerErrors } from '../../src/api/platform/http/errors.ts';
+import { registerSecurityHeaders } from '../../src/api/platform/http/security-headers.ts';
+import { registerWebAssets } from '../../src/api/platform/http/web-assets.ts';
 
 const page = '<!doctype html><title>Holdfast</title>';
 const script = 'export {};'.repeat(200);

@@ -1,4 +1,4 @@
-import { AuditTrail } from '../../src/api/audit/audit-trail.ts';
+import { AuditTrail } from '../../src/api/platform/audit-trail/audit-trail.ts';
 import type { AuditAction } from '../../src/shared/audit/audit-actions.ts';
 import { operatorSource } from '../../src/shared/audit/audit-event.ts';
 import { query } from './database.ts';

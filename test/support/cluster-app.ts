@@ -1,6 +1,6 @@
 import { afterAll, test } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { createApiContext } from '../../src/api/api-context.ts';
+import { createApiContext } from '../../src/api/create-api-context.ts';
 import {
   type ClusterContext,
   type ClusterOverrides,

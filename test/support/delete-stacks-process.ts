@@ -1,6 +1,6 @@
 import { createContext } from '../../src/shared/context.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
-import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
+import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 
 // A process that deletes the data of deleted stacks, slowly, so that a test can kill it.
 

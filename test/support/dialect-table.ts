@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect } from '@jest/globals';
-import { updateKinds } from '../../src/api/routes/paths.ts';
+import { updateKinds } from '../../src/api/platform/http/paths.ts';
 import { hookRoutes } from './hook-routes.ts';
 import { deployment, type TestStack } from './state.ts';
 import { cliAccept, contractAccept } from './test-app.ts';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { type EncodingShape, encodingShape, VersionEncoder } from '../../src/shared/checkpoints/version-encoder.ts';
-import { createVersionRepository } from '../../src/shared/checkpoints/version-repository.ts';
-import { createPieceRepository } from '../../src/shared/documents/piece-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
-import { encodeVersions } from '../../src/workers/maintenance/encode-versions.ts';
+import { createPieceRepository } from '../../src/shared/state/documents/piece-repository.ts';
+import { type EncodingShape, encodingShape, VersionEncoder } from '../../src/shared/state/versions/version-encoder.ts';
+import { createVersionRepository } from '../../src/shared/state/versions/version-repository.ts';
+import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { query } from './database.ts';
 import { deployment, gzipped, ok, type TestStack } from './state.ts';
 import type { TestApp } from './test-app.ts';

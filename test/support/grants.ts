@@ -1,6 +1,6 @@
-import { createGrantRepository, type GrantSubject } from '../../src/shared/identity/grant-repository.ts';
-import { parseStackPattern } from '../../src/shared/identity/grants.ts';
-import { allowedBy, deniedBy, type Grantable } from '../../src/shared/identity/permissions.ts';
+import { createGrantRepository, type GrantSubject } from '../../src/shared/access/grant-repository.ts';
+import { parseStackPattern } from '../../src/shared/access/grants.ts';
+import { allowedBy, deniedBy, type Grantable } from '../../src/shared/access/permissions.ts';
 import { createTeamRepository } from '../../src/shared/identity/team-repository.ts';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { query } from './database.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Permission } from '../../src/shared/identity/permissions.ts';
+import type { Permission } from '../../src/shared/access/permissions.ts';
 
 /** `manager`: who administers the organization. `people`: who belongs to it, but not by a token with scopes. `adder`: an admin of it who is a site admin. `operator`: who runs the installation. `owner`: anybody, but not by a token with scopes. */
 export type Need = 'user' | 'owner' | 'operator' | 'organization' | 'people' | 'manager' | 'adder' | Permission;

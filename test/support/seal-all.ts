@@ -1,4 +1,4 @@
-import { sealAudit } from '../../src/workers/maintenance/seal-audit.ts';
+import { sealAudit } from '../../src/workers/audit/seal-audit.ts';
 import type { TestApp } from './test-app.ts';
 import { until } from './until.ts';
 

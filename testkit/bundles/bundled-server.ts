@@ -21,7 +21,7 @@ export async function bundleServerInto(dir: string, checkout: string): Promise<v
   const entryPoints = {
     main: join(checkout, 'src/main.ts'),
     // The runner expects it next to its own file.
-    'replay-thread': join(checkout, 'src/shared/journal/replay/runner/replay-thread.ts'),
+    'replay-thread': join(checkout, 'src/shared/state/journal/replay/runner/replay-thread.ts'),
   };
   await buildBundle(checkout, entryPoints, dir);
   const launcher = [

@@ -1,19 +1,19 @@
-import { decryptsByRole, withDecryptByRole } from '../../shared/identity/decrypt-by-role.ts';
-import { createGrantRepository } from '../../shared/identity/grant-repository.ts';
-import { parseDefaults } from '../../shared/identity/grants.ts';
+import { decryptsByRole, withDecryptByRole } from '../../shared/access/decrypt-by-role.ts';
+import { createGrantRepository } from '../../shared/access/grant-repository.ts';
+import { parseDefaults } from '../../shared/access/grants.ts';
+import { namesOf, noPermissions, type PermissionSet } from '../../shared/access/permissions.ts';
+import { rolePermissions } from '../../shared/access/roles.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
-import { namesOf, noPermissions, type PermissionSet } from '../../shared/identity/permissions.ts';
-import { rolePermissions } from '../../shared/identity/roles.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import type { AccessPolicy, ChangeAccessPolicyRequest } from '../../shared/protocol/access-policy.ts';
-import { holdManagement } from '../access/held-access.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import { findLastEdit } from '../edits/last-edit.ts';
-import { assertSeen, revisionOf, type SeenRevisions } from '../edits/revisions.ts';
-import type { Caller } from '../request.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { findLastEdit } from '../platform/edits/last-edit.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { AccessPolicy, ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
+import { holdManagement } from './held-access.ts';
 
 /** What organizations have decided about their roles. */
 export class AccessPolicyService {

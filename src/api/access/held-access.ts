@@ -2,7 +2,7 @@ import { createIdentityRepository, type HeldAccess } from '../../shared/identity
 import { createTeamRepository } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
-import type { Caller } from '../request.ts';
+import type { Caller } from '../platform/http/request.ts';
 
 /**
  * What the caller may do in the organization, held until the transaction ends: whoever takes it away waits, or is waited for. Every

@@ -1,5 +1,5 @@
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
-import type { Caller } from '../request.ts';
+import type { Caller } from '../platform/http/request.ts';
 
 /** What of a caller decides about it. */
 type Viewer = Pick<Caller, 'userId' | 'login' | 'role' | 'isScoped' | 'policyId'>;

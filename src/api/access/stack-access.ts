@@ -1,17 +1,17 @@
-import { permissionsOn } from '../../shared/identity/held-rights.ts';
-import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import {
   hasPermission,
   namesOf,
   type Permission,
   type PermissionSet,
   permits,
-} from '../../shared/identity/permissions.ts';
+} from '../../shared/access/permissions.ts';
+import { permissionsOn } from '../../shared/identity/held-rights.ts';
+import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
-import type { Caller } from '../request.ts';
+import type { Caller } from '../platform/http/request.ts';
 
 /** What the caller may do with the stack in the path of the call. */
 export function permissionsInPath(caller: Caller, ref: StackRef): PermissionSet {

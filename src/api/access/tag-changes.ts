@@ -1,7 +1,7 @@
-import { createGrantRepository } from '../../shared/identity/grant-repository.ts';
+import { createGrantRepository } from '../../shared/access/grant-repository.ts';
+import { hasPermission } from '../../shared/access/permissions.ts';
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
-import { hasPermission } from '../../shared/identity/permissions.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';

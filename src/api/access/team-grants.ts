@@ -1,11 +1,11 @@
-import { createGrantRepository } from '../../shared/identity/grant-repository.ts';
-import { allowedBy } from '../../shared/identity/permissions.ts';
+import { createGrantRepository } from '../../shared/access/grant-repository.ts';
+import { allowedBy } from '../../shared/access/permissions.ts';
 import { createTeamRepository } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller } from '../request.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
 
 const maxTeams = 20;
 

@@ -7,12 +7,12 @@ import {
   type ListedEventRow,
 } from '../../shared/audit/audit-list-repository.ts';
 import { createAuditRepository, serverId } from '../../shared/audit/audit-repository.ts';
-import { type AuditSearch, createAuditSearchRepository } from '../../shared/audit/audit-search-repository.ts';
 import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import type { AuditTrail } from './audit-trail.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { type AuditSearch, createAuditSearchRepository } from './audit-search-repository.ts';
 
 export type { AuditPlace, ListedEventRow };
 

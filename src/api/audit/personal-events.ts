@@ -1,7 +1,7 @@
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import type { AuditTrail } from './audit-trail.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 
 /**
  * Records what somebody has done with their account: in the log of the server, and in those of the organizations that manage the account.

@@ -1,7 +1,7 @@
 import { createDriftRepository, type DriftRunRow } from '../../shared/drift/drift-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 
 export type { DriftRunRow };
 

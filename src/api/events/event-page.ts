@@ -1,7 +1,7 @@
 import type { EventOwner, EventReader } from '../../shared/events/event-reader.ts';
 import type { EventSelection } from '../../shared/events/event-repository.ts';
 import type { EventText, StoredEvent } from '../../shared/events/event-segments.ts';
-import { JsonBytes } from '../json-bytes.ts';
+import { JsonBytes } from '../platform/http/json-bytes.ts';
 
 /** Maximum number of events, and bytes, on a page; the client continues with its token. A single event may be larger. */
 const page = { events: 500, bytes: 1024 * 1024 };

@@ -6,7 +6,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { HistoryRepository } from '../../shared/updates/history-repository.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 import { updateNotFound } from '../updates/update-errors.ts';
 import { eventPageJson } from './event-page.ts';
 import { type PageOfEvents, readEventPage } from './parsed-event-page.ts';

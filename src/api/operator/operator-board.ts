@@ -1,6 +1,6 @@
+import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
 import { createAuditSendingRepository } from '../../shared/audit/audit-sending-repository.ts';
 import { createSealRepository } from '../../shared/audit/seal-repository.ts';
-import { createVersionRepository } from '../../shared/checkpoints/version-repository.ts';
 import { createPackingRepository } from '../../shared/events/packing-repository.ts';
 import type { QueueName } from '../../shared/jobs/queue-names.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
@@ -8,12 +8,12 @@ import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import { createMigrationListRepository } from '../../shared/platform/maintenance/migration-list-repository.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
-import { createStorageRepository } from '../../shared/quotas/storage-repository.ts';
-import { createStateIndexRepository } from '../../shared/resources/state-index-repository.ts';
-import { createOperatorBoardRepository, type LockRow } from '../../shared/updates/operator-board-repository.ts';
+import { createStateIndexRepository } from '../../shared/search/index/state-index-repository.ts';
+import { createVersionRepository } from '../../shared/state/versions/version-repository.ts';
 import { createDeliveryRepository } from '../../shared/webhooks/delivery-repository.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { createOperatorBoardRepository, type LockRow } from './operator-board-repository.ts';
 import { PartProbe } from './part-health.ts';
 
 const probeMs = 2_000;

@@ -8,16 +8,16 @@ import {
   type PolicyGroupRepository,
   type PolicyGroupRow,
 } from '../../shared/policies/policy-group-repository.ts';
+import { holdManagement } from '../access/held-access.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
 import type {
   CreatePolicyGroupRequest,
   CreatePolicyPackRequest,
   PackReference,
   UpdatePolicyGroupRequest,
-} from '../../shared/protocol/policies.ts';
-import { holdManagement } from '../access/held-access.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller } from '../request.ts';
+} from './policies.schemas.ts';
 import { packRepository } from './policy-pack-service.ts';
 
 type StackReference = NonNullable<UpdatePolicyGroupRequest['addStack']>;

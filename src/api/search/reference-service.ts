@@ -1,10 +1,10 @@
-import { createReferenceRepository, type ReferenceEdge } from '../../shared/resources/search/reference-repository.ts';
-import type { SearchedOrganization } from '../../shared/resources/search/search-repository.ts';
-import { createStateIndexRepository } from '../../shared/resources/state-index-repository.ts';
+import { createStateIndexRepository } from '../../shared/search/index/state-index-repository.ts';
+import { createReferenceRepository, type ReferenceEdge } from '../../shared/search/reference-repository.ts';
+import type { SearchedOrganization } from '../../shared/search/search-repository.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { Caller } from '../request.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
 
 const maxStacks = 500;
 const maxReferences = 2_000;

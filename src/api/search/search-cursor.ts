@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { decodeCursor, encodeCursor, Name, text } from '../trpc/inputs.ts';
+import { decodeCursor, encodeCursor, Name, text } from '../access/procedures/inputs.ts';
 import type { SearchPlace } from './search-service.ts';
 
 const At = Type.Union([text(1_000), Type.Null()]);

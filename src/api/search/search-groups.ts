@@ -1,5 +1,5 @@
-import type { SearchedOrganization, SearchRepository } from '../../shared/resources/search/search-repository.ts';
-import type { StackTerm } from '../../shared/resources/search/search-terms.ts';
+import type { SearchedOrganization, SearchRepository } from '../../shared/search/search-repository.ts';
+import type { StackTerm } from '../../shared/search/search-terms.ts';
 import type { SearchBudget } from './search-budget.ts';
 import { type WalkedStack, walkStacks } from './stack-walk.ts';
 

@@ -1,7 +1,7 @@
-import type { Term } from '../../shared/resources/search/search-query.ts';
-import type { SearchRepository } from '../../shared/resources/search/search-repository.ts';
-import type { ResourceTerm, StackTerm } from '../../shared/resources/search/search-terms.ts';
-import { isInRange } from '../../shared/resources/search/version-range.ts';
+import type { Term } from '../../shared/search/search-query.ts';
+import type { SearchRepository } from '../../shared/search/search-repository.ts';
+import type { ResourceTerm, StackTerm } from '../../shared/search/search-terms.ts';
+import { isInRange } from '../../shared/search/version-range.ts';
 import type { WalkedStack } from './stack-walk.ts';
 
 /** A condition that more resources meet does not tell which stacks to look at. */

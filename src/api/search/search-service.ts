@@ -1,20 +1,20 @@
 import { isStatementTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { parseSearchQuery } from '../../shared/resources/search/search-query.ts';
+import { createStateIndexRepository, type IndexLag } from '../../shared/search/index/state-index-repository.ts';
+import { parseSearchQuery } from '../../shared/search/search-query.ts';
 import {
   createSearchRepository,
   type FoundResource,
   type GroupField,
   type SearchedOrganization,
   type SearchRepository,
-} from '../../shared/resources/search/search-repository.ts';
-import { compareVersionTexts } from '../../shared/resources/search/version-range.ts';
-import { createStateIndexRepository, type IndexLag } from '../../shared/resources/state-index-repository.ts';
+} from '../../shared/search/search-repository.ts';
+import { compareVersionTexts } from '../../shared/search/version-range.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { Caller } from '../request.ts';
-import { CallerTurns } from '../turns/caller-turns.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { CallerTurns } from '../platform/turns/caller-turns.ts';
 import { type FoundItem, foundItem, packageOf } from './found-item.ts';
 import { defaultBounds, type SearchBounds, SearchBudget } from './search-budget.ts';
 import { countGroups, type SearchCounts, type SearchGroup } from './search-groups.ts';

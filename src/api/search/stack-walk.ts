@@ -1,9 +1,5 @@
-import type {
-  SearchedOrganization,
-  SearchedStack,
-  SearchRepository,
-} from '../../shared/resources/search/search-repository.ts';
-import type { StackTerm } from '../../shared/resources/search/search-terms.ts';
+import type { SearchedOrganization, SearchedStack, SearchRepository } from '../../shared/search/search-repository.ts';
+import type { StackTerm } from '../../shared/search/search-terms.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 
 /** A stack that the caller may read. */

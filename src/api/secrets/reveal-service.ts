@@ -2,16 +2,16 @@ import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors
 import { sliceOf } from '../../shared/platform/json/json-text.ts';
 import { replaceRanges } from '../../shared/platform/json/member-edits.ts';
 import { scanMembersInTurns } from '../../shared/platform/json/scan-in-turns.ts';
-import { listSecretsInTurns } from '../../shared/resources/sealed-json.ts';
+import { listSecretsInTurns } from '../../shared/search/index/sealed-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import { readRootOutputs } from '../../shared/states/root-outputs.ts';
-import { createUpdateBoardRepository } from '../../shared/updates/update-board-repository.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller } from '../request.ts';
-import type { ResourceService } from '../resources/resource-service.ts';
-import type { StateScan } from '../scans/state-scans.ts';
+import { readRootOutputs } from '../../shared/state/root-outputs.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
+import type { ResourceService } from '../state/resource-service.ts';
+import { createUpdateBoardRepository } from '../updates/update-board-repository.ts';
 import type { SecretService } from './secret-service.ts';
 import { secureValues } from './secure-values.ts';
 

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
+import { hasPermission, permits } from '../../shared/access/permissions.ts';
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
-import { hasPermission, permits } from '../../shared/identity/permissions.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
 import { nextTurn, Turns, turnBytes } from '../../shared/platform/turns/turns.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { missingPermission } from '../access/stack-access.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller } from '../request.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
 import type { EncodedValues } from './encoded-values.ts';
 
 /** The fixed cost of a value besides its bytes, expressed in bytes. */

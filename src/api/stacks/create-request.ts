@@ -4,14 +4,11 @@ import { InvalidRequestError, PayloadTooLargeError } from '../../shared/platform
 import { JsonScanner, type Span } from '../../shared/platform/json/json-scanner.ts';
 import { parseInTurns } from '../../shared/platform/json/parse-in-turns.ts';
 import { scanInTurns } from '../../shared/platform/turns/turns.ts';
-import { CreateStackRequest } from '../../shared/protocol/stacks.ts';
-import { describeIssues } from '../schema-issues.ts';
+import { noRemoteConfig } from '../platform/http/other-products.ts';
+import { describeIssues } from '../platform/http/schema-issues.ts';
+import { CreateStackRequest } from './stacks.schemas.ts';
 
 const checked = Compile(CreateStackRequest);
-
-/** The CLI would read the configuration through endpoints that this server lacks, so every update would fail. */
-export const noRemoteConfig =
-  'this server keeps no configuration of stacks. Put it in Pulumi.<stack>.yaml and omit --remote-config';
 
 /** Maximum size of the request without the state, in bytes. */
 const maxOtherBytes = 4 * 1024 * 1024;

@@ -9,11 +9,11 @@ import {
   type DeletedStackPlace,
   type RestorableStackRow,
 } from '../../shared/stacks/restorable-stack-repository.ts';
-import { DeletedStackRestorer } from '../../shared/states/deleted-stack-restorer.ts';
+import { DeletedStackRestorer } from '../../shared/state/deleted-stack-restorer.ts';
 import { holdManagement } from '../access/held-access.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller } from '../request.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
 
 /** Names of the restored stack; null: as before. */
 export interface RestoredName {

@@ -1,26 +1,26 @@
-import { namesOf } from '../../shared/identity/permissions.ts';
-import { createCompactionRepository } from '../../shared/journal/compaction-repository.ts';
-import { describeFault } from '../../shared/journal/journal-fault.ts';
+import { namesOf } from '../../shared/access/permissions.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
-import { type BoardRow, createStackBoardRepository } from '../../shared/stacks/stack-board-repository.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
-import { createTagRepository } from '../../shared/stacks/tag-repository.ts';
+import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
+import { describeFault } from '../../shared/state/journal/journal-fault.ts';
 import { findFreeze } from '../../shared/updates/rules/freeze.ts';
 import { listFreezesInForce } from '../../shared/updates/rules/freezes-in-force.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope } from '../../shared/updates/rules/update-rules.ts';
-import { createUpdateBoardRepository } from '../../shared/updates/update-board-repository.ts';
 import { getListedOrganization, OrganizationNotVisibleError } from '../access/organizations.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { Caller } from '../request.ts';
-import type { StateScan } from '../scans/state-scans.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
+import { type ShownState, ShownStates } from '../state/shown-state.ts';
 import { gitOf, readConfig, safeEnvironment } from '../updates/shown-settings.ts';
-import { type ShownState, ShownStates } from './shown-state.ts';
+import { createUpdateBoardRepository } from '../updates/update-board-repository.ts';
+import { type BoardRow, createStackBoardRepository } from './stack-board-repository.ts';
 import { parseStackQuery } from './stack-query.ts';
+import { createTagRepository } from './tag-repository.ts';
 
 /** Which stacks a list shows: those for which all that is given holds. */
 export interface BoardQuery {

@@ -1,4 +1,4 @@
-import { type AgeLimit, parseAge, SearchQueryError } from '../../shared/resources/search/search-query.ts';
+import { type AgeLimit, parseAge, SearchQueryError } from '../../shared/search/search-query.ts';
 
 /** What the text above the list of stacks asks for: all of it. */
 export interface StackQuery {

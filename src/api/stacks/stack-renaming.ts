@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { createGrantRepository } from '../../shared/identity/grant-repository.ts';
+import { createGrantRepository } from '../../shared/access/grant-repository.ts';
+import { hasPermission, namesOf } from '../../shared/access/permissions.ts';
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
-import { hasPermission, namesOf } from '../../shared/identity/permissions.ts';
 import { renameStack } from '../../shared/jobs/definitions.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
@@ -12,10 +12,10 @@ import { readTags, type Tags, tagsIn } from '../../shared/stacks/tags.ts';
 import { assertSameRules, otherGrants } from '../../shared/updates/rules/rule-selection.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { missingPermission } from '../access/stack-access.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller, Dialect } from '../request.ts';
-import { assertNotConsumed, awaitConsumers } from '../update-rules/consumers.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller, Dialect } from '../platform/http/request.ts';
+import { assertNotConsumed, awaitConsumers } from '../updates/rules/consumers.ts';
 
 /** States above this uncompressed size are renamed by a worker, however well they compress. */
 const maxDirectDocumentBytes = 8 * 1024 * 1024;

@@ -1,14 +1,11 @@
+import { hasPermission } from '../../shared/access/permissions.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
-import { bytesOf } from '../../shared/documents/byte-source.ts';
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import {
   createIdentityRepository,
   type HeldAccess,
   type IdentityRepository,
 } from '../../shared/identity/identity-repository.ts';
-import { hasPermission } from '../../shared/identity/permissions.ts';
-import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
@@ -21,10 +18,14 @@ import {
 } from '../../shared/stacks/stack-list-repository.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
-import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
-import { assertNothingPending, recordInitialState } from '../../shared/states/record-version.ts';
-import { isRootOnly } from '../../shared/states/root-only.ts';
-import { storeDeployment } from '../../shared/states/store-deployment.ts';
+import { createCheckpointRepository } from '../../shared/state/checkpoints/checkpoint-repository.ts';
+import { bytesOf } from '../../shared/state/documents/byte-source.ts';
+import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
+import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
+import { reclaimStack } from '../../shared/state/reclaim-stack.ts';
+import { isRootOnly } from '../../shared/state/root-only.ts';
+import { storeDeployment } from '../../shared/state/store-deployment.ts';
+import { assertNothingPending, recordInitialState } from '../../shared/state/versions/record-version.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { assertThawed } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
@@ -33,12 +34,11 @@ import { holdAccess } from '../access/held-access.ts';
 import { assertPermission, missingPermission } from '../access/stack-access.ts';
 import { assertMayChangeTags, assertMayFollow } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import { assertQueueTags } from '../lock-queue/queue-tags.ts';
-import type { Caller } from '../request.ts';
-import { assertNotConsumed, awaitConsumers, warnOfConsumers } from '../update-rules/consumers.ts';
-import type { UpdateService } from '../updates/update-service.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { assertQueueTags } from '../updates/queue/queue-tags.ts';
+import { assertNotConsumed, awaitConsumers, warnOfConsumers } from '../updates/rules/consumers.ts';
 import { readStackView, type StackView } from './stack-view.ts';
 import { editTag, type TagEdit } from './tag-edit.ts';
 
@@ -71,10 +71,10 @@ const organizationsAtOnce = 100;
 /** Creates, finds, lists, tags and deletes stacks. */
 export class StackService {
   readonly #context: ApiContext;
-  readonly #reclaim: UpdateService['reclaim'];
+  readonly #reclaim: Reclaim;
   readonly #lists: StackListRepository;
 
-  constructor(context: ApiContext, reclaim: UpdateService['reclaim']) {
+  constructor(context: ApiContext, reclaim: Reclaim) {
     this.#context = context;
     this.#lists = createStackListRepository(context.db);
     this.#reclaim = reclaim;

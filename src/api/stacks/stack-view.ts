@@ -1,7 +1,7 @@
-import { createCompactionRepository } from '../../shared/journal/compaction-repository.ts';
-import type { JournalFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
+import type { JournalFault } from '../../shared/state/journal/journal-fault.ts';
 
 /** A stack as shown to clients. */
 export interface StackView {

@@ -1,5 +1,5 @@
 import { parseTags, type Tags } from '../../shared/stacks/tags.ts';
-import { EditConflictError } from '../edits/revisions.ts';
+import { EditConflictError } from '../platform/edits/revisions.ts';
 
 export interface TagEdit {
   readonly name: string;

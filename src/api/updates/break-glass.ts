@@ -1,11 +1,11 @@
+import { hasPermission } from '../../shared/access/permissions.ts';
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
-import { hasPermission } from '../../shared/identity/permissions.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
-import type { Caller } from '../request.ts';
+import type { Caller } from '../platform/http/request.ts';
 
 const pattern = /^\s*break-glass:\s*(\S[\s\S]*)$/i;
 const maxReasonChars = 500;

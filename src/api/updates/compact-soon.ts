@@ -1,6 +1,6 @@
 import { compactJournal } from '../../shared/jobs/definitions.ts';
 import { runInOrder } from '../../shared/platform/db/connection-gate.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 
 /**
  * Enqueues compaction of the journal of an ended update. No call waits for that, because the queue may be elsewhere. Only logs a

@@ -3,7 +3,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createHistoryRepository, type HistoryRepository } from '../../shared/updates/history-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
-import { chunkBytes, jsonString } from '../streamed-response.ts';
+import { chunkBytes, jsonString } from '../platform/http/streamed-response.ts';
 import { updateNotFound } from './update-errors.ts';
 import { historyJson, largeText, updateInfoJson, wholeBytes } from './update-info.ts';
 

@@ -3,7 +3,7 @@ import { noteEnded } from '../../shared/updates/lost-leases.ts';
 import { expireUpdate } from '../../shared/updates/update-closer.ts';
 import type { UpdateRow } from '../../shared/updates/update-repository.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiContext } from '../platform/api-context.ts';
 import { compactSoon } from './compact-soon.ts';
 
 /**

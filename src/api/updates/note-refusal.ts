@@ -2,10 +2,10 @@ import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { HeldBackError } from '../../shared/updates/held-back.ts';
 import { createRefusedRunRepository, type RefusalReason } from '../../shared/updates/refused-run-repository.ts';
 import { PreviewNeededError } from '../../shared/updates/rules/preview-check.ts';
-import type { ApiContext } from '../api-context.ts';
-import { shownRun } from '../lock-queue/shown-run.ts';
-import type { Caller } from '../request.ts';
-import { ConsumersError } from '../update-rules/consumers.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { shownRun } from './queue/shown-run.ts';
+import { ConsumersError } from './rules/consumers.ts';
 import type { PreparedCreation } from './update-creation.ts';
 
 /** Who was refused what, and how long the call had waited, in ms. */

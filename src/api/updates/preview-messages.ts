@@ -1,6 +1,6 @@
-import { createFigureRepository } from '../../shared/figures/figure-repository.ts';
-import { countsOf, describeUnusual } from '../../shared/figures/update-counts.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { createFigureRepository } from '../../shared/statistics/figure-repository.ts';
+import { countsOf, describeUnusual } from '../../shared/statistics/update-counts.ts';
 import type { PreviewCheck } from '../../shared/updates/rules/preview-check.ts';
 
 /**

@@ -1,10 +1,10 @@
 import { ciRunOf } from '../../shared/audit/audit-event.ts';
-import { commitOf } from '../../shared/journal/guards/approvals.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
+import { commitOf } from '../../shared/state/journal/guards/approvals.ts';
 import type { FrozenError } from '../../shared/updates/rules/freeze.ts';
 import { tellWebhooks } from '../../shared/webhooks/tell-webhooks.ts';
-import type { Caller } from '../request.ts';
+import type { Caller } from '../platform/http/request.ts';
 import type { PreparedCreation } from './update-creation.ts';
 
 /** Tells webhooks of an update that a freeze holds back. `isWaiting`: it waits for the end of the freeze. */

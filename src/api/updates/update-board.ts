@@ -1,20 +1,20 @@
+import { permits } from '../../shared/access/permissions.ts';
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
-import { permits } from '../../shared/identity/permissions.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
+import { OrganizationNotVisibleError } from '../access/organizations.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { branchName, readConfig, safeEnvironment } from './shown-settings.ts';
 import {
   type BoardUpdateDetailsRow,
   type BoardUpdateRow,
   createUpdateBoardRepository,
   type QueuedRunRow,
   type UpdateSelector,
-} from '../../shared/updates/update-board-repository.ts';
-import { OrganizationNotVisibleError } from '../access/organizations.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { Caller } from '../request.ts';
-import { branchName, readConfig, safeEnvironment } from './shown-settings.ts';
+} from './update-board-repository.ts';
 import { updateNotFound } from './update-errors.ts';
 
 /** A place in the list of runs: organization, project, stack, position. */

@@ -1,6 +1,4 @@
 import { ciRunOf } from '../../shared/audit/audit-event.ts';
-import { commitOf, headOf } from '../../shared/journal/guards/approvals.ts';
-import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
@@ -9,6 +7,8 @@ import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
+import { commitOf, headOf } from '../../shared/state/journal/guards/approvals.ts';
+import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createLockQueueRepository, type WaitingRun } from '../../shared/updates/lock-queue-repository.ts';
 import { createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';
@@ -19,15 +19,15 @@ import { createUpdateRepository } from '../../shared/updates/update-repository.t
 import type { UpdateKind } from '../../shared/updates/update-state.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import { guardUpdate } from '../guards/guard-creation.ts';
-import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
-import { waitingRun } from '../lock-queue/superseding.ts';
-import type { Caller, Dialect } from '../request.ts';
-import { assertNotConsumed, awaitConsumers, checkOutputLoss } from '../update-rules/consumers.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller, Dialect } from '../platform/http/request.ts';
+import { guardUpdate } from './approvals/guard-creation.ts';
 import { breakGlassReason, isUrgent } from './break-glass.ts';
 import { previewMessages } from './preview-messages.ts';
+import { lockWaitSeconds } from './queue/lock-wait.ts';
+import { waitingRun } from './queue/superseding.ts';
+import { assertNotConsumed, awaitConsumers, checkOutputLoss } from './rules/consumers.ts';
 import {
   assertNotFrozen,
   assertPreviewed,

@@ -1,7 +1,8 @@
 import { textInChunks } from '../../shared/platform/db/text-chunks.ts';
 import type { HistoryRepository, UpdateInfoRow, UpdateText } from '../../shared/updates/history-repository.ts';
-import { historyResult, unixSeconds } from '../routes/response-mappers.ts';
-import { chunkBytes, jsonString } from '../streamed-response.ts';
+import { chunkBytes, jsonString } from '../platform/http/streamed-response.ts';
+import { unixSeconds } from '../platform/http/unix-seconds.ts';
+import { historyResult } from './updates.mappers.ts';
 
 /** Maximum number of updates read at once, however small they are. */
 const chunkRows = 100;

@@ -1,9 +1,9 @@
-import { JournalNeededError } from '../../shared/journal/guards/guard-limits.ts';
-import { JournalFaultError, JournalGapError } from '../../shared/journal/journal-fault.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { type ReclaimOptions, reclaimStack } from '../../shared/states/reclaim-stack.ts';
+import { JournalNeededError } from '../../shared/state/journal/guards/guard-limits.ts';
+import { JournalFaultError, JournalGapError } from '../../shared/state/journal/journal-fault.ts';
+import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { lookAtDatabase } from '../../shared/updates/database/database-watch.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { createLockedUpdateRepository, type LockedUpdate } from '../../shared/updates/locked-update-repository.ts';
@@ -12,9 +12,9 @@ import { describeGap, endUpdate, lockUpdate } from '../../shared/updates/update-
 import type { EndStatus } from '../../shared/updates/update-state.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller, Dialect, Lease } from '../request.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller, Dialect, Lease } from '../platform/http/request.ts';
 import { compactSoon } from './compact-soon.ts';
 import { leaseTakenAway } from './lost-lease.ts';
 import { findOutputLosses, recordOutputLosses } from './output-losses.ts';

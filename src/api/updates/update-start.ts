@@ -1,7 +1,3 @@
-import { JournalNeededError } from '../../shared/journal/guards/guard-limits.ts';
-import { createGuardRepository } from '../../shared/journal/guards/guard-repository.ts';
-import { assertNoFault } from '../../shared/journal/journal-fault.ts';
-import { createJournalRepository } from '../../shared/journal/journal-repository.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
@@ -9,6 +5,10 @@ import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { parseTags, readTags } from '../../shared/stacks/tags.ts';
+import { JournalNeededError } from '../../shared/state/journal/guards/guard-limits.ts';
+import { createGuardRepository } from '../../shared/state/journal/guards/guard-repository.ts';
+import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
+import { createJournalRepository } from '../../shared/state/journal/journal-repository.ts';
 import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';
 import { createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';
 import { lockUpdate } from '../../shared/updates/update-closer.ts';
@@ -17,9 +17,9 @@ import type { UpdateKind } from '../../shared/updates/update-state.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import { assertMayChangeTags } from '../access/tag-changes.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller } from '../request.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
 import { updateNotFound } from './update-errors.ts';
 
 export interface StartRequest {

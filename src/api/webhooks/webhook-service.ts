@@ -3,7 +3,6 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
-import type { WebhookRequest } from '../../shared/protocol/webhooks.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
@@ -25,11 +24,12 @@ import { claimSeconds, secretOwner } from '../../shared/webhooks/webhook-sender.
 import { holdAccess, holdManagement } from '../access/held-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import { assertPermission } from '../access/stack-access.ts';
-import type { ApiContext } from '../api-context.ts';
-import type { AuditTrail } from '../audit/audit-trail.ts';
-import { findLastEdit } from '../edits/last-edit.ts';
-import { assertSeen, revisionOf, type SeenRevisions } from '../edits/revisions.ts';
-import type { Caller } from '../request.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { findLastEdit } from '../platform/edits/last-edit.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { WebhookRequest } from './webhooks.schemas.ts';
 
 export type { DeliveryRow, LoggedDeliveryRow, WebhookRow };
 

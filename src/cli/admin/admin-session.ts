@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { type AppContext, createContext } from '../../shared/context.ts';
-import { NoticeSender } from '../../shared/live/notice-sender.ts';
+import { NoticeSender } from '../../shared/events/live/notice-sender.ts';
 import { type Config, ConfigError } from '../../shared/platform/config/config.ts';
 import { readMasterKeys } from '../../shared/platform/config/data-dir.ts';
 import { type Database, openDatabase } from '../../shared/platform/db/database.ts';

@@ -10,7 +10,7 @@ import {
   createRestorableStackRepository,
   type DeletedStackPlace,
 } from '../../shared/stacks/restorable-stack-repository.ts';
-import { DeletedStackRestorer } from '../../shared/states/deleted-stack-restorer.ts';
+import { DeletedStackRestorer } from '../../shared/state/deleted-stack-restorer.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 

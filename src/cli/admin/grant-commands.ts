@@ -1,13 +1,8 @@
 import { Argument, type Command } from 'commander';
-import { withDecryptByRole } from '../../shared/identity/decrypt-by-role.ts';
-import type { GrantSubject } from '../../shared/identity/grant-repository.ts';
-import {
-  formatStackPattern,
-  parseDefaults,
-  parsePermissions,
-  parseStackPattern,
-} from '../../shared/identity/grants.ts';
-import { allowedBy, deniedBy, grantable, namesOf, noPermissions } from '../../shared/identity/permissions.ts';
+import { withDecryptByRole } from '../../shared/access/decrypt-by-role.ts';
+import type { GrantSubject } from '../../shared/access/grant-repository.ts';
+import { formatStackPattern, parseDefaults, parsePermissions, parseStackPattern } from '../../shared/access/grants.ts';
+import { allowedBy, deniedBy, grantable, namesOf, noPermissions } from '../../shared/access/permissions.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, findTeam, findUser, notIn, orRefused, refused } from './people-rules.ts';
 import { changeAction, questionAction, type Work } from './people-transaction.ts';

@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { createApprovalRepository } from '../../shared/journal/guards/approval-repository.ts';
-import { approvableKinds, parseApproval, parseCommit, parseKind } from '../../shared/journal/guards/approvals.ts';
-import { drainUpdate, parseReason } from '../../shared/journal/guards/drain-update.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { AppError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import { createApprovalRepository } from '../../shared/state/journal/guards/approval-repository.ts';
+import { approvableKinds, parseApproval, parseCommit, parseKind } from '../../shared/state/journal/guards/approvals.ts';
+import { drainUpdate, parseReason } from '../../shared/state/journal/guards/drain-update.ts';
 import { lockUpdate } from '../../shared/updates/update-closer.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';

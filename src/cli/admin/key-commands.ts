@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { createBlobRepository } from '../../shared/documents/blob-repository.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { ConfigError } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
@@ -15,6 +14,7 @@ import { rotateKey, rotateStackKeys } from '../../shared/secrets/rotate-data-key
 import { SealedSecrets } from '../../shared/secrets/sealed-secrets.ts';
 import { parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
 import { checkSecrets, rewrapSecrets } from '../../shared/webhooks/rewrap-secrets.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';

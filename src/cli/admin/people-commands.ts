@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { roles } from '../../shared/identity/roles.ts';
+import { roles } from '../../shared/access/roles.ts';
 import { isLogin, isOrganizationName } from '../../shared/stacks/names.ts';
 import type { OpenSession } from './admin-session.ts';
 import {

@@ -1,6 +1,6 @@
+import { type Role, roles } from '../../shared/access/roles.ts';
 import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import type { PeopleRepository, PersonRow } from '../../shared/identity/people-repository.ts';
-import { type Role, roles } from '../../shared/identity/roles.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { CommandRefusedError } from './admin-session.ts';
 import type { Work } from './people-transaction.ts';

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
+import { createGrantRepository, type GrantRepository } from '../../shared/access/grant-repository.ts';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { placeRuleOf } from '../../shared/audit/audit-places.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { createGrantRepository, type GrantRepository } from '../../shared/identity/grant-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPasskeyRepository, type PasskeyRepository } from '../../shared/identity/passkey-repository.ts';
 import { createPasswordRepository, type PasswordRepository } from '../../shared/identity/password-repository.ts';

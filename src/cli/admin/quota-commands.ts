@@ -1,10 +1,5 @@
 import { type Command, Option } from 'commander';
-import { operatorSource } from '../../shared/audit/audit-event.ts';
-import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
-import type { Config } from '../../shared/platform/config/config.ts';
-import type { Database } from '../../shared/platform/db/database.ts';
-import { createQuotaRepository } from '../../shared/quotas/quota-repository.ts';
+import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
 import {
   limitsBy,
   noOverrides,
@@ -12,7 +7,12 @@ import {
   type QuotaOverrides,
   quotaNames,
   quotaOptions,
-} from '../../shared/quotas/quotas.ts';
+} from '../../shared/access/quotas/quotas.ts';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { openBlobs } from '../../shared/context.ts';
-import { createBlobRepository } from '../../shared/documents/blob-repository.ts';
-import { beginReconcile, reconcile } from '../../shared/documents/reconcile-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
+import { beginReconcile, reconcile } from '../../shared/state/documents/reconcile-blobs.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
 /** Adds `holdfast admin reconcile`. */

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
-import { checkDocuments } from '../../shared/states/check-documents.ts';
 import type { CommandRun } from '../command-run.ts';
+import { checkDocuments } from '../state/check-documents.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
 /** Adds `holdfast admin scrub`. Its exit code is 1 if a document stays damaged or cannot be read. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { isTeamName } from '../../shared/identity/grants.ts';
+import { isTeamName } from '../../shared/access/grants.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, findTeam, findUser, notIn, refused } from './people-rules.ts';
 import { changeAction, questionAction, type Work } from './people-transaction.ts';

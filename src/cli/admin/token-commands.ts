@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { isTokenName } from '../../shared/identity/grants.ts';
+import { isTokenName } from '../../shared/access/grants.ts';
 import type { TokenOwner } from '../../shared/identity/token-repository.ts';
 import { parseScopes, type TokenScope, type WrittenScope, writeScope } from '../../shared/identity/token-scopes.ts';
 import { mintToken } from '../../shared/platform/crypto/secret-token.ts';

@@ -1,8 +1,8 @@
 import { promisify } from 'node:util';
 import { constants, zstdCompress } from 'node:zlib';
-import type { DocumentStore } from '../documents/document-store.ts';
 import type { Database } from '../platform/db/database.ts';
 import { textInChunks } from '../platform/db/text-chunks.ts';
+import type { DocumentStore } from '../state/documents/document-store.ts';
 import { type EventToPack, type Frame, frameBytes, framesOf } from './event-frame.ts';
 import { createEventRepository, type EventRepository } from './event-repository.ts';
 import { createEventSegmentRepository } from './event-segment-repository.ts';

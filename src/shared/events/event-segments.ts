@@ -1,12 +1,12 @@
 import { createHash, hash } from 'node:crypto';
 import { zstdDecompressSync } from 'node:zlib';
-import { asDamage, DamagedBytesError } from '../documents/document-codec.ts';
-import { isDamage } from '../documents/document-damage.ts';
-import type { DocumentStore, StoredDocument } from '../documents/document-store.ts';
 import { FaultError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { Turns } from '../platform/turns/turns.ts';
 import { formatStackRef } from '../stacks/names.ts';
+import { asDamage, DamagedBytesError } from '../state/documents/document-codec.ts';
+import { isDamage } from '../state/documents/document-damage.ts';
+import type { DocumentStore, StoredDocument } from '../state/documents/document-store.ts';
 import { eventsOf } from './event-frame.ts';
 import type { EventSegmentRepository, SegmentRow, SequenceRange } from './event-segment-repository.ts';
 import {

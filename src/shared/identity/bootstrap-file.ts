@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
+import { Role } from '../access/roles.ts';
 import { OperatorError } from '../platform/errors/errors.ts';
-import { Role } from './roles.ts';
 
 const closed = { additionalProperties: false };
 

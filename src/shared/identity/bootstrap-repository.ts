@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
+import type { Role } from '../access/roles.ts';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
-import type { Role } from './roles.ts';
 import { storedHashes } from './token-hash.ts';
 
 const LoginRow = Type.Object({ login: Type.String() });

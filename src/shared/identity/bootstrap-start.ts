@@ -1,5 +1,8 @@
-import type { AppContext } from '../context.ts';
+import type { Config } from '../platform/config/config.ts';
+import type { Database } from '../platform/db/database.ts';
 import { repeatAtStart } from '../platform/db/postgres-start.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { endLostUpdates, noteEnded } from '../updates/lost-leases.ts';
 import { applyBootstrap } from './bootstrap.ts';
 
@@ -7,9 +10,12 @@ import { applyBootstrap } from './bootstrap.ts';
  * Applies the file of HOLDFAST_BOOTSTRAP, if set, when a process that serves the API starts. Then cancels the updates
  * that lose their lease. Throws BootstrapError and PartUnavailableError.
  */
-export async function bootstrapAtStart(
-  context: Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics'>,
-): Promise<void> {
+export async function bootstrapAtStart(context: {
+  readonly config: Config;
+  readonly db: Database;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}): Promise<void> {
   const { config, db, logger } = context;
   if (config.bootstrapFile === null) return;
   // Most processes have no such file, and need no parser for it.

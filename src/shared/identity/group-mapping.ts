@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Type } from 'typebox';
 import { Value } from 'typebox/value';
+import { Role, roles } from '../access/roles.ts';
 import { ConfigError } from '../platform/config/config.ts';
-import { Role, roles } from './roles.ts';
 
 const GroupMapping = Type.Array(
   Type.Object(

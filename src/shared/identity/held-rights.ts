@@ -1,9 +1,9 @@
+import { decide, type StackFacts } from '../access/access-decision.ts';
+import { createGrantRepository } from '../access/grant-repository.ts';
+import { noPermissions, type Permission, type PermissionSet, permissionSet, permits } from '../access/permissions.ts';
+import { rolePermissions } from '../access/roles.ts';
 import type { Queryable } from '../platform/db/sql.ts';
-import { decide, type StackFacts } from './access-decision.ts';
-import { createGrantRepository } from './grant-repository.ts';
 import { createIdentityRepository, type HeldAccess } from './identity-repository.ts';
-import { noPermissions, type Permission, type PermissionSet, permissionSet, permits } from './permissions.ts';
-import { rolePermissions } from './roles.ts';
 
 /** What somebody with this access to an organization may do with one of its stacks. */
 export function permissionsOn({ role, facts, policyId }: HeldAccess, stack: StackFacts): PermissionSet {

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
+import { SubjectFacts } from '../access/access-decision.ts';
+import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
-import { SubjectFacts } from './access-decision.ts';
-import { Role } from './roles.ts';
 import { isToken } from './token-hash.ts';
 import { TokenKind } from './token-kinds.ts';
 

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
+import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Timestamp } from '../platform/schema/standard-schema.ts';
-import { Role } from './roles.ts';
 
 /** How long an invitation can be accepted, in days. */
 export const invitationDays = 14;

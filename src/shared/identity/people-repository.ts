@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
+import { GrantFacts } from '../access/access-decision.ts';
+import { grantFacts } from '../access/grant-repository.ts';
+import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
-import { GrantFacts } from './access-decision.ts';
 import { lockPeople } from './bootstrap-repository.ts';
-import { grantFacts } from './grant-repository.ts';
-import { Role } from './roles.ts';
 
 const PersonRow = Type.Object({
   id: Type.String(),

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
+import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
-import { Role } from './roles.ts';
 
 const IdentityRow = Type.Object({ userId: Type.String(), login: Type.String(), isActive: Type.Boolean() });
 export type IdentityRow = Row<typeof IdentityRow>;

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { Value } from 'typebox/value';
 import { parse as parseYaml, YAMLParseError } from 'yaml';
+import type { Role } from '../access/roles.ts';
 import { tokenForm } from '../platform/crypto/secret-token.ts';
 import { describeWeakToken } from '../platform/crypto/weak-secrets.ts';
 import { isLogin, isOrganizationName } from '../stacks/names.ts';
 import { BootstrapError, BootstrapFile, isManaged } from './bootstrap-file.ts';
-import type { Role } from './roles.ts';
 
 /** Reads and validates a JSON or YAML file. Throws BootstrapError. */
 export function readBootstrapFile(file: string): BootstrapFile {

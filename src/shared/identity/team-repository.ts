@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
+import { GrantFacts, type SubjectFacts } from '../access/access-decision.ts';
+import { grantFacts } from '../access/grant-repository.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
-import { GrantFacts, type SubjectFacts } from './access-decision.ts';
-import { grantFacts } from './grant-repository.ts';
 
 const TeamRow = Type.Object({
   id: Type.String(),

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
+import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
-import { Role } from './roles.ts';
 import { TokenKind } from './token-kinds.ts';
 import { TokenScope } from './token-scopes.ts';
 import type { Claims } from './trust/trust-policy.ts';

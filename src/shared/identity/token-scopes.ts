@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox';
+import { formatStackPattern, parsePermissions, parseStackPattern } from '../access/grants.ts';
+import { allowedBy, namesOf } from '../access/permissions.ts';
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import { isOrganizationName } from '../stacks/names.ts';
-import { formatStackPattern, parsePermissions, parseStackPattern } from './grants.ts';
-import { allowedBy, namesOf } from './permissions.ts';
 
 /** What a token may do with which stacks, at most. Null stands for all. */
 export const TokenScope = Type.Object({

@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox';
 import { AuditSource } from '../audit/audit-event.ts';
-import { CheckpointEnvelope, CheckpointKind } from '../checkpoints/checkpoint-writer.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import { StackRef } from '../stacks/names.ts';
+import { CheckpointEnvelope, CheckpointKind } from '../state/checkpoints/checkpoint-writer.ts';
 import { Admission, type StackHead } from '../updates/admitted-changes.ts';
 import { LeaseFence } from '../updates/lease.ts';
 import { defineTask, defineWrite } from './job-definition.ts';

@@ -1,7 +1,7 @@
-import type { BodyBuffer } from '../documents/body-buffer.ts';
-import type { BodyEncoding, ByteSource } from '../documents/byte-source.ts';
-import type { OpenedBody, WriteBody } from '../documents/write-body.ts';
 import type { BodySeal, PayloadStore } from '../platform/payloads/payload-store.ts';
+import type { BodyBuffer } from '../state/documents/body-buffer.ts';
+import type { BodyEncoding, ByteSource } from '../state/documents/byte-source.ts';
+import type { OpenedBody, WriteBody } from '../state/documents/write-body.ts';
 import {
   appendEvents,
   appendJournal,

@@ -1,14 +1,14 @@
 import { type Static, type TObject, type TProperties, type TUnsafe, Type } from 'typebox';
-import type { CheckpointWriter } from '../checkpoints/checkpoint-writer.ts';
-import { BodyEncoding } from '../documents/byte-source.ts';
-import type { WriteBody } from '../documents/write-body.ts';
 import type { EventWriter } from '../events/event-writer.ts';
-import type { CompactionAhead } from '../journal/ahead/compaction-ahead.ts';
-import type { JournalCompactor } from '../journal/journal-compactor.ts';
-import type { JournalWriter } from '../journal/journal-writer.ts';
 import type { RoomName } from '../platform/payloads/room-rules.ts';
-import type { DeploymentImporter } from '../states/deployment-importer.ts';
-import type { StackRenamer } from '../states/stack-renamer.ts';
+import type { CheckpointWriter } from '../state/checkpoints/checkpoint-writer.ts';
+import type { DeploymentImporter } from '../state/deployment-importer.ts';
+import { BodyEncoding } from '../state/documents/byte-source.ts';
+import type { WriteBody } from '../state/documents/write-body.ts';
+import type { CompactionAhead } from '../state/journal/ahead/compaction-ahead.ts';
+import type { JournalCompactor } from '../state/journal/journal-compactor.ts';
+import type { JournalWriter } from '../state/journal/journal-writer.ts';
+import type { StackRenamer } from '../state/stack-renamer.ts';
 import type { AdmittedChanges } from '../updates/admitted-changes.ts';
 
 /** Services that jobs use, in every process that runs them. */

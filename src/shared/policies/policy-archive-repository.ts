@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import type { StoredDocument } from '../documents/document-store.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import type { StoredDocument } from '../state/documents/document-store.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 const ArchiveRow = Type.Object({

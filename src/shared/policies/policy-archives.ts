@@ -1,5 +1,3 @@
-import { findDamage, isDamage } from '../documents/document-damage.ts';
-import type { DocumentStore } from '../documents/document-store.ts';
 import {
   ConflictError,
   FaultError,
@@ -8,6 +6,8 @@ import {
   PayloadTooLargeError,
 } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
+import { findDamage, isDamage } from '../state/documents/document-damage.ts';
+import type { DocumentStore } from '../state/documents/document-store.ts';
 import type { ArchiveRow, PolicyArchiveRepository } from './policy-archive-repository.ts';
 
 /** An archive holds a program of some files, without its dependencies. */

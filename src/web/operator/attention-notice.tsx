@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CircleCheck, TriangleAlert } from 'lucide-react';
-import type { OperatorHealth } from '../app/contract.ts';
-import { every, trpc } from '../app/trpc.ts';
-import { Notice } from '../ui/notice.tsx';
-import { Skeleton } from '../ui/skeleton.tsx';
+import type { OperatorHealth } from '../platform/app/contract.ts';
+import { every, trpc } from '../platform/app/trpc.ts';
+import { Notice } from '../platform/ui/notice.tsx';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { listProblems } from './attention.ts';
 import styles from './health-page.module.css';
 

@@ -1,4 +1,4 @@
-import type { OperatorHealth, OperatorQueues, OperatorTasks } from '../app/contract.ts';
+import type { OperatorHealth, OperatorQueues, OperatorTasks } from '../platform/app/contract.ts';
 
 /** Something that an operator has to look at, and the page that shows it. */
 export interface Problem {

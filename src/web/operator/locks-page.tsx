@@ -2,16 +2,16 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-qu
 import { Link } from '@tanstack/react-router';
 import { LockOpen, TriangleAlert } from 'lucide-react';
 import { useEffect } from 'react';
-import type { OperatorLock, OperatorSlow } from '../app/contract.ts';
-import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { every, trpc } from '../app/trpc.ts';
-import { Badge } from '../ui/badge.tsx';
-import { Empty } from '../ui/empty.tsx';
-import { ExternalLink } from '../ui/external-link.tsx';
-import { Page, Section } from '../ui/page.tsx';
-import { duration } from '../ui/relative-time.ts';
-import { type Column, Table } from '../ui/table.tsx';
-import { Since, Time } from '../ui/time.tsx';
+import type { OperatorLock, OperatorSlow } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { every, trpc } from '../platform/app/trpc.ts';
+import { Badge } from '../platform/ui/badge.tsx';
+import { Empty } from '../platform/ui/empty.tsx';
+import { ExternalLink } from '../platform/ui/external-link.tsx';
+import { Page, Section } from '../platform/ui/page.tsx';
+import { duration } from '../platform/ui/relative-time.ts';
+import { type Column, Table } from '../platform/ui/table.tsx';
+import { Since, Time } from '../platform/ui/time.tsx';
 import { StatusBadge } from '../updates/status-badge.tsx';
 import { viewKind } from '../updates/update-status.ts';
 

@@ -1,7 +1,7 @@
 import { Outlet } from '@tanstack/react-router';
-import { useMeQuery } from '../app/me.ts';
-import { NotFoundPage, Problem, useProblem } from '../app/problem-pages.tsx';
-import { SectionLayout } from '../app/section-layout.tsx';
+import { useMeQuery } from '../platform/app/me.ts';
+import { NotFoundPage, Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { SectionLayout } from '../platform/app/section-layout.tsx';
 import { operatorPages } from './operator-pages.ts';
 
 /** The pages of the installation. For others than operators there is nothing here. */

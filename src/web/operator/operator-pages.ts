@@ -1,4 +1,4 @@
-import type { SectionLink } from '../app/section-layout.tsx';
+import type { SectionLink } from '../platform/app/section-layout.tsx';
 
 /** The pages of the installation, in the order of their links. */
 export const operatorPages: readonly SectionLink[] = [

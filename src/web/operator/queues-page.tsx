@@ -1,17 +1,17 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { CircleX, Hourglass, LoaderCircle, Timer } from 'lucide-react';
 import { useEffect, useState } from 'react';
-import type { OperatorQueues } from '../app/contract.ts';
-import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { every, queryClient, trpc } from '../app/trpc.ts';
-import { ActionDialog } from '../ui/action-dialog.tsx';
-import { Badge } from '../ui/badge.tsx';
-import { Button } from '../ui/button.tsx';
-import { KeyFigures } from '../ui/key-figures.tsx';
-import { Page, Section } from '../ui/page.tsx';
-import { duration } from '../ui/relative-time.ts';
-import { type Column, Table } from '../ui/table.tsx';
-import { Time } from '../ui/time.tsx';
+import type { OperatorQueues } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { every, queryClient, trpc } from '../platform/app/trpc.ts';
+import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+import { Badge } from '../platform/ui/badge.tsx';
+import { Button } from '../platform/ui/button.tsx';
+import { KeyFigures } from '../platform/ui/key-figures.tsx';
+import { Page, Section } from '../platform/ui/page.tsx';
+import { duration } from '../platform/ui/relative-time.ts';
+import { type Column, Table } from '../platform/ui/table.tsx';
+import { Time } from '../platform/ui/time.tsx';
 import { byteText, msText } from './byte-text.ts';
 import styles from './queues-page.module.css';
 

@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
-import { rootRoute } from '../app/root-route.tsx';
+import { rootRoute } from '../platform/app/root-route.tsx';
 
 const operator = createRoute({
   getParentRoute: () => rootRoute,

@@ -1,15 +1,15 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { ScrollText } from 'lucide-react';
 import { useEffect, useState } from 'react';
-import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
-import { AuditDetails } from '../organization/audit-details.tsx';
-import { auditColumns } from '../organization/audit-page.tsx';
-import styles from '../organization/people.module.css';
-import { TextFilter } from '../organization/text-filter.tsx';
-import { Empty } from '../ui/empty.tsx';
-import { FilterBar, Page } from '../ui/page.tsx';
-import { Table } from '../ui/table.tsx';
+import { AuditDetails } from '../audit/audit-details.tsx';
+import { auditColumns } from '../audit/audit-page.tsx';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import styles from '../platform/app/settings-page.module.css';
+import { TextFilter } from '../platform/app/text-filter.tsx';
+import { trpc } from '../platform/app/trpc.ts';
+import { Empty } from '../platform/ui/empty.tsx';
+import { FilterBar, Page } from '../platform/ui/page.tsx';
+import { Table } from '../platform/ui/table.tsx';
 
 /** What belongs to no organization: sign-ins and personal tokens of everybody, and what operators do. */
 export function ServerAuditPage() {

@@ -2,15 +2,15 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-qu
 import { Link } from '@tanstack/react-router';
 import { HardDrive } from 'lucide-react';
 import { useEffect } from 'react';
-import type { OperatorOrganization, OperatorStorage } from '../app/contract.ts';
-import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { every, trpc } from '../app/trpc.ts';
-import { DayChart } from '../ui/day-chart.tsx';
-import { Empty } from '../ui/empty.tsx';
-import { KeyFigures } from '../ui/key-figures.tsx';
-import { Page, Section } from '../ui/page.tsx';
-import { type Column, Table } from '../ui/table.tsx';
-import { Time } from '../ui/time.tsx';
+import type { OperatorOrganization, OperatorStorage } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { every, trpc } from '../platform/app/trpc.ts';
+import { DayChart } from '../platform/ui/day-chart.tsx';
+import { Empty } from '../platform/ui/empty.tsx';
+import { KeyFigures } from '../platform/ui/key-figures.tsx';
+import { Page, Section } from '../platform/ui/page.tsx';
+import { type Column, Table } from '../platform/ui/table.tsx';
+import { Time } from '../platform/ui/time.tsx';
 import { byteText } from './byte-text.ts';
 
 const refreshMs = 60_000;

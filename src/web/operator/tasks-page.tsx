@@ -1,15 +1,15 @@
 import { useQuery } from '@tanstack/react-query';
 import { CircleCheck, CircleX, LoaderCircle } from 'lucide-react';
 import { useEffect } from 'react';
-import type { OperatorTasks } from '../app/contract.ts';
-import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { every, trpc } from '../app/trpc.ts';
-import { Badge } from '../ui/badge.tsx';
-import { KeyFigures } from '../ui/key-figures.tsx';
-import { Page, Section } from '../ui/page.tsx';
-import { duration } from '../ui/relative-time.ts';
-import { type Column, Table } from '../ui/table.tsx';
-import { Time } from '../ui/time.tsx';
+import type { OperatorTasks } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { every, trpc } from '../platform/app/trpc.ts';
+import { Badge } from '../platform/ui/badge.tsx';
+import { KeyFigures } from '../platform/ui/key-figures.tsx';
+import { Page, Section } from '../platform/ui/page.tsx';
+import { duration } from '../platform/ui/relative-time.ts';
+import { type Column, Table } from '../platform/ui/table.tsx';
+import { Time } from '../platform/ui/time.tsx';
 import { lateSeconds } from './attention.ts';
 import styles from './queues-page.module.css';
 

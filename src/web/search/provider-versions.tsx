@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Boxes } from 'lucide-react';
-import type { SearchCounts } from '../app/contract.ts';
-import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
-import { Badge } from '../ui/badge.tsx';
-import { Empty } from '../ui/empty.tsx';
-import { type Column, Table } from '../ui/table.tsx';
+import type { SearchCounts } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { trpc } from '../platform/app/trpc.ts';
+import { Badge } from '../platform/ui/badge.tsx';
+import { Empty } from '../platform/ui/empty.tsx';
+import { type Column, Table } from '../platform/ui/table.tsx';
 import styles from './search-page.module.css';
 import { groupTerms, type Within } from './search-terms.ts';
 

@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
-import { rootRoute } from '../app/root-route.tsx';
+import { rootRoute } from '../platform/app/root-route.tsx';
 import { parseResourceSearch } from './search-terms.ts';
 
 const searchPage = lazyRouteComponent(() => import('./search-page.tsx'), 'SearchPage');
@@ -34,7 +34,7 @@ const printedSearch = createRoute({
 const references = createRoute({
   getParentRoute: () => rootRoute,
   path: '/$organization/~/references',
-  component: lazyRouteComponent(() => import('../references/references-page.tsx'), 'ReferencesPage'),
+  component: lazyRouteComponent(() => import('./references/references-page.tsx'), 'ReferencesPage'),
   staticData: { crumb: 'References' },
 });
 

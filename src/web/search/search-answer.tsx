@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Clock, EyeOff } from 'lucide-react';
-import { trpc } from '../app/trpc.ts';
+import { trpc } from '../platform/app/trpc.ts';
 import styles from './search-page.module.css';
 import type { Within } from './search-terms.ts';
 

@@ -1,9 +1,9 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
-import type { SearchField } from '../app/contract.ts';
-import { trpc } from '../app/trpc.ts';
-import { shortType } from '../resources/resource-name.ts';
-import { Skeleton } from '../ui/skeleton.tsx';
+import type { SearchField } from '../platform/app/contract.ts';
+import { shortType } from '../platform/app/resource-name.ts';
+import { trpc } from '../platform/app/trpc.ts';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
 import styles from './search-groups.module.css';
 import { addTerm, groupTerms, type Within } from './search-terms.ts';
 

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Eye, EyeOff } from 'lucide-react';
 import { useEffect, useState } from 'react';
-import type { SecretPlace, StackRef } from '../app/contract.ts';
-import { apiClient, trpc } from '../app/trpc.ts';
-import { Sealed } from '../resources/json-view.tsx';
-import { Button } from '../ui/button.tsx';
-import { CopyButton } from '../ui/code.tsx';
+import type { SecretPlace, StackRef } from '../platform/app/contract.ts';
+import { apiClient, trpc } from '../platform/app/trpc.ts';
+import { Button } from '../platform/ui/button.tsx';
+import { CopyButton } from '../platform/ui/code.tsx';
+import { Sealed } from '../platform/ui/json-view.tsx';
 import styles from './secret.module.css';
 
 /** A value is hidden again after this time. */

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from 'react';
-import type { StackRef } from '../app/contract.ts';
+import type { StackRef } from '../platform/app/contract.ts';
 
 const key = 'holdfast.favourites';
 const maxFavourites = 50;

@@ -2,16 +2,16 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Snowflake } from 'lucide-react';
 import { useState } from 'react';
-import type { StackDetails, StackRef } from '../app/contract.ts';
-import { usePageAction } from '../app/page-actions.ts';
-import { trpc } from '../app/trpc.ts';
-import { useMayManage } from '../organization/organization-pages.ts';
-import { RuleDialog } from '../organization/rule-dialog.tsx';
-import { emptyDraft } from '../organization/rule-draft.ts';
-import { RemoveDialog } from '../organization/rules-page.tsx';
-import { Button, buttonClass } from '../ui/button.tsx';
-import { Notice } from '../ui/notice.tsx';
-import { Time } from '../ui/time.tsx';
+import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import { useMayManage } from '../platform/app/organization-pages.ts';
+import { usePageAction } from '../platform/app/page-actions.ts';
+import { trpc } from '../platform/app/trpc.ts';
+import { Button, buttonClass } from '../platform/ui/button.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
+import { Time } from '../platform/ui/time.tsx';
+import { RuleDialog } from '../updates/rules/rule-dialog.tsx';
+import { emptyDraft } from '../updates/rules/rule-draft.ts';
+import { RemoveDialog } from '../updates/rules/rules-page.tsx';
 
 /** Why the stack is frozen, and until when; for admins with the rule, and the button that thaws. */
 export function FreezeNotice({

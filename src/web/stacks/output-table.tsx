@@ -1,10 +1,10 @@
 import { useState } from 'react';
-import type { StackDetails, StackRef } from '../app/contract.ts';
-import { JsonView } from '../resources/json-view.tsx';
+import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import { Code, CopyButton } from '../platform/ui/code.tsx';
+import { ExternalLink } from '../platform/ui/external-link.tsx';
+import { JsonView } from '../platform/ui/json-view.tsx';
+import { safeLink } from '../platform/ui/safe-link.ts';
 import { Secret } from '../secrets/secret.tsx';
-import { Code, CopyButton } from '../ui/code.tsx';
-import { ExternalLink } from '../ui/external-link.tsx';
-import { safeLink } from '../ui/safe-link.ts';
 import styles from './output-table.module.css';
 
 /** Longer values are shown after a click. */

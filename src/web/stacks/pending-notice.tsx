@@ -1,8 +1,8 @@
 import { Link } from '@tanstack/react-router';
 import { Unplug } from 'lucide-react';
-import type { StackRef } from '../app/contract.ts';
-import { buttonClass } from '../ui/button.tsx';
-import { Notice } from '../ui/notice.tsx';
+import type { StackRef } from '../platform/app/contract.ts';
+import { buttonClass } from '../platform/ui/button.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
 
 /** Says that an update was interrupted, and leads to the repair. */
 export function PendingNotice({ count, stack }: { readonly stack: StackRef; readonly count: number }) {

@@ -1,9 +1,9 @@
 import { type ComponentProps, useState } from 'react';
 import Markdown from 'react-markdown';
 import remarkGfm from 'remark-gfm';
-import { Button } from '../ui/button.tsx';
-import { ExternalLink } from '../ui/external-link.tsx';
-import { safeLink } from '../ui/safe-link.ts';
+import { Button } from '../platform/ui/button.tsx';
+import { ExternalLink } from '../platform/ui/external-link.tsx';
+import { safeLink } from '../platform/ui/safe-link.ts';
 import { beginningOf } from './beginning-of.ts';
 import styles from './readme.module.css';
 

@@ -1,8 +1,8 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { rootRoute } from '../app/root-route.tsx';
+import { rootRoute } from '../platform/app/root-route.tsx';
+import { parseStackPageSearch } from '../platform/app/stack-search.ts';
 import { parseUpdateSearch } from '../updates/update-search.ts';
 import { parseStackFilter } from './stack-filter.ts';
-import { parseStackPageSearch } from './stack-search.ts';
 import { StacksPage } from './stacks-page.tsx';
 
 const stacks = createRoute({

@@ -1,18 +1,18 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { ChevronDown, ChevronRight, CircleCheck, CircleMinus } from 'lucide-react';
 import { useState } from 'react';
-import type { AccessHolder, GrantItem, StackDetails, StackRef } from '../app/contract.ts';
-import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
-import { type Permission, permissionWords, reasonOf } from '../organization/access-words.ts';
-import { GrantList } from '../organization/grant-list.tsx';
-import { useMayManage } from '../organization/organization-pages.ts';
-import { PermissionSet } from '../organization/permission-set.tsx';
-import { Badge } from '../ui/badge.tsx';
-import { Button } from '../ui/button.tsx';
-import { Section } from '../ui/page.tsx';
-import { Skeleton } from '../ui/skeleton.tsx';
-import { type Column, Table } from '../ui/table.tsx';
+import { type Permission, permissionWords, reasonOf } from '../access/access-words.ts';
+import { GrantList } from '../access/grant-list.tsx';
+import { PermissionSet } from '../access/permission-set.tsx';
+import type { AccessHolder, GrantItem, StackDetails, StackRef } from '../platform/app/contract.ts';
+import { useMayManage } from '../platform/app/organization-pages.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { trpc } from '../platform/app/trpc.ts';
+import { Badge } from '../platform/ui/badge.tsx';
+import { Button } from '../platform/ui/button.tsx';
+import { Section } from '../platform/ui/page.tsx';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { type Column, Table } from '../platform/ui/table.tsx';
 import styles from './stack-access.module.css';
 
 /** Who may do what with a stack, and why. */

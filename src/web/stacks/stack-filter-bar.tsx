@@ -1,7 +1,8 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { CircleAlert, LoaderCircle, Search, Snowflake, Waves, X } from 'lucide-react';
 import { useEffect, useId, useMemo, useRef, useState } from 'react';
-import type { StackItem } from '../app/contract.ts';
+import type { StackItem } from '../platform/app/contract.ts';
+import { isTyping } from '../platform/app/is-typing.ts';
 import type { StackStatus } from './stack-filter.ts';
 import styles from './stack-filter-bar.module.css';
 import { StackListTools } from './stack-list-tools.tsx';
@@ -159,12 +160,5 @@ function Chip({ name, value }: { readonly name: 'project' | 'tag'; readonly valu
       <span className={styles['chipValue']}>{value}</span>
       <X size={13} aria-hidden="true" />
     </Link>
-  );
-}
-
-/** Whether keys pressed at a place are text. */
-export function isTyping(target: EventTarget | null): boolean {
-  return (
-    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
   );
 }

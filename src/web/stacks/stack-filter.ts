@@ -1,4 +1,4 @@
-import type { StackFilter } from '../app/contract.ts';
+import type { StackFilter } from '../platform/app/contract.ts';
 
 export const stackStatuses = ['running', 'failed', 'drifted', 'frozen'] as const;
 export type StackStatus = (typeof stackStatuses)[number];

@@ -1,7 +1,7 @@
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Columns3, Download } from 'lucide-react';
-import { Button, buttonClass } from '../ui/button.tsx';
-import { Menu, MenuItem } from '../ui/menu.tsx';
+import { Button, buttonClass } from '../platform/ui/button.tsx';
+import { Menu, MenuItem } from '../platform/ui/menu.tsx';
 import { chosenColumns, columnNames, stackColumns, toggleColumn } from './stack-columns.ts';
 import styles from './stack-filter-bar.module.css';
 

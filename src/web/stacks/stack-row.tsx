@@ -1,10 +1,10 @@
 import { Link } from '@tanstack/react-router';
 import { ExternalLink, Star } from 'lucide-react';
 import { memo } from 'react';
-import type { StackItem } from '../app/contract.ts';
-import { Tag } from '../ui/badge.tsx';
-import { CutName } from '../ui/cut-name.tsx';
-import { Time } from '../ui/time.tsx';
+import type { StackItem } from '../platform/app/contract.ts';
+import { Tag } from '../platform/ui/badge.tsx';
+import { CutName } from '../platform/ui/cut-name.tsx';
+import { Time } from '../platform/ui/time.tsx';
 import { shortCommit } from '../updates/update-status.ts';
 import { toggleFavourite } from './favourites.ts';
 import type { StackColumn } from './stack-columns.ts';

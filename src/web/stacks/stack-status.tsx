@@ -1,7 +1,7 @@
 import { Ban, CircleAlert, CircleCheck, CircleDashed, LoaderCircle, Waves } from 'lucide-react';
-import type { StackItem } from '../app/contract.ts';
-import { Badge } from '../ui/badge.tsx';
-import { Since } from '../ui/time.tsx';
+import type { StackItem } from '../platform/app/contract.ts';
+import { Badge } from '../platform/ui/badge.tsx';
+import { Since } from '../platform/ui/time.tsx';
 import styles from './stack-status.module.css';
 
 const running: Readonly<Record<string, string>> = {

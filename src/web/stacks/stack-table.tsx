@@ -1,10 +1,10 @@
 import { type CSSProperties, useEffect, useMemo, useRef, useState } from 'react';
-import type { StackItem } from '../app/contract.ts';
-import { Skeleton } from '../ui/skeleton.tsx';
-import { useWindowRows } from '../ui/window-rows.ts';
+import type { StackItem } from '../platform/app/contract.ts';
+import { isTyping } from '../platform/app/is-typing.ts';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { useWindowRows } from '../platform/ui/window-rows.ts';
 import { useFavourites } from './favourites.ts';
 import { columnNames, gridTemplate, type StackColumn } from './stack-columns.ts';
-import { isTyping } from './stack-filter-bar.tsx';
 import { nameOf, StackRow } from './stack-row.tsx';
 import styles from './stack-table.module.css';
 

@@ -1,10 +1,10 @@
 import { useMutation } from '@tanstack/react-query';
 import { Plus, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
-import type { StackRef } from '../app/contract.ts';
-import { queryClient, trpc } from '../app/trpc.ts';
-import { TagNameField, TagValueField } from '../organization/suggest-fields.tsx';
-import { Button } from '../ui/button.tsx';
+import type { StackRef } from '../platform/app/contract.ts';
+import { TagNameField, TagValueField } from '../platform/app/suggest-fields.tsx';
+import { queryClient, trpc } from '../platform/app/trpc.ts';
+import { Button } from '../platform/ui/button.tsx';
 import styles from './stack-tags.module.css';
 
 /** Tags that the CLI sets anew with each update. */

@@ -1,10 +1,10 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
-import type { StackRef } from '../app/contract.ts';
-import { AddWebhook, WebhookList } from '../organization/webhook-list.tsx';
-import { ofStack } from '../organization/webhook-owner.ts';
-import { WebhookView } from '../organization/webhook-page.tsx';
-import { Section } from '../ui/page.tsx';
-import type { StackPageSearch } from './stack-search.ts';
+import type { StackRef } from '../platform/app/contract.ts';
+import type { StackPageSearch } from '../platform/app/stack-search.ts';
+import { Section } from '../platform/ui/page.tsx';
+import { AddWebhook, WebhookList } from '../webhooks/webhook-list.tsx';
+import { ofStack } from '../webhooks/webhook-owner.ts';
+import { WebhookView } from '../webhooks/webhook-page.tsx';
 
 const route = getRouteApi('/$organization/$project/$stack');
 

@@ -1,6 +1,6 @@
 import { CircleX } from 'lucide-react';
-import { nameInUrn, shortType } from '../resources/resource-name.ts';
-import { Clamped } from '../ui/clamped.tsx';
+import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
+import { Clamped } from '../platform/ui/clamped.tsx';
 import { Colored } from './colored.tsx';
 import { listErrors } from './error-list.ts';
 import styles from './error-summary.module.css';

@@ -1,8 +1,8 @@
 import { CircleX, Info, TriangleAlert } from 'lucide-react';
 import { useState } from 'react';
-import { nameInUrn, shortType } from '../resources/resource-name.ts';
-import { Button } from '../ui/button.tsx';
-import { Empty } from '../ui/empty.tsx';
+import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
+import { Button } from '../platform/ui/button.tsx';
+import { Empty } from '../platform/ui/empty.tsx';
 import { Colored } from './colored.tsx';
 import styles from './message-list.module.css';
 import type { Diagnostic } from './update-progress.ts';

@@ -1,10 +1,10 @@
 import { ChevronDown, ChevronRight, CircleX, Lock, MessageSquareText, TriangleAlert } from 'lucide-react';
 import { memo } from 'react';
-import { isSealed } from '../resources/json-tree.ts';
-import { nameInUrn, shortType } from '../resources/resource-name.ts';
-import { CutName } from '../ui/cut-name.tsx';
-import { duration } from '../ui/relative-time.ts';
-import { diffJson } from '../versions/json-diff.ts';
+import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
+import { CutName } from '../platform/ui/cut-name.tsx';
+import { diffJson } from '../platform/ui/json-diff.ts';
+import { isSealed } from '../platform/ui/json-tree.ts';
+import { duration } from '../platform/ui/relative-time.ts';
 import { Colored } from './colored.tsx';
 import { viewOperation } from './operations.ts';
 import styles from './progress-tree.module.css';

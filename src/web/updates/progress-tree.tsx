@@ -1,10 +1,10 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo, useRef, useState } from 'react';
-import type { UpdateDetails } from '../app/contract.ts';
-import { Empty } from '../ui/empty.tsx';
-import { ListSearch, ListSection, ListToggle } from '../ui/list-bar.tsx';
-import { Skeleton } from '../ui/skeleton.tsx';
-import { useWindowRows } from '../ui/window-rows.ts';
+import type { UpdateDetails } from '../platform/app/contract.ts';
+import { Empty } from '../platform/ui/empty.tsx';
+import { ListSearch, ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { useWindowRows } from '../platform/ui/window-rows.ts';
 import { ErrorSummary } from './error-summary.tsx';
 import { ProgressRow } from './progress-row.tsx';
 import styles from './progress-tree.module.css';

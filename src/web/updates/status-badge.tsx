@@ -1,5 +1,5 @@
 import { Ban, CircleCheck, CircleDashed, CircleDot, CircleX, LoaderCircle } from 'lucide-react';
-import { Badge } from '../ui/badge.tsx';
+import { Badge } from '../platform/ui/badge.tsx';
 import styles from './status-badge.module.css';
 import { viewStatus } from './update-status.ts';
 

@@ -2,11 +2,11 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CirclePause, OctagonX } from 'lucide-react';
 import { useId, useState } from 'react';
-import type { StackRef, UpdateDetails } from '../app/contract.ts';
-import { queryClient, trpc } from '../app/trpc.ts';
-import { AskButton } from '../stacks/ask-approval.tsx';
-import { Button, buttonClass } from '../ui/button.tsx';
-import { Dialog, DialogActions } from '../ui/dialog.tsx';
+import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import { queryClient, trpc } from '../platform/app/trpc.ts';
+import { Button, buttonClass } from '../platform/ui/button.tsx';
+import { Dialog, DialogActions } from '../platform/ui/dialog.tsx';
+import { AskButton } from './approvals/ask-approval.tsx';
 import styles from './update-actions.module.css';
 import { isActive, neededPermission } from './update-status.ts';
 

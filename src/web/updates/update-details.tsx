@@ -1,12 +1,12 @@
 import { Link } from '@tanstack/react-router';
 import { TriangleAlert } from 'lucide-react';
 import type { ReactNode } from 'react';
-import type { StackRef, UpdateDetails } from '../app/contract.ts';
-import { ConfigTable } from '../stacks/config-table.tsx';
-import { CopyButton } from '../ui/code.tsx';
-import { FactList, FactRow } from '../ui/fact-list.tsx';
-import { Notice } from '../ui/notice.tsx';
-import { duration } from '../ui/relative-time.ts';
+import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import { CopyButton } from '../platform/ui/code.tsx';
+import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
+import { Notice } from '../platform/ui/notice.tsx';
+import { duration } from '../platform/ui/relative-time.ts';
+import { ConfigTable } from './config-table.tsx';
 import styles from './update-details.module.css';
 import { Duration, useFigures } from './update-figures.tsx';
 import { viewEndReason, viewKind } from './update-status.ts';

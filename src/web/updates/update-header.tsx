@@ -1,11 +1,11 @@
 import { GitBranch, GitCommitHorizontal, Hourglass, User, Workflow } from 'lucide-react';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
-import type { StackRef, UpdateDetails } from '../app/contract.ts';
-import { Clamped } from '../ui/clamped.tsx';
-import { ExternalLink } from '../ui/external-link.tsx';
-import { duration } from '../ui/relative-time.ts';
-import { Skeleton } from '../ui/skeleton.tsx';
-import { Time } from '../ui/time.tsx';
+import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import { Clamped } from '../platform/ui/clamped.tsx';
+import { ExternalLink } from '../platform/ui/external-link.tsx';
+import { duration } from '../platform/ui/relative-time.ts';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { Time } from '../platform/ui/time.tsx';
 import { ChangeBar } from './change-bar.tsx';
 import { StatusBadge } from './status-badge.tsx';
 import { UpdateActions } from './update-actions.tsx';

@@ -1,8 +1,8 @@
 import { getRouteApi } from '@tanstack/react-router';
-import type { StackRef } from '../app/contract.ts';
-import { Problem, useProblem } from '../app/problem-pages.tsx';
-import { ApprovalNotice } from '../stacks/approval-notice.tsx';
-import { Tab, Tabs } from '../ui/tabs.tsx';
+import type { StackRef } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { Tab, Tabs } from '../platform/ui/tabs.tsx';
+import { ApprovalNotice } from './approvals/approval-notice.tsx';
 import { EventList } from './event-list.tsx';
 import { MessageList } from './message-list.tsx';
 import { ProgressTree } from './progress-tree.tsx';

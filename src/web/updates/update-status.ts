@@ -1,4 +1,4 @@
-import type { UpdateItem } from '../app/contract.ts';
+import type { UpdateItem } from '../platform/app/contract.ts';
 
 export type StatusTone = 'neutral' | 'success' | 'failure' | 'running' | 'warning';
 

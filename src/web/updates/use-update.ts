@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useReducer, useRef, useState } from 'react';
-import { repeatAfter } from '../app/api-error.ts';
-import type { StackRef, UpdateDetails } from '../app/contract.ts';
-import { useLive } from '../app/live.ts';
-import { every, queryClient, trpc } from '../app/trpc.ts';
+import { repeatAfter } from '../platform/app/api-error.ts';
+import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
+import { useLive } from '../platform/app/live.ts';
+import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { EventFeed } from './event-feed.ts';
 import { isActive } from './update-status.ts';
 

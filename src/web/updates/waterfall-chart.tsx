@@ -1,10 +1,10 @@
 import { useMemo, useRef } from 'react';
-import type { UpdateDetails } from '../app/contract.ts';
-import { nameInUrn, shortType } from '../resources/resource-name.ts';
-import { CutName } from '../ui/cut-name.tsx';
-import { Empty } from '../ui/empty.tsx';
-import { duration } from '../ui/relative-time.ts';
-import { useWindowRows } from '../ui/window-rows.ts';
+import type { UpdateDetails } from '../platform/app/contract.ts';
+import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
+import { CutName } from '../platform/ui/cut-name.tsx';
+import { Empty } from '../platform/ui/empty.tsx';
+import { duration } from '../platform/ui/relative-time.ts';
+import { useWindowRows } from '../platform/ui/window-rows.ts';
 import { viewOperation } from './operations.ts';
 import { listTicks } from './time-ticks.ts';
 import { isActive } from './update-status.ts';

@@ -1,12 +1,16 @@
 import { ListMultipartUploadsCommand, S3Client } from '@aws-sdk/client-s3';
 import pg from 'pg';
-import { createBlobRepository } from '../../../src/shared/documents/blob-repository.ts';
-import { beginReconcile, type ReconcileCounts, reconcile } from '../../../src/shared/documents/reconcile-blobs.ts';
 import type { BlobStore } from '../../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
 import { parseConfig } from '../../../src/shared/platform/config/config.ts';
 import { openDatabase } from '../../../src/shared/platform/db/database.ts';
 import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
+import { createBlobRepository } from '../../../src/shared/state/documents/blob-repository.ts';
+import {
+  beginReconcile,
+  type ReconcileCounts,
+  reconcile,
+} from '../../../src/shared/state/documents/reconcile-blobs.ts';
 import type { Cluster } from '../../../testkit/cluster.ts';
 import type { CliPipeline } from './cli-pipeline.ts';
 import { sha256 } from './documents.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { compactEndedUpdates } from '../../../src/workers/maintenance/expire-leases.ts';
+import { compactEndedUpdates } from '../../../src/workers/updates/expire-leases.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../test-app.ts';
 import { until } from '../until.ts';
 import { type Answer, playWorld } from './played-world.ts';

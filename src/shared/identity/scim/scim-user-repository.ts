@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
+import { Role } from '../../access/roles.ts';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
-import { Role } from '../roles.ts';
 import type { ScimFilter } from './scim-filter.ts';
 import { conditionOf, type FilterColumns, type Fragment } from './scim-filter-repository.ts';
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
+import { isTokenName } from '../../access/grants.ts';
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
-import { isTokenName } from '../grants.ts';
 
 /** `once`: an id token is exchanged once. `within-life`: as often as its holder likes until it expires. */
 const replays = ['once', 'within-life'] as const;

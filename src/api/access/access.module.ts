@@ -1,0 +1,33 @@
+import type { ApiContext } from '../platform/api-context.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { registerAccessPolicyRoutes } from './access-policy.routes.ts';
+import { AccessPolicyService } from './access-policy-service.ts';
+import { GrantService } from './grant-service.ts';
+import { registerGrantRoutes } from './grants.routes.ts';
+import { LimitBoard } from './limit-board.ts';
+import { RoleService } from './role-service.ts';
+import { registerRoleRoutes } from './roles.routes.ts';
+import { StackAccessService } from './stack-access-service.ts';
+
+/** The services of roles, grants and limits. Called once per app. */
+export function createAccessServices(context: ApiContext) {
+  return {
+    accessPolicy: new AccessPolicyService(context),
+    grants: new GrantService(context),
+    limits: new LimitBoard(context),
+    roles: new RoleService(context),
+    stackAccess: new StackAccessService(context),
+  };
+}
+
+/** The routes of roles, grants and limits. */
+export function registerAccessDomain(
+  routes: RouteScope,
+  services: Parameters<typeof registerAccessPolicyRoutes>[1] &
+    Parameters<typeof registerGrantRoutes>[1] &
+    Parameters<typeof registerRoleRoutes>[1],
+): void {
+  registerAccessPolicyRoutes(routes, services);
+  registerGrantRoutes(routes, services);
+  registerRoleRoutes(routes, services);
+}

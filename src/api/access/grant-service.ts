@@ -1,0 +1,220 @@
+import {
+  createGrantRepository,
+  type GrantPlace,
+  type GrantRole,
+  type GrantRow,
+  type GrantSubject,
+  type NewGrant,
+} from '../../shared/access/grant-repository.ts';
+import { formatStackPattern, parsePermissions, parseStackPattern } from '../../shared/access/grants.ts';
+import { allowedBy, deniedBy, namesOf, type PermissionSet } from '../../shared/access/permissions.ts';
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
+import { createTeamRepository } from '../../shared/identity/team-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { parseTags, readTags } from '../../shared/stacks/tags.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { CreateGrantRequest, GrantsQuery } from './grants.schemas.ts';
+import { holdManagement } from './held-access.ts';
+import { getOrganization } from './organizations.ts';
+import { findRole, isId } from './role-references.ts';
+
+export type { GrantRow };
+
+const pageSize = 100;
+/** Each call of somebody reads all grants that concern them. */
+const maxGrantsOfOne = 1000;
+
+interface GrantPage {
+  readonly grants: readonly GrantRow[];
+  /** Null on the last page. */
+  readonly continuationToken: string | null;
+}
+
+/** Grants: what they allow and deny, on which stacks, and to whom. */
+export class GrantService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /**
+   * Grants in order of time, or those to one user, team or token, or those that hold on one stack. Throws InvalidRequestError,
+   * NotFoundError.
+   */
+  async list(
+    organizationName: string,
+    { continuationToken, ...subject }: GrantsQuery,
+    { limit = pageSize, stack: ref = null }: { readonly limit?: number; readonly stack?: StackRef | null } = {},
+  ): Promise<GrantPage> {
+    const { db } = this.#context;
+    const after = continuationToken ? placeOf(continuationToken) : null;
+    const organization = await getOrganization(db, organizationName);
+    const isNamed = [subject.user, subject.team, subject.token].some((each) => each !== undefined);
+    const stack = ref && (await this.#context.stacks.find(ref));
+    if (ref && !stack) throw stackNotFound(ref);
+    const rows = await createGrantRepository(db).listPage(organization.id, {
+      subject: isNamed ? await findSubject(db, organization, subject) : null,
+      stack: stack && { project: stack.project, stack: stack.stack, tags: readTags(stack.tags) },
+      after,
+      limit: limit + 1,
+    });
+    const grants = rows.slice(0, limit);
+    const last = grants.at(-1);
+    return { grants, continuationToken: last && rows.length > grants.length ? `${last.micros}-${last.id}` : null };
+  }
+
+  /** Adds a grant, or returns the one that says the same. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError. */
+  async create(
+    caller: Caller,
+    organizationName: string,
+    request: CreateGrantRequest,
+    audit: AuditTrail,
+  ): Promise<GrantRow> {
+    const selection = readSelection(request);
+    const named = readPermissions(request);
+    return this.#context.db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await holdManagement(tx, organizationName, caller);
+      const organization = await getOrganization(tx, organizationName);
+      const grants = createGrantRepository(tx);
+      const grant: NewGrant = {
+        organizationId: organization.id,
+        effect: request.effect,
+        ...selection,
+        ...(named ?? (await readRole(tx, organization.id, request.role ?? ''))),
+        subject: await findSubject(tx, organization, request),
+        createdBy: caller.userId,
+      };
+      const same = await grants.findSame(grant);
+      if (same !== null) audit.settle();
+      else if ((await grants.countOf(organization.id, grant.subject, maxGrantsOfOne)) >= maxGrantsOfOne)
+        throw new ConflictError(`A user, team or token can have at most ${maxGrantsOfOne} grants in an organization`);
+      const id = same ?? (await grants.insert(grant));
+      const row = await grants.find(organization.id, id);
+      if (!row) throw grantNotFound(id);
+      if (same === null) await audit.record(tx, eventOf(organizationName, row));
+      return row;
+    });
+  }
+
+  /** Throws NotFoundError, ForbiddenError. */
+  async remove(caller: Caller, organizationName: string, id: string, audit: AuditTrail): Promise<void> {
+    await this.#context.db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await holdManagement(tx, organizationName, caller);
+      const organization = await getOrganization(tx, organizationName);
+      const grants = createGrantRepository(tx);
+      const row = isId(id) ? await grants.find(organization.id, id) : null;
+      if (!row || !(await grants.remove(organization.id, id))) throw grantNotFound(id);
+      await audit.record(tx, eventOf(organizationName, row));
+    });
+  }
+}
+
+interface Organization {
+  readonly id: string;
+  readonly name: string;
+}
+
+type Subject = { readonly [Kind in 'user' | 'team' | 'token']?: string | null | undefined };
+
+/** Throws InvalidRequestError unless one is named, and NotFoundError. */
+async function findSubject(db: Queryable, organization: Organization, subject: Subject): Promise<GrantSubject> {
+  const { team: teamName, token: tokenId, user: login } = subject;
+  if ([login, teamName, tokenId].filter((each) => typeof each === 'string').length !== 1)
+    throw new InvalidRequestError('A grant is given to one user, team or token: name one of them');
+  if (typeof login === 'string') {
+    const people = createPeopleRepository(db);
+    const user = isText(login) ? await people.find(login) : null;
+    if (!user || !(await people.findMembership(organization.id, user.id)))
+      throw new NotFoundError(`${quoted(login)} is not a member of ${organization.name}`);
+    return { userId: user.id };
+  }
+  if (typeof teamName === 'string') {
+    const team = isText(teamName) ? await createTeamRepository(db).find(organization.id, teamName) : null;
+    if (!team) throw new NotFoundError(`There is no team ${quoted(teamName)}`);
+    return { teamId: team.id };
+  }
+  const id = tokenId ?? '';
+  if (!isId(id) || !(await createIdentityRepository(db).isTokenOf(id, organization.id)))
+    throw new NotFoundError(`There is no valid token with the id ${quoted(id)} in ${organization.name}`);
+  return { tokenId: id };
+}
+
+/** Null if the request names a role. Throws InvalidRequestError. */
+function readPermissions({ effect, permissions, role }: CreateGrantRequest): { permissions: PermissionSet } | null {
+  const isOfRole = typeof role === 'string';
+  if (isOfRole === (permissions !== undefined && permissions !== null))
+    throw new InvalidRequestError('A grant names its permissions, or a role that it gives: one of them');
+  if (isOfRole && effect === 'deny')
+    throw new InvalidRequestError('A role cannot be denied. Name the permissions that the grant denies');
+  if (isOfRole) return null;
+  const names = parsePermissions(permissions ?? []);
+  return { permissions: effect === 'allow' ? allowedBy(names) : deniedBy(names) };
+}
+
+async function readRole(
+  tx: Queryable,
+  organizationId: string,
+  id: string,
+): Promise<{ permissions: PermissionSet; role: GrantRole }> {
+  const { given, permissions } = await findRole(tx, organizationId, id);
+  return { permissions, role: given };
+}
+
+/** Throws InvalidRequestError. */
+function readSelection({ stacks, tag }: CreateGrantRequest) {
+  const { project, stack } = parseStackPattern(stacks ?? '*/*');
+  if (tag) parseTags({ [tag.name]: tag.value ?? '' });
+  return {
+    projectPattern: project,
+    stackPattern: stack,
+    tagName: tag?.name ?? null,
+    tagValue: tag?.value ?? null,
+  };
+}
+
+function eventOf(organization: string, grant: GrantRow) {
+  const { effect, id, projectPattern, stackPattern, tagName, tagValue, team, tokenId, user } = grant;
+  const role = grant.roleName ?? grant.builtInRole;
+  return {
+    organization,
+    object: `${organization}/${formatStackPattern({ project: projectPattern, stack: stackPattern })}`,
+    details: {
+      grant: id,
+      effect,
+      permissions: namesOf(grant.permissions),
+      ...(role === null ? {} : { role }),
+      ...(tagName === null ? {} : { tag: tagValue === null ? tagName : `${tagName}=${tagValue}` }),
+      ...(user === null ? {} : { user }),
+      ...(team === null ? {} : { team }),
+      ...(tokenId === null ? {} : { token: tokenId }),
+    },
+  };
+}
+
+function placeOf(token: string): GrantPlace {
+  const [, micros, id] = /^(\d{1,16})-([0-9a-f-]{36})$/.exec(token) ?? [];
+  if (micros === undefined || id === undefined || !isId(id) || !Number.isSafeInteger(Number(micros)))
+    throw new InvalidRequestError('The continuationToken is not valid');
+  return { micros: Number(micros), id };
+}
+
+function isText(name: string): boolean {
+  return name.isWellFormed() && !name.includes('\0');
+}
+
+function grantNotFound(id: string): NotFoundError {
+  return new NotFoundError(`There is no grant with the id ${quoted(id)}`);
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.slice(0, 100));
+}

@@ -1,0 +1,108 @@
+import { Type } from 'typebox';
+import { Maybe } from '../../shared/platform/protocol/core.ts';
+
+const Effect = Type.Union([Type.Literal('allow'), Type.Literal('deny')]);
+
+/** A grant as it is: with all permissions that those of the request include. */
+export const GrantResponse = Type.Object({
+  id: Type.String(),
+  effect: Effect,
+  permissions: Type.Array(Type.String()),
+  /** The role that it gives. */
+  role: Type.Optional(Type.Object({ id: Type.String(), name: Type.String() })),
+  /** `project/stack`, in which `*` stands for any characters. */
+  stacks: Type.String(),
+  /** Without a value: any. */
+  tag: Type.Optional(Type.Object({ name: Type.String(), value: Type.Optional(Type.String()) })),
+  /** To whom: login, name of a team, or token. One of them. */
+  user: Type.Optional(Type.String()),
+  team: Type.Optional(Type.String()),
+  token: Type.Optional(Type.Object({ id: Type.String(), name: Type.String() })),
+  created: Type.String(),
+});
+
+export const GrantsQuery = Type.Object({
+  user: Type.Optional(Type.String()),
+  team: Type.Optional(Type.String()),
+  /** Id of a token. */
+  token: Type.Optional(Type.String()),
+  continuationToken: Type.Optional(Type.String()),
+});
+export type GrantsQuery = Type.Static<typeof GrantsQuery>;
+
+export const ListGrantsResponse = Type.Object({
+  grants: Type.Array(GrantResponse),
+  continuationToken: Type.Optional(Type.String()),
+});
+
+/** Either permissions or a role; one of user, team and token. */
+export const CreateGrantRequest = Type.Object({
+  effect: Effect,
+  permissions: Maybe(Type.Array(Type.String(), { maxItems: 20 })),
+  /** Id of a role. */
+  role: Maybe(Type.String()),
+  /** By default, all stacks. */
+  stacks: Maybe(Type.String()),
+  tag: Maybe(Type.Object({ name: Type.String(), value: Maybe(Type.String()) })),
+  user: Maybe(Type.String()),
+  team: Maybe(Type.String()),
+  /** Id of a token. */
+  token: Maybe(Type.String()),
+});
+export type CreateGrantRequest = Type.Static<typeof CreateGrantRequest>;
+
+export const GrantParams = Type.Object({ organization: Type.String(), grant: Type.String() });
+
+export const AccessQuery = Type.Object({
+  /** Whom to list: users by default. */
+  holders: Type.Optional(Type.Union([Type.Literal('users'), Type.Literal('tokens')])),
+  /** Login of the only user to list. */
+  user: Type.Optional(Type.String()),
+  /** Id of the only token to list: a member's, too. */
+  token: Type.Optional(Type.String()),
+  continuationToken: Type.Optional(Type.String()),
+});
+export type AccessQuery = Type.Static<typeof AccessQuery>;
+
+const Reason = Type.Union([
+  Type.Literal('role'),
+  Type.Literal('grants'),
+  Type.Literal('included'),
+  Type.Literal('scopes'),
+  Type.Literal('denied'),
+  Type.Literal('nothing'),
+  Type.Literal('needs'),
+]);
+
+/** Who may do what with a stack, and why. */
+export const AccessResponse = Type.Object({
+  holders: Type.Array(
+    Type.Object({
+      user: Type.Optional(Type.Object({ githubLogin: Type.String(), name: Type.String() })),
+      token: Type.Optional(
+        Type.Object({
+          id: Type.String(),
+          name: Type.String(),
+          kind: Type.String(),
+          user: Type.Optional(Type.String()),
+          team: Type.Optional(Type.String()),
+        }),
+      ),
+      /** In the organization. */
+      role: Type.Optional(Type.String()),
+      permissions: Type.Array(Type.String()),
+      decisions: Type.Array(
+        Type.Object({
+          permission: Type.String(),
+          allowed: Type.Boolean(),
+          reason: Reason,
+          /** Ids of the grants that allow it, or deny it. */
+          grants: Type.Array(Type.String()),
+        }),
+      ),
+    }),
+  ),
+  /** The grants that decisions name. */
+  grants: Type.Array(GrantResponse),
+  continuationToken: Type.Optional(Type.String()),
+});

@@ -1,0 +1,176 @@
+import type { FastifyRequest } from 'fastify';
+import PQueue from 'p-queue';
+import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
+import { type AuditEvent, type AuditSource, requestSource } from '../../../shared/audit/audit-event.ts';
+import type { Config } from '../../../shared/platform/config/config.ts';
+import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
+import { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import { whoCalls } from '../../platform/audit-trail/calling-source.ts';
+import type { Refusals } from '../../platform/audit-trail/refusals.ts';
+import type { RequestRoom } from '../../platform/http/answer-room.ts';
+import type { Caller } from '../../platform/http/request.ts';
+import { maxWaitMs, waitForTurn } from '../../platform/http/request-rate.ts';
+import type { OrganizationRates } from '../../platform/rates/organization-rates.ts';
+import type { RequestRates } from '../../platform/rates/request-rates.ts';
+import type { StateScan, StateScans } from '../../platform/scans/state-scans.ts';
+import { clientAddress } from '../../platform/server/client-address.ts';
+import { assertAdmitted, type CallerAccess, type Place } from '../admission.ts';
+
+/** Where a call is about nothing in particular. */
+export const nowhere: Place = { organization: null, project: null, stack: null };
+
+/** How many calls of one request run at once: others need connections to Postgres, too. */
+const callsAtOnce = 4;
+
+/** Who sends a request: the holder of a token, or the person of a session. */
+export interface Holder {
+  /** The holder, found at no place. */
+  readonly caller: Caller;
+  /** What decides about the holder at a place. Throws UnauthenticatedError. */
+  findAt(place: Place): Promise<Caller>;
+  /** Throws UnauthenticatedError if the session has ended, or the token, since the request came. */
+  confirm(): Promise<void>;
+}
+
+/** What the answers of a request need. */
+export interface Answering {
+  readonly room: RequestRoom;
+  /** The client is gone. */
+  readonly gone: AbortSignal;
+}
+
+/** The services that procedures call. Each domain adds its own where its procedures are. */
+export interface ProcedureServices {
+  readonly config: Config;
+  readonly metrics: Metrics;
+  readonly rates: RequestRates;
+  readonly organizationRates: OrganizationRates;
+  readonly scans: StateScans;
+}
+
+/** What every procedure gets. */
+export interface ProcedureContext {
+  readonly services: ProcedureServices;
+  readonly request: RequestCalls;
+}
+
+/** One request, whose calls may be about different organizations. */
+export class RequestCalls {
+  readonly #services: ProcedureServices;
+  readonly #holder: Holder;
+  readonly #request: FastifyRequest;
+  readonly #refusals: Refusals;
+  readonly #answering: Answering | null;
+  readonly #calls = new PQueue({ concurrency: callsAtOnce });
+  #scan: StateScan | null = null;
+
+  /** `answering`: null if the answer is a stream. */
+  constructor(
+    services: ProcedureServices,
+    request: FastifyRequest,
+    holder: Holder,
+    refusals: Refusals,
+    answering: Answering | null = null,
+  ) {
+    this.#answering = answering;
+    this.#services = services;
+    this.#request = request;
+    this.#holder = holder;
+    this.#refusals = refusals;
+  }
+
+  get log(): FastifyRequest['log'] {
+    return this.#request.log;
+  }
+
+  /** Runs a call when it is its turn among those of the request. */
+  inTurn<T>(call: () => Promise<T>): Promise<T> {
+    return this.#calls.add(call);
+  }
+
+  /**
+   * The caller at a place of which a call needs this access. Counts the call. Throws UnauthenticatedError, NotFoundError, ForbiddenError,
+   * RequestRateError, TooFastError.
+   */
+  async admit(access: CallerAccess, place: Place, action: AuditAction | null = null): Promise<Caller> {
+    const { organizationRates, rates } = this.#services;
+    const { organization } = place;
+    const caller = organization === null ? this.#holder.caller : await this.#holder.findAt(place);
+    const late = rates.takeForCaller(caller, maxWaitMs.held);
+    const tooFast = await organizationRates.take(caller, organization ?? undefined);
+    if (tooFast) throw organizationRates.refuse(tooFast);
+    if (late) await waitForTurn(this.#request, late);
+    try {
+      assertAdmitted(caller, access, place, action);
+    } catch (error) {
+      if (action !== null) await this.recordRefusal(caller, { access, action, place, error });
+      throw error;
+    }
+    return caller;
+  }
+
+  /** The holder, for who asks again later. Nothing is counted. */
+  get holder(): Holder {
+    return this.#holder;
+  }
+
+  /** Closes the connection of a client that does not read its response. */
+  disconnect(): void {
+    this.#request.raw.socket.destroy();
+  }
+
+  /** By which the calls of the request read whole states. */
+  scanOf(caller: Caller): StateScan {
+    const answering = this.#answering;
+    if (answering === null) throw new Error('Streams do not read states by turns');
+    const { gone: signal, room } = answering;
+    this.#scan ??= this.#services.scans.open({
+      ...{ caller, signal },
+      holdRoom: (bytes, organization) => room.hold(bytes, organization),
+    });
+    return this.#scan;
+  }
+
+  /** The client is gone; null: nobody tells. */
+  get gone(): AbortSignal | null {
+    return this.#answering?.gone ?? null;
+  }
+
+  /** All calls are answered. */
+  end(): void {
+    this.#scan?.end();
+  }
+
+  /** The audit of a call that may change something. */
+  trail(caller: Caller, access: CallerAccess, action: AuditAction): AuditTrail {
+    return new AuditTrail(this.#sourceOf(caller, access), action);
+  }
+
+  /** Records the refusal of a call that may change something, of somebody who belongs to the organization. */
+  async recordRefusal(
+    caller: Caller,
+    refused: {
+      readonly access: CallerAccess;
+      readonly action: AuditAction;
+      readonly place: Place;
+      readonly error: unknown;
+    },
+  ): Promise<void> {
+    const { access, action, error, place } = refused;
+    const { organization, project, stack } = place;
+    if (organization === null || !caller.belongs || !isForbidden(error)) return;
+    const object = [organization, project, stack].filter((part) => part !== null).join('/');
+    const event: AuditEvent = { action, organization, object, details: { reason: error.message } };
+    await this.#refusals.record(this.#sourceOf(caller, access), caller, event, this.log);
+  }
+
+  #sourceOf(caller: Caller, access: CallerAccess): AuditSource {
+    const { headers, id, raw } = this.#request;
+    const address = clientAddress(raw, this.#services.config.trustedProxies);
+    return requestSource(whoCalls(caller, access), { address, userAgent: headers['user-agent'], id });
+  }
+}
+
+function isForbidden(error: unknown): error is Error {
+  return error instanceof Error && (error as { status?: number }).status === 403;
+}

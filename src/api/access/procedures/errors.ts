@@ -1,0 +1,116 @@
+import { TRPCError } from '@trpc/server';
+import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
+import { mapDatabaseError } from '../../../shared/platform/db/sqlstate.ts';
+import { AppError, InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
+import { SearchQueryError } from '../../../shared/search/search-query.ts';
+import { EditConflictError } from '../../platform/edits/revisions.ts';
+import type { ErrorReply } from '../../platform/http/errors.ts';
+
+type Code = TRPCError['code'];
+
+const codes: Readonly<Record<number, Code>> = {
+  400: 'BAD_REQUEST',
+  401: 'UNAUTHORIZED',
+  403: 'FORBIDDEN',
+  404: 'NOT_FOUND',
+  405: 'METHOD_NOT_SUPPORTED',
+  409: 'CONFLICT',
+  412: 'PRECONDITION_FAILED',
+  413: 'PAYLOAD_TOO_LARGE',
+  415: 'UNSUPPORTED_MEDIA_TYPE',
+  422: 'UNPROCESSABLE_CONTENT',
+  429: 'TOO_MANY_REQUESTS',
+  503: 'SERVICE_UNAVAILABLE',
+};
+const statuses = new Map(Object.entries(codes).map(([status, code]) => [code, Number(status)]));
+const maxMessageChars = 500;
+const unexpected = 'An unexpected error occurred; see this request id in the server log';
+
+/** What the dashboard learns of an error. */
+export interface ErrorShape {
+  readonly message: string;
+  readonly code: number;
+  readonly data: {
+    /** tRPC's name of the status. */
+    readonly code: Code;
+    readonly httpStatus: number;
+    /** Stable name of the error, as `code` of AppError. */
+    readonly kind: string;
+    readonly retryAfterSeconds: number | null;
+    readonly path: string | null;
+    /** Where in a query the error is, in characters from 0. */
+    readonly place: { readonly start: number; readonly end: number } | null;
+  };
+}
+
+/** The error behind one that tRPC reports. */
+export function causeOf(error: unknown): unknown {
+  if (!(error instanceof TRPCError)) return mapDatabaseError(error);
+  const { cause, code, message } = error;
+  const issue = firstIssue(cause);
+  if (issue !== null) return new InvalidRequestError(issue);
+  // tRPC found that the request is not one: its sentences are its own.
+  if (code !== 'INTERNAL_SERVER_ERROR') return new ProtocolError(code, message);
+  return cause === undefined ? error : mapDatabaseError(cause);
+}
+
+/** The only place where errors of procedures become responses. Says nothing of unexpected ones. */
+export function shapeOf(thrown: unknown, path: string | null): ErrorShape {
+  const error = causeOf(thrown);
+  if (!(error instanceof AppError))
+    return shape({ status: 500, message: unexpected, retryAfterSeconds: undefined }, 'fault', path);
+  const { message, retryAfterSeconds } = error;
+  // To those who call a procedure, it is no matter of headers.
+  const status = error instanceof EditConflictError ? 409 : error.status;
+  const retry = retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
+  const shown = shape({ status, message, retryAfterSeconds: retry }, error.code, path);
+  if (!(error instanceof SearchQueryError)) return shown;
+  return { ...shown, data: { ...shown.data, place: { start: error.start, end: error.end } } };
+}
+
+/** The same for errors of whole requests, outside of procedures. */
+export function shapeOfReply(reply: ErrorReply, thrown: unknown): ErrorShape {
+  const kind = thrown instanceof AppError ? thrown.code : reply.status < 500 ? 'invalid-request' : 'fault';
+  return shape(reply, kind, null);
+}
+
+function shape({ message, retryAfterSeconds, status }: ErrorReply, kind: string, path: string | null): ErrorShape {
+  const code = codeOf(status);
+  return {
+    message: message.slice(0, maxMessageChars),
+    code: TRPC_ERROR_CODES_BY_KEY[code],
+    data: {
+      code,
+      httpStatus: status,
+      kind,
+      retryAfterSeconds: retryAfterSeconds ?? null,
+      path: path?.slice(0, maxMessageChars) ?? null,
+      place: null,
+    },
+  };
+}
+
+/** A request that tRPC refuses before a procedure sees it. */
+class ProtocolError extends AppError {
+  override readonly name = 'ProtocolError';
+  override readonly status: number;
+  override readonly code = 'invalid-request';
+
+  constructor(code: Code, message: string) {
+    super(message);
+    this.status = statuses.get(code) ?? 400;
+  }
+}
+
+function codeOf(status: number): Code {
+  return codes[status] ?? (status >= 500 ? 'INTERNAL_SERVER_ERROR' : 'BAD_REQUEST');
+}
+
+/** The first thing that a schema finds wrong with an input; null for other errors. */
+function firstIssue(cause: unknown): string | null {
+  const { issues } = (cause ?? {}) as { issues?: readonly { message: string; path?: readonly unknown[] }[] };
+  const issue = Array.isArray(issues) ? issues[0] : undefined;
+  return issue === undefined
+    ? null
+    : `input${(issue.path ?? []).map((part: unknown) => `/${String(part)}`).join('')} ${issue.message}`;
+}

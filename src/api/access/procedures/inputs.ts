@@ -1,0 +1,58 @@
+import { type Static, type TSchema, Type } from 'typebox';
+import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
+import { type StandardSchema, standard } from '../../../shared/platform/schema/standard-schema.ts';
+
+/** A TypeBox schema as the input of a procedure; the schema is kept to be looked at. */
+export function input<S extends TSchema>(schema: S): StandardSchema<Static<S>> & { readonly schema: S } {
+  return { ...standard(schema), schema };
+}
+
+/** Text that Postgres can store. */
+export function text(maxLength: number) {
+  return Type.String({ maxLength, pattern: '^[^\\u0000]*$' });
+}
+
+/** As long as the names that exist may be. */
+export const Name = text(200);
+export const Id = Type.String({
+  maxLength: 36,
+  pattern: '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$',
+});
+
+/** That of what the caller has read: what somebody has changed since is not changed. Missing: whatever is there. */
+export const Revision = Type.Optional(text(100));
+
+export const OrganizationInput = Type.Object({ organization: Name });
+export const StackInput = Type.Object({ organization: Name, project: Name, stack: Name });
+
+export const defaultPage = 50;
+const maxPage = 200;
+/** Names and values of several parts, in any script. */
+const maxCursorChars = 4_000;
+
+/** What every list takes. */
+export const page = {
+  cursor: Type.Optional(Type.Union([text(maxCursorChars), Type.Null()])),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: maxPage })),
+};
+
+/** A place in a list as text. */
+export function encodeCursor(place: readonly (string | number | null)[]): string {
+  return Buffer.from(JSON.stringify(place)).toString('base64url');
+}
+
+/** Reads a cursor of ours. Throws InvalidRequestError. */
+export function decodeCursor<S extends TSchema>(cursor: string | null | undefined, schema: S): Static<S> | null {
+  if (cursor === null || cursor === undefined) return null;
+  const result = standard(schema)['~standard'].validate(parse(cursor));
+  if ('issues' in result) throw new InvalidRequestError('input/cursor is not one that a list has returned');
+  return result.value;
+}
+
+function parse(cursor: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}

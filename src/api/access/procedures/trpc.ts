@@ -1,0 +1,186 @@
+import { initTRPC, TRPCError } from '@trpc/server';
+import type { Permission } from '../../../shared/access/permissions.ts';
+import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../../platform/http/request.ts';
+import type { CallerAccess, Place } from '../admission.ts';
+import { nowhere, type ProcedureContext, type RequestCalls } from './context.ts';
+import { causeOf, shapeOf } from './errors.ts';
+import { input, OrganizationInput, StackInput } from './inputs.ts';
+
+/** What a procedure declares. The app does not start with one that lacks something of it. */
+export interface ProcedureMeta {
+  readonly access?: CallerAccess;
+  /** Its action in the audit log, if it changes something. */
+  readonly audit?: AuditAction;
+  /** `states`: it reads whole states, in turns. All others cost about the same whatever the size of a state. */
+  readonly cost?: 'states';
+}
+
+const t = initTRPC
+  .context<ProcedureContext>()
+  .meta<ProcedureMeta>()
+  .create({
+    isDev: false,
+    errorFormatter: ({ error, path }) => shapeOf(error, path ?? null),
+    sse: { ping: { enabled: true, intervalMs: 25_000 }, client: { reconnectAfterInactivityMs: 60_000 } },
+  });
+
+export const { mergeRouters, router } = t;
+
+/** Runs a call in its turn, and records its duration and outcome. */
+const observed = t.procedure.use(async ({ ctx, next, path }) => {
+  const startedAt = performance.now();
+  const result = await ctx.request.inTurn(() => next());
+  const ms = performance.now() - startedAt;
+  const code = result.ok ? 'ok' : shapeOf(result.error, path).data.code;
+  ctx.services.metrics.procedureSeconds.labels(path, code).observe(ms / 1000);
+  ctx.request.log.info({ procedure: path, code, ms: Math.round(ms) }, 'procedure');
+  if (!result.ok && code === 'INTERNAL_SERVER_ERROR')
+    ctx.request.log.error({ err: causeOf(result.error) }, 'procedure failed');
+  return result;
+});
+
+const ofUser = { kind: 'user' } as const;
+
+/** For everybody who is signed in, by a browser or a token. */
+export const userProcedure = observed.meta({ access: ofUser }).use(async ({ ctx, next }) => {
+  const caller = await ctx.request.admit(ofUser, nowhere);
+  return next({ ctx: { caller } });
+});
+
+/** For those who belong to the organization of the input, or manage it. */
+export function organizationProcedure(permission: 'read' | 'manage') {
+  const access = { kind: 'organization', permission } as const;
+  return observed
+    .meta({ access })
+    .input(input(OrganizationInput))
+    .use(async ({ ctx, input: { organization }, next }) => {
+      const caller = await ctx.request.admit(access, { ...nowhere, organization });
+      return next({ ctx: { caller } });
+    });
+}
+
+/** For those who have the permission on the stack of the input. */
+export function stackProcedure(permission: Permission) {
+  const access = { kind: 'stack', permission } as const;
+  return observed
+    .meta({ access })
+    .input(input(StackInput))
+    .use(async ({ ctx, input: ref, next }) => {
+      const caller = await ctx.request.admit(access, ref);
+      return next({ ctx: { caller } });
+    });
+}
+
+/** The same for what reads whole states, in the turn of the caller. */
+export function stackScan(permission: Permission) {
+  return stackProcedure(permission)
+    .meta({ cost: 'states' })
+    .use(({ ctx, next }) => next({ ctx: { scan: ctx.request.scanOf(ctx.caller) } }));
+}
+
+/** For those who belong to the organization of the input, or manage it, and change something. */
+export function organizationMutation(permission: 'read' | 'manage', action: AuditAction) {
+  const access = { kind: 'organization', permission } as const;
+  return observed
+    .meta({ access, audit: action })
+    .input(input(OrganizationInput))
+    .use(async ({ ctx, input: { organization }, next, path }) => {
+      const change = await Change.begin(ctx.request, { access, action, place: { ...nowhere, organization } });
+      return change.end(path, await next({ ctx: change.context }));
+    });
+}
+
+/** For those who have the permission on the stack of the input, and change something. */
+export function stackMutation(permission: Permission, action: AuditAction) {
+  const access = { kind: 'stack', permission } as const;
+  return observed
+    .meta({ access, audit: action })
+    .input(input(StackInput))
+    .use(async ({ ctx, input: place, next, path }) => {
+      const change = await Change.begin(ctx.request, { access, action, place });
+      return change.end(path, await next({ ctx: change.context }));
+    });
+}
+
+/** The same for what reads whole states, in the turn of the caller. */
+export function stackScanMutation(permission: Permission, action: AuditAction) {
+  return stackMutation(permission, action)
+    .meta({ cost: 'states' })
+    .use(({ ctx, next }) => next({ ctx: { scan: ctx.request.scanOf(ctx.caller) } }));
+}
+
+/** For everybody who is signed in and changes what is their own. */
+export function userMutation(action: AuditAction) {
+  return observed.meta({ access: ofUser, audit: action }).use(async ({ ctx, next, path }) => {
+    const change = await Change.begin(ctx.request, { access: ofUser, action, place: nowhere });
+    return change.end(path, await next({ ctx: change.context }));
+  });
+}
+
+const ofOperator = { kind: 'operator' } as const;
+
+/** For site admins. */
+export const operatorProcedure = observed.meta({ access: ofOperator }).use(async ({ ctx, next }) => {
+  const caller = await ctx.request.admit(ofOperator, nowhere);
+  return next({ ctx: { caller } });
+});
+
+/** For site admins who change something. */
+export function operatorMutation(action: AuditAction) {
+  return observed.meta({ access: ofOperator, audit: action }).use(async ({ ctx, next, path }) => {
+    const change = await Change.begin(ctx.request, { access: ofOperator, action, place: nowhere });
+    return change.end(path, await next({ ctx: change.context }));
+  });
+}
+
+interface Declared {
+  readonly access: CallerAccess;
+  readonly action: AuditAction;
+  readonly place: Place;
+}
+
+/** A call that changes something. No success leaves it that is not recorded in the audit log, and no refusal of a member. */
+class Change {
+  /** What the procedure gets. */
+  readonly context: { readonly caller: Caller; readonly audit: AuditTrail };
+  readonly #request: RequestCalls;
+  readonly #declared: Declared;
+
+  private constructor(request: RequestCalls, declared: Declared, caller: Caller) {
+    this.#request = request;
+    this.#declared = declared;
+    this.context = { caller, audit: request.trail(caller, declared.access, declared.action) };
+  }
+
+  /** Throws as `admit` does. */
+  static async begin(request: RequestCalls, declared: Declared): Promise<Change> {
+    const { access, action, place } = declared;
+    return new Change(request, declared, await request.admit(access, place, action));
+  }
+
+  async end<R extends { readonly ok: boolean; readonly error?: unknown }>(path: string, result: R): Promise<R> {
+    const { audit, caller } = this.context;
+    if (!result.ok) await this.#request.recordRefusal(caller, { ...this.#declared, error: causeOf(result.error) });
+    else if (!audit.isSettled)
+      throw new TRPCError({ code: 'INTERNAL_SERVER_ERROR', message: `${path} was not recorded in the audit log` });
+    return result;
+  }
+}
+
+interface Procedures {
+  readonly _def: {
+    readonly procedures: Readonly<Record<string, unknown>>;
+  };
+}
+
+/** Throws if a procedure does not declare who may call it, or changes something and does not declare its action. */
+export function assertDeclared({ _def }: Procedures): void {
+  for (const [name, procedure] of Object.entries(_def.procedures)) {
+    const { meta, type } = (procedure as { _def: { meta?: ProcedureMeta; type: string } })._def;
+    if (!meta?.access) throw new Error(`Procedure ${name} does not declare who may call it`);
+    if (type === 'mutation' && !meta.audit)
+      throw new Error(`Procedure ${name} does not declare its action in the audit log`);
+  }
+}

@@ -1,0 +1,327 @@
+import { createGrantRepository, type GrantRow } from '../../shared/access/grant-repository.ts';
+import { namesOf } from '../../shared/access/permissions.ts';
+import { isRoleName, parseRoleDetails, type RoleDetails, writeRoleDetails } from '../../shared/access/role-details.ts';
+import { createRoleRepository, type RoleRow } from '../../shared/access/role-repository.ts';
+import { type Role, rolePermissions, roles } from '../../shared/access/roles.ts';
+import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
+import { createTeamRepository, type TeamRow } from '../../shared/identity/team-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { findLastEdit } from '../platform/edits/last-edit.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { holdManagement } from './held-access.ts';
+import { OrganizationNotVisibleError } from './organizations.ts';
+import { builtInRole, findRole, isId, roleNotFound } from './role-references.ts';
+import type { CreateRoleRequest, UpdateRoleRequest } from './roles.schemas.ts';
+
+/** The CLI asks for all of them at once. */
+const maxRoles = 200;
+
+/** A role of an organization, or a built-in one. */
+export interface RoleView {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly name: string;
+  readonly description: string;
+  readonly builtIn: Role | null;
+  readonly details: RoleDetails;
+  readonly roleVersion: number;
+  readonly createdAt: Date;
+  readonly changedAt: Date;
+}
+
+interface TeamName {
+  readonly organization: string;
+  readonly team: string;
+}
+
+interface Organization {
+  readonly id: string;
+  readonly createdAt: Date;
+}
+
+const builtInDescriptions: Readonly<Record<Role, string>> = {
+  viewer: 'Built in: reads stacks and their secrets',
+  member: 'Built in: updates stacks, too',
+  admin: 'Built in: deletes and manages stacks, too',
+};
+
+/** Roles: named permission sets that grants give to users, teams and tokens. */
+export class RoleService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** The built-in roles, then those of the organization. Throws NotFoundError. */
+  async list(organizationName: string): Promise<readonly RoleView[]> {
+    const { db } = this.#context;
+    const organization = await findOrganization(db, organizationName);
+    const own = await createRoleRepository(db).list(organization.id);
+    return [...roles.map((role) => builtInView(organization, role)), ...own.map((row) => ownView(organization, row))];
+  }
+
+  /** Throws NotFoundError. */
+  async get(organizationName: string, id: string): Promise<RoleView> {
+    const { db } = this.#context;
+    return getRole(db, await findOrganization(db, organizationName), id);
+  }
+
+  /** How many grants give a role of the organization. Throws NotFoundError, and ConflictError for a built-in role. */
+  async countGrants(organizationName: string, id: string): Promise<number> {
+    const { db } = this.#context;
+    await getOwnRole(db, await findOrganization(db, organizationName), id);
+    return createRoleRepository(db).countGrants(id);
+  }
+
+  /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name is taken. */
+  async create(caller: Caller, organization: string, request: CreateRoleRequest, audit: AuditTrail): Promise<RoleView> {
+    const { name } = request;
+    const description = request.description ?? '';
+    this.#assertTexts(name, description);
+    assertKind(request);
+    const permissions = parseRoleDetails(request.details);
+    return this.#change(caller, organization, name, async (tx, place) => {
+      const repository = createRoleRepository(tx);
+      if ((await repository.count(place.id, maxRoles)) >= maxRoles)
+        throw new ConflictError(`An organization can have at most ${maxRoles} roles: remove one first`);
+      const row = await repository.insert(place.id, { name, description, permissions });
+      await audit.record(tx, {
+        organization,
+        object: name,
+        details: { role: row.id, permissions: namesOf(permissions) },
+      });
+      return ownView(place, row);
+    });
+  }
+
+  /**
+   * Changes what the request names. Grants that give the role change with it: running updates that they no longer permit end. Throws
+   * InvalidRequestError, NotFoundError, ForbiddenError, ConflictError, EditConflictError.
+   */
+  async update(
+    caller: Caller,
+    organization: string,
+    { id, request }: { readonly id: string; readonly request: UpdateRoleRequest },
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<RoleView> {
+    const permissions =
+      request.details === undefined || request.details === null ? null : parseRoleDetails(request.details);
+    return this.#change(caller, organization, request.name ?? '', async (tx, place) => {
+      const role = await getOwnRole(tx, place, id);
+      await assertSeenRole(tx, place, role, seen);
+      const next = {
+        name: request.name ?? role.name,
+        description: request.description ?? role.description,
+        permissions: permissions ?? role.permissions,
+      };
+      this.#assertTexts(next.name, next.description);
+      const isSame =
+        next.name === role.name && next.description === role.description && next.permissions === role.permissions;
+      if (isSame) {
+        audit.settle();
+        return ownView(place, role);
+      }
+      const row = await createRoleRepository(tx).change(id, next);
+      const details = { role: id, name: next.name, from: namesOf(role.permissions), to: namesOf(next.permissions) };
+      await audit.record(tx, { organization, object: role.name, details });
+      return ownView(place, row);
+    });
+  }
+
+  /** Removes a role; with `force`, also the grants that give it. Throws NotFoundError, ForbiddenError, ConflictError, EditConflictError. */
+  async remove(
+    caller: Caller,
+    organization: string,
+    { force, id }: { readonly id: string; readonly force: boolean },
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<void> {
+    await this.#change(caller, organization, '', async (tx, place) => {
+      const role = await getOwnRole(tx, place, id);
+      await assertSeenRole(tx, place, role, seen);
+      const repository = createRoleRepository(tx);
+      const grants = await repository.countGrants(id);
+      if (grants > 0 && !force)
+        throw new ConflictError(
+          `Role ${JSON.stringify(role.name)} is given by ${grants} grant${grants === 1 ? '' : 's'}. --force removes them with it`,
+        );
+      await repository.remove(id);
+      await audit.record(tx, { organization, object: role.name, details: { role: id, grants } });
+    });
+  }
+
+  /** The roles that a team has on all stacks. Throws NotFoundError. */
+  async listOfTeam({ organization: organizationName, team: name }: TeamName): Promise<readonly RoleView[]> {
+    const { db } = this.#context;
+    const organization = await findOrganization(db, organizationName);
+    const team = await findTeam(db, organization.id, name);
+    const ids = (await createGrantRepository(db).listAssigned(team.id)).flatMap((grant) => roleIdOf(grant) ?? []);
+    return (await this.list(organizationName)).filter(({ id }) => ids.includes(id));
+  }
+
+  /** Gives a team a role on all stacks, in place of any that it has there. Throws NotFoundError, ForbiddenError. */
+  async assign(caller: Caller, { organization, team: name }: TeamName, id: string, audit: AuditTrail): Promise<void> {
+    await this.#change(caller, organization, '', async (tx, place) => {
+      const team = await findTeam(tx, place.id, name);
+      const role = await findRole(tx, place.id, id);
+      const grants = createGrantRepository(tx);
+      const former = await grants.listAssigned(team.id);
+      const kept = former.find((grant) => roleIdOf(grant) === id);
+      if (kept && former.length === 1) return audit.settle();
+      // First the new one: updates that it permits, too, go on.
+      if (!kept)
+        await grants.insert({
+          organizationId: place.id,
+          effect: 'allow',
+          permissions: role.permissions,
+          role: role.given,
+          projectPattern: null,
+          stackPattern: null,
+          tagName: null,
+          tagValue: null,
+          subject: { teamId: team.id },
+          createdBy: caller.userId,
+        });
+      const others = former.filter((grant) => grant !== kept);
+      for (const grant of others) await grants.remove(place.id, grant.id);
+      const details = { role: id, name: role.name, instead: others.map((grant) => roleIdOf(grant)) };
+      await audit.record(tx, { organization, object: name, details });
+    });
+  }
+
+  /** Takes back a role that a team has on all stacks. Throws NotFoundError, ForbiddenError. */
+  async unassign(caller: Caller, { organization, team: name }: TeamName, id: string, audit: AuditTrail): Promise<void> {
+    await this.#change(caller, organization, '', async (tx, place) => {
+      const team = await findTeam(tx, place.id, name);
+      const grants = createGrantRepository(tx);
+      const given = (await grants.listAssigned(team.id)).filter((grant) => roleIdOf(grant) === id);
+      if (given.length === 0) throw new NotFoundError(`Team ${name} does not have this role on all stacks`);
+      for (const grant of given) await grants.remove(place.id, grant.id);
+      await audit.record(tx, { organization, object: name, details: { role: id } });
+    });
+  }
+
+  /** Runs a change of roles. `name`: that of a role that is made or renamed. */
+  #change<Result>(
+    caller: Caller,
+    organization: string,
+    name: string,
+    work: (tx: Queryable, organization: Organization) => Promise<Result>,
+  ): Promise<Result> {
+    return this.#context.db
+      .inTransaction(async (tx) => {
+        await createPeopleRepository(tx).lock();
+        await holdManagement(tx, organization, caller);
+        return work(tx, await findOrganization(tx, organization));
+      })
+      .catch((error: unknown) => {
+        throw violatedConstraint(error) === 'roles_name_key' ? nameTaken(name) : error;
+      });
+  }
+
+  #assertTexts(name: string, description: string): void {
+    if (!isRoleName(name))
+      throw new InvalidRequestError(
+        'The name of a role has 1 to 100 letters, digits, spaces, and _.:@-, and begins with a letter or digit',
+      );
+    if (builtInRole(name.toLowerCase()) !== null) throw nameTaken(name);
+    assertFieldSize('description', description, this.#context.config.limits.maxFieldBytes);
+    if (!description.isWellFormed() || description.includes('\0'))
+      throw new InvalidRequestError('description is not valid text');
+  }
+}
+
+/** Of what `update` sets. */
+export function revisionOfRole({ description, details, name }: RoleView): string {
+  return revisionOf({ description, details, name });
+}
+
+function assertSeenRole(tx: Queryable, place: Organization, role: RoleRow, seen: SeenRevisions): Promise<void> {
+  return assertSeen(seen, revisionOfRole(ownView(place, role)), 'this role', () =>
+    findLastEdit(tx, place.id, 'role.change', ({ details }) => isOfRole(details, role.id)),
+  );
+}
+
+function isOfRole(details: string, id: string): boolean {
+  return (JSON.parse(details) as { role?: unknown }).role === id;
+}
+
+function assertKind({ resourceType, uxPurpose }: CreateRoleRequest): void {
+  if ((uxPurpose || 'role') !== 'role')
+    throw new InvalidRequestError(
+      'Roles here have no other purpose: users, teams and tokens can have each of them. Leave out --purpose',
+    );
+  if ((resourceType || 'global') !== 'global')
+    throw new InvalidRequestError('Roles here are for stacks, and grants say for which. Leave out resourceType');
+}
+
+function nameTaken(name: string): ConflictError {
+  return new ConflictError(`There is a role named ${JSON.stringify(name)} already`);
+}
+
+function roleIdOf({ builtInRole: builtIn, roleId }: GrantRow): string | null {
+  return roleId ?? builtIn;
+}
+
+function ownView(organization: Organization, row: RoleRow): RoleView {
+  const { changedAt, createdAt, description, id, name, roleVersion } = row;
+  const details = writeRoleDetails(row.permissions);
+  return {
+    id,
+    organizationId: organization.id,
+    name,
+    description,
+    builtIn: null,
+    details,
+    roleVersion,
+    createdAt,
+    changedAt,
+  };
+}
+
+function builtInView(organization: Organization, role: Role): RoleView {
+  return {
+    id: role,
+    organizationId: organization.id,
+    name: role,
+    description: builtInDescriptions[role],
+    builtIn: role,
+    details: writeRoleDetails(rolePermissions[role]),
+    roleVersion: 1,
+    createdAt: organization.createdAt,
+    changedAt: organization.createdAt,
+  };
+}
+
+async function getRole(db: Queryable, organization: Organization, id: string): Promise<RoleView> {
+  const builtIn = builtInRole(id);
+  if (builtIn !== null) return builtInView(organization, builtIn);
+  return ownView(organization, await getOwnRole(db, organization, id));
+}
+
+async function getOwnRole(db: Queryable, organization: Organization, id: string): Promise<RoleRow> {
+  if (builtInRole(id) !== null) throw new ConflictError(`Role ${id} is built in: it cannot be changed or removed`);
+  const role = isId(id) ? await createRoleRepository(db).find(organization.id, id) : null;
+  if (!role) throw roleNotFound(id);
+  return role;
+}
+
+async function findOrganization(db: Queryable, name: string): Promise<Organization> {
+  const organization = await createRoleRepository(db).findOrganization(name);
+  if (!organization) throw new OrganizationNotVisibleError();
+  return organization;
+}
+
+async function findTeam(db: Queryable, organizationId: string, name: string): Promise<TeamRow> {
+  const team = await createTeamRepository(db).find(organizationId, name);
+  if (!team) throw new NotFoundError(`There is no team ${JSON.stringify(name.slice(0, 100))}`);
+  return team;
+}

@@ -1,0 +1,75 @@
+import { Type } from 'typebox';
+import { Maybe } from '../../shared/platform/protocol/core.ts';
+
+/** As the CLI reads it (sdk/go/common/apitype/roles.go). */
+export const RoleResponse = Type.Object({
+  id: Type.String(),
+  orgId: Type.String(),
+  name: Type.String(),
+  description: Type.String(),
+  resourceType: Type.Literal('global'),
+  uxPurpose: Type.Literal('role'),
+  /** Of a built-in role; empty for others. */
+  defaultIdentifier: Type.String(),
+  details: Type.Object({
+    __type: Type.Literal('PermissionDescriptorAllow'),
+    permissions: Type.Array(Type.String()),
+  }),
+  version: Type.Integer(),
+  isOrgDefault: Type.Boolean(),
+  created: Type.String(),
+  modified: Type.String(),
+});
+
+export const RolesQuery = Type.Object({
+  /** All roles here have the purpose `role`: the list of any other is empty. */
+  uxPurpose: Type.Optional(Type.String()),
+});
+export const ListRolesResponse = Type.Object({ roles: Type.Array(RoleResponse) });
+
+/** What is read of a request. The details are checked later, to say what is wrong with them. */
+export const CreateRoleRequest = Type.Object({
+  name: Type.String(),
+  description: Maybe(Type.String()),
+  resourceType: Maybe(Type.String()),
+  uxPurpose: Maybe(Type.String()),
+  details: Type.Unknown(),
+});
+export type CreateRoleRequest = Type.Static<typeof CreateRoleRequest>;
+
+/** A member that is missing or null leaves the role as it is. */
+export const UpdateRoleRequest = Type.Object({
+  name: Maybe(Type.String()),
+  description: Maybe(Type.String()),
+  details: Type.Optional(Type.Unknown()),
+});
+export type UpdateRoleRequest = Type.Static<typeof UpdateRoleRequest>;
+
+const names = ['read', 'preview', 'write', 'admin', 'decrypt', 'manage', 'outputs'].map((name) =>
+  Type.Literal(`stack:${name}`),
+);
+const Details = Type.Object(
+  {
+    __type: Type.Literal('PermissionDescriptorAllow'),
+    permissions: Type.Array(Type.Union(names), { minItems: 1, maxItems: 100 }),
+  },
+  { additionalProperties: false },
+);
+const name = Type.String({ pattern: '^[a-zA-Z0-9][a-zA-Z0-9_.:@ -]{0,99}$' });
+
+/** What the API description says about requests. */
+export const DescribedRole = {
+  creation: Type.Object({ name, description: Maybe(Type.String()), details: Details }),
+  change: Type.Object({ name: Maybe(name), description: Maybe(Type.String()), details: Maybe(Details) }),
+};
+
+export const RoleParams = Type.Object({ organization: Type.String(), role: Type.String() });
+export const RemoveRoleQuery = Type.Object({
+  /** Also with the grants that give it. */
+  force: Type.Optional(Type.String()),
+});
+export const TeamRoleParams = Type.Object({
+  organization: Type.String(),
+  team: Type.String(),
+  role: Type.String(),
+});

@@ -1,0 +1,98 @@
+import { type Explanation, explain, type HolderFacts } from '../../shared/access/access-explanation.ts';
+import { createGrantRepository, type GrantRow } from '../../shared/access/grant-repository.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { isLogin, type StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { createAccessHolderRepository, type TokenHolderRow, type UserHolderRow } from './access-holder-repository.ts';
+import type { AccessQuery } from './grants.schemas.ts';
+import { isId } from './role-references.ts';
+
+const pageSize = 100;
+
+/** Somebody, what they may do with a stack, and why. */
+export interface AccessHolder {
+  readonly user: Pick<UserHolderRow, 'login' | 'displayName'> | null;
+  readonly token: Pick<TokenHolderRow, 'id' | 'kind' | 'name' | 'login' | 'team'> | null;
+  readonly role: string | null;
+  readonly explanation: Explanation;
+}
+
+interface AccessPage {
+  readonly holders: readonly AccessHolder[];
+  /** Those that explanations name. */
+  readonly grants: readonly GrantRow[];
+  /** Null on the last page. */
+  readonly continuationToken: string | null;
+}
+
+/** Who may do what with a stack. */
+export class StackAccessService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** A page of active members or of tokens. Throws NotFoundError, InvalidRequestError. */
+  async list(ref: StackRef, query: AccessQuery, limit = pageSize): Promise<AccessPage> {
+    const { kind, only } = readHolders(query);
+    const after = query.continuationToken ? readAfter(query.continuationToken, kind) : null;
+    const stack = await this.#context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    const { organizationId } = stack;
+    const facts = { ...ref, tags: readTags(stack.tags) };
+    const { db } = this.#context;
+    const repository = createAccessHolderRepository(db);
+    const page = { only, after, limit: limit + 1 };
+    const explained = (of: { readonly facts: HolderFacts }, hasRole: boolean) => explain(of.facts, facts, hasRole);
+    const all: (AccessHolder & { readonly key: string })[] =
+      kind === 'users'
+        ? (await repository.listUsers(organizationId, page)).map((row) => {
+            const { displayName, login, role } = row;
+            return { key: login, user: { login, displayName }, token: null, role, explanation: explained(row, true) };
+          })
+        : (await repository.listTokens(organizationId, page)).map((row) => {
+            const { id, kind: of, login, name, role, team } = row;
+            const token = { id, kind: of, name, login, team };
+            return { key: id, user: null, token, role, explanation: explained(row, role !== null) };
+          });
+    const holders = all.slice(0, limit);
+    const ids = new Set(holders.flatMap((each) => each.explanation.permissions.flatMap(({ grantIds }) => grantIds)));
+    const last = holders.at(-1);
+    return {
+      holders,
+      grants: ids.size === 0 ? [] : await createGrantRepository(db).listByIds(organizationId, [...ids]),
+      continuationToken: last && all.length > holders.length ? Buffer.from(last.key).toString('base64url') : null,
+    };
+  }
+
+  /** What the caller may do, and why. Null if the caller has just lost the membership or the token. Throws NotFoundError. */
+  async explainOwn(caller: Caller, ref: StackRef) {
+    // People in a browser have a token, too: that of their session.
+    const { grants, holders } = await this.list(ref, { token: caller.tokenId });
+    const [holder] = holders;
+    return holder === undefined ? null : { holder, grants };
+  }
+}
+
+type Kind = 'users' | 'tokens';
+
+function readHolders({ holders, token, user }: AccessQuery): { readonly kind: Kind; readonly only: string | null } {
+  if (user !== undefined && token !== undefined) throw new InvalidRequestError('Name a user or a token, not both');
+  const kind = holders ?? (token === undefined ? 'users' : 'tokens');
+  if ((user !== undefined && kind !== 'users') || (token !== undefined && kind !== 'tokens'))
+    throw new InvalidRequestError('holders says something else than the user or token that is named');
+  if (user !== undefined && !isLogin(user)) throw new InvalidRequestError('user is not a login');
+  if (token !== undefined && !isId(token)) throw new InvalidRequestError('token is not the id of a token');
+  return { kind, only: user ?? token ?? null };
+}
+
+function readAfter(continuationToken: string, kind: Kind): string {
+  const after = Buffer.from(continuationToken, 'base64url').toString('utf8');
+  if (!(kind === 'users' ? isLogin(after) : isId(after)))
+    throw new InvalidRequestError('The continuationToken is not valid');
+  return after;
+}

@@ -1,0 +1,59 @@
+import { Type } from 'typebox';
+import {
+  type AuditSelection,
+  auditColumns,
+  isInSelection,
+  ListedRow,
+} from '../../shared/audit/audit-list-repository.ts';
+import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
+
+const FoundRow = Type.Object({
+  ...ListedRow.properties,
+  /** False for the event up to which was looked, if it is none of those sought. */
+  isFound: Type.Boolean(),
+  /** Whether this is the event up to which was looked. There may be more after it. */
+  isLast: Type.Boolean(),
+});
+
+/** Which events are sought; null: any. */
+export interface AuditSearch extends AuditSelection {
+  /** Part of the object, in any case. */
+  readonly object: string | null;
+  readonly outcome: string | null;
+  readonly from: Date | null;
+}
+
+/** Searches the events of an organization. */
+export function createAuditSearchRepository(db: Queryable) {
+  const everything = sql.fragment`true`;
+  return {
+    /**
+     * Up to `limit` events, newest first. No index has objects and outcomes: at most `maxRead` events are looked at for them, and if there
+     * are more, the last one of those is in the result whether it is sought or not.
+     */
+    find: (
+      organizationId: string,
+      { from, object, outcome, ...selection }: AuditSearch,
+      { limit, maxRead }: { readonly limit: number; readonly maxRead: number },
+    ) =>
+      db.any(sql.rows(FoundRow)`
+        /* audit.find */
+        with looked as materialized (
+          select number, occurred_at, row_number() over (order by occurred_at desc, number desc) as place,
+            ${object === null ? everything : sql.fragment`strpos(lower(object), lower(${object})) > 0`}
+            and ${outcome === null ? everything : sql.fragment`outcome = ${outcome}`} as "isFound"
+          from (
+            select number, occurred_at, object, outcome from audit_events
+            where organization_id = ${organizationId}
+              and ${from === null ? everything : sql.fragment`occurred_at >= ${from.toISOString()}::timestamptz`}
+              and ${isInSelection(selection)}
+            order by occurred_at desc, number desc limit ${maxRead}) read
+        ), chosen as (
+          (select * from looked where "isFound" order by place limit ${limit}) union select * from looked where place = ${maxRead})
+        select ${auditColumns}, chosen."isFound", chosen.place = ${maxRead} as "isLast"
+        from chosen join lateral (
+          select * from audit_events e
+          where e.organization_id = ${organizationId} and e.occurred_at = chosen.occurred_at and e.number = chosen.number) event on true
+        order by event.occurred_at desc, event.number desc`),
+  };
+}

@@ -1,0 +1,14 @@
+import type { ApiContext } from '../platform/api-context.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { registerAuditRoutes } from './audit.routes.ts';
+import { AuditService } from './audit-service.ts';
+
+/** The services of the audit log. Called once per app. */
+export function createAuditServices(context: ApiContext) {
+  return { audit: new AuditService(context) };
+}
+
+/** The routes of the audit log. */
+export function registerAuditDomain(routes: RouteScope, services: Parameters<typeof registerAuditRoutes>[1]): void {
+  registerAuditRoutes(routes, services);
+}

@@ -1,0 +1,101 @@
+import { type Static, Type } from 'typebox';
+import { auditActions } from '../../shared/audit/audit-actions.ts';
+import { actorName, describeEvent } from '../../shared/audit/audit-formats.ts';
+import { decodeCursor, defaultPage, encodeCursor, input, page, text } from '../access/procedures/inputs.ts';
+import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+import type { AuditPlace, AuditService, ListedEventRow } from './audit-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly audit: AuditService;
+  }
+}
+
+const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+const Place = Type.Tuple([Count, Count]);
+const Time = text(40);
+
+const { cursor: Cursor } = page;
+export const AuditFilter = Type.Object({
+  action: Type.Optional(text(100)),
+  /** A login, or `operator:` and a system user, or `server:`. */
+  actor: Type.Optional(text(200)),
+  /** Part of the object, in any case. */
+  object: Type.Optional(text(300)),
+  outcome: Type.Optional(Type.Union([Type.Literal('done'), Type.Literal('refused')])),
+  /** Only events from this time, and up to this one: ISO 8601. */
+  from: Type.Optional(Time),
+  until: Type.Optional(Time),
+  cursor: Cursor,
+});
+
+/** The audit log of an organization. */
+export const auditRouter = router({
+  /** Newest first. A page may be short, or empty, and have a next one all the same: not all events are looked at for one page. */
+  list: organizationProcedure('manage')
+    .input(input(Type.Object({ ...AuditFilter.properties, ...page })))
+    .query(async ({ ctx: { services }, input: { limit = defaultPage, organization, ...filter } }) => {
+      const { events, next } = await services.audit.find(organization, auditQueryOf(filter), limit);
+      return { items: events.map(auditItem), next: auditCursor(next) };
+    }),
+
+  /** Names of actions, with what they mean. */
+  actions: organizationProcedure('manage').query(() => ({
+    items: Object.entries(auditActions).map(([name, description]) => ({ name, description })),
+    next: null,
+  })),
+
+  /** Events as text, newest first, a part at a time. Each part is an event of the log itself. */
+  export: organizationMutation('manage', 'audit.export')
+    .input(
+      input(
+        Type.Object({ ...AuditFilter.properties, format: Type.Union([Type.Literal('csv'), Type.Literal('jsonl')]) }),
+      ),
+    )
+    .mutation(async ({ ctx: { audit, services }, input: { format, organization, ...filter } }) => {
+      const { next, text: lines } = await services.audit.exportPage(organization, auditQueryOf(filter), format, audit);
+      return { text: lines, next: auditCursor(next) };
+    }),
+});
+
+/** What the service seeks. */
+export function auditQueryOf({ action, actor, cursor, from, object, outcome, until }: Static<typeof AuditFilter>) {
+  const place = decodeCursor(cursor, Place);
+  return {
+    ...(action ? { action } : {}),
+    ...(actor ? { user: actor } : {}),
+    ...(object ? { object } : {}),
+    ...(outcome ? { outcome } : {}),
+    ...(from ? { from } : {}),
+    ...(until ? { until } : {}),
+    after: place && { micros: place[0], number: place[1] },
+  };
+}
+
+export function auditCursor(place: AuditPlace | null): string | null {
+  return place && encodeCursor([place.micros, place.number]);
+}
+
+export function auditItem(event: ListedEventRow) {
+  return {
+    number: event.number,
+    at: event.occurredAt.toISOString(),
+    action: event.action,
+    /** What was done, in words. */
+    description: describeEvent({ ...event, object: '', outcome: 'done' }),
+    outcome: event.outcome,
+    actor: actorName(event),
+    isPerson: event.actor === 'user',
+    tokenName: event.tokenName,
+    signIn: event.signIn,
+    role: event.role,
+    grantedBy: event.grantedBy,
+    address: event.address,
+    userAgent: event.userAgent,
+    object: event.object,
+    updateId: event.updateId,
+    requestId: event.requestId,
+    ciRun: event.ciRun === '' ? null : (JSON.parse(event.ciRun) as Record<string, unknown>),
+    details: JSON.parse(event.details) as Record<string, unknown>,
+  };
+}

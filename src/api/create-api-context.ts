@@ -1,0 +1,42 @@
+import type { AppContext } from '../shared/context.ts';
+import type { Job } from '../shared/jobs/definitions.ts';
+import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
+import type { JobServices } from '../shared/jobs/job-definition.ts';
+import type { QueueBoard } from '../shared/jobs/queue-board.ts';
+import { createAheadRequest, createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
+import { Replica } from '../shared/platform/db/replica/replica.ts';
+import { StateReader } from '../shared/state/state-reader.ts';
+import type { ApiContext } from './platform/api-context.ts';
+import { createHealth } from './platform/http/health.ts';
+import { createRequestRates } from './platform/rates/request-rates.ts';
+import { StateScans } from './platform/scans/state-scans.ts';
+import { JournalCompaction } from './updates/journal-compaction.ts';
+
+/** Creates the context of an API that sends heavy work to `dispatcher`. Throws ConfigError if the replica's URL is not valid. */
+export async function createApiContext(
+  context: AppContext & { readonly board?: QueueBoard },
+  dispatcher: JobDispatcher,
+): Promise<ApiContext> {
+  const replica = await openReplica(context);
+  const journalCompaction = new JournalCompaction(context, dispatcher);
+  const compactJournal = (updateId: string): Promise<void> => journalCompaction.compact(updateId);
+  // Others decide by what they read, so they ask the primary.
+  const states = new StateReader({ ...context, compactLarge: compactJournal });
+  const rates = createRequestRates(context);
+  const enqueue = (job: Job): Promise<void> => dispatcher.enqueue(job);
+  const requestSnapshot = createSnapshotRequest(enqueue, context.logger);
+  const requestAhead = createAheadRequest(enqueue, context.logger);
+  const jobServices: JobServices = { ...context, requestSnapshot, requestAhead };
+  const health = createHealth(context, dispatcher);
+  const parts = { ...context, dispatcher, jobServices, compactJournal, rates, states, health, replica };
+  const read = new StateReader({ ...parts, compactLarge: compactJournal });
+  return { ...parts, scans: new StateScans(read, context.metrics) };
+}
+
+async function openReplica({ config, db, lifecycle, logger, metrics }: AppContext): Promise<Replica | null> {
+  const { replica: place, ...limits } = config.database;
+  if (!place) return null;
+  const replica = await Replica.open({ ...limits, ...place }, { primary: db, logger, metrics });
+  lifecycle.onClose('stores', 'replica', () => replica.close());
+  return replica;
+}

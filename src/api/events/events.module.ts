@@ -1,0 +1,15 @@
+import type { ApiContext } from '../platform/api-context.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { EventService } from './event-service.ts';
+import { registerEventRoutes } from './events.routes.ts';
+import { LiveService } from './live/live-service.ts';
+
+/** The services of engine events and live notifications. Called once per app. */
+export function createEventServices(context: ApiContext) {
+  return { events: new EventService(context), live: new LiveService(context) };
+}
+
+/** The routes of engine events and live notifications. */
+export function registerEvent(routes: RouteScope, services: Parameters<typeof registerEventRoutes>[1]): void {
+  registerEventRoutes(routes, services);
+}

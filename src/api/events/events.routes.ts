@@ -1,0 +1,95 @@
+import { Type } from 'typebox';
+import { appendEvents } from '../../shared/jobs/definitions.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { ContractEventsResponse } from '../../shared/platform/protocol/contract.ts';
+import { UpdateParams } from '../../shared/platform/protocol/core.ts';
+import { EventBatchRequest, EventsResponse } from '../../shared/platform/protocol/payloads.ts';
+import { apiToken, updatePath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { sendChunks } from '../platform/http/streamed-response.ts';
+import { fencedWrite, fenceOf } from '../state/writes/fenced-write.ts';
+import type { SubmitWrite } from '../state/writes/submit-write.ts';
+import { assertUpdateId } from '../updates/updates.routes.ts';
+import { EventsQuery } from '../updates/updates.schemas.ts';
+import type { EventService } from './event-service.ts';
+import { lastPageToken } from './events.mappers.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly events: EventService;
+  readonly submitWrite: SubmitWrite;
+}
+
+const tags = ['events'];
+
+/** Engine events of an update: recorded as they arrive, listed in order of sequence. */
+export function registerEventRoutes(app: RouteScope, services: Services): void {
+  recordEvents(app, services);
+  listEvents(app, services);
+}
+
+function recordEvents(app: RouteScope, { submitWrite }: Services): void {
+  app.post(
+    `${updatePath}/events/batch`,
+    fencedWrite(EventBatchRequest, { summary: 'Record engine events', tag: 'events' }),
+    async (request, reply) => {
+      await submitWrite(request, appendEvents, { fence: fenceOf(request.lease) });
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function listEvents(app: RouteScope, { events }: Services): void {
+  app.get(
+    `${updatePath}/events`,
+    {
+      config: {
+        access: { kind: 'stack', permission: 'read' },
+        rate: 'repeated',
+        described: { responses: { 200: Type.Union([EventsResponse, ContractEventsResponse]) } },
+      },
+      schema: {
+        tags,
+        summary: 'List engine events',
+        security: apiToken,
+        params: UpdateParams,
+        querystring: EventsQuery,
+      },
+    },
+    async ({ params, query, dialect }, reply) => {
+      const version = readVersion(params.updateId);
+      if (version === null) assertUpdateId(params.updateId);
+      const newestFirst = query.order === 'desc';
+      const beyond = readContinuation(query.continuationToken, newestFirst);
+      // Check the status before reading the page: events added in between would be missing from it, and a null token ends the
+      // client's loop.
+      const update = await events.find(version ?? params.updateId, params);
+      // Newest first, the end of the list is the beginning of the update: nothing more arrives there.
+      const atEnd = lastPageToken(dialect, { isActive: update.isActive && !newestFirst, after: beyond });
+      const selection = { beyond, newestFirst, urn: query.urn ?? null, types: readTypes(query.type) };
+      return sendChunks(reply, events.pageJson(update, selection, atEnd));
+    },
+  );
+}
+
+/** Reads a stack version given in place of an update's id, which the CLI's history does not print. Null if there is none. */
+function readVersion(text: string): number | null {
+  return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : null;
+}
+
+/**
+ * The sequence number to continue after; -1 for the beginning, because sequences start at 0. Newest first, the one to continue
+ * before.
+ */
+function readContinuation(token: string | undefined, newestFirst: boolean): number {
+  if (token === undefined || token === '') return newestFirst ? Number.MAX_SAFE_INTEGER : -1;
+  const sequence = /^(-1|\d{1,16})$/.test(token) ? Number(token) : Number.NaN;
+  if (!Number.isSafeInteger(sequence)) throw new InvalidRequestError('continuationToken is not a sequence number');
+  return sequence;
+}
+
+/** Names of payloads; null for all. The CLI also sends numbers, which are codes of another service and are ignored. */
+function readTypes(given: string | readonly string[] | undefined): readonly string[] | null {
+  const names = [given ?? []].flat().filter((type) => !/^\d*$/.test(type));
+  return names.length > 0 ? names : null;
+}

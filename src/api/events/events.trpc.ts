@@ -1,0 +1,39 @@
+import { Type } from 'typebox';
+import { decodeCursor, defaultPage, encodeCursor, Id, input, page, text } from '../access/procedures/inputs.ts';
+import { router, stackProcedure } from '../access/procedures/trpc.ts';
+import type { EventService } from './event-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly events: EventService;
+  }
+}
+
+const Numbered = Type.Tuple([Type.Integer({ minimum: -1, maximum: Number.MAX_SAFE_INTEGER })]);
+
+/** Engine events of an update. */
+export const eventsRouter = router({
+  /** Events of the engine. `resume` is the cursor from which what comes later can be read; `isActive`: more may come. */
+  events: stackProcedure('read')
+    .input(
+      input(
+        Type.Object({
+          updateId: Id,
+          newestFirst: Type.Optional(Type.Boolean()),
+          urn: Type.Optional(text(4_000)),
+          type: Type.Optional(text(100)),
+          ...page,
+        }),
+      ),
+    )
+    .query(async ({ ctx: { services }, input: query }) => {
+      const { cursor, limit = defaultPage, newestFirst = false, type, updateId, urn, ...ref } = query;
+      const [beyond] = decodeCursor(cursor, Numbered) ?? [newestFirst ? Number.MAX_SAFE_INTEGER : -1];
+      // Before the page is read: events that come in between would be missing from it.
+      const update = await services.events.find(updateId, ref);
+      const selection = { beyond, newestFirst, urn: urn ?? null, types: type === undefined ? null : [type] };
+      const { isCut, items } = await services.events.listPage(update, selection, limit);
+      const resume = encodeCursor([items.at(-1)?.sequence ?? beyond]);
+      return { items, next: isCut ? resume : null, resume, isActive: update.isActive };
+    }),
+});

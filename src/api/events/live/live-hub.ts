@@ -1,0 +1,201 @@
+import {
+  liveChannel,
+  type Notice,
+  type NoticeBatch,
+  parsePayload,
+  type RightsNotice,
+} from '../../../shared/events/live/notice.ts';
+import type { NotificationChannel } from '../../../shared/platform/db/notification-channel.ts';
+import type { Logger } from '../../../shared/platform/logger/logger.ts';
+import { type LiveMessage, LiveStream } from './live-stream.ts';
+import { NoticeLog } from './notice-log.ts';
+
+/** So many notices, at least, can be repeated to those who come back. */
+const logged = 10_000;
+/** Who subscribes before this process listens waits for so long, in ms. */
+const openMs = 3_000;
+const checkMs = 5_000;
+/** For so long a client may leave messages unread, in ms. */
+const defaultUnreadMs = 60_000;
+/** Checks from one message about the position to the next: the age of an id with which a stream is resumed. */
+const checksPerPosition = 4;
+
+/** What a stream is about. */
+export interface LiveTopic {
+  readonly of: 'organization' | 'stack' | 'update';
+  readonly id: string;
+  /** As the client has written it. */
+  readonly name: string;
+}
+
+interface Subscriber {
+  readonly topics: readonly LiveTopic[];
+  /** Closes the connection of a client that does not read. */
+  readonly cut: () => void;
+}
+
+/**
+ * Receives the notices of all replicas by one connection, and hands them to the streams of this process by topic. All that it keeps is in
+ * memory.
+ */
+export class LiveHub {
+  readonly #channel: NotificationChannel;
+  readonly #logger: Logger;
+  readonly #maxUnreadMs: number;
+  readonly #log = new NoticeLog(logged);
+  /** By what they watch: streams, and how each of them has written it. */
+  readonly #watchers = new Map<string, Map<LiveStream, LiveTopic>>();
+  readonly #subscribers = new Map<LiveStream, Subscriber>();
+  readonly #onRights: (notice: RightsNotice | null) => void;
+  readonly #opened = Promise.withResolvers<void>();
+  #isOpen = false;
+  #timer: NodeJS.Timeout | undefined;
+  #checks = 0;
+  #isDraining = false;
+
+  /**
+   * `onRights` is called when rights have changed; with null if that may have been missed. A client that leaves messages unread for
+   * `maxUnreadMs` is cut.
+   */
+  constructor(
+    { channel, logger }: { readonly channel: NotificationChannel; readonly logger: Logger },
+    onRights: (notice: RightsNotice | null) => void,
+    { maxUnreadMs = defaultUnreadMs }: { readonly maxUnreadMs?: number } = {},
+  ) {
+    this.#maxUnreadMs = maxUnreadMs;
+    this.#channel = channel;
+    this.#logger = logger;
+    this.#onRights = onRights;
+    // Before there is any stream, so that those which others have begun can be resumed here.
+    channel.listen({
+      onMessage: (payload) => this.#hear(payload),
+      onOpen: (isAgain) => this.#open(isAgain),
+      onLost: () => {
+        this.#isOpen = false;
+      },
+    });
+  }
+
+  /** Streams of this process. */
+  get streams(): number {
+    return this.#subscribers.size;
+  }
+
+  /** Whether it hears of everything now. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  /**
+   * Begins a stream about the topics, which are already known to be permitted. `after` is the id of the last message that its client has
+   * from a stream before; null: none. `cut` closes the client's connection.
+   */
+  async subscribe(topics: readonly LiveTopic[], after: string | null, cut: () => void): Promise<LiveStream> {
+    this.#channel.open();
+    if (!this.#isDraining) this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
+    // Without a database, the stream says to fetch everything when there is one again.
+    const wait = setTimeout(this.#opened.resolve, openMs);
+    await this.#opened.promise;
+    clearTimeout(wait);
+    const stream = new LiveStream(() => this.#log.position);
+    const missed = after === null || !this.#isOpen ? null : this.#log.after(after);
+    if (this.#isDraining) stream.end('stopping');
+    this.#subscribers.set(stream, { topics, cut });
+    for (const topic of topics) this.#watch(stream, topic);
+    if (after !== null && missed === null) stream.refetch();
+    else stream.add({ topic: null, kind: 'ready' }, { isSlow: false });
+    for (const { notice } of missed ?? []) this.#tell(notice, stream);
+    return stream;
+  }
+
+  /** Forgets the stream: its client has gone, or it has ended. */
+  leave(stream: LiveStream): void {
+    for (const topic of this.#subscribers.get(stream)?.topics ?? []) {
+      const watchers = this.#watchers.get(keyOf(topic));
+      watchers?.delete(stream);
+      if (watchers?.size === 0) this.#watchers.delete(keyOf(topic));
+    }
+    this.#subscribers.delete(stream);
+    stream.end('gone');
+  }
+
+  /** Ends all streams, those to come included: this process is about to stop. Clients then resume elsewhere. */
+  drain(): void {
+    this.#isDraining = true;
+    clearInterval(this.#timer);
+    this.#opened.resolve();
+    for (const stream of this.#subscribers.keys()) stream.end('stopping');
+  }
+
+  #watch(stream: LiveStream, topic: LiveTopic): void {
+    const watchers = this.#watchers.get(keyOf(topic)) ?? new Map<LiveStream, LiveTopic>();
+    watchers.set(stream, topic);
+    this.#watchers.set(keyOf(topic), watchers);
+  }
+
+  #open(isAgain: boolean): void {
+    this.#isOpen = true;
+    this.#opened.resolve();
+    if (!isAgain) return;
+    this.#log.clear();
+    for (const stream of this.#subscribers.keys()) stream.refetch();
+    this.#onRights(null);
+  }
+
+  #hear(payload: string): void {
+    const heard = parsePayload(payload);
+    if (heard === null) this.#logger.debug({ channel: liveChannel }, 'live: a notice that this release does not know');
+    else if ('of' in heard) this.#onRights(heard);
+    else this.#hearBatch(heard);
+  }
+
+  #hearBatch({ id, isPartial, notices }: NoticeBatch): void {
+    if (isPartial) {
+      this.#log.clear();
+      for (const stream of this.#subscribers.keys()) stream.refetch();
+    }
+    notices.forEach((notice, index) => {
+      this.#log.add({ id: `${id}.${index}`, notice });
+      this.#tell(notice, null);
+    });
+  }
+
+  /** Tells all who watch what the notice is about, or one of them. */
+  #tell(notice: Notice, only: LiveStream | null): void {
+    const { kind, organizationId, stackId, updateId } = notice;
+    const isFrequent = kind === 'events.appended';
+    const places: readonly (readonly [LiveTopic['of'], string | null])[] = [
+      ['update', updateId],
+      ['stack', isFrequent ? null : stackId],
+      ['organization', isFrequent ? null : organizationId],
+    ];
+    for (const [of, id] of places) {
+      if (id === null) continue;
+      for (const [stream, topic] of this.#watchers.get(keyOf({ of, id })) ?? []) {
+        if (only !== null && stream !== only) continue;
+        const isSlow = topic.of === 'organization';
+        const message: LiveMessage = { topic: topic.name, kind, ...(isSlow || updateId === null ? {} : { updateId }) };
+        stream.add(message, { isSlow });
+      }
+    }
+  }
+
+  #check(): void {
+    const isTime = ++this.#checks % checksPerPosition === 0;
+    const now = performance.now();
+    for (const [stream, { cut }] of this.#subscribers) {
+      if (now - stream.unreadSince > this.#maxUnreadMs) {
+        stream.end('slow');
+        cut();
+      } else if (isTime && !stream.isCurrent) stream.add({ topic: null, kind: 'position' }, { isSlow: true });
+    }
+  }
+}
+
+function keyOf({ id, of }: Pick<LiveTopic, 'of' | 'id'>): string {
+  return `${of} ${id}`;
+}

@@ -1,0 +1,99 @@
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { InvalidRequestError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
+import type { StackRef } from '../../../shared/stacks/names.ts';
+import { stackNotFound } from '../../../shared/stacks/stack-errors.ts';
+import { assertAdmitted, type Place } from '../../access/admission.ts';
+import { OrganizationNotVisibleError } from '../../access/organizations.ts';
+import type { Caller } from '../../platform/http/request.ts';
+import type { LiveTopic } from './live-hub.ts';
+import { createTopicRepository, type FoundRow, type TopicPlace } from './topic-repository.ts';
+
+const updatePattern = /^update:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
+
+/** What a page may ask for: `organization:<name>`, `stack:<organization>/<project>/<stack>`, `update:<id>`. */
+interface NamedTopic {
+  readonly of: LiveTopic['of'];
+  readonly name: string;
+  readonly place: TopicPlace;
+}
+
+export interface PermittedTopics {
+  readonly topics: readonly LiveTopic[];
+  /** The organizations whose rights decide about them. */
+  readonly organizationIds: ReadonlySet<string>;
+}
+
+/** Finds topics by their names, and checks that somebody may be told of them. */
+export class LiveTopics {
+  readonly #db: Queryable;
+
+  constructor(db: Queryable) {
+    this.#db = db;
+  }
+
+  /**
+   * The topics of these names. `findAt` returns what decides about the viewer at a place. Throws InvalidRequestError, and NotFoundError
+   * if the viewer may not see one of them, or there is none.
+   */
+  async permit(names: readonly string[], findAt: (place: Place) => Promise<Caller>): Promise<PermittedTopics> {
+    const named = [...new Set(names)].map(parseTopic);
+    const found = await createTopicRepository(this.#db).find(named.map(({ place }) => place));
+    const callers = new Map<string, Promise<Caller>>();
+    const callerAt = (place: Place): Promise<Caller> => {
+      const key = JSON.stringify([place.organization, place.project, place.stack]);
+      const caller = callers.get(key) ?? findAt(place);
+      callers.set(key, caller);
+      return caller;
+    };
+    const topics: LiveTopic[] = [];
+    for (const [index, topic] of named.entries())
+      topics.push(await permitOne(topic, found[index] as FoundRow, callerAt));
+    const organizationIds = new Set(found.flatMap(({ organizationId }) => organizationId ?? []));
+    return { topics, organizationIds };
+  }
+}
+
+async function permitOne(
+  { name, of, place }: NamedTopic,
+  found: FoundRow,
+  callerAt: (place: Place) => Promise<Caller>,
+): Promise<LiveTopic> {
+  if (of === 'organization') {
+    const at = { organization: place.organization, project: null, stack: null };
+    assertAdmitted(await callerAt(at), { kind: 'organization', permission: 'read' }, at);
+    if (found.organizationId === null) throw new OrganizationNotVisibleError();
+    return { of, name, id: found.organizationId };
+  }
+  const at = of === 'update' ? found : place;
+  const { organization, project, stack } = at;
+  const ref = { organization, project, stack };
+  const missing = (): NotFoundError =>
+    of === 'update'
+      ? new NotFoundError('There is no such update, or you may not see it')
+      : stackNotFound(ref as StackRef);
+  if (organization === null) throw missing();
+  try {
+    assertAdmitted(await callerAt(ref), { kind: 'stack', permission: 'read' }, ref);
+  } catch (error) {
+    throw error instanceof NotFoundError ? missing() : error;
+  }
+  const id = of === 'update' ? found.updateId : found.stackId;
+  if (id === null || found.stackId === null) throw missing();
+  return { of, name, id };
+}
+
+/** Throws InvalidRequestError. */
+function parseTopic(name: string): NamedTopic {
+  const nothing = { organization: null, project: null, stack: null, updateId: null };
+  const updateId = updatePattern.exec(name)?.[1]?.toLowerCase();
+  if (updateId !== undefined) return { of: 'update', name, place: { ...nothing, updateId } };
+  const [of, path = ''] = name.split(':', 2);
+  const [organization = '', project = '', stack = '', more] = path.split('/');
+  if (of === 'organization' && organization !== '' && project === '' && stack === '' && more === undefined)
+    return { of, name, place: { ...nothing, organization } };
+  if (of === 'stack' && organization !== '' && project !== '' && stack !== '' && more === undefined)
+    return { of, name, place: { ...nothing, organization, project, stack } };
+  throw new InvalidRequestError(
+    'A topic is organization:<name>, stack:<organization>/<project>/<stack> or update:<id>',
+  );
+}

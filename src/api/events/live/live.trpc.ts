@@ -1,0 +1,59 @@
+import { type TrackedEnvelope, tracked } from '@trpc/server';
+import { Type } from 'typebox';
+import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
+import type { Place } from '../../access/admission.ts';
+import { input, text } from '../../access/procedures/inputs.ts';
+import { router, userProcedure } from '../../access/procedures/trpc.ts';
+import type { LiveService } from './live-service.ts';
+import type { LiveMessage } from './live-stream.ts';
+
+declare module '../../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly live: LiveService;
+  }
+}
+
+const maxTopics = 10;
+
+const SubscribeInput = Type.Object({
+  /** `organization:<name>`, `stack:<organization>/<project>/<stack>`, `update:<id>`. */
+  topics: Type.Array(text(700), { minItems: 1, maxItems: maxTopics }),
+  /** Of the last message that the client has had: tRPC adds it when it connects again. */
+  lastEventId: Type.Optional(text(100)),
+});
+
+/** What is going on. */
+export const liveRouter = router({
+  /** Small notices of what has changed; the page then asks for what it shows. */
+  subscribe: userProcedure.input(input(SubscribeInput)).subscription(async function* ({
+    ctx: { caller, request, services },
+    input: { lastEventId, topics },
+    signal,
+  }): AsyncGenerator<TrackedEnvelope<LiveMessage>, void> {
+    const gone = signal ?? new AbortController().signal;
+    const viewer = {
+      id: caller.userId ?? caller.tokenId,
+      topics,
+      confirm: () => request.holder.confirm(),
+      findAt: (place: Place) => request.holder.findAt(place),
+      cut: () => request.disconnect(),
+    };
+    const stream = await services.live.open(viewer, lastEventId ?? null);
+    try {
+      for (;;) {
+        const read = await stream.read(gone);
+        if (read === 'rights') throw new ForbiddenError('Your rights have changed: ask again for what you may see');
+        if (read === null || typeof read === 'string') throw new StreamCutError();
+        for (const { id, message } of read) yield tracked(id, message);
+      }
+    } finally {
+      services.live.leave(stream);
+    }
+  }),
+});
+
+/** Ends a response in the middle: a browser then connects again, to another replica if this one stops, and resumes. */
+class StreamCutError extends Error {
+  // The only errors that tRPC does not send to the client.
+  override readonly name = 'AbortError';
+}

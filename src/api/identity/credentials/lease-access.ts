@@ -1,0 +1,108 @@
+import type { FastifyRequest, RouteOptions } from 'fastify';
+import { hashToken, sameHash, tokenForm } from '../../../shared/platform/crypto/secret-token.ts';
+import { AppError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
+import type { UpdateParams } from '../../../shared/platform/protocol/core.ts';
+import { isUuid } from '../../../shared/platform/schema/uuid.ts';
+import { lookTogether } from '../../../shared/updates/database/database-watch.ts';
+import { describeUnknown, isLeaseLoss, LeaseLostError, leaseLostCode } from '../../../shared/updates/lease.ts';
+import { isActive } from '../../../shared/updates/update-state.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
+import { declaredBytes } from '../../platform/http/body.ts';
+import type { Access, Lease } from '../../platform/http/request.ts';
+import { leaseTakenAway } from '../../updates/lost-lease.ts';
+import { credential } from '../plugins/credential.ts';
+import type { CredentialGuard } from './credential-guard.ts';
+import { LeaseCache } from './lease-cache.ts';
+
+const elsewhereMessage = 'This lease is for another update or stack than the one at this address';
+
+type LeaseRoute = Extract<Access, { kind: 'lease' }>;
+
+/** Admits lease holders. Dead, foreign and unknown leases all get 403, which the CLI treats as final (httpstate/state.go). */
+export class LeaseAccess {
+  readonly #context: ApiContext;
+  readonly #credentials: CredentialGuard;
+  readonly #known = new LeaseCache();
+  /** Requests admitted by the lease cache alone. */
+  readonly #assumed = new WeakSet<FastifyRequest>();
+
+  constructor(context: ApiContext, credentials: CredentialGuard) {
+    this.#context = context;
+    this.#credentials = credentials;
+  }
+
+  /** Throws UnauthenticatedError, LeaseLostError. */
+  async admit(request: FastifyRequest, route: LeaseRoute): Promise<Lease> {
+    const token = credential(request, ['update-token']);
+    if (token === null) throw new UnauthenticatedError('This call needs a lease: Authorization: update-token <lease>');
+    const { updateId, ...ref } = request.params as UpdateParams;
+    const form = tokenForm(token, 'lease-');
+    if (!isUuid(updateId) || form === 'faulty' || form === 'other') {
+      this.#credentials.refuseLease(request.raw);
+      throw new LeaseLostError();
+    }
+    const hash = hashToken(token);
+    const known = this.#known.find(updateId, ref, hash);
+    if (known && this.#mayAssume(request, route)) {
+      this.#assumed.add(request);
+      return known;
+    }
+    const path = `${ref.organization}/${ref.project}/${ref.stack}/${updateId}`;
+    const attempt = { updateId, hash, path, isKnown: known !== null };
+    const update = await this.#credentials.findByLease(request.raw, attempt, async () => {
+      const { updates } = this.#context;
+      const found = await updates.findInStack(updateId, ref);
+      if (found?.leaseHash && sameHash(found.leaseHash, hash)) return found;
+      if (await updates.isLease(hash)) return 'elsewhere';
+      // It may be of a database that was there before this one, which nobody has looked at yet.
+      await lookTogether(this.#context);
+      return null;
+    });
+    // The same error whether or not anything exists at this address.
+    if (update === 'elsewhere') throw new LeaseLostError(elsewhereMessage);
+    if (!update) {
+      if (known) this.#known.forget(updateId);
+      throw this.#notValid();
+    }
+    if (isLeaseLoss(update.endReason)) throw await leaseTakenAway(this.#context, update, update.endReason);
+    const isAlive = update.status === 'running' && !update.expired;
+    if (!isAlive && !(route.ended && !isActive(update.status))) throw this.#notValid();
+    const { stackId, epoch, journalVersion, exclusive } = update;
+    const lease = { updateId, stackId, epoch, journalVersion, exclusive };
+    this.#known.remember(ref, hash, lease);
+    return { ...lease, hasPendingEntries: isAlive && update.hasPendingEntries };
+  }
+
+  /**
+   * Wraps the handler of a fenced route: when it fails, a dead lease, and why it is dead, is reported before anything else that is
+   * wrong with the call.
+   */
+  guard(route: RouteOptions): void {
+    const access = route.config?.access;
+    if (access?.kind !== 'lease' || !access.fenced) return;
+    const { handler } = route;
+    const admit = this.admit.bind(this);
+    const assumed = this.#assumed;
+    route.handler = async function (request, reply) {
+      try {
+        return await handler.call(this, request, reply);
+      } catch (error) {
+        // Compared by code, because the error may come from a worker.
+        const isLost = error instanceof AppError && error.code === leaseLostCode;
+        if (assumed.delete(request) || isLost) await admit(request, { kind: 'lease' });
+        throw error;
+      }
+    };
+  }
+
+  /** The same error for all leases, except that it says whether the database may have lost some. */
+  #notValid(): LeaseLostError {
+    return new LeaseLostError(describeUnknown(this.#context.databaseMemory.lostAt));
+  }
+
+  /** False for large bodies: they are not received and stored for a lease that may be dead. */
+  #mayAssume(request: FastifyRequest, route: LeaseRoute): boolean {
+    const bytes = declaredBytes(request);
+    return route.fenced === true && bytes !== null && bytes <= this.#context.config.limits.directBytes;
+  }
+}

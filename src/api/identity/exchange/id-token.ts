@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto';
+import {
+  createLocalJWKSet,
+  decodeJwt,
+  decodeProtectedHeader,
+  errors,
+  type JSONWebKeySet,
+  type JWTPayload,
+  jwtVerify,
+} from 'jose';
+import type { IssuerRow } from '../../../shared/identity/trust/issuer-repository.ts';
+import { refusedGrant } from './exchange-errors.ts';
+import type { IssuerKeys, KeyOfToken } from './issuer-keys.ts';
+
+/** Never `none`, and never HMAC: a public key would be its secret. */
+const algorithms = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+];
+/** Difference between the clocks of issuer and database, in seconds. */
+const toleranceSeconds = 60;
+/** Longest life of an id token: such a long one is a credential that somebody keeps. */
+const maxLifeSeconds = 86_400;
+const maxClaimChars = 500;
+
+/** An id token whose issuer, signature, audience and times are right. */
+export interface IdToken {
+  readonly claims: JWTPayload;
+  /** Identifies the token among those of its issuer. */
+  readonly identity: string;
+  /** When nobody accepts it any more. */
+  readonly endsAt: Date;
+}
+
+/** Who the token says has issued it; not verified. Throws ExchangeError. */
+export function claimedIssuer(token: string): string {
+  try {
+    const { alg = 'none', typ } = decodeProtectedHeader(token);
+    if (!algorithms.includes(alg)) throw refusedGrant(`the algorithm ${alg.slice(0, 20)} is not accepted`);
+    if (typ !== undefined && !/^(application\/)?jwt$/i.test(typ)) throw refusedGrant('it is another kind of token');
+    const { iss } = decodeJwt(token);
+    if (typeof iss !== 'string' || iss.length > maxClaimChars) throw refusedGrant('it names no issuer');
+    return iss;
+  } catch (error) {
+    if (error instanceof errors.JOSEError || error instanceof TypeError) throw refusedGrant('it is not a JWT', error);
+    throw error;
+  }
+}
+
+/** The keys of an issuer: those that it was registered with, or those that it publishes. */
+export function keysOf(
+  { jwks, url }: Pick<IssuerRow, 'jwks' | 'url'>,
+  keys: IssuerKeys,
+  only: 'cached' | 'any',
+): KeyOfToken {
+  if (jwks !== null) return createLocalJWKSet(JSON.parse(jwks) as JSONWebKeySet);
+  return only === 'cached' ? keys.cached(url) : keys.of(url);
+}
+
+/** Verifies the token at the time `now`, that of the database. Throws ExchangeError, UnavailableError. */
+export async function verifyIdToken(
+  token: string,
+  issuer: Pick<IssuerRow, 'audience' | 'url'>,
+  keys: KeyOfToken,
+  now: Date,
+): Promise<IdToken> {
+  const claims = await verified(token, issuer, keys, now);
+  const { exp = 0, iat = 0, jti, sub } = claims;
+  if (exp - iat > maxLifeSeconds) throw refusedGrant(`it lives longer than ${maxLifeSeconds} s`);
+  if (iat > now.getTime() / 1000 + toleranceSeconds) throw refusedGrant('it was issued in the future');
+  if (typeof sub !== 'string' || sub === '') throw refusedGrant('it has no subject');
+  if (jti !== undefined && (typeof jti !== 'string' || jti.length > maxClaimChars))
+    throw refusedGrant('its id is not valid');
+  // Without an id, what is signed identifies it; the signature itself may have more than one form.
+  const signed = token.slice(0, token.lastIndexOf('.'));
+  const identity = jti ? `id ${jti}` : `signed ${createHash('sha256').update(signed).digest('base64')}`;
+  return { claims, identity, endsAt: new Date((exp + toleranceSeconds) * 1000) };
+}
+
+async function verified(
+  token: string,
+  { audience, url }: Pick<IssuerRow, 'audience' | 'url'>,
+  keys: KeyOfToken,
+  now: Date,
+): Promise<JWTPayload> {
+  try {
+    const { payload } = await jwtVerify(token, keys, {
+      algorithms,
+      issuer: url,
+      audience,
+      requiredClaims: ['exp', 'iat', 'sub'],
+      clockTolerance: toleranceSeconds,
+      currentDate: now,
+    });
+    return payload;
+  } catch (error) {
+    if (error instanceof errors.JOSEError || error instanceof TypeError || error instanceof DOMException)
+      throw refusedGrant(`it cannot be verified: ${error.message.slice(0, 200)}`, error);
+    throw error;
+  }
+}

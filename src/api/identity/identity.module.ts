@@ -1,0 +1,93 @@
+import type { ApiContext } from '../platform/api-context.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { createCredentialGuard } from './credentials/credential-guard.ts';
+import { LeaseAccess } from './credentials/lease-access.ts';
+import { registerExchangeRoutes } from './exchange/exchange.routes.ts';
+import { ExchangeService } from './exchange/exchange-service.ts';
+import { InvitationService } from './invitation-service.ts';
+import { registerInvitationRoutes } from './invitations.routes.ts';
+import { IssuerService } from './issuer-service.ts';
+import { registerIssuerRoutes } from './issuers.routes.ts';
+import { MemberService } from './member-service.ts';
+import { registerMemberRoutes } from './members.routes.ts';
+import { PeopleBoard } from './people-board.ts';
+import { registerScimRoutes } from './scim/scim.routes.ts';
+import { ScimGroupService } from './scim/scim-group-service.ts';
+import { ScimUserService } from './scim/scim-user-service.ts';
+import { registerAccountRoutes } from './sign-in/account.routes.ts';
+import { registerCliLoginRoutes } from './sign-in/cli-login.routes.ts';
+import { CliLoginService } from './sign-in/cli-login-service.ts';
+import { PasskeyService } from './sign-in/passkey-service.ts';
+import { registerPasskeyRoutes } from './sign-in/passkeys.routes.ts';
+import { PasswordService } from './sign-in/password-service.ts';
+import { registerProviderRoutes } from './sign-in/provider.routes.ts';
+import { ProviderService } from './sign-in/provider-service.ts';
+import { SessionService } from './sign-in/session-service.ts';
+import { registerSignInRoutes } from './sign-in/sign-in.routes.ts';
+import { SignInLimits } from './sign-in/sign-in-limits.ts';
+import { TeamService } from './team-service.ts';
+import { registerTeamRoutes } from './teams.routes.ts';
+import { TokenService } from './token-service.ts';
+import { registerTokenRoutes } from './tokens.routes.ts';
+import { UserService } from './user-service.ts';
+
+/** The services of users, teams, tokens and sign-in. Called once per app. */
+export function createIdentityServices(context: ApiContext) {
+  const credentials = createCredentialGuard(context);
+  const sessions = new SessionService(context);
+  return {
+    credentials,
+    leases: new LeaseAccess(context, credentials),
+    users: new UserService(context),
+    sessions,
+    passwords: new PasswordService(context.db, sessions, new SignInLimits(context.db)),
+    provider: new ProviderService(context, sessions),
+    passkeys: new PasskeyService(context, sessions),
+    cliLogin: new CliLoginService(context.db, sessions),
+    members: new MemberService(context),
+    peopleBoard: new PeopleBoard(context),
+    teams: new TeamService(context),
+    tokens: new TokenService(context),
+    scimUsers: new ScimUserService(context),
+    scimGroups: new ScimGroupService(context),
+    invitations: new InvitationService(context),
+    issuers: new IssuerService(context),
+    exchange: new ExchangeService(context, credentials),
+  };
+}
+
+/** The routes of users, teams, tokens and sign-in. */
+export function registerIdentity(
+  routes: RouteScope,
+  services: Parameters<typeof registerMemberRoutes>[1] &
+    Parameters<typeof registerInvitationRoutes>[1] &
+    Parameters<typeof registerTeamRoutes>[1] &
+    Parameters<typeof registerTokenRoutes>[1] &
+    Parameters<typeof registerIssuerRoutes>[1] &
+    Parameters<typeof registerExchangeRoutes>[1] &
+    Parameters<typeof registerScimRoutes>[1],
+): void {
+  registerMemberRoutes(routes, services);
+  registerInvitationRoutes(routes, services);
+  registerTeamRoutes(routes, services);
+  registerTokenRoutes(routes, services);
+  registerIssuerRoutes(routes, services);
+  registerExchangeRoutes(routes, services);
+  registerScimRoutes(routes, services);
+}
+
+/** The pages on which people sign in and see their account. */
+export function registerSignInPages(
+  routes: RouteScope,
+  services: Parameters<typeof registerSignInRoutes>[1] &
+    Parameters<typeof registerPasskeyRoutes>[1] &
+    Parameters<typeof registerProviderRoutes>[1] &
+    Parameters<typeof registerAccountRoutes>[1] &
+    Parameters<typeof registerCliLoginRoutes>[1],
+): void {
+  registerSignInRoutes(routes, services);
+  registerPasskeyRoutes(routes, services);
+  registerProviderRoutes(routes, services);
+  registerAccountRoutes(routes, services);
+  registerCliLoginRoutes(routes, services);
+}

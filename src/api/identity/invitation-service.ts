@@ -1,0 +1,127 @@
+import type { Role } from '../../shared/access/roles.ts';
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import {
+  createInvitationRepository,
+  type InvitationRow,
+  invitationDays,
+  maxInvitations,
+} from '../../shared/identity/invitation-repository.ts';
+import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
+import { createTokenRepository } from '../../shared/identity/token-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { isLogin } from '../../shared/stacks/names.ts';
+import { holdManagement } from '../access/held-access.ts';
+import { getOrganization } from '../access/organizations.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { Person } from './person.ts';
+
+export type { InvitationRow };
+
+/**
+ * Invitations to become a member. What an admin is told never depends on whether somebody has the login, so an invitation for nobody is
+ * open like any other until it ends.
+ */
+export class InvitationService {
+  readonly #db: ApiContext['db'];
+
+  constructor({ db }: Pick<ApiContext, 'db'>) {
+    this.#db = db;
+  }
+
+  /** Those that are open, in the order of their logins. Throws NotFoundError. */
+  async list(organization: string): Promise<readonly InvitationRow[]> {
+    const { id } = await getOrganization(this.#db, organization);
+    return createInvitationRepository(this.#db).listOfOrganization(id);
+  }
+
+  /**
+   * Invites whoever has the login now. A second invitation replaces the first. Throws ForbiddenError, InvalidRequestError, and ConflictError
+   * for members and for too many invitations.
+   */
+  async invite(
+    caller: Caller,
+    organization: string,
+    { login, role }: { readonly login: string; readonly role: Role },
+    audit: AuditTrail,
+  ): Promise<void> {
+    await this.#db.inTransaction(async (tx) => {
+      const people = createPeopleRepository(tx);
+      const invitations = createInvitationRepository(tx);
+      await people.lock();
+      await holdManagement(tx, organization, caller);
+      if (!isLogin(login)) throw new InvalidRequestError(`${shown(login)} is not a valid login`);
+      const { id: organizationId } = await getOrganization(tx, organization);
+      const user = await people.find(login);
+      if (user && (await people.findMembership(organizationId, user.id)))
+        throw new ConflictError(`${login} is a member of ${organization} already`);
+      if ((await invitations.countOthers(organizationId, login)) >= maxInvitations)
+        throw new ConflictError(`${maxInvitations} invitations of ${organization} are open: withdraw some first`);
+      await invitations.put({
+        ...{ organizationId, login, role },
+        userId: user?.id ?? null,
+        // Whoever has a token has what is done with it.
+        invitedBy: caller.userId ?? (await createTokenRepository(tx).findMaker(caller.tokenId)),
+        invitedByName: caller.login,
+      });
+      await audit.record(tx, { organization, object: login, details: { role, days: invitationDays } });
+    });
+  }
+
+  /** Throws ForbiddenError, and NotFoundError if there is none for the login. */
+  async withdraw(caller: Caller, organization: string, login: string, audit: AuditTrail): Promise<void> {
+    await this.#db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await holdManagement(tx, organization, caller);
+      const { id } = await getOrganization(tx, organization);
+      const taken = isLogin(login) ? await createInvitationRepository(tx).takeOfLogin(id, login) : null;
+      if (!taken) throw new NotFoundError(`${organization} has no open invitation for ${shown(login)}`);
+      await audit.record(tx, { organization, object: login, details: { role: taken.role } });
+    });
+  }
+
+  /** The open invitations of a person, newest first. */
+  listOf({ userId }: Pick<Person, 'userId'>): Promise<readonly InvitationRow[]> {
+    return createInvitationRepository(this.#db).listOfUser(userId);
+  }
+
+  /** Makes the person a member. Throws UnauthenticatedError, NotFoundError. */
+  async accept(person: Person, organization: string, audit: AuditTrail): Promise<void> {
+    await this.#answer(person, organization, async (tx, { invitedBy, organizationId, role }) => {
+      await createIdentityRepository(tx).setMembership(organizationId, person.userId, role);
+      await audit.record(tx, { organization, object: person.login, details: { role, invitedBy } });
+    });
+  }
+
+  /** Throws UnauthenticatedError, NotFoundError. */
+  async decline(person: Person, organization: string, audit: AuditTrail): Promise<void> {
+    await this.#answer(person, organization, (tx, { role }) =>
+      // Who does not join tells the organization nothing but that.
+      audit.recordAs(
+        tx,
+        { address: null, userAgent: null, tokenId: null, tokenName: null },
+        { organization, object: person.login, details: { role } },
+      ),
+    );
+  }
+
+  #answer(
+    person: Person,
+    organization: string,
+    work: (tx: Queryable, invitation: InvitationRow) => Promise<void>,
+  ): Promise<void> {
+    return this.#db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await person.hold(tx);
+      const taken = await createInvitationRepository(tx).takeOfUser(organization, person.userId);
+      if (!taken) throw new NotFoundError(`You have no open invitation of ${shown(organization)}`);
+      await work(tx, taken);
+    });
+  }
+}
+
+function shown(name: string): string {
+  return JSON.stringify(name.slice(0, 100));
+}

@@ -1,0 +1,237 @@
+import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
+import { audienceOf, checkIssuer, parseKeySet, parseReplay } from '../../shared/identity/trust/issuer.ts';
+import {
+  createIssuerRepository,
+  type IssuerRepository,
+  type IssuerRow,
+  type PolicyRow,
+} from '../../shared/identity/trust/issuer-repository.ts';
+import { replacePolicies } from '../../shared/identity/trust/replace-policies.ts';
+import {
+  checkLife,
+  parsePolicies,
+  type WrittenPolicy,
+  writePolicy,
+} from '../../shared/identity/trust/trust-definitions.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import { holdManagement } from '../access/held-access.ts';
+import { getOrganization } from '../access/organizations.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { findLastEdit } from '../platform/edits/last-edit.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
+import type { Caller } from '../platform/http/request.ts';
+
+export type { IssuerRow, PolicyRow };
+
+/** What registering or changing an issuer says about it. */
+export interface IssuerRequest {
+  readonly name?: string;
+  readonly audience?: string;
+  readonly replay?: string;
+  readonly maxExpiration?: number | null;
+  readonly jwks?: object | null;
+  readonly thumbprints?: readonly string[] | null;
+}
+
+/** The policies of an issuer as a whole. */
+export interface IssuerPolicies {
+  readonly issuer: IssuerRow;
+  readonly policies: readonly PolicyRow[];
+}
+
+/** Issuers that organizations trust, and what their tokens are exchanged for. For admins. */
+export class IssuerService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  async list(organization: string): Promise<readonly IssuerRow[]> {
+    const { db } = this.#context;
+    return createIssuerRepository(db).list((await getOrganization(db, organization)).id);
+  }
+
+  /** A page in the order of names; `next` is the last name of it, null on the last page. */
+  async listPage(organization: string, after: string | null, limit: number) {
+    const { db } = this.#context;
+    const { id: organizationId } = await getOrganization(db, organization);
+    const rows = await createIssuerRepository(db).listPage(organizationId, { after: after ?? '', limit: limit + 1 });
+    const issuers = rows.slice(0, limit);
+    return { issuers, next: rows.length > limit ? (issuers.at(-1)?.name ?? null) : null };
+  }
+
+  /** Throws NotFoundError. */
+  async get(organization: string, id: string): Promise<IssuerRow> {
+    const { db } = this.#context;
+    return getIssuer(createIssuerRepository(db), (await getOrganization(db, organization)).id, id);
+  }
+
+  /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name or the URL is taken. */
+  async register(
+    caller: Caller,
+    organization: string,
+    request: IssuerRequest & { readonly name: string; readonly url: string },
+    audit: AuditTrail,
+  ): Promise<IssuerRow> {
+    const { name, url } = request;
+    const audience = request.audience ?? audienceOf(organization);
+    checkIssuer({ name, url, audience });
+    const { maxSeconds = null, jwks = null, replay = 'once' } = changeOf(request);
+    return orTaken(
+      this.#context.db.inTransaction(async (tx) => {
+        await holdManagement(tx, organization, caller);
+        const { id: organizationId } = await getOrganization(tx, organization);
+        const createdBy = caller.userId;
+        const issuer = { organizationId, name, url, audience, replay, maxSeconds, jwks, createdBy };
+        const made = await createIssuerRepository(tx).insert(issuer);
+        await audit.record(tx, { organization, object: name, details: { url, audience, replay, maxSeconds } });
+        return made;
+      }),
+    );
+  }
+
+  /** Throws NotFoundError, InvalidRequestError, ForbiddenError, EditConflictError, and ConflictError if the name is taken. */
+  async update(
+    caller: Caller,
+    organization: string,
+    id: string,
+    request: IssuerRequest,
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<IssuerRow> {
+    const change = changeOf(request);
+    return orTaken(
+      this.#context.db.inTransaction(async (tx) => {
+        await holdManagement(tx, organization, caller);
+        const issuer = await lockIssuer(tx, organization, id);
+        await assertSeenIssuer(tx, issuer, seen);
+        checkIssuer({ ...issuer, ...change });
+        const changed = await createIssuerRepository(tx).update(id, change);
+        const { jwks, ...details } = change;
+        await audit.record(tx, {
+          organization,
+          object: changed.name,
+          details: { ...details, ...(jwks === undefined ? {} : { keys: jwks === null ? 'fetched' : 'given' }) },
+        });
+        return changed;
+      }),
+    );
+  }
+
+  /** Ends the trust, and all tokens that were given. Throws NotFoundError, ForbiddenError, EditConflictError. */
+  async remove(
+    caller: Caller,
+    organization: string,
+    id: string,
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<void> {
+    await this.#context.db.inTransaction(async (tx) => {
+      // Tokens end with what is removed.
+      await createPeopleRepository(tx).lock();
+      await holdManagement(tx, organization, caller);
+      const issuer = await lockIssuer(tx, organization, id);
+      await assertSeenIssuer(tx, issuer, seen);
+      await createIssuerRepository(tx).remove(id);
+      await audit.record(tx, { organization, object: issuer.name, details: { url: issuer.url } });
+    });
+  }
+
+  /** Throws NotFoundError. */
+  async getPolicies(organization: string, id: string): Promise<IssuerPolicies> {
+    const issuer = await this.get(organization, id);
+    return { issuer, policies: await createIssuerRepository(this.#context.db).listPolicies(id) };
+  }
+
+  /**
+   * Replaces all policies of an issuer. `seen`: revisions of its policies. Throws NotFoundError, InvalidRequestError, ForbiddenError,
+   * EditConflictError.
+   */
+  async setPolicies(
+    caller: Caller,
+    organization: string,
+    id: string,
+    written: readonly WrittenPolicy[],
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<IssuerPolicies> {
+    const wanted = parsePolicies(written);
+    return this.#context.db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await holdManagement(tx, organization, caller);
+      const issuer = await lockIssuer(tx, organization, id);
+      await assertSeen(seen, revisionOfPolicies(issuer), 'the policies of this issuer', () =>
+        findLastEdit(tx, issuer.organizationId, 'issuer.policies', ({ object }) => object === issuer.name),
+      );
+      const maker = { userId: caller.userId, actsFor: caller.userId };
+      const policies = await replacePolicies(tx, issuer, wanted, maker);
+      await audit.record(tx, {
+        organization,
+        object: issuer.name,
+        details: { policies: policies.map((policy) => ({ id: policy.id, ...writePolicy(policy) })) },
+      });
+      return { issuer: await getIssuer(createIssuerRepository(tx), issuer.organizationId, id), policies };
+    });
+  }
+}
+
+/** Of what `update` sets. */
+export function revisionOfIssuer({ audience, jwks, maxSeconds, name, replay }: IssuerRow): string {
+  return revisionOf({ audience, jwks, maxSeconds, name, replay });
+}
+
+function assertSeenIssuer(tx: Queryable, issuer: IssuerRow, seen: SeenRevisions): Promise<void> {
+  return assertSeen(seen, revisionOfIssuer(issuer), 'this issuer', () =>
+    findLastEdit(tx, issuer.organizationId, 'issuer.change', ({ object }) => object === issuer.name),
+  );
+}
+
+export function revisionOfPolicies({ policyVersion }: IssuerRow): string {
+  return String(policyVersion);
+}
+
+function changeOf(request: IssuerRequest) {
+  const { audience, jwks, maxExpiration, name, replay, thumbprints } = request;
+  if (thumbprints && thumbprints.length > 0)
+    throw new InvalidRequestError(
+      'Thumbprints are not supported: the certificate of an issuer is verified by its authority (HOLDFAST_CA_FILE adds one)',
+    );
+  if (maxExpiration) checkLife(maxExpiration);
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(audience === undefined ? {} : { audience }),
+    ...(replay === undefined ? {} : { replay: parseReplay(replay) }),
+    ...(maxExpiration === undefined ? {} : { maxSeconds: maxExpiration || null }),
+    ...(jwks === undefined ? {} : { jwks: jwks === null ? null : parseKeySet(jwks) }),
+  };
+}
+
+async function lockIssuer(tx: Queryable, organization: string, id: string): Promise<IssuerRow> {
+  const issuers = createIssuerRepository(tx);
+  const { id: organizationId } = await getOrganization(tx, organization);
+  await getIssuer(issuers, organizationId, id);
+  await issuers.lock(id);
+  return getIssuer(issuers, organizationId, id);
+}
+
+async function getIssuer(issuers: IssuerRepository, organizationId: string, id: string): Promise<IssuerRow> {
+  const issuer = isUuid(id) ? await issuers.find(organizationId, id) : null;
+  if (!issuer) throw new NotFoundError(`There is no issuer ${JSON.stringify(id.slice(0, 60))}`);
+  return issuer;
+}
+
+async function orTaken<T>(change: Promise<T>): Promise<T> {
+  try {
+    return await change;
+  } catch (error) {
+    const constraint = violatedConstraint(error);
+    if (constraint === 'trusted_issuers_name_key') throw new ConflictError('There is an issuer with this name');
+    if (constraint === 'trusted_issuers_url_key') throw new ConflictError('There is an issuer with this URL');
+    throw error;
+  }
+}

@@ -1,0 +1,198 @@
+import type { Role } from '../../shared/access/roles.ts';
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { createPeopleRepository, type OrganizationMemberRow } from '../../shared/identity/people-repository.ts';
+import { createProviderRepository } from '../../shared/identity/provider-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import {
+  ConflictError,
+  ForbiddenError,
+  InvalidRequestError,
+  NotFoundError,
+} from '../../shared/platform/errors/errors.ts';
+import { isLogin } from '../../shared/stacks/names.ts';
+import { holdManagement } from '../access/held-access.ts';
+import { assertSeesPeople, withAddresses } from '../access/people-access.ts';
+import { builtInRole } from '../access/role-references.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { ChangeMemberRequest } from './members.schemas.ts';
+import type { Person } from './person.ts';
+
+export type { OrganizationMemberRow };
+
+const pageSize = 500;
+
+interface MemberPage {
+  readonly members: readonly OrganizationMemberRow[];
+  /** Null on the last page. */
+  readonly continuationToken: string | null;
+}
+
+/** Lists the members of organizations, adds and removes them, and changes their roles. */
+export class MemberService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** Members in order of their logins, after the one in the token. Throws ForbiddenError, InvalidRequestError. */
+  async list(caller: Caller, organization: string, continuationToken: string | null): Promise<MemberPage> {
+    assertSeesPeople(caller);
+    const after = continuationToken === null ? '' : Buffer.from(continuationToken, 'base64url').toString('utf8');
+    if (after !== '' && !isLogin(after)) throw new InvalidRequestError('The continuationToken is not valid');
+    const people = createPeopleRepository(this.#context.db);
+    const rows = await people.listOfOrganization(organization, { after, limit: pageSize + 1 });
+    const members = withAddresses(caller, rows.slice(0, pageSize));
+    const last = members.at(-1);
+    const isCut = rows.length > members.length && last !== undefined;
+    return { members, continuationToken: isCut ? Buffer.from(last.login).toString('base64url') : null };
+  }
+
+  /**
+   * Whether the caller may add members to organizations that they administer without asking them: where there are several organizations, nobody
+   * becomes a member of one, and known to it, unasked.
+   */
+  async mayAdd({ siteAdmin }: Pick<Caller, 'siteAdmin'>): Promise<boolean> {
+    return siteAdmin || !(await createPeopleRepository(this.#context.db).hasSeveralOrganizations());
+  }
+
+  /**
+   * Makes an existing user a member. Adding a member again with the same role changes nothing. Throws ForbiddenError, NotFoundError, and
+   * ConflictError for a member with another role and for a deactivated user.
+   */
+  async add(
+    caller: Caller,
+    organization: string,
+    { login, role }: { readonly login: string; readonly role: Role },
+    audit: AuditTrail,
+  ): Promise<void> {
+    // Before anything is looked up: who may not add anybody must not learn who exists.
+    if (!(await this.mayAdd(caller)))
+      throw new ForbiddenError(
+        'This server has several organizations: invite the user, or let an operator run: holdfast admin add-member LOGIN --organization ORGANIZATION',
+      );
+    await this.#context.db.inTransaction(async (tx) => {
+      const people = createPeopleRepository(tx);
+      await people.lock();
+      await holdManagement(tx, organization, caller);
+      const found = await createIdentityRepository(tx).findOrganization(organization);
+      const user = isLogin(login) ? await people.find(login) : null;
+      if (!found || !user)
+        throw new NotFoundError(
+          `There is no user ${JSON.stringify(login.slice(0, 100))} on this server. An operator makes one: holdfast admin create-user`,
+        );
+      if (!user.isActive)
+        throw new ConflictError(`${login} is deactivated. An operator can change that: holdfast admin reactivate-user`);
+      const present = await people.findMembership(found.id, user.id);
+      if (present && present.role !== role)
+        throw new ConflictError(`${login} is a member of ${organization} already, with the role ${present.role}`);
+      if (present) return audit.settle();
+      await createIdentityRepository(tx).setMembership(found.id, user.id, role);
+      return audit.record(tx, { organization, object: login, details: { role } });
+    });
+  }
+
+  /** Throws InvalidRequestError, NotFoundError, and ConflictError for the last admin. */
+  async setRole(
+    caller: Caller,
+    organization: string,
+    { change, login }: { readonly login: string; readonly change: ChangeMemberRequest },
+    audit: AuditTrail,
+  ): Promise<void> {
+    const role = readRole(change);
+    await this.#change(caller, organization, login, async (tx, member) => {
+      if (member.role === role) return audit.settle();
+      if (member.role === 'admin') await assertOtherAdmin(tx, member);
+      await createIdentityRepository(tx).setMembership(member.organizationId, member.userId, role);
+      return audit.record(tx, { organization, object: login, details: { from: member.role, to: role } });
+    });
+  }
+
+  /** Throws NotFoundError, and ConflictError for the last admin. */
+  async remove(caller: Caller, organization: string, login: string, audit: AuditTrail): Promise<void> {
+    await this.#change(caller, organization, login, async (tx, member) => {
+      if (member.role === 'admin') await assertOtherAdmin(tx, member);
+      await createPeopleRepository(tx).removeMembership(member.organizationId, member.userId);
+      await audit.record(tx, { organization, object: login, details: { role: member.role } });
+    });
+  }
+
+  /** Organizations of a person, with the role in each. */
+  listOf({ userId }: Pick<Person, 'userId'>) {
+    return createProviderRepository(this.#context.db).listMemberships(userId);
+  }
+
+  /** Ends a membership of the person's own. Throws UnauthenticatedError, NotFoundError, and ConflictError for the last admin. */
+  async leave(person: Person, organizationName: string, audit: AuditTrail): Promise<void> {
+    await this.#context.db.inTransaction(async (tx) => {
+      const people = createPeopleRepository(tx);
+      await people.lock();
+      await person.hold(tx);
+      const organization = await createIdentityRepository(tx).findOrganization(organizationName);
+      const membership = organization && (await people.findMembership(organization.id, person.userId));
+      if (!membership)
+        throw new NotFoundError(`You are not a member of ${JSON.stringify(organizationName.slice(0, 100))}`);
+      const { login, userId } = person;
+      const { role } = membership;
+      if (role === 'admin') await assertOtherAdmin(tx, { login, userId, organizationName });
+      await people.removeMembership(organization.id, userId);
+      await audit.record(tx, { organization: organizationName, object: login, details: { role } });
+    });
+  }
+
+  #change(
+    caller: Caller,
+    organizationName: string,
+    login: string,
+    change: (tx: Queryable, member: Member) => Promise<void>,
+  ): Promise<void> {
+    return this.#context.db.inTransaction(async (tx) => {
+      const people = createPeopleRepository(tx);
+      // So that two admins cannot remove each other.
+      await people.lock();
+      await holdManagement(tx, organizationName, caller);
+      const organization = await createIdentityRepository(tx).findOrganization(organizationName);
+      const user = organization && (await people.find(login));
+      const membership = organization && user && (await people.findMembership(organization.id, user.id));
+      if (!membership)
+        throw new NotFoundError(`${JSON.stringify(login.slice(0, 100))} is not a member of ${organizationName}`);
+      await change(tx, {
+        login,
+        organizationName,
+        organizationId: organization.id,
+        userId: user.id,
+        role: membership.role,
+      });
+    });
+  }
+}
+
+function readRole({ fgaRoleId, role }: ChangeMemberRequest): Role {
+  if ((role === undefined) === (fgaRoleId === undefined))
+    throw new InvalidRequestError('Name the new role of the member: viewer, member or admin');
+  const named = role ?? builtInRole(fgaRoleId ?? '');
+  if (named === null)
+    throw new InvalidRequestError(
+      'A member is viewer, member or admin. Other roles are given to members by grants (POST /api/orgs/ORG/grants) or to their teams (pulumi org role assign)',
+    );
+  return named;
+}
+
+interface Member {
+  readonly login: string;
+  readonly organizationName: string;
+  readonly organizationId: string;
+  readonly userId: string;
+  readonly role: Role;
+}
+
+async function assertOtherAdmin(
+  tx: Queryable,
+  { login, organizationName, userId }: Pick<Member, 'login' | 'organizationName' | 'userId'>,
+): Promise<void> {
+  const only = await createPeopleRepository(tx).listOnlyAdminOf(userId);
+  if (only.includes(organizationName))
+    throw new ConflictError(`${login} is the last admin of ${organizationName}. Appoint another one first`);
+}

@@ -1,0 +1,108 @@
+import { Type } from 'typebox';
+import { OrganizationParams } from '../../shared/platform/protocol/core.ts';
+import { apiToken } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import type { MemberService, OrganizationMemberRow } from './member-service.ts';
+import {
+  ChangeMemberRequest,
+  DescribedMemberChange,
+  MemberParams,
+  MembersQuery,
+  MembersResponse,
+} from './members.schemas.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly members: MemberService;
+}
+
+const tags = ['members'];
+const path = '/api/orgs/:organization/members';
+const manage = { kind: 'organization', permission: 'manage' } as const;
+
+/** Members of an organization, as `pulumi org member` asks for them. */
+export function registerMemberRoutes(app: RouteScope, services: Services): void {
+  listMembers(app, services);
+  changeMember(app, services);
+  removeMember(app, services);
+}
+
+function listMembers(app: RouteScope, { members }: Services): void {
+  app.get(
+    path,
+    {
+      config: { access: { kind: 'organization', permission: 'read' }, rate: 'repeated' },
+      schema: {
+        tags,
+        summary: 'List the members of an organization',
+        security: apiToken,
+        params: OrganizationParams,
+        querystring: MembersQuery,
+        response: { 200: MembersResponse },
+      },
+    },
+    async ({ caller, params, query }) => {
+      const page = await members.list(caller, params.organization, query.continuationToken || null);
+      const { continuationToken } = page;
+      return { members: page.members.map(toResponse), ...(continuationToken === null ? {} : { continuationToken }) };
+    },
+  );
+}
+
+function changeMember(app: RouteScope, { members }: Services): void {
+  app.patch(
+    `${path}/:login`,
+    {
+      config: {
+        access: manage,
+        rate: 'held',
+        audit: 'member.role',
+        described: { body: DescribedMemberChange, errorStatuses: [409] },
+      },
+      schema: {
+        tags,
+        summary: 'Change the role of a member',
+        security: apiToken,
+        params: MemberParams,
+        body: ChangeMemberRequest,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ caller, params, body, audit }, reply) => {
+      const { login, organization } = params;
+      await members.setRole(caller, organization, { login, change: body }, audit);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function removeMember(app: RouteScope, { members }: Services): void {
+  app.delete(
+    `${path}/:login`,
+    {
+      config: { access: manage, rate: 'held', audit: 'member.remove', described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Remove a member',
+        security: apiToken,
+        params: MemberParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ caller, params, audit }, reply) => {
+      await members.remove(caller, params.organization, params.login, audit);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function toResponse({ createdAt, displayName, email, login, role }: OrganizationMemberRow) {
+  return {
+    role,
+    user: { name: displayName || login, githubLogin: login, avatarUrl: '', email },
+    created: createdAt.toISOString(),
+    knownToPulumi: true,
+    virtualAdmin: false,
+    fgaRole: { id: role, name: role },
+  };
+}

@@ -1,0 +1,72 @@
+import { Type } from 'typebox';
+import { Role } from '../../shared/access/roles.ts';
+import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from '../access/procedures/inputs.ts';
+import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+import type { MemberService } from './member-service.ts';
+import type { PeopleBoard } from './people-board.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly members: MemberService;
+    readonly peopleBoard: PeopleBoard;
+  }
+}
+
+const LastName = Type.Tuple([Name]);
+const chosen = { login: Name };
+
+/** Members of an organization. */
+export const membersRouter = router({
+  /** In the order of their logins. */
+  list: organizationProcedure('read')
+    .input(input(Type.Object({ text: Type.Optional(text(200)), role: Type.Optional(Role), ...page })))
+    .query(async ({ ctx: { caller, services }, input: query }) => {
+      const { cursor, limit = defaultPage, organization, role = null } = query;
+      const [after] = decodeCursor(cursor, LastName) ?? [null];
+      const selection = { text: query.text?.trim() || null, role, after, limit };
+      const { items, next } = await services.peopleBoard.listMembers(caller, organization, selection);
+      return { items, next: next === null ? null : encodeCursor([next]) };
+    }),
+
+  /** Makes an existing user a member at once. */
+  add: organizationMutation('manage', 'member.add')
+    .input(input(Type.Object({ ...chosen, role: Role })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role } }) => {
+      await services.members.add(caller, organization, { login, role }, audit);
+    }),
+
+  /** Invitations that are open, in the order of their logins. */
+  invitations: organizationProcedure('manage').query(async ({ ctx: { services }, input: { organization } }) => ({
+    items: (await services.invitations.list(organization)).map(({ createdAt, expiresAt, invitedBy, login, role }) => ({
+      ...{ login, role, invitedBy },
+      at: createdAt.toISOString(),
+      until: expiresAt.toISOString(),
+    })),
+    next: null,
+  })),
+
+  /** Invites whoever has the login. The answer is the same if nobody has it. */
+  invite: organizationMutation('manage', 'member.invite')
+    .input(input(Type.Object({ ...chosen, role: Role })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role } }) => {
+      await services.invitations.invite(caller, organization, { login, role }, audit);
+    }),
+
+  withdraw: organizationMutation('manage', 'member.withdraw')
+    .input(input(Type.Object(chosen)))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization } }) => {
+      await services.invitations.withdraw(caller, organization, login, audit);
+    }),
+
+  setRole: organizationMutation('manage', 'member.role')
+    .input(input(Type.Object({ ...chosen, role: Role })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role } }) => {
+      await services.members.setRole(caller, organization, { login, change: { role } }, audit);
+    }),
+
+  remove: organizationMutation('manage', 'member.remove')
+    .input(input(Type.Object(chosen)))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization } }) => {
+      await services.members.remove(caller, organization, login, audit);
+    }),
+});

@@ -1,0 +1,26 @@
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
+import { holdOwner } from '../access/held-access.ts';
+import type { Caller, Session } from '../platform/http/request.ts';
+import type { SessionService } from './sign-in/session-service.ts';
+
+/** Somebody who decides about their own memberships. */
+export interface Person {
+  readonly userId: string;
+  readonly login: string;
+  /** Keeps the proof that it is this person valid until the end of the transaction. Throws UnauthenticatedError. */
+  hold(tx: Queryable): Promise<void>;
+}
+
+/** Throws ForbiddenError unless the caller is a person: no token of an organization or a team, and none with scopes. */
+export function personOf(caller: Caller): Person {
+  const { isScoped, login, userId } = caller;
+  if (userId === null) throw new ForbiddenError('This token belongs to no user, so it has no memberships of its own');
+  if (isScoped) throw new ForbiddenError('A token with scopes cannot accept invitations or leave organizations');
+  return { userId, login, hold: (tx) => holdOwner(tx, caller) };
+}
+
+/** The person of a browser. */
+export function personOfSession(session: Session, sessions: SessionService): Person {
+  return { userId: session.userId, login: session.login, hold: (tx) => sessions.hold(tx, session) };
+}

@@ -1,0 +1,208 @@
+import { createIdentityRepository } from '../../../shared/identity/identity-repository.ts';
+import { createPeopleRepository } from '../../../shared/identity/people-repository.ts';
+import { ScimError } from '../../../shared/identity/scim/scim-error.ts';
+import { parseScimFilter } from '../../../shared/identity/scim/scim-filter.ts';
+import {
+  createScimUserRepository,
+  type ScimUserRepository,
+  type ScimUserRow,
+} from '../../../shared/identity/scim/scim-user-repository.ts';
+import { ConflictError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../../shared/platform/schema/uuid.ts';
+import { OrganizationNotVisibleError } from '../../access/organizations.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../../platform/http/request.ts';
+import type { JsonObject } from './scim-bodies.ts';
+import { type ListRequest, provision, type ScimList, type ScimWork } from './scim-work.ts';
+import { patchUser, readUser, type UserAttributes } from './user-attributes.ts';
+
+export type { ScimUserRow };
+
+/**
+ * Users as the identity provider of an organization manages them. A provider rules over memberships of its organization; over an account only
+ * if it has created it and no other organization has the user.
+ */
+export class ScimUserService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** Throws NotFoundError. */
+  async get(organization: string, id: string): Promise<ScimUserRow> {
+    return getUser(await this.#users(organization), id);
+  }
+
+  /** Throws ScimError. */
+  async list(organization: string, request: ListRequest): Promise<ScimList<ScimUserRow>> {
+    const filter = request.filter === null ? null : parseScimFilter(request.filter);
+    const users = await this.#users(organization);
+    const { limit, offset } = request;
+    return {
+      total: await users.count(filter),
+      startIndex: offset + 1,
+      rows: limit === 0 ? [] : await users.list(filter, { limit, offset }),
+    };
+  }
+
+  /** Creates the user, or takes in one of other organizations with this login. Throws ScimError, ConflictError. */
+  create(caller: Caller, organization: string, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
+    const wanted = readUser(body, true);
+    return this.#provision(caller, organization, audit, async (work, users) => {
+      const found = await users.findByLogin(wanted.userName);
+      if (found?.isVisible) throw new ScimError('uniqueness', `There is a user ${wanted.userName} already`);
+      const id = found?.id ?? (await users.create(wanted.userName, wanted));
+      const login = found?.login ?? wanted.userName;
+      if (!found) await work.record(login, { action: 'user.create' });
+      await users.saveProfile(id, wanted);
+      await work.record(login, { details: { externalId: wanted.externalId } });
+      const user = await getUser(users, id);
+      if (wanted.active) await this.#resume(work, users, user);
+      else if (user.isOwned && !user.isDeactivated) await this.#deactivate(work, users, user);
+      return getUser(users, id);
+    });
+  }
+
+  /** Throws NotFoundError, ScimError, ConflictError. */
+  replace(caller: Caller, { organization, id }: UserPlace, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
+    return this.#change(caller, { organization, id }, audit, (user) => readUser(body, user.active));
+  }
+
+  /** Throws NotFoundError, ScimError, ConflictError. */
+  patch(caller: Caller, place: UserPlace, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
+    return this.#change(caller, place, audit, (user) => patchUser(user, body));
+  }
+
+  /** Ends the membership for good, and the use of an account of its own. Throws NotFoundError, ConflictError for the last admin. */
+  async remove(caller: Caller, { organization, id }: UserPlace, audit: AuditTrail): Promise<void> {
+    await this.#provision(caller, organization, audit, async (work, users) => {
+      const user = await getUser(users, id);
+      await refuseLastAdmin(work, user);
+      let revokedTokens = 0;
+      if (user.isOwned) {
+        if (!user.isDeactivated) await this.#deactivate(work, users, user);
+        revokedTokens = await createPeopleRepository(work.tx).revokeTokens(id);
+      }
+      await createPeopleRepository(work.tx).removeMembership(work.organizationId, id);
+      await users.forget(id);
+      await work.record(user.login, {
+        action: 'member.remove',
+        details: { role: user.role, forGood: true, revokedTokens },
+      });
+    });
+  }
+
+  #change(
+    caller: Caller,
+    { organization, id }: UserPlace,
+    audit: AuditTrail,
+    change: (user: UserAttributes) => UserAttributes,
+  ): Promise<ScimUserRow> {
+    return this.#provision(caller, organization, audit, async (work, users) => {
+      const user = await getUser(users, id);
+      const before = attributesOf(user);
+      const wanted = change(before);
+      const login = await this.#newLogin(users, user, wanted.userName);
+      const changed = (Object.keys(before) as (keyof UserAttributes)[]).filter(
+        (name) => before[name] !== wanted[name] && name !== 'active' && (name !== 'userName' || login !== user.login),
+      );
+      if (changed.length > 0) {
+        if (user.isOwned) await users.updateAccount(id, login, wanted);
+        await work.record(login, { details: { changed, ...(login === user.login ? {} : { before: user.login }) } });
+      }
+      await users.saveProfile(id, wanted);
+      if (wanted.active && !before.active) await this.#resume(work, users, { ...user, login });
+      if (!wanted.active && before.active) await this.#suspend(work, users, { ...user, login });
+      return getUser(users, id);
+    });
+  }
+
+  /** The login after the change of a user name. One that differs in case only is the same. */
+  async #newLogin(users: ScimUserRepository, user: ScimUserRow, userName: string): Promise<string> {
+    if (userName.toLowerCase() === user.login.toLowerCase()) return user.login;
+    if (!user.isOwned)
+      throw new ScimError(
+        'mutability',
+        `The user name of ${user.login} cannot be changed here: the account does not belong to this organization alone`,
+      );
+    if (await users.findByLogin(userName)) throw new ScimError('uniqueness', `There is a user ${userName} already`);
+    return userName;
+  }
+
+  async #resume(work: ScimWork, users: ScimUserRepository, user: ScimUserRow): Promise<void> {
+    if (user.isDeactivated) {
+      if (!user.isDeactivatedHere)
+        throw new ConflictError(`${user.login} was deactivated by others, who alone can reactivate the account`);
+      await users.reactivate(user.id);
+      await work.record(user.login, { action: 'user.reactivate' });
+    }
+    if (user.role !== null) return;
+    const role = user.suspendedRole ?? this.#context.config.scimDefaultRole;
+    await createIdentityRepository(work.tx).setMembership(work.organizationId, user.id, role);
+    await work.record(user.login, { action: 'member.add', details: { role } });
+  }
+
+  async #suspend(work: ScimWork, users: ScimUserRepository, user: ScimUserRow): Promise<void> {
+    await refuseLastAdmin(work, user);
+    if (user.isOwned && !user.isDeactivated) await this.#deactivate(work, users, user);
+    if (user.role === null) return;
+    await users.noteSuspended(user.id, user.role);
+    await createPeopleRepository(work.tx).removeMembership(work.organizationId, user.id);
+    await work.record(user.login, { action: 'member.remove', details: { role: user.role } });
+  }
+
+  async #deactivate(work: ScimWork, users: ScimUserRepository, { id, login }: ScimUserRow): Promise<void> {
+    await users.deactivate(id);
+    await work.record(login, { action: 'user.deactivate' });
+  }
+
+  #provision<T>(
+    caller: Caller,
+    organization: string,
+    audit: AuditTrail,
+    change: (work: ScimWork, users: ScimUserRepository) => Promise<T>,
+  ): Promise<T> {
+    return provision(this.#context.db, { caller, organization, audit }, (work) =>
+      change(work, createScimUserRepository(work.tx, work.organizationId)),
+    );
+  }
+
+  async #users(organization: string): Promise<ScimUserRepository> {
+    const { db, identity } = this.#context;
+    const found = await identity.findOrganization(organization);
+    if (!found) throw new OrganizationNotVisibleError();
+    return createScimUserRepository(db, found.id);
+  }
+}
+
+interface UserPlace {
+  readonly organization: string;
+  readonly id: string;
+}
+
+/** Whether the user can work in the organization. */
+export function isActive({ isDeactivated, role }: ScimUserRow): boolean {
+  return role !== null && !isDeactivated;
+}
+
+/** What the provider has said, or could have said: an account that others have deactivated is none of its business. */
+function attributesOf(user: ScimUserRow): UserAttributes {
+  const { displayName, email, externalId, familyName, givenName } = user;
+  const active = user.role !== null && !user.isDeactivatedHere;
+  return { userName: user.login, externalId, displayName, givenName, familyName, email, active };
+}
+
+async function getUser(users: ScimUserRepository, id: string): Promise<ScimUserRow> {
+  const user = isUuid(id) ? await users.find(id) : null;
+  if (!user) throw new NotFoundError(`There is no user ${JSON.stringify(id.slice(0, 60))}`);
+  return user;
+}
+
+async function refuseLastAdmin({ organization, tx }: ScimWork, { id, login, role }: ScimUserRow): Promise<void> {
+  if (role !== 'admin') return;
+  const only = await createPeopleRepository(tx).listOnlyAdminOf(id);
+  if (only.includes(organization))
+    throw new ConflictError(`${login} is the last admin of ${organization}. Appoint another one first`);
+}

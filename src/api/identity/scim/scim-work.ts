@@ -1,0 +1,73 @@
+import type { AuditEvent } from '../../../shared/audit/audit-event.ts';
+import { createIdentityRepository } from '../../../shared/identity/identity-repository.ts';
+import { createPeopleRepository } from '../../../shared/identity/people-repository.ts';
+import { ScimError } from '../../../shared/identity/scim/scim-error.ts';
+import type { Database } from '../../../shared/platform/db/database.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { violatedConstraint } from '../../../shared/platform/db/sqlstate.ts';
+import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../../platform/http/request.ts';
+
+/** A page that a provider asks for. */
+export interface ListRequest {
+  readonly filter: string | null;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export interface ScimList<Item> {
+  readonly total: number;
+  /** Of the first row, from 1. */
+  readonly startIndex: number;
+  readonly rows: readonly Item[];
+}
+
+/** A change by a provider, in its transaction. */
+export interface ScimWork {
+  readonly tx: Queryable;
+  readonly organization: string;
+  readonly organizationId: string;
+  /** Adds an event about the user or the team, with the action of the route by default. */
+  readonly record: (object: string, event?: Partial<AuditEvent>) => Promise<void>;
+}
+
+const uniqueConstraints = new Map([
+  ['scim_users_external_id_key', 'Another user has this externalId'],
+  ['scim_groups_external_id_key', 'Another group has this externalId'],
+  ['scim_groups_display_name', 'Another group has this displayName'],
+  ['teams_name_key', 'There is another team of this name'],
+]);
+
+/**
+ * Runs a change in one transaction with its events. One runs at a time, and a token that was revoked while the change waited for others
+ * changes nothing. Throws ScimError, UnauthenticatedError.
+ */
+export async function provision<T>(
+  db: Database,
+  {
+    caller,
+    organization,
+    audit,
+  }: { readonly caller: Caller; readonly organization: string; readonly audit: AuditTrail },
+  change: (work: ScimWork) => Promise<T>,
+): Promise<T> {
+  try {
+    return await db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      const identity = createIdentityRepository(tx);
+      const found = await identity.findOrganization(organization);
+      if (!found || !(await identity.isTokenOf(caller.tokenId, found.id)))
+        throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
+      const record: ScimWork['record'] = (object, event = {}) => audit.record(tx, { organization, object, ...event });
+      const result = await change({ tx, organization, organizationId: found.id, record });
+      // Nothing had to be changed.
+      if (!audit.isSettled) audit.settle();
+      return result;
+    });
+  } catch (error) {
+    const detail = uniqueConstraints.get(violatedConstraint(error) ?? '');
+    if (detail === undefined) throw error;
+    throw new ScimError('uniqueness', detail, { cause: error });
+  }
+}

@@ -1,0 +1,149 @@
+import { Type } from 'typebox';
+import type { Config } from '../../../shared/platform/config/config.ts';
+import type { RouteScope } from '../../platform/http/route-scope.ts';
+import type { InvitationService } from '../invitation-service.ts';
+import type { MemberService } from '../member-service.ts';
+import { personOfSession } from '../person.ts';
+import { clearSessionCookie, setSessionCookie, visitOf } from './browser.ts';
+import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './page-routes.ts';
+import { renderAccountPage } from './pages/account-page.ts';
+import type { PasskeyService } from './passkey-service.ts';
+import type { PasswordService } from './password-service.ts';
+import type { SessionService } from './session-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly invitations: InvitationService;
+  readonly members: MemberService;
+  readonly config: Config;
+  readonly passkeys: PasskeyService;
+  readonly passwords: PasswordService;
+  readonly sessions: SessionService;
+}
+
+const form = { access: { kind: 'session' }, rate: 'held', body: 'form', anyAccept: true } as const;
+const described = { tags: pageTags, security: sessionCookie, consumes: ['application/x-www-form-urlencoded'] };
+
+/** The page of the person who is signed in: sessions, organizations, invitations and password. */
+export function registerAccountRoutes(app: RouteScope, services: Services): void {
+  const { config, invitations, members, passkeys, passwords, sessions } = services;
+  app.get(
+    '/account',
+    {
+      config: { access: { kind: 'session' }, rate: 'held', anyAccept: true, described: describedPage },
+      schema: { tags: pageTags, summary: 'Show the own sessions', security: sessionCookie },
+    },
+    async ({ session }, reply) => {
+      const [list, hasPassword] = [await sessions.list(session), await passwords.hasPassword(session)];
+      return sendPage(
+        reply,
+        renderAccountPage({
+          session,
+          sessions: list,
+          hasPassword,
+          invitations: await invitations.listOf(session),
+          memberships: await members.listOf(session),
+          passkeys: passkeys.isAvailable ? await passkeys.list(session) : null,
+        }),
+      );
+    },
+  );
+
+  app.post(
+    '/account/end-session',
+    {
+      config: { ...form, audit: 'session.end', described: { ...describedForm, errorStatuses: [403, 404, 415] } },
+      schema: { ...described, summary: 'End one of the own sessions', body: Type.Object({ session: Type.String() }) },
+    },
+    async (request, reply) => {
+      await sessions.end(request.session, request.body.session, request.audit);
+      return reply.redirect('/account', 303);
+    },
+  );
+
+  app.post(
+    '/account/sign-out-everywhere',
+    {
+      config: {
+        access: { kind: 'session' },
+        rate: 'held',
+        anyAccept: true,
+        audit: 'session.end',
+        described: describedForm,
+      },
+      schema: { tags: pageTags, summary: 'End all own sessions', security: sessionCookie },
+    },
+    async (request, reply) => {
+      await sessions.endAll(request.session, request.audit);
+      clearSessionCookie(reply, config);
+      return reply.redirect('/sign-in', 303);
+    },
+  );
+
+  app.post(
+    '/account/password',
+    {
+      config: { ...form, audit: 'password.set', described: { ...describedForm, errorStatuses: [403, 415, 429] } },
+      schema: {
+        ...described,
+        summary: 'Change the own password, which ends all other sessions',
+        body: Type.Object({
+          present: Type.String({ maxLength: 2_000 }),
+          next: Type.String({ maxLength: 2_000 }),
+        }),
+      },
+    },
+    async (request, reply) => {
+      const visit = visitOf(request, config);
+      const cookies = await passwords.change(request.session, request.body, visit, request.audit);
+      setSessionCookie(reply, config, cookies);
+      return reply.redirect('/account', 303);
+    },
+  );
+
+  registerMembershipForms(app, services);
+}
+
+const OrganizationForm = Type.Object({ organization: Type.String({ maxLength: 200 }) });
+
+/** Forms by which a person answers an invitation, or leaves an organization. */
+function registerMembershipForms(app: RouteScope, { invitations, members, sessions }: Services): void {
+  const errors = { ...describedForm, errorStatuses: [403, 404, 415] };
+  app.post(
+    '/account/invitations/accept',
+    {
+      config: { ...form, audit: 'member.accept', described: errors },
+      schema: { ...described, summary: 'Accept an invitation', body: OrganizationForm },
+    },
+    async ({ audit, body, session }, reply) => {
+      await invitations.accept(personOfSession(session, sessions), body.organization, audit);
+      return reply.redirect('/account', 303);
+    },
+  );
+  app.post(
+    '/account/invitations/decline',
+    {
+      config: { ...form, audit: 'member.decline', described: errors },
+      schema: { ...described, summary: 'Decline an invitation', body: OrganizationForm },
+    },
+    async ({ audit, body, session }, reply) => {
+      await invitations.decline(personOfSession(session, sessions), body.organization, audit);
+      return reply.redirect('/account', 303);
+    },
+  );
+  app.post(
+    '/account/leave',
+    {
+      config: {
+        ...form,
+        audit: 'member.leave',
+        described: { ...describedForm, errorStatuses: [403, 404, 409, 415] },
+      },
+      schema: { ...described, summary: 'Leave an organization', body: OrganizationForm },
+    },
+    async ({ audit, body, session }, reply) => {
+      await members.leave(personOfSession(session, sessions), body.organization, audit);
+      return reply.redirect('/account', 303);
+    },
+  );
+}

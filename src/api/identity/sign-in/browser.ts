@@ -1,0 +1,102 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Config } from '../../../shared/platform/config/config.ts';
+import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
+import { clientAddress } from '../../platform/server/client-address.ts';
+import { knownBrowserSeconds } from './known-browsers.ts';
+import type { BegunSession, Visit } from './session-service.ts';
+
+/** Whether people reach the service by HTTPS. */
+function isSecure({ publicUrl }: Pick<Config, 'publicUrl'>): boolean {
+  return publicUrl.startsWith('https:');
+}
+
+/** Browsers accept a name with `__Host-` only over HTTPS, from this host, for all paths; no other host can set it. */
+function cookieName(config: Pick<Config, 'publicUrl'>): string {
+  return isSecure(config) ? '__Host-holdfast' : 'holdfast';
+}
+
+/** Value of the session cookie in a request; null: none. */
+export function readSessionCookie(request: FastifyRequest, config: Pick<Config, 'publicUrl'>): string | null {
+  return request.cookies[cookieName(config)] ?? null;
+}
+
+/** Sets the cookies of a sign-in. Lax: links from other sites keep people signed in, forms of other sites do not send it. */
+export function setSessionCookie(
+  reply: FastifyReply,
+  config: Pick<Config, 'publicUrl' | 'sessions'>,
+  { browser, session }: BegunSession,
+): void {
+  const maxAge = config.sessions.maxSeconds;
+  void reply.setCookie(cookieName(config), session, { ...cookieOptions(config), maxAge });
+  void reply.setCookie(browserName(config), browser, { ...cookieOptions(config), maxAge: knownBrowserSeconds });
+}
+
+/** Name of the cookie by which a browser is known. It stays when the session ends. */
+function browserName(config: Pick<Config, 'publicUrl'>): string {
+  return `${cookieName(config)}-browser`;
+}
+
+/** Removes the session cookie from the browser. */
+export function clearSessionCookie(reply: FastifyReply, config: Pick<Config, 'publicUrl'>): void {
+  void reply.clearCookie(cookieName(config), cookieOptions(config));
+}
+
+/** Name of the cookie of a sign-in that has begun. */
+function flowName(config: Pick<Config, 'publicUrl'>): string {
+  return `${cookieName(config)}-flow`;
+}
+
+/** Value of the cookie of a sign-in that has begun; null: none. */
+export function readFlowCookie(request: FastifyRequest, config: Pick<Config, 'publicUrl'>): string | null {
+  return request.cookies[flowName(config)] ?? null;
+}
+
+/** Sets the cookie of a sign-in that has begun. */
+export function setFlowCookie(
+  reply: FastifyReply,
+  config: Pick<Config, 'publicUrl'>,
+  { seconds, value }: { readonly value: string; readonly seconds: number },
+): void {
+  void reply.setCookie(flowName(config), value, { ...cookieOptions(config), maxAge: seconds });
+}
+
+/** Removes the cookie of a sign-in that has begun. */
+export function clearFlowCookie(reply: FastifyReply, config: Pick<Config, 'publicUrl'>): void {
+  void reply.clearCookie(flowName(config), cookieOptions(config));
+}
+
+function cookieOptions(config: Pick<Config, 'publicUrl'>) {
+  return { path: '/', httpOnly: true, secure: isSecure(config), sameSite: 'lax' } as const;
+}
+
+/** The browser behind a request. */
+export function visitOf(request: FastifyRequest, config: Config): Visit {
+  return {
+    address: clientAddress(request.raw, config.trustedProxies),
+    userAgent: request.headers['user-agent'] ?? '',
+    cookie: readSessionCookie(request, config),
+    marks: request.cookies[browserName(config)] ?? null,
+  };
+}
+
+/**
+ * Throws ForbiddenError unless a changing request comes from a page of ours. Browsers that send neither header are too old to be
+ * protected, and programs have tokens.
+ */
+export function assertSameOrigin({ headers, host }: FastifyRequest, { publicUrl }: Pick<Config, 'publicUrl'>): void {
+  const { origin } = headers;
+  const site = headers['sec-fetch-site'];
+  const from = hostOf(origin ?? '');
+  const isOwn = origin === undefined || (from !== '' && [new URL(publicUrl).host, host].includes(from));
+  if ((origin === undefined && site === undefined) || !isOwn || (site !== undefined && site !== 'same-origin'))
+    throw new ForbiddenError('This request does not come from a page of this server');
+}
+
+function hostOf(origin: string): string {
+  return URL.canParse(origin) ? new URL(origin).host : '';
+}
+
+/** A path on this server to which a sign-in may lead; `/`, the web UI, if the given one is anything else. */
+export function safeNext(next: string | undefined): string {
+  return next !== undefined && next.length <= 2_000 && /^\/(?![/\\])[!-[\]-~]*$/.test(next) ? next : '/';
+}

@@ -1,0 +1,220 @@
+import { isIP } from 'node:net';
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
+import {
+  createPasskeyRepository,
+  type ListedPasskeyRow,
+  type PasskeyRow,
+} from '../../../shared/identity/passkey-repository.ts';
+import { createProviderRepository } from '../../../shared/identity/provider-repository.ts';
+import type { Config } from '../../../shared/platform/config/config.ts';
+import { hashToken, mintToken } from '../../../shared/platform/crypto/secret-token.ts';
+import { AttemptLimiter } from '../../../shared/platform/db/attempt-limiter.ts';
+import type { Database } from '../../../shared/platform/db/database.ts';
+import {
+  ConflictError,
+  ForbiddenError,
+  InvalidRequestError,
+  NotFoundError,
+  UnauthenticatedError,
+} from '../../../shared/platform/errors/errors.ts';
+import { recordOfPerson } from '../../audit/personal-events.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import type { Session } from '../../platform/http/request.ts';
+import { addressGroup } from '../../platform/server/client-address.ts';
+import type { BegunSession, SessionService, Visit } from './session-service.ts';
+
+export type { ListedPasskeyRow };
+
+/** How long a person may take to confirm. */
+export const passkeySeconds = 300;
+/** A session that is older cannot add a passkey: whoever finds an open browser must not get in for good. */
+const freshSeconds = 15 * 60;
+const maxPasskeys = 20;
+const beginnings = { name: 'passkey', attempts: 300, perSeconds: 900, blockSeconds: 60 };
+const refusal = 'The passkey was not accepted';
+
+/** What a browser needs to ask its user, and the value of the cookie by which its answer is known. */
+export interface PasskeyQuestion {
+  readonly options: object;
+  readonly cookie: string;
+}
+
+/** Signing in with passkeys (WebAuthn), which the authenticator unlocks by a PIN, a finger or a face. */
+export class PasskeyService {
+  readonly #db: Database;
+  readonly #sessions: SessionService;
+  readonly #limiter: AttemptLimiter;
+  readonly #origin: string;
+  readonly #rpId: string;
+  /** Browsers have no passkeys for addresses, only for names. */
+  readonly isAvailable: boolean;
+
+  constructor({ config, db }: { readonly config: Config; readonly db: Database }, sessions: SessionService) {
+    const { hostname, origin } = new URL(config.publicUrl);
+    this.#db = db;
+    this.#sessions = sessions;
+    this.#limiter = new AttemptLimiter(db, beginnings);
+    this.#origin = origin;
+    this.#rpId = hostname;
+    this.isAvailable = isIP(hostname.replace(/^\[|\]$/g, '')) === 0;
+  }
+
+  list({ userId }: Session): Promise<readonly ListedPasskeyRow[]> {
+    return createPasskeyRepository(this.#db).list(userId);
+  }
+
+  /** Begins to add a passkey. Throws ForbiddenError if the person has not signed in recently. */
+  async beginAdding(session: Session): Promise<PasskeyQuestion> {
+    this.#assertMayAdd(session);
+    const present = await this.list(session);
+    assertRoom(present);
+    const { generateRegistrationOptions } = await webauthn();
+    const options = await generateRegistrationOptions({
+      rpName: 'Holdfast',
+      rpID: this.#rpId,
+      userName: session.login,
+      userDisplayName: session.displayName || session.login,
+      userID: new Uint8Array(userHandle(session.userId)),
+      attestationType: 'none',
+      excludeCredentials: present.map(({ credentialId }) => ({ id: credentialId })),
+      authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+    });
+    return { options, cookie: await this.#keep('passkey-add', { challenge: options.challenge, session: session.id }) };
+  }
+
+  /** Adds the passkey. Throws InvalidRequestError, ForbiddenError, UnauthenticatedError, ConflictError. */
+  async add(
+    session: Session,
+    { flowCookie, name, response }: { flowCookie: string | null; name: string; response: object },
+    audit: AuditTrail,
+  ): Promise<void> {
+    this.#assertMayAdd(session);
+    const kept = await this.#take('passkey-add', flowCookie);
+    if (kept['session'] !== session.id) throw new ForbiddenError('Another session has begun to add this passkey');
+    const { verifyRegistrationResponse } = await webauthn();
+    const verified = await verifyRegistrationResponse({
+      response: response as RegistrationResponseJSON,
+      expectedChallenge: kept.challenge,
+      expectedOrigin: this.#origin,
+      expectedRPID: this.#rpId,
+      requireUserVerification: true,
+    }).catch((cause: unknown) => {
+      throw new InvalidRequestError(refusal, { cause });
+    });
+    if (!verified.verified) throw new InvalidRequestError(refusal);
+    const { counter, id, publicKey, transports = [] } = verified.registrationInfo.credential;
+    const shown = name.trim().slice(0, 60).toWellFormed().replaceAll('\0', '') || 'passkey';
+    await this.#db.inTransaction(async (tx) => {
+      await this.#sessions.hold(tx, session);
+      const passkeys = createPasskeyRepository(tx);
+      // Several may have been begun when there was still room.
+      assertRoom(await passkeys.list(session.userId));
+      const added = await passkeys.insert({
+        credentialId: id,
+        userId: session.userId,
+        publicKey: Buffer.from(publicKey),
+        counter,
+        transports,
+        name: shown,
+      });
+      if (!added) throw new ConflictError('This passkey is in use already');
+      await recordOfPerson(tx, audit, { login: session.login, object: session.login, details: { name: shown } });
+    });
+  }
+
+  /** Removes a passkey of the user. Throws NotFoundError. */
+  async remove(session: Session, credentialId: string, audit: AuditTrail): Promise<void> {
+    const { login, userId } = session;
+    await this.#db.inTransaction(async (tx) => {
+      await this.#sessions.hold(tx, session);
+      const isRemoved = await createPasskeyRepository(tx).remove(userId, credentialId.replaceAll('\0', ''));
+      if (!isRemoved) throw new NotFoundError('There is no such passkey');
+      await recordOfPerson(tx, audit, { login, object: login, details: { credentialId } });
+    });
+  }
+
+  /** Begins a sign-in: the browser offers the passkeys that it has. Throws TooManyRequestsError. */
+  async beginSignIn(address: string): Promise<PasskeyQuestion> {
+    await this.#limiter.count(addressGroup(address));
+    const { generateAuthenticationOptions } = await webauthn();
+    const options = await generateAuthenticationOptions({ rpID: this.#rpId, userVerification: 'required' });
+    return { options, cookie: await this.#keep('passkey', { challenge: options.challenge }) };
+  }
+
+  /** Returns the values of the new session's cookies. Throws UnauthenticatedError. */
+  async signIn(
+    { flowCookie, response }: { readonly flowCookie: string | null; readonly response: { readonly id: string } },
+    visit: Visit,
+    audit: AuditTrail,
+  ): Promise<BegunSession> {
+    const { challenge } = await this.#take('passkey', flowCookie);
+    const found = await createPasskeyRepository(this.#db).find(response.id.replaceAll('\0', ''));
+    if (!found || !isHandleOf(found.userId, response)) throw new UnauthenticatedError(refusal);
+    const next = await this.#verify(found, response, challenge);
+    return this.#db.inTransaction(async (tx) => {
+      if (!(await createPasskeyRepository(tx).use(found, next))) throw new UnauthenticatedError(refusal);
+      const user = { userId: found.userId, login: found.login, method: 'passkey' as const };
+      return this.#sessions.begin(tx, user, visit, audit);
+    });
+  }
+
+  /** Returns the new counter. Throws UnauthenticatedError. */
+  async #verify(
+    { counter, credentialId, publicKey }: PasskeyRow,
+    response: object,
+    challenge: string,
+  ): Promise<number> {
+    const { verifyAuthenticationResponse } = await webauthn();
+    const verified = await verifyAuthenticationResponse({
+      response: response as AuthenticationResponseJSON,
+      expectedChallenge: challenge,
+      expectedOrigin: this.#origin,
+      expectedRPID: this.#rpId,
+      credential: { id: credentialId, publicKey: new Uint8Array(publicKey), counter },
+      requireUserVerification: true,
+    }).catch((cause: unknown) => {
+      throw new UnauthenticatedError(refusal, { cause });
+    });
+    if (!verified.verified) throw new UnauthenticatedError(refusal);
+    return verified.authenticationInfo.newCounter;
+  }
+
+  #assertMayAdd({ ageSeconds }: Session): void {
+    if (ageSeconds > freshSeconds)
+      throw new ForbiddenError('To add a passkey, sign out and in again: you have been signed in for too long');
+  }
+
+  async #keep(kind: string, data: object): Promise<string> {
+    const { token, hash } = mintToken('hff-');
+    await createProviderRepository(this.#db).insertFlow(hash, kind, JSON.stringify(data), passkeySeconds);
+    return token;
+  }
+
+  async #take(kind: string, cookie: string | null): Promise<{ readonly challenge: string } & Record<string, unknown>> {
+    const data = cookie === null ? null : await createProviderRepository(this.#db).takeFlow(hashToken(cookie), kind);
+    if (data === null)
+      throw new UnauthenticatedError('This was not begun in this browser, took too long, or has ended');
+    return JSON.parse(data) as { challenge: string };
+  }
+}
+
+/** Loaded when someone uses a passkey: it takes 5 MB of the heap. */
+function webauthn(): Promise<typeof import('@simplewebauthn/server')> {
+  return import('@simplewebauthn/server');
+}
+
+function assertRoom(present: readonly unknown[]): void {
+  if (present.length >= maxPasskeys) throw new ConflictError(`You have ${maxPasskeys} passkeys; remove one first`);
+}
+
+/** By which authenticators know the user. */
+function userHandle(userId: string): Buffer {
+  return Buffer.from(userId.replaceAll('-', ''), 'hex');
+}
+
+/** Whether the response is for this user, or does not say. */
+function isHandleOf(userId: string, credential: object): boolean {
+  const { userHandle: given } = (credential as { response?: { userHandle?: unknown } }).response ?? {};
+  if (given === undefined || given === null) return true;
+  return typeof given === 'string' && Buffer.from(given, 'base64url').equals(userHandle(userId));
+}

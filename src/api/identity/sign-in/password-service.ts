@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto';
+import { createAuditRepository } from '../../../shared/audit/audit-repository.ts';
+import { createPasswordRepository } from '../../../shared/identity/password-repository.ts';
+import { assertPasswordAllowed } from '../../../shared/identity/password-rules.ts';
+import { hashPassword, verifyPassword } from '../../../shared/platform/crypto/password-hash.ts';
+import type { Database } from '../../../shared/platform/db/database.ts';
+import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
+import { isLogin } from '../../../shared/stacks/names.ts';
+import { recordOfPerson } from '../../audit/personal-events.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import type { Session } from '../../platform/http/request.ts';
+import type { BegunSession, SessionService, Visit } from './session-service.ts';
+import type { SignInLimits } from './sign-in-limits.ts';
+
+/** The same whether there is no such user, none with a password, or another password. */
+const refusal = 'Login or password is wrong';
+
+/** Of a client for which nothing waits. */
+const never = new AbortController().signal;
+
+/** Signing in with a password, and changing it. */
+export class PasswordService {
+  readonly #db: Database;
+  readonly #sessions: SessionService;
+  readonly #limits: SignInLimits;
+
+  constructor(db: Database, sessions: SessionService, limits: SignInLimits) {
+    this.#db = db;
+    this.#sessions = sessions;
+    this.#limits = limits;
+  }
+
+  /**
+   * Returns the values of the new session's cookies. May wait for its turn, unless the browser is known or `gone`. Throws
+   * UnauthenticatedError, TooManyRequestsError.
+   */
+  async signIn(
+    { gone, login, password }: { readonly login: string; readonly password: string; readonly gone: AbortSignal },
+    visit: Visit,
+    audit: AuditTrail,
+  ): Promise<BegunSession> {
+    const browserId = await this.#sessions.browsers.idFor(this.#db, login, visit.marks);
+    const attempt = { login, address: visit.address, browserId, gone };
+    await this.#limits.count(attempt);
+    const found = isLogin(login) ? await createPasswordRepository(this.#db).find(login) : null;
+    // Compared with something in any case, so that the time does not tell whether there is such a user.
+    const isRight = await verifyPassword(
+      password,
+      found?.passwordHash ?? null,
+      browserId === null ? 'anybody' : 'known',
+    );
+    if (!found || !isRight) {
+      await this.#recordRefusal(found?.login ?? digestOf(login), audit);
+      throw new UnauthenticatedError(refusal);
+    }
+    const { passwordHash, userId } = found;
+    const user = { userId, login: found.login, method: 'password' as const };
+    const cookies = await this.#db.inTransaction(async (tx) => {
+      if (!(await createPasswordRepository(tx).hold(userId, passwordHash))) throw new UnauthenticatedError(refusal);
+      return this.#sessions.begin(tx, user, visit, audit);
+    });
+    await this.#limits.succeed(attempt);
+    return cookies;
+  }
+
+  /** Whether the user of a session has a password. */
+  async hasPassword({ login }: Session): Promise<boolean> {
+    return (await createPasswordRepository(this.#db).find(login)) !== null;
+  }
+
+  /**
+   * Changes the password, which ends all sessions of the user, and begins a new one. Returns the values of its cookies. Throws
+   * UnauthenticatedError if the present password is wrong, TooManyRequestsError, and InvalidRequestError.
+   */
+  async change(
+    session: Session,
+    passwords: { readonly present: string; readonly next: string },
+    visit: Visit,
+    audit: AuditTrail,
+  ): Promise<BegunSession> {
+    const { login, userId } = session;
+    // The person is signed in, so attempts from elsewhere do not count.
+    const attempt = { login, address: visit.address, browserId: `session ${userId}`, gone: never };
+    await this.#limits.count(attempt);
+    const found = await createPasswordRepository(this.#db).find(login);
+    const isRight = await verifyPassword(passwords.present, found?.passwordHash ?? null, 'known');
+    if (!found || !isRight) throw new UnauthenticatedError('The present password is wrong');
+    assertPasswordAllowed(login, passwords.next);
+    const next = await hashPassword(passwords.next);
+    const cookies = await this.#db.inTransaction(async (tx) => {
+      await this.#sessions.hold(tx, session);
+      if (!(await createPasswordRepository(tx).hold(userId, found.passwordHash)))
+        throw new UnauthenticatedError('The present password is wrong');
+      await createPasswordRepository(tx).set(userId, next);
+      await recordOfPerson(tx, audit, { login, object: login, details: {} });
+      // The trigger has ended the session of the browser.
+      return this.#sessions.begin(tx, { userId, login, method: 'password' }, { ...visit, cookie: null }, audit);
+    });
+    await this.#limits.succeed(attempt);
+    return cookies;
+  }
+
+  async #recordRefusal(object: string, { source }: AuditTrail): Promise<void> {
+    const event = { action: 'session.begin', organization: null, object, outcome: 'refused' } as const;
+    await createAuditRepository(this.#db).insert(source, { ...event, details: { method: 'password' } });
+  }
+}
+
+/** Stands in the log for a login that nobody has: what was typed may be a password. */
+function digestOf(login: string): string {
+  return `unknown:${createHash('sha256').update(login).digest('hex').slice(0, 12)}`;
+}

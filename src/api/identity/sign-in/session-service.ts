@@ -1,0 +1,136 @@
+import { createIdentityRepository, type RequestedPlace } from '../../../shared/identity/identity-repository.ts';
+import {
+  createSessionRepository,
+  type ListedSessionRow,
+  type SessionLimits,
+  type SignInMethod,
+} from '../../../shared/identity/session-repository.ts';
+import { hashToken, mintToken } from '../../../shared/platform/crypto/secret-token.ts';
+import type { Database } from '../../../shared/platform/db/database.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { NotFoundError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
+import { recordOfPerson } from '../../audit/personal-events.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import type { Caller, Session } from '../../platform/http/request.ts';
+import { KnownBrowsers } from './known-browsers.ts';
+
+export type { ListedSessionRow };
+
+/** The browser from which somebody signs in. */
+export interface Visit {
+  readonly address: string;
+  readonly userAgent: string;
+  /** Value of the cookie that it sent, which the sign-in replaces; null: none. */
+  readonly cookie: string | null;
+  /** Value of the cookie by which it is known; null: none. */
+  readonly marks: string | null;
+}
+
+/** Values of the cookies after a sign-in: of the session, and of the browser, which is known from now on. */
+export interface BegunSession {
+  readonly session: string;
+  readonly browser: string;
+}
+
+/** A user who has proved to be one. */
+export interface SignedIn {
+  readonly userId: string;
+  readonly login: string;
+  readonly method: SignInMethod;
+}
+
+const maxUserAgentChars = 256;
+const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const tokenPattern = /^hfs-[0-9A-Za-z]{49}$/;
+
+/** Sessions of browsers. The database knows the hash of what is in the cookie. */
+export class SessionService {
+  readonly #db: Database;
+  readonly #limits: SessionLimits;
+  readonly browsers = new KnownBrowsers();
+
+  constructor({ config, db }: { readonly config: { readonly sessions: SessionLimits }; readonly db: Database }) {
+    this.#db = db;
+    this.#limits = config.sessions;
+  }
+
+  /** Who is signed in by the browser that sent this cookie; null: nobody. */
+  async find(cookie: string | null): Promise<Session | null> {
+    if (cookie === null || !tokenPattern.test(cookie)) return null;
+    const sessions = this.#sessions(this.#db);
+    const session = await sessions.find(hashToken(cookie));
+    if (session?.isStale) await sessions.touch(session.id);
+    return session;
+  }
+
+  /** Throws UnauthenticatedError if the session has ended. Asking this does not count as using it. */
+  async confirm(cookie: string | null): Promise<void> {
+    if (cookie === null || !(await this.#sessions(this.#db).find(hashToken(cookie))))
+      throw new UnauthenticatedError('Your session has ended; sign in again');
+  }
+
+  /**
+   * What decides about the person of a session at `place`, found in the same way as for the holder of a token. Throws
+   * UnauthenticatedError if the session has ended.
+   */
+  async getCaller({ id }: Session, place: RequestedPlace): Promise<Caller> {
+    const identity = createIdentityRepository(this.#db);
+    const found = await identity.findSessionCaller(id, place);
+    if (found) return found;
+    await this.#sessions(this.#db).ensureToken(id);
+    const caller = await identity.findSessionCaller(id, place);
+    if (!caller) throw new UnauthenticatedError('Your session has ended; sign in again');
+    return caller;
+  }
+
+  /**
+   * Begins a session in the transaction that has checked the proof, and ends the one that the browser had before. Returns the values of
+   * the cookies: that of the session is always a new one. Throws UnauthenticatedError if the user was deactivated meanwhile.
+   */
+  async begin(tx: Queryable, user: SignedIn, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
+    const { token, hash } = mintToken('hfs-');
+    const sessions = this.#sessions(tx);
+    const { login, method, userId } = user;
+    const userAgent = visit.userAgent.slice(0, maxUserAgentChars).toWellFormed().replaceAll('\0', '');
+    const id = await sessions.insert({ userId, hash, method, userAgent, address: visit.address });
+    if (id === null) throw new UnauthenticatedError('This user was deactivated');
+    if (visit.cookie !== null && tokenPattern.test(visit.cookie)) {
+      const before = await sessions.find(hashToken(visit.cookie));
+      if (before) await sessions.remove(before.userId, before.id);
+    }
+    audit.identify({ userId, login, signIn: method });
+    await recordOfPerson(tx, audit, { login, object: login, details: { method, session: id } });
+    return { session: token, browser: await this.browsers.remember(tx, login, visit.marks) };
+  }
+
+  list({ userId }: Session): Promise<readonly ListedSessionRow[]> {
+    return this.#sessions(this.#db).list(userId);
+  }
+
+  /** Ends a session of the user. Throws NotFoundError. */
+  async end(session: Session, id: string, audit: AuditTrail): Promise<void> {
+    const { login, userId } = session;
+    await this.#db.inTransaction(async (tx) => {
+      if (!idPattern.test(id) || !(await this.#sessions(tx).remove(userId, id)))
+        throw new NotFoundError('This session has ended already');
+      await recordOfPerson(tx, audit, { login, object: login, details: { session: id } });
+    });
+  }
+
+  /** Ends all sessions of the user. */
+  async endAll({ login, userId }: Session, audit: AuditTrail): Promise<void> {
+    await this.#db.inTransaction(async (tx) => {
+      const ended = await this.#sessions(tx).removeAll(userId);
+      await recordOfPerson(tx, audit, { login, object: login, details: { all: true, ended } });
+    });
+  }
+
+  /** Locks a session until the end of the transaction. Throws UnauthenticatedError if it has ended. */
+  async hold(tx: Queryable, { id }: Session): Promise<void> {
+    if (!(await this.#sessions(tx).hold(id))) throw new UnauthenticatedError('Your session has ended; sign in again');
+  }
+
+  #sessions(db: Queryable) {
+    return createSessionRepository(db, this.#limits);
+  }
+}

@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
+import { createSignInPaceRepository, maxPaceSeconds } from '../../../shared/identity/sign-in-pace-repository.ts';
+import { type AttemptLimit, AttemptLimiter } from '../../../shared/platform/db/attempt-limiter.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { TooManyRequestsError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
+import { addressGroup } from '../../platform/server/client-address.ts';
+
+const quarterHour = 15 * 60;
+const limits = {
+  /** One browser that has signed in with the login before. Nobody else counts there. */
+  browser: { name: 'login-browser', attempts: 5, perSeconds: quarterHour, blockSeconds: quarterHour },
+  /** One address that tries one login. */
+  pair: { name: 'login-address', attempts: 5, perSeconds: quarterHour, blockSeconds: quarterHour },
+  /** One address that tries many logins. */
+  address: { name: 'address', attempts: 50, perSeconds: quarterHour, blockSeconds: quarterHour },
+  /** What a network has tried of a login within a day: it waits behind those that have tried less. Refuses nothing. */
+  day: { name: 'login-network', attempts: 1_000_000, perSeconds: 24 * 3600, blockSeconds: 0 },
+} satisfies Record<string, AttemptLimit>;
+
+/** How long an attempt waits for its turn: longer than it takes until the next one. */
+const maxWaitMs = (maxPaceSeconds + 8) * 1000;
+/** Each attempt that waits holds a connection. Half of the places are for networks that have not tried the login before. */
+const maxWaiting = 256;
+
+/** An attempt to sign in with a password. */
+export interface Attempt {
+  readonly login: string;
+  readonly address: string;
+  /** Id of the browser, if the login has signed in with it before. */
+  readonly browserId: string | null;
+  /** The client is. */
+  readonly gone: AbortSignal;
+}
+
+/**
+ * Limits attempts to guess passwords, the same for logins that do not exist. Counted for all replicas. Attempts by many addresses slow
+ * each other down and lock nobody out: a known browser has a counter of its own, and among the others a network's next attempt comes
+ * after those of networks that have tried less.
+ */
+export class SignInLimits {
+  readonly #browser: AttemptLimiter;
+  readonly #pair: AttemptLimiter;
+  readonly #address: AttemptLimiter;
+  readonly #day: AttemptLimiter;
+  readonly #paces: ReturnType<typeof createSignInPaceRepository>;
+  #waiting = 0;
+
+  constructor(db: Queryable) {
+    this.#browser = new AttemptLimiter(db, limits.browser);
+    this.#pair = new AttemptLimiter(db, limits.pair);
+    this.#address = new AttemptLimiter(db, limits.address);
+    this.#day = new AttemptLimiter(db, limits.day);
+    this.#paces = createSignInPaceRepository(db);
+  }
+
+  /**
+   * Counts an attempt before the password is compared, so that parallel ones count too, and waits for its turn. Throws
+   * TooManyRequestsError, and UnavailableError if the client has left.
+   */
+  async count(attempt: Attempt): Promise<void> {
+    const keys = keysOf(attempt);
+    if (keys.browser !== null) {
+      await this.#browser.count(keys.browser);
+      return;
+    }
+    await this.#pair.count(keys.pair);
+    await this.#address.count(keys.group);
+    await this.#waitForTurn(keys.name, await this.#day.count(keys.day), attempt.gone);
+  }
+
+  /** The attempt has succeeded. */
+  async succeed(attempt: Attempt): Promise<void> {
+    const { browser, day, group, name, pair } = keysOf(attempt);
+    if (browser !== null) return this.#browser.forget(browser);
+    await Promise.all([
+      this.#pair.forget(pair),
+      this.#day.forget(day),
+      this.#address.takeBack(group),
+      this.#paces.giveBack(name),
+    ]);
+  }
+
+  async #waitForTurn(name: string, tried: number, gone: AbortSignal): Promise<void> {
+    const until = performance.now() + maxWaitMs;
+    let waitMs = await this.#paces.take(name);
+    if (waitMs === 0) return;
+    if (this.#waiting >= (tried > 1 ? maxWaiting / 2 : maxWaiting)) throw tooMany(waitMs);
+    this.#waiting++;
+    try {
+      for (;;) {
+        const inMs = waitMs + delayMs(tried);
+        if (performance.now() + inMs > until) throw tooMany(waitMs);
+        await setTimeout(inMs, undefined, { signal: gone }).catch(() => {
+          throw new UnavailableError('The client is gone');
+        });
+        waitMs = await this.#paces.take(name);
+        if (waitMs === 0) return;
+      }
+    } finally {
+      this.#waiting--;
+    }
+  }
+}
+
+/** Among all that wait for the same turn, in whichever process, the first to ask gets it: a network that has tried the least. */
+function delayMs(tried: number): number {
+  return Math.min(tried - 1, 8) * 400 + Math.random() * 300;
+}
+
+function tooMany(waitMs: number): TooManyRequestsError {
+  return new TooManyRequestsError(
+    'Too many attempts to sign in to this account; please try again, or use a browser in which you have signed in before, or a passkey',
+    { retryAfterSeconds: Math.max(Math.ceil(waitMs / 1000), 1) },
+  );
+}
+
+function keysOf({ address, browserId, login }: Attempt) {
+  // Hashed, because what is typed as a login may be long, or a password.
+  const name = createHash('sha256').update(login.toLowerCase()).digest('base64url');
+  const group = addressGroup(address);
+  // IPv6: a /48, of which one client easily gets all.
+  const network = group.includes(':') ? group.split(':', 3).join(':') : group;
+  return {
+    name,
+    group,
+    pair: `${name} ${group}`,
+    day: `${name} ${network}`,
+    browser: browserId === null ? null : `${name} ${browserId}`,
+  };
+}

@@ -1,0 +1,313 @@
+import { decide, type GrantFacts } from '../../shared/access/access-decision.ts';
+import { createGrantRepository } from '../../shared/access/grant-repository.ts';
+import { isTeamName } from '../../shared/access/grants.ts';
+import { namesOf, noPermissions, type PermissionSet } from '../../shared/access/permissions.ts';
+import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
+import {
+  createTeamRepository,
+  type TeamMemberRow,
+  type TeamRow,
+  type TeamStackRow,
+} from '../../shared/identity/team-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import {
+  ConflictError,
+  ForbiddenError,
+  InvalidRequestError,
+  NotFoundError,
+} from '../../shared/platform/errors/errors.ts';
+import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import { holdManagement, holdTeam } from '../access/held-access.ts';
+import { getOrganization } from '../access/organizations.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { findLastEdit } from '../platform/edits/last-edit.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { fromLevel, toLevel } from './stack-permissions.ts';
+import type { CreateTeamRequest, UpdateTeamRequest } from './teams.schemas.ts';
+
+/** A team as the caller may see it. */
+export interface TeamView {
+  readonly team: TeamRow;
+  readonly members: readonly TeamMemberRow[];
+  /** Stacks that are given to the team by name; null in lists. */
+  readonly stacks: readonly TeamStackRow[] | null;
+}
+
+/** A team or a user with what it may do with a stack, as a number of Pulumi's REST API. */
+interface Level<Of> {
+  readonly of: Of;
+  readonly level: number;
+}
+
+interface TeamName {
+  readonly organization: string;
+  readonly name: string;
+}
+
+/** Grants to one team or user. */
+interface Holder<Of> {
+  readonly of: Of;
+  readonly grants: GrantFacts[];
+}
+
+/** Teams: their members, and the stacks that are given to them. */
+export class TeamService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** All teams with their members, without their stacks. */
+  async list(organizationName: string): Promise<readonly TeamView[]> {
+    const { id } = await getOrganization(this.#context.db, organizationName);
+    const teams = createTeamRepository(this.#context.db);
+    const members = Map.groupBy(await teams.listMembers(id), ({ team }) => team);
+    return (await teams.list(id)).map((team) => ({ team, members: members.get(team.name) ?? [], stacks: null }));
+  }
+
+  /** With those of its stacks that the caller may read. Throws NotFoundError. */
+  async get(caller: Caller, { name, organization }: TeamName): Promise<TeamView> {
+    const { db } = this.#context;
+    const { id } = await getOrganization(db, organization);
+    const teams = createTeamRepository(db);
+    const team = await findTeam(db, id, name);
+    const facts = caller.role === 'admin' && !caller.isScoped ? null : caller.facts;
+    return { team, members: await teams.listMembers(id, team.id), stacks: await teams.listStacks(team.id, facts) };
+  }
+
+  /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name is taken. */
+  async create(caller: Caller, organization: string, request: CreateTeamRequest, audit: AuditTrail): Promise<TeamView> {
+    const { name } = request;
+    if (!isTeamName(name))
+      throw new InvalidRequestError(
+        'The name of a team has 1 to 100 letters, digits, and _.-, and begins with a letter or digit',
+      );
+    const displayName = request.displayName || name;
+    const description = request.description ?? '';
+    this.#assertTexts(displayName, description);
+    return this.#context.db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await holdManagement(tx, organization, caller);
+      const { id: organizationId } = await getOrganization(tx, organization);
+      const id = await createTeamRepository(tx).insert(organizationId, { name, displayName, description });
+      if (id === null) throw new ConflictError(`There is a team named ${name} already`);
+      await audit.record(tx, { organization, object: name });
+      return { team: { id, name, displayName, description }, members: [], stacks: [] };
+    });
+  }
+
+  /** Deletes the team with its grants and tokens. Throws NotFoundError, ForbiddenError, EditConflictError. */
+  async delete(
+    caller: Caller,
+    { name, organization }: TeamName,
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<void> {
+    await this.#context.db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await holdManagement(tx, organization, caller);
+      const organizationId = (await getOrganization(tx, organization)).id;
+      const team = await findTeam(tx, organizationId, name);
+      await assertSeenTeam(tx, organizationId, team, seen);
+      await createTeamRepository(tx).remove(team.id);
+      await audit.record(tx, { organization, object: name });
+    });
+  }
+
+  /**
+   * Makes all changes of a request, or none. Names and members are changed by admins of the team, too; stacks are given by those of the
+   * organization. `seen`: revisions of its names. Throws InvalidRequestError, NotFoundError, ForbiddenError, EditConflictError.
+   */
+  async update(
+    caller: Caller,
+    { name, organization }: TeamName,
+    request: UpdateTeamRequest,
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<void> {
+    if (request.addEnvironmentPermission || request.editEnvironmentPermission || request.removeEnvironment)
+      throw new InvalidRequestError(
+        'Pulumi ESC (environments) is another product of Pulumi, which this server does not provide',
+      );
+    if (Boolean(request.member) !== Boolean(request.memberAction))
+      throw new InvalidRequestError('member and memberAction need each other');
+    await this.#context.db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      const organizationId = (await getOrganization(tx, organization)).id;
+      // Non-admins learn that they are none before they learn what exists: members see all teams anyway.
+      const team = await findTeam(tx, organizationId, name);
+      const managesAll = await holdTeam(tx, organization, caller, team.id);
+      const givesStacks = request.addStackPermission || request.editStackPermission || request.removeStack;
+      if (givesStacks && !managesAll)
+        throw new ForbiddenError(`Giving stacks to a team needs the role admin in organization ${organization}`);
+      await assertSeenTeam(tx, organizationId, team, seen);
+      // Before the events of the parts, each of which has an action of its own.
+      audit.settle();
+      const place = { organization, organizationId, team };
+      await this.#rename(tx, place, request, audit);
+      if (request.member && request.memberAction)
+        await changeMember(tx, place, { login: request.member, action: request.memberAction }, audit);
+      for (const given of [request.addStackPermission, request.editStackPermission])
+        if (given) await giveStack(tx, place, caller, given, audit);
+      if (request.removeStack) await takeStack(tx, place, request.removeStack, audit);
+    });
+  }
+
+  /** Teams to which grants give something on the stack. Throws NotFoundError. */
+  async listOfStack(caller: Caller, ref: StackRef): Promise<readonly (Level<TeamRow> & { isMember: boolean })[]> {
+    const { db } = this.#context;
+    const stack = await this.#context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    const teams = createTeamRepository(db);
+    const holders = new Map<string, Holder<TeamRow>>();
+    for (const { of, grant } of await teams.listGrants(stack.organizationId)) {
+      const holder = holders.get(of.id) ?? { of, grants: [] };
+      holder.grants.push(grant);
+      holders.set(of.id, holder);
+    }
+    const levels = levelsOn({ ...ref, tags: readTags(stack.tags) }, [...holders.values()]);
+    const own = new Set(caller.userId === null ? [] : await teams.listIdsOf(caller.userId));
+    return levels.map(({ level, of }) => ({ of, level, isMember: own.has(of.id) }));
+  }
+
+  /** Users to whom grants give something on the stack. Roles are not grants. Throws NotFoundError. */
+  async listCollaborators(ref: StackRef) {
+    const stack = await this.#context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    const rows = await createPeopleRepository(this.#context.db).listGrants(stack.organizationId);
+    const holders = new Map<string, Holder<Pick<(typeof rows)[number], 'login' | 'displayName' | 'email'>>>();
+    for (const { displayName, email, grant, login } of rows) {
+      const holder = holders.get(login) ?? { of: { login, displayName, email }, grants: [] };
+      holder.grants.push(grant);
+      holders.set(login, holder);
+    }
+    return levelsOn({ ...ref, tags: readTags(stack.tags) }, [...holders.values()]);
+  }
+
+  async #rename(
+    tx: Queryable,
+    { organization, team }: TeamPlace,
+    { newDescription, newDisplayName }: UpdateTeamRequest,
+    audit: AuditTrail,
+  ): Promise<void> {
+    if (typeof newDisplayName !== 'string' && typeof newDescription !== 'string') return;
+    const displayName = newDisplayName || team.displayName;
+    const description = newDescription ?? team.description;
+    this.#assertTexts(displayName, description);
+    await createTeamRepository(tx).describe(team.id, { displayName, description });
+    await audit.record(tx, { organization, object: team.name, details: { displayName } });
+  }
+
+  #assertTexts(displayName: string, description: string): void {
+    const { maxFieldBytes } = this.#context.config.limits;
+    assertFieldSize('displayName', displayName, maxFieldBytes);
+    assertFieldSize('description', description, maxFieldBytes);
+    if (![displayName, description].every((text) => text.isWellFormed() && !text.includes('\0')))
+      throw new InvalidRequestError('displayName or description is not valid text');
+  }
+}
+
+/** Of how it is shown; members and stacks are added and removed one by one. */
+export function revisionOfTeam({ description, displayName }: Pick<TeamRow, 'displayName' | 'description'>): string {
+  return revisionOf({ description, displayName });
+}
+
+function assertSeenTeam(tx: Queryable, organizationId: string, team: TeamRow, seen: SeenRevisions): Promise<void> {
+  return assertSeen(seen, revisionOfTeam(team), 'this team', () =>
+    findLastEdit(tx, organizationId, 'team.change', ({ object }) => object === team.name),
+  );
+}
+
+interface TeamPlace {
+  readonly organization: string;
+  readonly organizationId: string;
+  readonly team: TeamRow;
+}
+
+type StackName = NonNullable<UpdateTeamRequest['removeStack']>;
+
+async function changeMember(
+  tx: Queryable,
+  { organization, organizationId, team }: TeamPlace,
+  { action, login }: { readonly action: NonNullable<UpdateTeamRequest['memberAction']>; readonly login: string },
+  audit: AuditTrail,
+): Promise<void> {
+  const people = createPeopleRepository(tx);
+  const teams = createTeamRepository(tx);
+  const user = await people.find(login);
+  const membership = user && (await people.findMembership(organizationId, user.id));
+  const shown = JSON.stringify(login.slice(0, 100));
+  if (!membership) throw new NotFoundError(`${shown} is not a member of ${organization}`);
+  const isIn = await teams.isMember(team.id, user.id);
+  if (action !== 'add' && !isIn) throw new NotFoundError(`${shown} is not in team ${team.name}`);
+  const event = { organization, object: team.name, details: { login, change: action } };
+  if (action === 'remove') {
+    await teams.removeMember(team.id, user.id);
+    return audit.record(tx, { action: 'team.remove', ...event });
+  }
+  // Adding a member again keeps what it is.
+  if (action !== 'add' || !isIn) await teams.setMember(team.id, user.id, action === 'promote');
+  return audit.record(tx, { action: 'team.add', ...event });
+}
+
+async function giveStack(
+  tx: Queryable,
+  { organization, organizationId, team }: TeamPlace,
+  caller: Caller,
+  { permission, projectName: project, stackName: stack }: NonNullable<UpdateTeamRequest['addStackPermission']>,
+  audit: AuditTrail,
+): Promise<void> {
+  const ref = { organization, project, stack };
+  if (!(await createStackRepository(tx).find(ref))) throw stackNotFound(ref);
+  const permissions = fromLevel(permission);
+  const given = await createGrantRepository(tx).insert({
+    organizationId,
+    effect: 'allow',
+    permissions,
+    projectPattern: project,
+    stackPattern: stack,
+    tagName: null,
+    tagValue: null,
+    subject: { teamId: team.id },
+    createdBy: caller.userId,
+  });
+  // Then what it had: updates that both permit go on.
+  await createTeamRepository(tx).removeStack(team.id, ref, given);
+  const details = { effect: 'allow', team: team.name, permissions: namesOf(permissions) };
+  await audit.record(tx, { action: 'grant.add', organization, object: formatStackRef(ref), details });
+}
+
+async function takeStack(
+  tx: Queryable,
+  { organization, team }: TeamPlace,
+  { projectName: project, stackName: stack }: StackName,
+  audit: AuditTrail,
+): Promise<void> {
+  const ref = { organization, project, stack };
+  if (!(await createTeamRepository(tx).removeStack(team.id, ref)))
+    throw new NotFoundError(`Team ${team.name} has no permission on a stack of that name`);
+  const details = { team: team.name };
+  await audit.record(tx, { action: 'grant.remove', organization, object: formatStackRef(ref), details });
+}
+
+/** What each holder may do with the stack by its grants alone; without those that may not read it. */
+function levelsOn<Of>(
+  stack: { readonly project: string; readonly stack: string; readonly tags: Record<string, string> },
+  holders: readonly Holder<Of>[],
+): Level<Of>[] {
+  const held = ({ grants }: Holder<Of>): PermissionSet => decide({ base: noPermissions, grants, scopes: null }, stack);
+  return holders.map((holder) => ({ of: holder.of, level: toLevel(held(holder)) })).filter(({ level }) => level > 0);
+}
+
+async function findTeam(db: Queryable, organizationId: string, name: string): Promise<TeamRow> {
+  const team = await createTeamRepository(db).find(organizationId, name);
+  if (!team) throw new NotFoundError(`There is no team ${JSON.stringify(name.slice(0, 100))}`);
+  return team;
+}

@@ -1,0 +1,230 @@
+import { isTokenName } from '../../shared/access/grants.ts';
+import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
+import { createTeamRepository, type TeamRow } from '../../shared/identity/team-repository.ts';
+import {
+  createTokenRepository,
+  type ListedTokenRow,
+  type TokenListPlace,
+  type TokenOwner,
+  type TokenReach,
+  type TokenRow,
+} from '../../shared/identity/token-repository.ts';
+import { parseScopes, type WrittenScope } from '../../shared/identity/token-scopes.ts';
+import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import {
+  ConflictError,
+  ForbiddenError,
+  InvalidRequestError,
+  NotFoundError,
+} from '../../shared/platform/errors/errors.ts';
+import { holdManagement, holdOwner, holdTeam } from '../access/held-access.ts';
+import { getOrganization } from '../access/organizations.ts';
+import { recordOfPerson } from '../audit/personal-events.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { assertNoRun } from '../platform/audit-trail/ci-runs.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { assertRoomForToken } from './token-limit.ts';
+
+export type { ListedTokenRow, TokenRow };
+
+/** Where tokens belong: to the caller, to an organization, or to one of its teams. */
+export type TokenPlace =
+  | { readonly of: 'caller' }
+  | { readonly of: 'organization'; readonly organization: string }
+  | { readonly of: 'team'; readonly organization: string; readonly team: string };
+
+export interface TokenRequest {
+  readonly name: string | null;
+  readonly description: string;
+  /** Seconds since 1970; null or 0: never. */
+  readonly expires: number | null;
+  readonly scopes: readonly WrittenScope[] | null;
+  /** Of an organization's token: role admin instead of member. */
+  readonly admin: boolean;
+  /** An organization's token without a role: it may do what its scopes and grants say. */
+  readonly service: boolean;
+}
+
+export interface MadeToken {
+  readonly id: string;
+  readonly token: string;
+  readonly expiresAt: Date | null;
+}
+
+export interface RotatedToken extends MadeToken {
+  /** Until when the secret before is valid; null: it is no more. */
+  readonly previousUntil: Date | null;
+}
+
+const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const maxDescriptionBytes = 1024;
+
+/** Makes, lists, revokes and rotates tokens. Secrets are shown once; only their hashes are stored. */
+export class TokenService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** Throws ForbiddenError, NotFoundError. */
+  async list(caller: Caller, place: TokenPlace): Promise<readonly TokenRow[]> {
+    const { reach } = await this.#reach(caller, place);
+    return createTokenRepository(this.#context.db).list(reach);
+  }
+
+  /** A page, newest first; with `ofRuns`, also tokens that CI runs were given. Throws ForbiddenError, NotFoundError. */
+  async listPage(
+    caller: Caller,
+    place: TokenPlace,
+    { limit, ...query }: { readonly after: TokenListPlace | null; readonly limit: number; readonly ofRuns: boolean },
+  ): Promise<{ readonly tokens: readonly ListedTokenRow[]; readonly next: TokenListPlace | null }> {
+    const { reach } = await this.#reach(caller, place);
+    const rows = await createTokenRepository(this.#context.db).listPage(reach, { ...query, limit: limit + 1 });
+    const tokens = rows.slice(0, limit);
+    return { tokens, next: rows.length > limit ? (tokens.at(-1) ?? null) : null };
+  }
+
+  /** Throws ForbiddenError, NotFoundError, InvalidRequestError, and ConflictError if the name was used before or there are too many. */
+  async make(caller: Caller, place: TokenPlace, request: TokenRequest, audit: AuditTrail): Promise<MadeToken> {
+    const { owner, reach } = await this.#reach(caller, place, request);
+    const { description, name } = request;
+    if (name === null && place.of !== 'caller')
+      throw new InvalidRequestError('A token of a team or an organization needs a name');
+    if (name !== null && !isTokenName(name))
+      throw new InvalidRequestError(
+        'The name of a token has 1 to 100 letters, digits, spaces, and _.:@-, and begins with a letter or digit',
+      );
+    if (
+      Buffer.byteLength(description) > maxDescriptionBytes ||
+      !description.isWellFormed() ||
+      description.includes('\0')
+    )
+      throw new InvalidRequestError(`description is not valid text of at most ${maxDescriptionBytes} bytes`);
+    const expiresAt = request.expires === null || request.expires === 0 ? null : new Date(request.expires * 1000);
+    if (expiresAt !== null && !(expiresAt.getTime() > Date.now()))
+      throw new InvalidRequestError('expires is in the past');
+    const scopes = request.scopes === null ? (owner.kind === 'service' ? [] : null) : parseScopes(request.scopes);
+    const { token: secret, hash } = mintToken('hf-');
+    try {
+      return await this.#context.db.inTransaction(async (tx) => {
+        await holdPlace(tx, caller, place, owner);
+        const tokens = createTokenRepository(tx);
+        await assertRoomForToken(tx, owner.kind, reach);
+        // Whoever has a token has those that are made with it.
+        const createdBy = caller.userId ?? (await tokens.findMaker(caller.tokenId));
+        const made = await tokens.insert({ owner, hash, name, description, scopes, expiresAt, createdBy });
+        const role = owner.kind === 'organization' ? { role: owner.role } : {};
+        await record(tx, audit, { caller, place, tokenId: made.id }, { ...role, kind: owner.kind, name, scopes });
+        return { ...made, token: secret };
+      });
+    } catch (error) {
+      if (!violatedConstraint(error)?.endsWith('_name')) throw error;
+      throw new ConflictError(
+        `There is, or was, a token named ${JSON.stringify(name)}; names of tokens are not used twice`,
+      );
+    }
+  }
+
+  /** Throws ForbiddenError, NotFoundError. */
+  async revoke(caller: Caller, place: TokenPlace, id: string, audit: AuditTrail): Promise<void> {
+    const { owner, reach } = await this.#reach(caller, place);
+    if (!idPattern.test(id)) throw tokenNotFound(id);
+    await this.#context.db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await holdPlace(tx, caller, place, owner);
+      if (!(await createTokenRepository(tx).revoke(id, reach))) throw tokenNotFound(id);
+      await record(tx, audit, { caller, place, tokenId: id }, {});
+    });
+  }
+
+  /** Replaces the secret; the one before stays valid for `overlapSeconds`. Throws ForbiddenError, NotFoundError. */
+  async rotate(
+    caller: Caller,
+    place: TokenPlace,
+    { id, overlapSeconds }: { readonly id: string; readonly overlapSeconds: number },
+    audit: AuditTrail,
+  ): Promise<RotatedToken> {
+    const { owner, reach } = await this.#reach(caller, place);
+    if (!idPattern.test(id)) throw tokenNotFound(id);
+    const { token, hash } = mintToken('hf-');
+    return this.#context.db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await holdPlace(tx, caller, place, owner);
+      const tokens = createTokenRepository(tx);
+      const by = caller.userId ?? (await tokens.findMaker(caller.tokenId));
+      const rotated = await tokens.rotate(id, hash, { reach, overlapSeconds, by });
+      if (!rotated) throw tokenNotFound(id);
+      await record(tx, audit, { caller, place, tokenId: id }, { overlapSeconds });
+      return { ...rotated, token };
+    });
+  }
+
+  /** The longest life that a new token may have, in seconds; null: no limit. Throws ForbiddenError, NotFoundError. */
+  async findMaxSeconds(caller: Caller, place: TokenPlace): Promise<number | null> {
+    const { owner } = await this.#reach(caller, place);
+    const tokens = createTokenRepository(this.#context.db);
+    return owner.kind === 'personal'
+      ? tokens.findMaxSecondsOfUser(owner.userId)
+      : tokens.findMaxSeconds(owner.organizationId);
+  }
+
+  async #reach(
+    caller: Caller,
+    place: TokenPlace,
+    { admin, service }: Pick<TokenRequest, 'admin' | 'service'> = { admin: false, service: false },
+  ): Promise<{ readonly reach: TokenReach; readonly owner: TokenOwner }> {
+    // Tokens would outlive the policy that gave this one.
+    assertNoRun(caller);
+    if (caller.isScoped) throw new ForbiddenError('A token with scopes cannot manage tokens');
+    if (place.of === 'caller') {
+      if (caller.userId === null) throw new ForbiddenError('This token belongs to no user: it has no personal tokens');
+      return { reach: { userId: caller.userId }, owner: { kind: 'personal', userId: caller.userId } };
+    }
+    const organization = await getOrganization(this.#context.db, place.organization);
+    if (place.of === 'team') {
+      const team = await this.#findTeam(caller, organization.id, place.team);
+      return { reach: { teamId: team.id }, owner: { kind: 'team', organizationId: organization.id, teamId: team.id } };
+    }
+    const owner: TokenOwner = service
+      ? { kind: 'service', organizationId: organization.id }
+      : { kind: 'organization', organizationId: organization.id, role: admin ? 'admin' : 'member' };
+    return { reach: { organizationId: organization.id }, owner };
+  }
+
+  /** The team, for admins of the organization and of the team. */
+  async #findTeam(caller: Caller, organizationId: string, name: string): Promise<TeamRow> {
+    const teams = createTeamRepository(this.#context.db);
+    const team = await teams.find(organizationId, name);
+    const isAdmin = caller.role === 'admin';
+    if (team && (isAdmin || (caller.userId !== null && (await teams.isAdmin(team.id, caller.userId))))) return team;
+    if (isAdmin) throw new NotFoundError(`There is no team ${JSON.stringify(name.slice(0, 100))}`);
+    throw new ForbiddenError('This needs the role admin in the organization or in the team');
+  }
+}
+
+/** Holds what lets the caller change tokens of the owner. Throws UnauthenticatedError, ForbiddenError. */
+async function holdPlace(tx: Queryable, caller: Caller, place: TokenPlace, owner: TokenOwner): Promise<void> {
+  if (place.of === 'caller') await holdOwner(tx, caller);
+  else if (owner.kind === 'team') await holdTeam(tx, place.organization, caller, owner.teamId);
+  else await holdManagement(tx, place.organization, caller);
+}
+
+/** Records a change of a token where its owner's matters are recorded. */
+async function record(
+  tx: Queryable,
+  audit: AuditTrail,
+  { caller, place, tokenId }: { readonly caller: Caller; readonly place: TokenPlace; readonly tokenId: string },
+  facts: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  if (place.of === 'caller') return recordOfPerson(tx, audit, { login: caller.login, object: tokenId, details: facts });
+  const details = { ...(place.of === 'team' ? { team: place.team } : {}), ...facts };
+  await audit.record(tx, { organization: place.organization, object: tokenId, details });
+}
+
+function tokenNotFound(id: string): NotFoundError {
+  return new NotFoundError(`There is no valid token ${JSON.stringify(id.slice(0, 60))} that can be changed here`);
+}

@@ -1,0 +1,52 @@
+import { type Static, Type } from 'typebox';
+
+/** How long the secret before a rotation may stay valid. */
+export const maxOverlapSeconds = 30 * 86_400;
+
+const Scope = Type.Object({ permissions: Type.Array(Type.String(), { maxItems: 100 }), stacks: Type.String() });
+
+/** Times are seconds since 1970; 0: never. */
+export const CreateTokenRequest = Type.Object({
+  name: Type.Optional(Type.String({ pattern: '^[a-zA-Z0-9][a-zA-Z0-9_.:@ -]{0,99}$' })),
+  description: Type.Optional(Type.String()),
+  expires: Type.Optional(Type.Integer({ minimum: 0, maximum: 253_402_300_799 })),
+  admin: Type.Optional(Type.Boolean()),
+  service: Type.Optional(Type.Boolean()),
+  scopes: Type.Optional(Type.Union([Type.Array(Scope), Type.Null()])),
+});
+export type CreateTokenRequest = Static<typeof CreateTokenRequest>;
+
+export const CreateTokenResponse = Type.Object({
+  id: Type.String(),
+  tokenValue: Type.String(),
+  expires: Type.Integer(),
+});
+
+export const RotateTokenRequest = Type.Union([
+  Type.Object({ overlapSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: maxOverlapSeconds })) }),
+  Type.Null(),
+]);
+
+export const RotateTokenResponse = Type.Object({
+  ...CreateTokenResponse.properties,
+  /** Until when the secret before is valid. */
+  previousExpires: Type.Integer(),
+});
+
+export const ListTokensResponse = Type.Object({
+  tokens: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      name: Type.String(),
+      description: Type.String(),
+      kind: Type.String(),
+      admin: Type.Boolean(),
+      created: Type.String(),
+      createdBy: Type.String(),
+      expires: Type.Integer(),
+      lastUsed: Type.Integer(),
+      previousExpires: Type.Integer(),
+      scopes: Type.Union([Type.Array(Scope), Type.Null()]),
+    }),
+  ),
+});

@@ -1,0 +1,78 @@
+import { Type } from 'typebox';
+import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from '../access/procedures/inputs.ts';
+import { operatorMutation, operatorProcedure, router } from '../access/procedures/trpc.ts';
+import { AuditFilter, auditCursor, auditItem, auditQueryOf } from '../audit/audit.trpc.ts';
+import type { AuditService } from '../audit/audit-service.ts';
+import type { OperatorBoard } from './operator-board.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly audit: AuditService;
+    readonly operatorBoard: OperatorBoard;
+  }
+}
+
+const LockPlace = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Id]);
+const StoragePlace = Type.Tuple([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Name]);
+const FailedJob = Type.Object({
+  queue: Type.Union([Type.Literal('small'), Type.Literal('large')]),
+  id: text(100),
+});
+const slowDays = 7;
+const maxSlow = 20;
+
+/** The whole installation, for site admins. */
+export const operatorRouter = router({
+  /** Processes, and the parts that they need. */
+  health: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.health()),
+
+  /** Queues with their jobs. */
+  queues: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.queues()),
+
+  /** Runs a job again that was given up. */
+  retryJob: operatorMutation('job.retry')
+    .input(input(FailedJob))
+    .mutation(async ({ ctx: { audit, services }, input: { id, queue } }) => {
+      await services.operatorBoard.retryJob(queue, id, audit);
+    }),
+
+  /** Removes a job that was given up. */
+  discardJob: operatorMutation('job.discard')
+    .input(input(FailedJob))
+    .mutation(async ({ ctx: { audit, services }, input: { id, queue } }) => {
+      await services.operatorBoard.discardJob(queue, id, audit);
+    }),
+
+  /** Updates that hold their stacks, the oldest first. */
+  locks: operatorProcedure
+    .input(input(Type.Object(page)))
+    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
+      const { items, next } = await services.operatorBoard.locks(decodeCursor(cursor, LockPlace), limit);
+      return { items, next: next && encodeCursor(next) };
+    }),
+
+  /** The slowest updates of the last days. */
+  slow: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.slow(slowDays, maxSlow)),
+
+  /** What the database takes, and what is kept. */
+  storage: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.storage()),
+
+  /** Organizations by what they keep, the most first. */
+  organizations: operatorProcedure
+    .input(input(Type.Object(page)))
+    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
+      const { items, next } = await services.operatorBoard.organizations(decodeCursor(cursor, StoragePlace), limit);
+      return { items, next: next && encodeCursor(next) };
+    }),
+
+  /** The audit log of the server: what belongs to no organization, and what people do with their accounts. Pages as in `audit.list`. */
+  audit: operatorProcedure
+    .input(input(Type.Object({ ...AuditFilter.properties, ...page })))
+    .query(async ({ ctx: { services }, input: { limit = defaultPage, ...filter } }) => {
+      const { events, next } = await services.audit.find(null, auditQueryOf(filter), limit);
+      return { items: events.map(auditItem), next: auditCursor(next) };
+    }),
+
+  /** Tasks in the background, and what waits for them. */
+  maintenance: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.maintenance()),
+});

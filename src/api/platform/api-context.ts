@@ -1,0 +1,25 @@
+import type { AppContext } from '../../shared/context.ts';
+import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
+import type { JobServices } from '../../shared/jobs/job-definition.ts';
+import type { QueueBoard } from '../../shared/jobs/queue-board.ts';
+import type { Replica } from '../../shared/platform/db/replica/replica.ts';
+import type { ProcessHealth } from '../../shared/platform/telemetry/status-server.ts';
+import type { RequestRates } from './rates/request-rates.ts';
+import type { StateScans } from './scans/state-scans.ts';
+
+/** The shared context plus what the API role needs, such as access to its workers. */
+export interface ApiContext extends AppContext {
+  readonly dispatcher: JobDispatcher;
+  /** Services for the jobs that the API runs itself. */
+  readonly jobServices: JobServices;
+  readonly health: ProcessHealth;
+  /** Compacts an update's journal before the call continues; see JournalCompaction. */
+  readonly compactJournal: (updateId: string) => Promise<void>;
+  /** Serves reads that may be large; null: the primary does. */
+  readonly replica: Replica | null;
+  readonly rates: RequestRates;
+  /** Lets requests read whole states. */
+  readonly scans: StateScans;
+  /** Only set if jobs go through Redis. */
+  readonly board?: QueueBoard;
+}

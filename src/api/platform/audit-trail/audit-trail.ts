@@ -1,0 +1,116 @@
+import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
+import type { AuditEvent, AuditSource } from '../../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../../shared/audit/audit-repository.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
+import { assertActionOfRun } from './ci-runs.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set on routes whose `config.audit` is an action. */
+    audit: AuditTrail;
+  }
+}
+
+/** A read that is refused because it cannot be recorded. */
+class UnrecordedReadError extends UnavailableError {
+  override readonly name = 'UnrecordedReadError';
+  override readonly code = 'read-not-recorded';
+}
+
+/**
+ * The audit of one request. A route that declares an action must record it, or say that there is nothing to record, before it
+ * responds with success: the plugin turns such a response into an error otherwise.
+ */
+export class AuditTrail {
+  #source: AuditSource;
+  readonly #action: AuditAction;
+  #isSettled = false;
+
+  constructor(source: AuditSource, action: AuditAction) {
+    this.#source = source;
+    this.#action = action;
+  }
+
+  get source(): AuditSource {
+    return this.#source;
+  }
+
+  /** Names who has signed in by this request. */
+  identify(who: Pick<AuditSource, 'userId' | 'login' | 'signIn'>): void {
+    this.#source = { ...this.#source, ...who };
+  }
+
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  /** Adds the event, with the action of the route by default, in the transaction of the change. */
+  async record(tx: Queryable, event: Omit<AuditEvent, 'action'> & { readonly action?: AuditAction }): Promise<void> {
+    await this.recordAs(tx, {}, event);
+  }
+
+  /** The same for somebody who signs in by this request. */
+  async recordAs(
+    tx: Queryable,
+    who: Partial<AuditSource>,
+    event: Omit<AuditEvent, 'action'> & { readonly action?: AuditAction },
+  ): Promise<void> {
+    const source = { ...this.source, ...who };
+    const recorded = { action: this.#action, ...event };
+    // Nothing that is not for CI runs is committed for one, whichever call has led to it.
+    if (source.signIn === 'id-token') assertActionOfRun(recorded.action);
+    await createAuditRepository(tx).insert(source, recorded);
+    this.#isSettled = true;
+  }
+
+  /** The same by a statement that makes the change, too; it returns null if there is none to record. */
+  async recordWith<T>(statement: (source: AuditSource, action: AuditAction) => Promise<T | null>): Promise<T | null> {
+    const changed = await statement(this.source, this.#action);
+    if (changed !== null) this.#isSettled = true;
+    return changed;
+  }
+
+  /** Adds the event of a read. Call before the first byte of the response. Throws UnavailableError if it cannot be committed. */
+  async recordRead(db: Queryable, event: Omit<AuditEvent, 'action'>): Promise<void> {
+    await this.#whileRead(this.record(db, event));
+  }
+
+  /** Records a read of secrets: counted for the caller's running update, or as an event of its own. */
+  async recordSecretRead(
+    db: Queryable,
+    read: {
+      readonly stackIds: readonly string[];
+      readonly organization: string;
+      readonly object: string;
+      readonly values: number;
+      readonly names: readonly string[];
+      readonly details?: Readonly<Record<string, unknown>>;
+    },
+  ): Promise<void> {
+    const { details, names, object, organization, values } = read;
+    await this.#whileRead(
+      (async () => {
+        const updateId = await createAuditRepository(db).countSecretRead(this.source, read);
+        if (updateId !== null) return this.settle();
+        await this.record(db, { organization, object, details: details ?? { values, names } });
+      })(),
+    );
+  }
+
+  /** The event is recorded elsewhere, by the worker that commits the change, or nothing was changed. */
+  settle(): void {
+    this.#isSettled = true;
+  }
+
+  async #whileRead(recorded: Promise<void>): Promise<void> {
+    await recorded.catch((cause: unknown) => {
+      throw new UnrecordedReadError(
+        'This read could not be recorded in the audit log, so it was refused; please retry',
+        {
+          cause,
+        },
+      );
+    });
+  }
+}

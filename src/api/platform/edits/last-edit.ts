@@ -1,0 +1,20 @@
+import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
+import { createAuditListRepository, type ListedEventRow } from '../../../shared/audit/audit-list-repository.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import type { LastEdit } from './revisions.ts';
+
+/** Further back, nobody is named. */
+const maxEvents = 100;
+
+/** Finds the newest event of an action in the audit log that is about one thing. Only for the sentence of a conflict. */
+export async function findLastEdit(
+  db: Queryable,
+  organizationId: string,
+  action: AuditAction,
+  isMeant: (event: ListedEventRow) => boolean,
+): Promise<LastEdit | null> {
+  const selection = { action, login: null, actor: null, until: null, after: null };
+  const events = await createAuditListRepository(db).list(organizationId, selection, maxEvents);
+  const event = events.find((each) => each.outcome === 'done' && isMeant(each));
+  return event === undefined ? null : { by: event.login === '' ? null : event.login, at: event.occurredAt };
+}

@@ -1,0 +1,48 @@
+import type { FastifyInstance } from 'fastify';
+import { Type } from 'typebox';
+import type { Config } from '../../shared/platform/config/config.ts';
+import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
+import type { ProcessHealth } from '../../shared/platform/telemetry/status-server.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly config: Config;
+  readonly health: ProcessHealth;
+  readonly metrics: Metrics;
+}
+
+const Status = Type.Object({ status: Type.String() }, { additionalProperties: true });
+const described = { responses: { 200: Status, 503: Status } };
+const tags = ['health'];
+
+/**
+ * Probes, outside the protocol: no Accept version and no token. They return only what a proxy needs. Details and metrics are for
+ * the management listener; they are available here only if no separate one is configured.
+ */
+export function registerHealthRoutes(app: FastifyInstance, { config, health, metrics }: Services): void {
+  const isManagement = config.managementListen === null;
+  const summaries = {
+    healthz: 'Check the health of the server and its database',
+    readyz: 'Check whether the server can accept requests',
+  };
+  for (const probe of ['healthz', 'readyz'] as const) {
+    app.get(
+      `/${probe}`,
+      { logLevel: 'warn', config: { described, rate: 'never' }, schema: { summary: summaries[probe], tags } },
+      async (_request, reply) => {
+        const { status, body } = await health[probe]();
+        return reply.code(status).send(isManagement ? body : { status: body.status });
+      },
+    );
+  }
+  if (!isManagement) return;
+  app.get(
+    '/metrics',
+    {
+      logLevel: 'warn',
+      config: { rate: 'never', described: { responses: { 200: Type.String() }, produces: ['text/plain'] } },
+      schema: { summary: 'Get Prometheus metrics', tags },
+    },
+    async (_request, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
+  );
+}

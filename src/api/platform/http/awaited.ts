@@ -1,0 +1,13 @@
+import type { IncomingMessage } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
+
+/**
+ * Throws InvalidRequestError if the client has closed the connection. A process that was frozen finds calls in its sockets whose
+ * clients have long since gone to another replica. Call once the request has arrived completely.
+ */
+export async function assertAwaited({ socket }: IncomingMessage): Promise<void> {
+  // The end of the connection follows the body in the kernel's buffer, so the first turn may read only the body.
+  for (let turn = 0; turn < 2; turn++) await nextTurn();
+  if (socket.destroyed || socket.readableEnded) throw new InvalidRequestError('The client has disconnected');
+}

@@ -1,0 +1,49 @@
+import type { FastifyInstance, preHandlerAsyncHookHandler, RouteOptions } from 'fastify';
+import { Compile } from 'typebox/compile';
+import { InvalidRequestError, UnsupportedMediaTypeError } from '../../../shared/platform/errors/errors.ts';
+import type { Dialect } from './request.ts';
+import { describeIssues } from './schema-issues.ts';
+
+const mediaTypePattern = /^application\/vnd\.(pulumi|service)\+([1-9]\d{0,5})$/i;
+const oldestPulumiVersion = 8;
+const mediaTypeMessage = 'The Accept header must name application/vnd.pulumi+8 (or later) or application/vnd.service+8';
+
+/**
+ * Reads the protocol version from the Accept header. The CLI adds its own value to that of the call, so there may be several; each
+ * is compared as a whole, without its parameters.
+ */
+function dialectOf(accept: string | undefined): Dialect | null {
+  for (const value of (accept ?? '').split(',')) {
+    const mediaType = value.split(';', 1)[0] ?? '';
+    const [, family, version] = mediaTypePattern.exec(mediaType.trim()) ?? [];
+    if (family?.toLowerCase() === 'pulumi' && Number(version) >= oldestPulumiVersion) return 'pulumi';
+    if (family?.toLowerCase() === 'service' && version === '8') return 'contract';
+  }
+  return null;
+}
+
+/**
+ * Sets `request.dialect`. Calls under /api/ that ask for no supported version get 415. Bodies in the contract's dialect are also
+ * checked against `config.contractBody`.
+ */
+export function registerDialect(app: FastifyInstance): void {
+  app.addHook('onRoute', addContractCheck);
+  app.decorateRequest('dialect', 'pulumi');
+  app.addHook('onRequest', (request, _reply, done) => {
+    const dialect = dialectOf(request.headers.accept);
+    if (dialect) request.dialect = dialect;
+    const isKnown = dialect !== null || request.is404 === true || request.routeOptions.config.anyAccept === true;
+    done(isKnown ? undefined : new UnsupportedMediaTypeError(mediaTypeMessage));
+  });
+}
+
+function addContractCheck(route: RouteOptions): void {
+  const body = route.config?.contractBody;
+  if (!body) return;
+  const validator = Compile(body);
+  const check: preHandlerAsyncHookHandler = async (request) => {
+    if (request.dialect !== 'contract' || validator.Check(request.body)) return;
+    throw new InvalidRequestError(describeIssues(validator.Errors(request.body), 'body'));
+  };
+  route.preHandler = [check, ...[route.preHandler ?? []].flat()];
+}

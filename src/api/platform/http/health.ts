@@ -1,0 +1,69 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { AppContext } from '../../../shared/context.ts';
+import type { JobDispatcher } from '../../../shared/jobs/dispatcher.ts';
+import type { ProcessHealth } from '../../../shared/platform/telemetry/status-server.ts';
+
+/** Below the 3 s timeout of the container's health check. */
+const healthLimitMs = 2_000;
+
+/** Creates the health endpoints of an API or server process. It is draining from the first phase of its shutdown. */
+export function createHealth(context: AppContext, dispatcher: JobDispatcher): ProcessHealth {
+  const { config, db, blobs, payloads, lifecycle } = context;
+  const database = shareRun(() => faultOf(() => db.ping(healthLimitMs)));
+  const blobStore = shareRun(() => faultOf(() => blobs.check(healthLimitMs)));
+  const queue = shareRun(() => faultOf(() => payloads.check(healthLimitMs)));
+  let draining = false;
+  lifecycle.onClose('drain', 'readiness', async () => {
+    draining = true;
+    await sleep(config.drainMs);
+  });
+  return {
+    async healthz() {
+      const fault = await database();
+      return fault
+        ? { status: 503, body: { status: 'unhealthy', database: fault } }
+        : { status: 200, body: { status: 'healthy' } };
+    },
+    async readyz() {
+      // Without running the checks, which may be slow: a proxy must learn this before the server stops listening.
+      if (draining) return { status: 503, body: { status: 'draining' } };
+      const [databaseFault, blobFault, queueFault] = await Promise.all([database(), blobStore(), queue()]);
+      // Without blobs or queue, most calls still succeed, and all other replicas lack them too: a proxy that removed every replica
+      // would turn a partial failure into a full outage.
+      const ready = !databaseFault;
+      const degraded = blobFault !== null || queueFault !== null;
+      return {
+        status: ready ? 200 : 503,
+        body: {
+          status: ready ? (degraded ? 'degraded' : 'ready') : 'not ready',
+          database: databaseFault ?? 'ok',
+          blobs: blobFault ?? 'ok',
+          queue: queueFault ?? 'ok',
+          jobs: dispatcher.state(),
+          payloadStoreBytes: payloads.bytesHeld(),
+        },
+      };
+    },
+  };
+}
+
+/** Returns why a check failed, without details that an attacker could use; null if it passed. */
+async function faultOf(check: () => Promise<void>): Promise<string | null> {
+  try {
+    await check();
+    return null;
+  } catch {
+    return 'unreachable';
+  }
+}
+
+/** Shares one run of a check among concurrent callers, so that many probes cost no more than one. */
+function shareRun<T>(check: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | null = null;
+  return () => {
+    running ??= check().finally(() => {
+      running = null;
+    });
+    return running;
+  };
+}

@@ -1,0 +1,71 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { StackParams } from '../../../shared/platform/protocol/core.ts';
+import type { OrganizationRates } from '../rates/organization-rates.ts';
+import type { Delay, RequestRates } from '../rates/request-rates.ts';
+import type { RateClass } from './request.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly organizationRates: OrganizationRates;
+  readonly rates: RequestRates;
+  readonly stacks: { isBusy(ref: StackParams): Promise<boolean> };
+}
+
+/** How long a call waits for its turn, in ms. Those that the CLI repeats, or that are only refused between updates, do not wait. */
+export const maxWaitMs: Readonly<Record<RateClass, number>> = { never: 0, needed: 0, repeated: 0, held: 10_000 };
+
+/** Calls over the limit of their address that are decided on when the caller is known. */
+const overAddress = new WeakMap<FastifyRequest, Delay>();
+
+/**
+ * Limits the requests of each address, before their token is looked up. The app does not start with a route that declares no class
+ * (`config.rate`).
+ */
+export function registerAddressRate(app: FastifyInstance, { rates }: Services): void {
+  app.addHook('onRoute', ({ config, method, url }) => {
+    if (!config?.rate)
+      throw new Error(`Route ${String(method)} ${url} does not declare how it is limited (config.rate)`);
+  });
+  app.addHook('onRequest', (request, _reply, done) => {
+    const rate = rateOf(request);
+    const late = rate === 'never' ? null : rates.takeForAddress(request.raw, maxWaitMs[rate]);
+    if (!late) done();
+    else if (rate === 'needed') {
+      overAddress.set(request, late);
+      done();
+    } else void waitForTurn(request, late).then(() => done(), done);
+  });
+}
+
+/** Limits the requests of each token and user, and those of the members of an organization with a quota. */
+export function registerCallerRate(app: FastifyInstance, services: Services): void {
+  const { organizationRates: quota, rates } = services;
+  app.addHook('onRequest', async (request) => {
+    const rate = rateOf(request);
+    // Lease routes have no caller.
+    if (rate === 'never' || !request.caller) return;
+    const late = overAddress.get(request) ?? rates.takeForCaller(request.caller, maxWaitMs[rate]);
+    const tooFast = await quota.take(request.caller, (request.params as Partial<StackParams>).organization);
+    if (!late && !tooFast) return;
+    if (rate === 'needed' && (await services.stacks.isBusy(request.params as StackParams))) {
+      late?.note('allowed');
+      return;
+    }
+    if (tooFast) throw quota.refuse(tooFast);
+    if (late) await waitForTurn(request, late);
+  });
+}
+
+function rateOf(request: FastifyRequest): RateClass {
+  // Unknown paths have none, and are answered before this.
+  return request.routeOptions.config.rate ?? 'never';
+}
+
+/** Resolves when it is the turn of a call. Throws RequestRateError if it would have to wait too long, or its client is gone. */
+export async function waitForTurn({ raw }: Pick<FastifyRequest, 'raw'>, { error, note, waitMs }: Delay): Promise<void> {
+  if (waitMs !== null) await delay(waitMs);
+  const isAdmitted = waitMs !== null && !raw.socket.destroyed;
+  note(isAdmitted ? 'delayed' : 'rejected');
+  if (!isAdmitted) throw error;
+}

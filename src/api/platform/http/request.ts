@@ -1,0 +1,125 @@
+import type { TSchema } from 'typebox';
+import type { SubjectFacts } from '../../../shared/access/access-decision.ts';
+import type { Permission } from '../../../shared/access/permissions.ts';
+import type { Role } from '../../../shared/access/roles.ts';
+import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
+import type { TokenKind } from '../../../shared/identity/token-kinds.ts';
+import type { LeaseFence } from '../../../shared/updates/lease.ts';
+
+/**
+ * Who may call a route. `procedures`: each procedure that it serves says so itself. `operator`: site admins. `session`: people who are signed in by a browser. `organization`: who belongs to the organization in the path (`read`),
+ * administers it (`manage`), or is its identity provider (`provision`). `stack`:
+ * who has the permission on the stack in the path; with `former`, the path may have a former name, and the service checks. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended; with
+ * `fenced`, the committing statement checks the lease itself, so a cached lease does not have to be looked up.
+ */
+export type Access =
+  | { readonly kind: 'public' }
+  | { readonly kind: 'user' }
+  | { readonly kind: 'operator' }
+  | { readonly kind: 'session' }
+  | { readonly kind: 'procedures' }
+  | { readonly kind: 'organization'; readonly permission: 'read' | 'manage' | 'provision' }
+  | { readonly kind: 'stack'; readonly permission: Permission; readonly former?: true }
+  | { readonly kind: 'lease'; readonly ended?: true; readonly fenced?: true };
+
+/**
+ * What happens to a call when its token, user or address makes too many. `never`: it is not limited, because an update could not be
+ * saved or ended without it, or because the CLI would continue differently. `needed`: refused, unless an update of the stack in the
+ * path is active, which needs it to save its state. `repeated`: refused; the CLI repeats it. `held`: waits for its turn for a while
+ * before it is refused, because the CLI does not repeat it, or fails at once without it.
+ */
+export type RateClass = 'never' | 'needed' | 'repeated' | 'held';
+
+/** The response format: the CLI's, or that of the contract. */
+export type Dialect = 'pulumi' | 'contract';
+
+/** The holder of the API token. */
+export interface Caller {
+  /** Null if the token belongs to a team or an organization. */
+  readonly userId: string | null;
+  readonly tokenId: string;
+  readonly tokenKind: TokenKind;
+  readonly tokenName: string | null;
+  /** The policy that gave the token for an id token; null for other tokens. */
+  readonly policyId: string | null;
+  /** Of a team's token. */
+  readonly teamName: string | null;
+  /** Whether the token may do less than its owner. */
+  readonly isScoped: boolean;
+  /** Whether the token is that of an identity provider. */
+  readonly isProvisioning: boolean;
+  /** Whether it stands for a session of a browser. */
+  readonly isSession: boolean;
+  readonly login: string;
+  readonly displayName: string;
+  readonly email: string;
+  readonly siteAdmin: boolean;
+  /** Role in the organization in the path; null if there is none. */
+  readonly role: Role | null;
+  /** Whether the caller may do anything in the organization in the path. */
+  readonly belongs: boolean;
+  /** What decides in the organization in the path; null where the role alone does. */
+  readonly facts: SubjectFacts | null;
+  /** Tags of the stack in the path as JSON text, if `facts` decide about it and it exists. */
+  readonly stackTags: string | null;
+}
+
+/** A person who is signed in by a browser. */
+export interface Session {
+  readonly id: string;
+  readonly userId: string;
+  readonly login: string;
+  readonly displayName: string;
+  readonly siteAdmin: boolean;
+  /** Since the sign-in, by the clock of Postgres. */
+  readonly ageSeconds: number;
+}
+
+/** The parts of a lease that never change after it is issued. */
+export interface CachedLease extends LeaseFence {
+  readonly journalVersion: number;
+  readonly exclusive: boolean;
+}
+
+/** The lease that admitted an execution-phase call. */
+export interface Lease extends CachedLease {
+  /** Whether its update ran with journal entries in no checkpoint when the lease was looked up; missing if it was cached. */
+  readonly hasPendingEntries?: boolean;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: Access;
+    /** Every route needs it. */
+    rate?: RateClass;
+    /** The action in the audit log; or why calls are not recorded one by one. Routes that may change something need it. */
+    audit?: AuditAction | { readonly none: string };
+    /** It begins, renews or ends an update, and gets connections to Postgres before other calls. */
+    goesFirst?: true;
+    /** `payload`: the route reads the raw body itself; `form`: it is the form of a page; otherwise it is parsed as JSON. */
+    body?: 'payload' | 'form';
+    /** For JSON bodies in the contract's dialect, where it requires more than `schema.body`. */
+    contractBody?: TSchema;
+    /** Error responses are those of OAuth (RFC 6749). */
+    errors?: 'oauth';
+    /** The Accept header does not have to name a protocol version. */
+    anyAccept?: true;
+    /** Only for the OpenAPI document, where the enforced schemas would say too much or too little. */
+    described?: {
+      readonly body?: TSchema;
+      readonly responses?: Readonly<Record<number, TSchema>>;
+      readonly produces?: readonly string[];
+      /** Error statuses besides those implied by access and body. */
+      readonly errorStatuses?: readonly number[];
+    };
+  }
+  interface FastifyRequest {
+    /** Set on routes with access `user`, `organization` or `stack`. */
+    caller: Caller;
+    /** Set on routes with access `session`. */
+    session: Session;
+    /** Set on routes with access `lease`. */
+    lease: Lease;
+    dialect: Dialect;
+  }
+}

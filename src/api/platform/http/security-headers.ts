@@ -1,0 +1,20 @@
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { securityHeaders } from '../../../shared/platform/http/security-headers.ts';
+
+/** Lets browsers do nothing with any response. A page for browsers allows itself what it needs. */
+export function registerSecurityHeaders(app: FastifyInstance): void {
+  app.addHook('onRequest', (_request, reply, done) => {
+    setSecurityHeaders(reply);
+    done();
+  });
+}
+
+/** For responses to requests that reach no hook. */
+export function setSecurityHeaders(reply: FastifyReply): void {
+  void reply.headers(securityHeaders);
+}
+
+/** A policy for a page of ours whose only resource is this style sheet, given by its hash. */
+export function pagePolicy(styleSha256: string): string {
+  return securityHeaders['content-security-policy'].replace(';', `; style-src 'sha256-${styleSha256}';`);
+}

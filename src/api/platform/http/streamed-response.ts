@@ -1,0 +1,70 @@
+import { Readable } from 'node:stream';
+import type { FastifyReply } from 'fastify';
+import { Turns } from '../../../shared/platform/turns/turns.ts';
+import { JsonBytes } from './json-bytes.ts';
+
+/** Bytes read from the database at once for a streamed response. */
+export const chunkBytes = 256 * 1024;
+/** Chunks are joined until they have this many bytes, and then written. */
+const minWriteBytes = 64 * 1024;
+
+/** How long a client may leave a chunk unread, in ms. Its data takes up memory meanwhile. */
+const defaultStallMs = 60_000;
+
+/**
+ * Responds with text, by default JSON, that is generated while it is sent, one chunk in memory at a time, no faster than the client reads. A failure
+ * before the first chunk becomes an error response; a later one cuts off the connection.
+ */
+export async function sendChunks(
+  reply: FastifyReply,
+  chunks: AsyncGenerator<string | Buffer>,
+  {
+    contentType = 'application/json; charset=utf-8',
+    stallMs = defaultStallMs,
+  }: { contentType?: string; stallMs?: number } = {},
+): Promise<FastifyReply> {
+  const writes = joinChunks(chunks);
+  const first = await writes.next();
+  const abort = (): void => void reply.raw.destroy(new Error('The client does not read the response'));
+  const bytes = async function* (): AsyncGenerator<Buffer> {
+    const turns = new Turns();
+    try {
+      for (let next = first; !next.done; next = await writes.next()) {
+        const timer = setTimeout(abort, stallMs).unref();
+        try {
+          yield next.value;
+        } finally {
+          clearTimeout(timer);
+        }
+        await turns.spend(next.value.length);
+      }
+    } finally {
+      await writes.return(undefined);
+    }
+  };
+  const body = bytes();
+  // A generator that never started does not run its `finally`, and the response may be aborted before its first byte is read.
+  const stream = Readable.from(body, { objectMode: false });
+  stream.once('close', () => void writes.return(undefined).catch(() => {}));
+  return reply.type(contentType).send(stream);
+}
+
+async function* joinChunks(chunks: AsyncGenerator<string | Buffer>): AsyncGenerator<Buffer> {
+  const json = new JsonBytes();
+  for await (const chunk of chunks) {
+    if (json.length === 0 && typeof chunk !== 'string' && chunk.length >= minWriteBytes) {
+      yield chunk;
+      continue;
+    }
+    json.add(chunk);
+    if (json.length >= minWriteBytes) yield json.take();
+  }
+  if (json.length > 0) yield json.take();
+}
+
+/** Encodes text that arrives in chunks as one JSON string. No chunk may end within a surrogate pair. */
+export async function* jsonString(chunks: AsyncIterable<string>): AsyncGenerator<string> {
+  yield '"';
+  for await (const chunk of chunks) yield JSON.stringify(chunk).slice(1, -1);
+  yield '"';
+}

@@ -1,0 +1,80 @@
+import { hash } from 'node:crypto';
+import { html, type Markup } from './html.ts';
+import { signInScript } from './script.ts';
+import { signInStyle } from './style.ts';
+
+/** A static file of the pages. `link` changes with what is in it. */
+export interface Asset {
+  readonly path: string;
+  readonly link: string;
+  readonly type: string;
+  readonly text: string;
+}
+
+function asset(name: string, extension: string, type: string, text: string): Asset {
+  const path = `/assets/${name}.${extension}`;
+  return { path, link: `${path}?v=${hash('sha256', text).slice(0, 12)}`, type, text };
+}
+
+export const styleAsset = asset('sign-in', 'css', 'text/css; charset=utf-8', signInStyle);
+export const scriptAsset = asset('sign-in', 'js', 'text/javascript; charset=utf-8', signInScript);
+
+/**
+ * Policy of our pages: nothing but the two files above and the web UI's font, no inline script or style. `formTarget`: where else the answer to a form
+ * may lead, because browsers apply the policy of forms to redirects too.
+ */
+export function pageHeaders(formTarget: string | null = null): Record<string, string> {
+  return {
+    'content-security-policy': [
+      "default-src 'none'",
+      "style-src 'self'",
+      "script-src 'self'",
+      "font-src 'self'",
+      "connect-src 'self'",
+      `form-action 'self'${formTarget === null ? '' : ` ${formTarget}`}`,
+      "base-uri 'none'",
+      "frame-ancestors 'none'",
+    ].join('; '),
+    // With no-referrer, browsers would leave the origin out of forms.
+    'referrer-policy': 'same-origin',
+  };
+}
+
+/** The name mark, as in src/web/platform/ui/mark.tsx. */
+const mark = html`<svg width="24" height="24" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" aria-hidden="true"><path d="M12 3v17.5M12 8.5c0 6-7 4.5-7 12M12 8.5c0 6 7 4.5 7 12M2.5 20.5h19"/></svg>`;
+
+/** A whole page. */
+export function renderPage(title: string, body: Markup): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} - Holdfast</title>
+<link rel="stylesheet" href="${styleAsset.link}">
+<script src="${scriptAsset.link}" defer></script>
+</head>
+<body>
+<header><a class="brand" href="/">${mark}Holdfast</a></header>
+<main>
+<h1>${title}</h1>
+${body}
+</main>
+</body>
+</html>
+`.text;
+}
+
+/** A message that screen readers announce. */
+export function renderProblem(message: string | null): Markup {
+  return message === null ? html`` : html`<p class="problem" role="alert">${message}</p>`;
+}
+
+/** The page of an error. */
+export function renderErrorPage(message: string): string {
+  return renderPage(
+    'This did not work',
+    html`${renderProblem(message)}<p><a href="/sign-in">Go to the sign-in page</a></p>`,
+  );
+}

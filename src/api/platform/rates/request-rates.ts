@@ -1,0 +1,122 @@
+import type { IncomingMessage } from 'node:http';
+import type { BlockList } from 'node:net';
+import type { AppContext } from '../../../shared/context.ts';
+import { createLevelRepository } from '../../../shared/identity/level-repository.ts';
+import { TooManyRequestsError } from '../../../shared/platform/errors/errors.ts';
+import { LimitedWarning } from '../../../shared/platform/logger/limited-warning.ts';
+import type { Logger } from '../../../shared/platform/logger/logger.ts';
+import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
+import type { Caller } from '../http/request.ts';
+import { addressGroup, clientAddress } from '../server/client-address.ts';
+import { SharedLevels, type Source, type Turn } from './shared-levels.ts';
+
+/** What requests are counted for. */
+type Subject = 'token' | 'user' | 'address';
+
+interface RequestSource extends Source {
+  readonly subject: Subject;
+}
+
+export interface RequestRatesOptions {
+  /** Requests per minute; 0: no limit. */
+  readonly perMinute: Readonly<Record<Subject, number>>;
+  readonly trustedProxies: BlockList;
+  readonly levels: SharedLevels;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+}
+
+const phrases: Readonly<Record<Subject, string>> = {
+  token: 'with this API token',
+  user: 'by this user',
+  address: 'from this address',
+};
+
+/** More requests than the token, the user or the address may make. The CLI repeats reads after a 429 from 3.256 on. */
+export class RequestRateError extends TooManyRequestsError {
+  override readonly name = 'RequestRateError';
+  override readonly code = 'request-rate';
+
+  constructor(subject: Subject, perMinute: number, retryAfterSeconds: number) {
+    super(
+      `Too many requests ${phrases[subject]}: at most ${perMinute} per minute. Please retry in ${retryAfterSeconds} s`,
+      { retryAfterSeconds },
+    );
+  }
+}
+
+/** A request that a limit allows later, or not at all. */
+export interface Delay {
+  /** How long the request has to wait, in ms; null: it is refused. */
+  readonly waitMs: number | null;
+  readonly error: RequestRateError;
+  /** Records what became of the request. */
+  note(outcome: 'delayed' | 'rejected' | 'allowed'): void;
+}
+
+/** Limits how many requests a token, a user and an address make per minute, across all replicas. */
+export class RequestRates {
+  readonly #options: RequestRatesOptions;
+  readonly #warning: LimitedWarning;
+
+  constructor(options: RequestRatesOptions) {
+    this.#options = options;
+    this.#warning = new LimitedWarning(options.logger);
+  }
+
+  /** Counts a request by its address. Returns null if it may go on now. */
+  takeForAddress(request: IncomingMessage, maxWaitMs: number): Delay | null {
+    const { perMinute, trustedProxies } = this.#options;
+    if (perMinute.address === 0) return null;
+    const address = addressGroup(clientAddress(request, trustedProxies));
+    return this.#take([source('address', address, perMinute.address)], maxWaitMs, { address });
+  }
+
+  /** Counts a request by its token and user. Returns null if it may go on now. */
+  takeForCaller({ login, tokenId, tokenName, userId }: Caller, maxWaitMs: number): Delay | null {
+    const { perMinute } = this.#options;
+    const sources: RequestSource[] = [];
+    if (perMinute.token > 0) sources.push(source('token', tokenId, perMinute.token));
+    if (perMinute.user > 0 && userId !== null) sources.push(source('user', userId, perMinute.user));
+    return sources.length === 0 ? null : this.#take(sources, maxWaitMs, { login, tokenId, tokenName });
+  }
+
+  close(): Promise<void> {
+    return this.#options.levels.close();
+  }
+
+  #take(sources: readonly RequestSource[], maxWaitMs: number, who: Readonly<Record<string, unknown>>): Delay | null {
+    const turn = this.#options.levels.take(sources, maxWaitMs);
+    return turn && this.#delay(turn, who);
+  }
+
+  #delay({ isCounted, source, waitMs }: Turn<RequestSource>, who: Readonly<Record<string, unknown>>): Delay {
+    const { subject, perMinute } = source;
+    const error = new RequestRateError(subject, perMinute, Math.ceil(waitMs / 1000));
+    const note: Delay['note'] = (outcome) => {
+      this.#options.metrics.requestsLimited.labels(subject, outcome).inc();
+      if (outcome === 'rejected')
+        this.#warning.warn(subject, { ...who, perMinute }, `too many requests per minute ${phrases[subject]}`);
+    };
+    return { waitMs: isCounted ? waitMs : null, error, note };
+  }
+}
+
+function source(subject: Subject, id: string, perMinute: number): RequestSource {
+  return { subject, name: `${subject} ${id}`, perMinute };
+}
+
+/** Creates the limits of a process. They are closed with the context. */
+export function createRequestRates({ config, db, lifecycle, logger, metrics }: AppContext): RequestRates {
+  const { report } = createLevelRepository(db, 'requests');
+  const { requestsPerMinute: perMinute, trustedProxies } = config;
+  const rates = new RequestRates({
+    perMinute,
+    trustedProxies,
+    levels: new SharedLevels({ report, logger }),
+    metrics,
+    logger,
+  });
+  lifecycle.onClose('work', 'request rates', () => rates.close());
+  return rates;
+}

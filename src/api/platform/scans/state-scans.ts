@@ -1,0 +1,153 @@
+import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
+import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
+import { SharedTicks } from '../../../shared/platform/turns/turns.ts';
+import { type ResourceScan, scanResources } from '../../../shared/search/index/scan-resources.ts';
+import type { StackRef } from '../../../shared/stacks/names.ts';
+import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
+import type { StateDocument, StateReader } from '../../../shared/state/state-reader.ts';
+import type { HoldRoom } from '../http/answer-room.ts';
+import type { Caller } from '../http/request.ts';
+import { CallerTurns, type TurnLimits } from '../turns/caller-turns.ts';
+
+/** Requests of one process that read whole states at once. Each keeps some MiB, and all of them share the event loop. */
+const limits: TurnLimits = { atOnce: 4, atOncePerCaller: 2 };
+/** A state is looked at in parts of this size: 2 to 5 ms each. */
+const sliceBytes = 128 * 1024;
+
+/** A request that may read whole states. */
+export interface Scanning {
+  readonly caller: Pick<Caller, 'tokenId' | 'userId'>;
+  /** Its client is gone. */
+  readonly signal: AbortSignal;
+  /** Memory for its answer. */
+  readonly holdRoom: HoldRoom;
+}
+
+/** Lets requests read whole states: a few at once, by turns of their callers. */
+export class StateScans {
+  readonly #states: StateReader;
+  readonly #turns: CallerTurns;
+  readonly #ticks = new SharedTicks();
+
+  constructor(states: StateReader, metrics: Metrics) {
+    this.#states = states;
+    this.#turns = new CallerTurns(limits);
+    metrics.gauge(
+      'holdfast_state_reads',
+      'Requests of this process that read whole states.',
+      () => this.#turns.running,
+    );
+    metrics.gauge(
+      'holdfast_state_reads_waiting',
+      'Requests of this process that wait for their turn to read whole states.',
+      () => this.#turns.waiting,
+    );
+  }
+
+  /** Nothing is taken until the request reads its first state. */
+  open(request: Scanning): StateScan {
+    return new StateScan(request, { states: this.#states, turns: this.#turns, ticks: this.#ticks });
+  }
+}
+
+/**
+ * The only way in which a request reads whole states, but for exports, which are sent as they are. It takes one place, with the first state
+ * that it reads, and keeps it until `end`, since what it has read takes memory until it is answered.
+ */
+export class StateScan {
+  readonly #request: Scanning;
+  readonly #parts: { readonly states: StateReader; readonly turns: CallerTurns; readonly ticks: SharedTicks };
+  #place: Promise<() => void> | null = null;
+  #hasEnded = false;
+
+  constructor(
+    request: Scanning,
+    parts: { readonly states: StateReader; readonly turns: CallerTurns; readonly ticks: SharedTicks },
+  ) {
+    this.#request = request;
+    this.#parts = parts;
+  }
+
+  /** Waits for the turn of the caller, if the request has no place yet. Throws OwnLineError, UnavailableError. */
+  async begin(): Promise<void> {
+    this.assertWanted();
+    this.#place ??= this.#parts.turns.take(this.#request.caller, this.#request.signal);
+    const end = await this.#place;
+    if (this.#hasEnded) end();
+    this.assertWanted();
+  }
+
+  /** Memory for an answer, as HoldRoom takes it. */
+  hold(bytes: number, organization: string): Promise<void> {
+    return this.#request.holdRoom(bytes, organization);
+  }
+
+  /** As StateReader does. Throws also what `begin` throws. */
+  async readHead(ref: StackRef): Promise<{ readonly stack: StackRow; readonly state: StateDocument } | null> {
+    await this.begin();
+    const head = await this.#parts.states.readHead(ref);
+    return head && { ...head, state: this.#inTurns(head.state) };
+  }
+
+  /** As StateReader does. Throws also what `begin` throws. */
+  async readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
+    await this.begin();
+    const state = await this.#parts.states.readVersion(stackId, stackVersion);
+    return state && this.#inTurns(state);
+  }
+
+  /** As the function of this name does. */
+  scanResources(state: StateDocument, onResource: (text: Buffer) => void): Promise<ResourceScan> {
+    return scanResources(state.bytes, onResource, () => this.pause());
+  }
+
+  /** Call between steps of what computes for long. Throws UnavailableError when the client is gone. */
+  async pause(): Promise<void> {
+    this.assertWanted();
+    await this.#parts.ticks.pause();
+  }
+
+  /** Throws UnavailableError when nobody waits for the answer any more. */
+  assertWanted(): void {
+    if (this.#request.signal.aborted) throw new UnavailableError('The client is gone');
+  }
+
+  /** All calls of the request are answered. */
+  end(): void {
+    this.#hasEnded = true;
+    this.#place?.then(
+      (end) => end(),
+      () => {},
+    );
+  }
+
+  /** The state in parts, one in each tick of the event loop, as long as somebody waits for the answer. */
+  #inTurns(state: StateDocument): StateDocument {
+    const bytes = state.bytes[Symbol.asyncIterator]();
+    return { ...state, bytes: { [Symbol.asyncIterator]: () => this.#slices(bytes) } };
+  }
+
+  #slices(bytes: AsyncIterator<Buffer>): AsyncIterator<Buffer> {
+    let chunk: Buffer = Buffer.alloc(0);
+    const close = async (): Promise<IteratorResult<Buffer>> => {
+      await bytes.return?.();
+      return { done: true, value: undefined };
+    };
+    return {
+      next: async () => {
+        if (this.#request.signal.aborted) await close();
+        this.assertWanted();
+        while (chunk.length === 0) {
+          const step = await bytes.next();
+          if (step.done) return step;
+          chunk = step.value;
+        }
+        await this.#parts.ticks.next();
+        const value = chunk.subarray(0, sliceBytes);
+        chunk = chunk.subarray(sliceBytes);
+        return { done: false, value };
+      },
+      return: close,
+    };
+  }
+}

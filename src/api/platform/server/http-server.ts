@@ -1,0 +1,137 @@
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import type { Config } from '../../../shared/platform/config/config.ts';
+import { securityHeaders } from '../../../shared/platform/http/security-headers.ts';
+import { respondToClientError } from './client-errors.ts';
+import type { ConnectionLimits } from './connection-limits.ts';
+import { OpenRequests } from './open-requests.ts';
+import type { TlsFiles } from './tls-files.ts';
+import {
+  closeGracefully,
+  isClosing,
+  limitUnreadBody,
+  markAwaitingContinue,
+  respondAfterBody,
+} from './unread-bodies.ts';
+
+/** Maximum number of headers per request. Node would silently drop those beyond 2,000. */
+const maxHeaders = 200;
+
+/** A connection is closed after this many requests, so that clients spread to replicas that were added later. */
+const maxRequestsPerConnection = 10_000;
+
+/** How long a client may read nothing of a pending response, in ms. */
+const stalledReaderMs = 120_000;
+
+/** Upper limit for how long an unread body may continue after its response, in ms. */
+const maxDiscardMs = 5_000;
+
+/** How often connections without a request are closed once the server has stopped listening, in ms. */
+const closeIdleEveryMs = 1_000;
+
+/** How often connections are checked for late headers, in ms, given the limit `headMs`. */
+const checkEveryMs = (headMs: number): number => Math.min(Math.max(Math.floor(headMs / 4), 50), 5_000);
+
+/**
+ * Creates the HTTP server below the app. It limits what a client can do before the app sees a request, and how long a client may
+ * take to send what the app does not read. Uses plain HTTP if `tls` is null.
+ */
+export function createHttpServer(
+  handler: RequestListener,
+  { front, limits, tls }: { front: Config['front']; limits: ConnectionLimits; tls: TlsFiles | null },
+): Server {
+  const { headMs, idleMs } = front;
+  const discardMs = Math.min(maxDiscardMs, headMs);
+  const options = {
+    headersTimeout: headMs,
+    // The time limit depends on the size: see `checkedBody`, and `limitUnreadBody` for bodies that nobody reads.
+    requestTimeout: 0,
+    keepAliveTimeout: idleMs,
+    connectionsCheckingInterval: checkEveryMs(headMs),
+    // Checked in `serve`: our clients could not parse Node's own error response.
+    requireHostHeader: false,
+  };
+  const server = tls
+    ? createTlsServer({ ...options, ...tls.secureContext(), handshakeTimeout: headMs })
+    : createServer(options);
+  server.maxRequestsPerSocket = maxRequestsPerConnection;
+  server.timeout = stalledReaderMs;
+  if (tls) tls.attach(server as ReturnType<typeof createTlsServer>);
+
+  const requests = new OpenRequests();
+  const serve = (request: IncomingMessage, response: ServerResponse): void => {
+    if (isClosing(request.socket)) return;
+    requests.add(request, response);
+    limitUnreadBody(request, response, discardMs);
+    if (request.rawHeaders.length > 2 * maxHeaders)
+      refuse(request, response, 431, `The request has more than ${maxHeaders} headers`);
+    else if (request.headers.host === undefined && request.httpVersion === '1.1')
+      refuse(request, response, 400, 'The request has no Host header');
+    else handler(request, response);
+  };
+  server.on('request', serve);
+  server.on('checkContinue', (request, response) => {
+    markAwaitingContinue(request, response);
+    serve(request, response);
+  });
+  server.on('checkExpectation', (request, response) => {
+    requests.add(request, response);
+    limitUnreadBody(request, response, discardMs);
+    refuse(request, response, 417, 'The only expectation that this server supports is 100-continue');
+  });
+  const secured = new WeakSet<Socket>();
+  const sockets = new Set<Socket>();
+  server.on('clientError', (error: Error & { code?: string }, stream) => {
+    const socket = stream as Socket;
+    // Without a TLS session, no response can be sent.
+    if (tls && !secured.has(socket)) socket.destroy();
+    else respondToClientError(error, socket, { requests, discardMs });
+  });
+  server.on('timeout', (socket: Socket) => {
+    // A connection is also silent while its call waits for a job.
+    if (requests.of(socket).length === 0 || socket.writableLength > 0) socket.destroy();
+  });
+
+  server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
+    secured.add(socket);
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    const destroySoon = socket.destroySoon.bind(socket);
+    // Node calls this after the last response of the connection.
+    socket.destroySoon = () => {
+      const last = requests.lastOf(socket);
+      if (!last || last.complete) destroySoon();
+      else closeGracefully(socket, discardMs, last);
+    };
+  });
+  guardConnections(server, (socket) => limits.admit(socket, { canRespond: tls === null }));
+  const close = server.close.bind(server);
+  server.close = (callback) => {
+    if (!server.listening) return close(callback);
+    const timer = setInterval(() => {
+      for (const socket of sockets) if (requests.of(socket).length === 0) socket.destroy();
+    }, closeIdleEveryMs);
+    server.once('close', () => clearInterval(timer));
+    return close(callback);
+  };
+  return server;
+}
+
+/** Passes a connection to the server only if `admits` returns true for it. */
+function guardConnections(server: Server, admits: (socket: Socket) => boolean): void {
+  const listeners = server.listeners('connection') as ((socket: Socket) => void)[];
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    if (!admits(socket)) return;
+    for (const listener of listeners) listener.call(server, socket);
+  });
+}
+
+function refuse(request: IncomingMessage, response: ServerResponse, code: number, message: string): void {
+  const body = JSON.stringify({ code, message });
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) };
+  respondAfterBody(request, () => {
+    response.writeHead(code, { ...securityHeaders, ...headers, connection: 'close' }).end(body);
+  });
+}

@@ -1,0 +1,25 @@
+import type { ApiContext } from '../platform/api-context.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { registerPolicyRoutes } from './policies.routes.ts';
+import { PolicyBoard } from './policy-board.ts';
+import { PolicyGroupService } from './policy-group-service.ts';
+import { registerPolicyGroupRoutes } from './policy-groups.routes.ts';
+import { PolicyPackService } from './policy-pack-service.ts';
+
+/** The services of policy packs and groups. Called once per app. */
+export function createPolicyServices(context: ApiContext) {
+  return {
+    policyPacks: new PolicyPackService(context),
+    policyGroups: new PolicyGroupService(context),
+    policyBoard: new PolicyBoard(context),
+  };
+}
+
+/** The routes of policy packs and groups. */
+export function registerPolicy(
+  routes: RouteScope,
+  services: Parameters<typeof registerPolicyRoutes>[1] & Parameters<typeof registerPolicyGroupRoutes>[1],
+): void {
+  registerPolicyRoutes(routes, services);
+  registerPolicyGroupRoutes(routes, services);
+}

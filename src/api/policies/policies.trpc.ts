@@ -1,0 +1,108 @@
+import { Type } from 'typebox';
+import { decodeCursor, defaultPage, encodeCursor, input, Name, page } from '../access/procedures/inputs.ts';
+import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+import type { PolicyBoard } from './policy-board.ts';
+import type { PolicyGroupService } from './policy-group-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly policyBoard: PolicyBoard;
+    readonly policyGroups: PolicyGroupService;
+  }
+}
+
+const Named = Type.Tuple([Name]);
+const GroupPlace = Type.Tuple([Name, Type.Union([Type.Literal(0), Type.Literal(1)])]);
+const StackPlace = Type.Tuple([Name, Name]);
+
+const group = { group: Name };
+const StackName = Type.Object({ project: Name, stack: Name });
+
+/** Policy packs, and the groups that say which updates must run them. */
+export const policiesRouter = router({
+  /** By name, with their newest versions and the groups in which they are enabled. */
+  packs: organizationProcedure('read')
+    .input(input(Type.Object(page)))
+    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, organization } }) => {
+      const [after] = decodeCursor(cursor, Named) ?? [null];
+      const { items, next } = await services.policyBoard.listPacks(organization, after, limit);
+      return { items, next: next && encodeCursor([next]) };
+    }),
+
+  /** By name, the default group first: it has all stacks that are in no other. */
+  groups: organizationProcedure('read')
+    .input(input(Type.Object(page)))
+    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, organization } }) => {
+      const place = decodeCursor(cursor, GroupPlace);
+      const after = place && { name: place[0], isDefault: place[1] === 1 };
+      const { items, next } = await services.policyBoard.listGroups(organization, after, limit);
+      return { items, next: next && encodeCursor([next.name, next.isDefault ? 1 : 0]) };
+    }),
+
+  /** A group with the packs that it runs. */
+  group: organizationProcedure('read')
+    .input(input(Type.Object(group)))
+    .query(({ ctx: { services }, input: { group: name, organization } }) =>
+      services.policyBoard.getGroup(organization, name),
+    ),
+
+  /** Stacks that were put into a group, as far as the caller may read them. */
+  groupStacks: organizationProcedure('read')
+    .input(input(Type.Object({ ...group, ...page })))
+    .query(async ({ ctx: { caller, services }, input: query }) => {
+      const { cursor, group: name, limit = defaultPage, organization } = query;
+      const place = decodeCursor(cursor, StackPlace);
+      const after = place && { project: place[0], stack: place[1] };
+      const { items, next } = await services.policyBoard.listStacks(caller, { organization, name }, after, limit);
+      return { items, next: next && encodeCursor([next.project, next.stack]) };
+    }),
+
+  createGroup: organizationMutation('manage', 'policy-group.create')
+    .input(input(Type.Object(group)))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { group: name, organization } }) => {
+      await services.policyGroups.create(organization, caller, { name }, audit);
+    }),
+
+  /** Makes all these changes, or none. */
+  changeGroup: organizationMutation('manage', 'policy-group.change')
+    .input(
+      input(
+        Type.Object({
+          ...group,
+          addStack: Type.Optional(StackName),
+          removeStack: Type.Optional(StackName),
+          /** Enables it, in place of another version; without `tag`, the newest version. */
+          enable: Type.Optional(
+            Type.Object({
+              pack: Name,
+              tag: Type.Optional(Name),
+              config: Type.Optional(Type.Object({}, { additionalProperties: true })),
+            }),
+          ),
+          disable: Type.Optional(Type.Object({ pack: Name })),
+        }),
+      ),
+    )
+    .mutation(async ({ ctx: { audit, caller, services }, input: change }) => {
+      const { addStack, disable, enable, group: name, organization, removeStack } = change;
+      await services.policyGroups.update(
+        { organization, name },
+        caller,
+        {
+          ...(addStack ? { addStack: { name: addStack.stack, routingProject: addStack.project } } : {}),
+          ...(removeStack ? { removeStack: { name: removeStack.stack, routingProject: removeStack.project } } : {}),
+          ...(enable
+            ? { addPolicyPack: { name: enable.pack, versionTag: enable.tag ?? null, config: enable.config ?? null } }
+            : {}),
+          ...(disable ? { removePolicyPack: { name: disable.pack } } : {}),
+        },
+        audit,
+      );
+    }),
+
+  removeGroup: organizationMutation('manage', 'policy-group.remove')
+    .input(input(Type.Object(group)))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { group: name, organization } }) => {
+      await services.policyGroups.delete({ organization, name }, caller, audit);
+    }),
+});

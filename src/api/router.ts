@@ -1,0 +1,62 @@
+import { accessRouter } from './access/access.trpc.ts';
+import { grantsRouter } from './access/grants.trpc.ts';
+import { limitsRouter } from './access/limits.trpc.ts';
+import { mergeRouters, router } from './access/procedures/trpc.ts';
+import { rolesRouter } from './access/roles.trpc.ts';
+import { auditRouter } from './audit/audit.trpc.ts';
+import { eventsRouter } from './events/events.trpc.ts';
+import { liveRouter } from './events/live/live.trpc.ts';
+import { issuersRouter } from './identity/issuers.trpc.ts';
+import { meRouter } from './identity/me.trpc.ts';
+import { membersRouter } from './identity/members.trpc.ts';
+import { teamsRouter } from './identity/teams.trpc.ts';
+import { tokensRouter } from './identity/tokens.trpc.ts';
+import { operatorRouter } from './operator/operator.trpc.ts';
+import { policiesRouter } from './policies/policies.trpc.ts';
+import { referencesRouter } from './search/references.trpc.ts';
+import { searchRouter } from './search/search.trpc.ts';
+import { secretsRouter } from './secrets/secrets.trpc.ts';
+import { deletedStacksRouter } from './stacks/deleted-stacks.trpc.ts';
+import { stacksRouter } from './stacks/stacks.trpc.ts';
+import { resourcesRouter } from './state/resources.trpc.ts';
+import { versionsRouter } from './state/versions.trpc.ts';
+import { ciRouter } from './statistics/ci.trpc.ts';
+import { figuresRouter } from './statistics/figures.trpc.ts';
+import { approvalsRouter } from './updates/approvals.trpc.ts';
+import { queueRouter } from './updates/queue.trpc.ts';
+import { rulesRouter } from './updates/rules.trpc.ts';
+import { updatesRouter } from './updates/updates.trpc.ts';
+import { webhooksRouter } from './webhooks/webhooks.trpc.ts';
+
+/** All procedures of the dashboard. */
+export const appRouter = router({
+  live: liveRouter,
+  me: meRouter,
+  stacks: stacksRouter,
+  deletedStacks: deletedStacksRouter,
+  updates: mergeRouters(updatesRouter, eventsRouter, figuresRouter),
+  resources: resourcesRouter,
+  search: searchRouter,
+  references: referencesRouter,
+  secrets: secretsRouter,
+  versions: versionsRouter,
+  queue: queueRouter,
+  rules: rulesRouter,
+  approvals: approvalsRouter,
+  policies: policiesRouter,
+  webhooks: webhooksRouter,
+  limits: limitsRouter,
+  members: membersRouter,
+  teams: teamsRouter,
+  roles: rolesRouter,
+  grants: grantsRouter,
+  access: accessRouter,
+  tokens: tokensRouter,
+  issuers: issuersRouter,
+  audit: auditRouter,
+  ci: ciRouter,
+  operator: operatorRouter,
+});
+
+/** What the dashboard knows of the server: types only. */
+export type AppRouter = typeof appRouter;

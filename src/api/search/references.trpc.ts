@@ -1,0 +1,21 @@
+import { organizationProcedure, router, stackProcedure } from '../access/procedures/trpc.ts';
+import type { ReferenceService } from './reference-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly references: ReferenceService;
+  }
+}
+
+/** References of stacks to the outputs of others. */
+export const referencesRouter = router({
+  /** Of all stacks of an organization: at most 500 stacks. */
+  graph: organizationProcedure('read').query(({ ctx: { caller, services }, input: { organization } }) =>
+    services.references.graph(caller, organization),
+  ),
+
+  /** What a stack reads, and which stacks read it. */
+  ofStack: stackProcedure('read').query(({ ctx: { caller, services }, input: ref }) =>
+    services.references.ofStack(caller, ref),
+  ),
+});

@@ -1,0 +1,15 @@
+import type { ApiContext } from '../platform/api-context.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { ReferenceService } from './reference-service.ts';
+import { registerSearchRoutes } from './search.routes.ts';
+import { SearchService } from './search-service.ts';
+
+/** The services of searches over the resources of all stacks. Called once per app. */
+export function createSearchServices(context: ApiContext) {
+  return { search: new SearchService(context), references: new ReferenceService(context) };
+}
+
+/** The routes of searches over the resources of all stacks. */
+export function registerSearch(routes: RouteScope, services: Parameters<typeof registerSearchRoutes>[1]): void {
+  registerSearchRoutes(routes, services);
+}

@@ -1,0 +1,124 @@
+import type { Static } from 'typebox';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { OrganizationParams } from '../audit/audit.schemas.ts';
+import { apiToken } from '../platform/http/paths.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { clientGone } from '../platform/server/client-gone.ts';
+import type { FoundItem } from './found-item.ts';
+import { ResourceSearchQuery, ResourceSearchResponse, ResourceSearchV2Response } from './search.schemas.ts';
+import { decodePlace, encodePlace } from './search-cursor.ts';
+import type { SearchService } from './search-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly search: SearchService;
+}
+
+const path = '/api/orgs/:organization/search/resources';
+const config = {
+  access: { kind: 'organization', permission: 'read' },
+  rate: 'held',
+  // Queries and cursors may be long.
+  described: { errorStatuses: [431] },
+} as const;
+const common = {
+  tags: ['search'],
+  summary: 'Search the resources of all stacks of an organization that the caller may read',
+  description:
+    'In the order of stacks, types and names. The index is some seconds behind updates; `behind` says how far.',
+  security: apiToken,
+  params: OrganizationParams,
+  querystring: ResourceSearchQuery,
+};
+const defaultSize = 25;
+const maxSize = 200;
+
+/** Search over all stacks, as `pulumi org search` and `pulumi insights resource search` call it. */
+export function registerSearchRoutes(app: RouteScope, services: Services): void {
+  app.get(
+    path,
+    { config, schema: { ...common, response: { 200: ResourceSearchResponse } } },
+    async (request, reply) => {
+      const { items, ...envelope } = await search(services, request, clientGone(reply), 'resources');
+      return {
+        ...envelope,
+        resources: items.map((item) => ({
+          ...shown(item),
+          // `pulumi org search` prints it without asking whether it is there (cmd/pulumi/org/org_search.go).
+          modified: item.changedAt ?? '',
+          'parent.urn': item.parent,
+          'provider.urn': item.providerUrn,
+        })),
+      };
+    },
+  );
+  app.get(
+    `${path}v2`,
+    { config, schema: { ...common, response: { 200: ResourceSearchV2Response } } },
+    async (request, reply) => {
+      const { items, ...envelope } = await search(services, request, clientGone(reply), 'resourcesv2');
+      return {
+        ...envelope,
+        resources: items.map((item) => ({
+          ...shown(item),
+          external: item.isExternal,
+          ...(item.parent === null ? {} : { parent_urn: item.parent }),
+          ...(item.providerUrn === null ? {} : { provider_urn: item.providerUrn }),
+        })),
+      };
+    },
+  );
+}
+
+async function search(
+  { search: searches }: Services,
+  {
+    caller,
+    params: { organization },
+    query: { cursor = '', page = 1, query: text = '', size = defaultSize },
+  }: {
+    readonly caller: Caller;
+    readonly params: Static<typeof OrganizationParams>;
+    readonly query: Static<typeof ResourceSearchQuery>;
+  },
+  gone: AbortSignal,
+  collection: 'resources' | 'resourcesv2',
+) {
+  if (page > 1 && cursor === '')
+    throw new InvalidRequestError('Pages after the first have a cursor: follow pagination.next');
+  const limit = Math.min(size, maxSize);
+  const after = decodePlace(cursor === '' ? null : cursor);
+  const found = await searches.list(caller, { text, organization, after, limit }, gone);
+  const total =
+    after === null ? (await searches.count(caller, { text, organization, by: 'type' }, gone)).resources : undefined;
+  const pageOf = (place: string) => new URLSearchParams({ query: text, size: String(size), cursor: place });
+  const next = found.next && `/api/orgs/${organization}/search/${collection}?${pageOf(encodePlace(found.next))}`;
+  return {
+    items: found.items,
+    ...(total === undefined ? {} : { total }),
+    pagination: { ...(next === null ? {} : { next }), ...(cursor === '' ? {} : { cursor }) },
+    cutShort: found.isCut,
+    trimmed: found.isTrimmed,
+    behind: found.behind,
+  };
+}
+
+function shown({ changedAt, isCustom, isDeleted, name, project, protect, stack, type, urn }: FoundItem) {
+  const [pack = '', module = ''] = type.split(':');
+  return {
+    ...{
+      name,
+      type,
+      urn,
+      project,
+      stack,
+      package: pack,
+      module,
+      custom: isCustom,
+      delete: isDeleted,
+      protected: protect,
+    },
+    ...(changedAt === null ? {} : { modified: changedAt }),
+  };
+}

@@ -1,0 +1,53 @@
+import { Type } from 'typebox';
+import { defaultPage, input, Name, page, text } from '../access/procedures/inputs.ts';
+import { router, userProcedure } from '../access/procedures/trpc.ts';
+import { decodePlace, encodePlace } from './search-cursor.ts';
+import type { SearchService } from './search-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly search: SearchService;
+  }
+}
+
+const query = text(1_000);
+const Field = Type.Union([
+  Type.Literal('type'),
+  Type.Literal('stack'),
+  Type.Literal('project'),
+  Type.Literal('provider'),
+]);
+
+/**
+ * Search over the newest states of all stacks that the caller may read, or of those of one organization. `isCut`: it was cut short;
+ * `isTrimmed`: there may be stacks that the caller may not read.
+ */
+export const searchRouter = router({
+  /** Resources: stacks in the order of their names, then type and name. A page that is cut short may have few items or none, and a `next`. */
+  list: userProcedure
+    .input(input(Type.Object({ query, organization: Type.Optional(Name), ...page })))
+    .query(
+      async ({
+        ctx: { caller, request, services },
+        input: { cursor, limit = defaultPage, organization = null, query: of },
+      }) => {
+        const after = decodePlace(cursor);
+        const found = await services.search.list(caller, { text: of, organization, after, limit }, request.gone);
+        return { ...found, next: found.next && encodePlace(found.next) };
+      },
+    ),
+
+  /** How many resources a query finds, by a field: the largest groups. */
+  count: userProcedure
+    .input(input(Type.Object({ query, organization: Type.Optional(Name), by: Field })))
+    .query(({ ctx: { caller, request, services }, input: { by, organization = null, query: of } }) =>
+      services.search.count(caller, { text: of, organization, by }, request.gone),
+    ),
+
+  /** Versions of providers, and in how many stacks they are. */
+  providers: userProcedure
+    .input(input(Type.Object({ organization: Type.Optional(Name) })))
+    .query(({ ctx: { caller, request, services }, input: { organization = null } }) =>
+      services.search.providers(caller, organization, request.gone),
+    ),
+});

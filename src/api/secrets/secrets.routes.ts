@@ -1,0 +1,188 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type TSchema, Type } from 'typebox';
+import { StackParams } from '../../shared/platform/protocol/core.ts';
+import { type BodyParts, receiveBody } from '../platform/http/body.ts';
+import { apiToken, stackPath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { sendChunks } from '../platform/http/streamed-response.ts';
+import { base64Chunks, type EncodedValues, readValue, readValues } from './encoded-values.ts';
+import type { SecretService } from './secret-service.ts';
+import {
+  BatchDecryptRequest,
+  BatchDecryptResponse,
+  BatchEncryptRequest,
+  BatchEncryptResponse,
+  DecryptRequest,
+  DecryptResponse,
+  EncryptRequest,
+  EncryptResponse,
+  LogDecryptionRequest,
+} from './secrets.schemas.ts';
+
+/** What the routes call. */
+export interface Services extends BodyParts {
+  readonly secrets: SecretService;
+}
+
+const common = { tags: ['secrets'], security: apiToken, params: StackParams };
+const encrypting = {
+  access: { kind: 'stack', permission: 'preview' },
+  rate: 'needed',
+  audit: { none: 'returns ciphertexts and changes nothing' },
+} as const;
+/** The service checks who may decrypt: the path may be one that a stack had before it was renamed. */
+const decrypting = {
+  access: { kind: 'stack', permission: 'decrypt', former: true },
+  rate: 'needed',
+  audit: 'secret.decrypt',
+} as const;
+const logging = { access: { kind: 'stack', permission: 'decrypt' }, rate: 'needed', audit: 'secret.show' } as const;
+
+/** Encryption of stack secrets. Bodies are never logged. */
+export function registerSecretRoutes(app: RouteScope, services: Services): void {
+  encryptValue(app, services);
+  decryptValue(app, services);
+  encryptValues(app, services);
+  decryptValues(app, services);
+  logDecryptions(app, services);
+}
+
+function encryptValue(app: RouteScope, services: Services): void {
+  app.post(
+    `${stackPath}/encrypt`,
+    {
+      config: { ...encrypting, ...reading(EncryptRequest, EncryptResponse) },
+      schema: { ...common, summary: 'Encrypt one value' },
+    },
+    async (request, reply) =>
+      respondFrom(services, request, reply, async (body) => {
+        const [ciphertext] = await services.secrets.encrypt(request.params, await readValue(body, 'plaintext'));
+        return valueJson('ciphertext', ciphertext as Buffer);
+      }),
+  );
+}
+
+function decryptValue(app: RouteScope, services: Services): void {
+  app.post(
+    `${stackPath}/decrypt`,
+    {
+      config: { ...decrypting, ...reading(DecryptRequest, DecryptResponse) },
+      schema: { ...common, summary: 'Decrypt one value' },
+    },
+    async (request, reply) =>
+      respondFrom(services, request, reply, async (body) => {
+        const { audit, caller, params } = request;
+        const plaintexts = await services.secrets.decrypt(params, caller, await readValue(body, 'ciphertext'), audit);
+        return valueJson('plaintext', plaintexts.get(0) as Buffer);
+      }),
+  );
+}
+
+function encryptValues(app: RouteScope, services: Services): void {
+  app.post(
+    `${stackPath}/batch-encrypt`,
+    {
+      config: { ...encrypting, ...reading(BatchEncryptRequest, BatchEncryptResponse) },
+      schema: { ...common, summary: 'Encrypt values' },
+    },
+    async (request, reply) =>
+      respondFrom(services, request, reply, async (body) =>
+        ciphertextsJson(await services.secrets.encrypt(request.params, await readValues(body, 'plaintexts'))),
+      ),
+  );
+}
+
+function decryptValues(app: RouteScope, services: Services): void {
+  app.post(
+    `${stackPath}/batch-decrypt`,
+    {
+      config: { ...decrypting, ...reading(BatchDecryptRequest, BatchDecryptResponse) },
+      schema: { ...common, summary: 'Decrypt values' },
+    },
+    async (request, reply) =>
+      respondFrom(services, request, reply, async (body) => {
+        const ciphertexts = await readValues(body, 'ciphertexts');
+        const { audit, caller, params } = request;
+        return plaintextsJson(ciphertexts, await services.secrets.decrypt(params, caller, ciphertexts, audit));
+      }),
+  );
+}
+
+function logDecryptions(app: RouteScope, { secrets }: Services): void {
+  for (const log of ['log-decryption', 'log-batch-decryption']) {
+    app.post(
+      `${stackPath}/decrypt/${log}`,
+      {
+        config: logging,
+        schema: {
+          ...common,
+          summary: 'Record that secrets were shown',
+          body: LogDecryptionRequest,
+          response: { 204: Type.Null() },
+        },
+      },
+      async ({ params, body, caller, log: logger, audit }, reply) => {
+        const { organization, project, stack } = params;
+        logger.info({ organization, project, stack, login: caller.login }, 'secrets shown to user');
+        await secrets.recordShown(params, { name: body.secretName ?? null, command: body.commandName ?? null }, audit);
+        return reply.code(204).send(null);
+      },
+    );
+  }
+}
+
+/** Reads the body and holds its share of the memory until the last chunk of the response is produced. */
+async function respondFrom(
+  services: Services,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  work: (body: Buffer) => Promise<AsyncGenerator<string>>,
+): Promise<FastifyReply> {
+  const { body, release } = await receiveBody(services, request, services.config.limits.maxControlBodyBytes);
+  const response = async function* (): AsyncGenerator<string> {
+    try {
+      yield* await work(body);
+    } finally {
+      release();
+    }
+  };
+  return sendChunks(reply, response());
+}
+
+/** Config of a route that reads its body itself, within its own size limit. */
+function reading(body: TSchema, response: TSchema) {
+  return { body: 'payload', described: { body, responses: { 200: response } } } as const;
+}
+
+async function* valueJson(name: string, value: Buffer): AsyncGenerator<string> {
+  yield `{"${name}":"`;
+  yield* base64Chunks(value);
+  yield '"}';
+}
+
+async function* ciphertextsJson(ciphertexts: readonly Buffer[]): AsyncGenerator<string> {
+  yield '{"ciphertexts":[';
+  for (const [index, ciphertext] of ciphertexts.entries()) {
+    yield index === 0 ? '"' : ',"';
+    yield* base64Chunks(ciphertext);
+    yield '"';
+  }
+  yield ']}';
+}
+
+/** Uses the strings of the request as keys: the CLI panics if one differs in a single character. Base64 needs no escaping. */
+async function* plaintextsJson(
+  ciphertexts: EncodedValues,
+  plaintexts: ReadonlyMap<number, Buffer>,
+): AsyncGenerator<string> {
+  yield '{"plaintexts":{';
+  let separator = '"';
+  for (const [index, plaintext] of plaintexts) {
+    yield separator;
+    yield* ciphertexts.chunks(index);
+    yield '":"';
+    yield* base64Chunks(plaintext);
+    separator = '","';
+  }
+  yield plaintexts.size > 0 ? '"}}' : '}}';
+}

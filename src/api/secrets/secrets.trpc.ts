@@ -1,0 +1,33 @@
+import { Type } from 'typebox';
+import { input, text } from '../access/procedures/inputs.ts';
+import { router, stackScanMutation } from '../access/procedures/trpc.ts';
+import type { RevealService } from './reveal-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly reveal: RevealService;
+  }
+}
+
+const maxDepth = 100;
+
+const Place = Type.Union([
+  Type.Object({ of: Type.Literal('output'), name: text(1_000) }),
+  Type.Object({ of: Type.Literal('config'), key: text(1_000) }),
+  Type.Object({
+    of: Type.Literal('resource'),
+    urn: text(8_000),
+    part: Type.Union([Type.Literal('inputs'), Type.Literal('outputs')]),
+    path: Type.Array(Type.Union([text(1_000), Type.Integer({ minimum: 0 })]), { minItems: 1, maxItems: maxDepth }),
+  }),
+]);
+
+/** Secrets of stacks. */
+export const secretsRouter = router({
+  /** Decrypts one value of the newest state or of the last configuration, for somebody to see. Only what this server has encrypted. */
+  reveal: stackScanMutation('decrypt', 'secret.show')
+    .input(input(Type.Object({ place: Place })))
+    .mutation(async ({ ctx: { audit, caller, scan, services }, input: { place, ...ref } }) => ({
+      value: await services.reveal.reveal(scan, ref, caller, place, audit),
+    })),
+});

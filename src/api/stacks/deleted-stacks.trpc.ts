@@ -1,0 +1,34 @@
+import { Type } from 'typebox';
+import { defaultPage, Id, input, Name, page } from '../access/procedures/inputs.ts';
+import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
+import type { DeletedStacks } from './deleted-stacks.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly deletedStacks: DeletedStacks;
+  }
+}
+
+/** Stacks that were deleted and can be restored. */
+export const deletedStacksRouter = router({
+  /** The last deleted first. */
+  list: organizationProcedure('manage')
+    .input(input(Type.Object(page)))
+    .query(({ ctx: { services }, input: { cursor = null, limit = defaultPage, organization } }) =>
+      services.deletedStacks.list(organization, cursor, limit),
+    ),
+
+  /** Returns the name of the restored stack. Names that are left out stay as they were. */
+  restore: organizationMutation('manage', 'stack.undelete')
+    .input(input(Type.Object({ id: Id, project: Type.Optional(Name), stack: Type.Optional(Name) })))
+    .mutation(({ ctx: { audit, caller, services }, input: { project = null, stack = null, ...place } }) =>
+      services.deletedStacks.restore(caller, place, { project, stack }, audit),
+    ),
+
+  /** Ends the time in which it can be restored. */
+  purge: organizationMutation('manage', 'stack.purge')
+    .input(input(Type.Object({ id: Id })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: place }) => {
+      await services.deletedStacks.purge(caller, place, audit);
+    }),
+});

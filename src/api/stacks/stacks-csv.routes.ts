@@ -1,0 +1,94 @@
+import type { FastifyInstance } from 'fastify';
+import { type Static, Type } from 'typebox';
+import { csvLine } from '../../shared/platform/csv/csv-line.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { standard } from '../../shared/platform/schema/standard-schema.ts';
+import { nowhere, type ProcedureServices, RequestCalls } from '../access/procedures/context.ts';
+import { Name, text } from '../access/procedures/inputs.ts';
+import type { Refusals } from '../platform/audit-trail/refusals.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { sendChunks } from '../platform/http/streamed-response.ts';
+import type { StackCard } from './stack-board.ts';
+
+const Query = Type.Object({
+  organization: Type.Optional(Name),
+  text: Type.Optional(text(200)),
+  project: Type.Optional(Name),
+  /** `name` or `name=value`. */
+  tag: Type.Optional(text(400)),
+  status: Type.Optional(
+    Type.Union([Type.Literal('running'), Type.Literal('failed'), Type.Literal('drifted'), Type.Literal('frozen')]),
+  ),
+});
+type Query = Static<typeof Query>;
+
+const pageSize = 200;
+
+const columns: readonly (readonly [string, (stack: StackCard) => string | number | null | undefined])[] = [
+  ['organization', ({ organization }) => organization],
+  ['project', ({ project }) => project],
+  ['stack', ({ stack }) => stack],
+  ['version', ({ version }) => version],
+  ['resources', ({ resourceCount }) => resourceCount],
+  ['last update', ({ lastUpdate }) => lastUpdate?.kind],
+  ['result', ({ lastUpdate }) => lastUpdate?.result],
+  ['ended', ({ lastUpdate }) => lastUpdate?.endedAt],
+  ['by', ({ lastUpdate }) => lastUpdate?.by],
+  ['commit', ({ lastUpdate }) => lastUpdate?.commit],
+  ['ci run', ({ lastUpdate }) => lastUpdate?.ciUrl],
+  ['lock held by', ({ active }) => active?.by],
+  ['lock since', ({ active }) => active?.since],
+  ['waiting', ({ waiting }) => waiting],
+  ['drift', ({ drift }) => drift],
+  ['changed', ({ updatedAt }) => updatedAt],
+  [
+    'tags',
+    ({ tags }) =>
+      Object.entries(tags)
+        .map(([name, value]) => `${name}=${value}`)
+        .join(' '),
+  ],
+];
+
+/** The list of stacks as a file. A path of its own, since procedures respond with JSON. */
+export function registerStacksCsv(scope: FastifyInstance, services: ProcedureServices, refusals: Refusals): void {
+  scope.get(
+    '/trpc/download/stacks.csv',
+    { config: { access: { kind: 'procedures' }, rate: 'held' }, exposeHeadRoute: false, schema: { hide: true } },
+    async (request, reply) => {
+      const query = readQuery(request.query);
+      const calls = new RequestCalls(services, request, request.holder, refusals);
+      const caller = await calls.admit({ kind: 'user' }, nowhere);
+      void reply.header('content-disposition', 'attachment; filename="stacks.csv"');
+      return sendChunks(reply, lines(services, caller, query), {
+        contentType: 'text/csv; charset=utf-8; header=present',
+      });
+    },
+  );
+}
+
+/** Page by page, no faster than the client reads. */
+async function* lines({ stackBoard }: ProcedureServices, caller: Caller, query: Query): AsyncGenerator<string> {
+  const { organization = null, project = null, status = null, tag, text: words = null } = query;
+  const at = tag?.indexOf('=') ?? -1;
+  const filter = {
+    ...{ organization, project, status, text: words, limit: pageSize },
+    tag: tag ? { name: at < 0 ? tag : tag.slice(0, at), value: at < 0 ? null : tag.slice(at + 1) } : null,
+  };
+  let page = await stackBoard.list(caller, { ...filter, before: null });
+  yield csvLine(columns.map(([name]) => name));
+  for (;;) {
+    yield page.items.map((stack) => csvLine(columns.map(([, read]) => String(read(stack) ?? '')))).join('');
+    if (page.next === null) return;
+    page = await stackBoard.list(caller, { ...filter, before: page.next });
+  }
+}
+
+function readQuery(search: unknown): Query {
+  const result = standard(Query)['~standard'].validate(search);
+  if ('issues' in result && result.issues)
+    throw new InvalidRequestError(
+      `query ${String(result.issues[0]?.path?.join('/') ?? '')} ${result.issues[0]?.message ?? 'is not valid'}`,
+    );
+  return (result as { value: Query }).value;
+}

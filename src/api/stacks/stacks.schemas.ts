@@ -1,0 +1,69 @@
+import { Type } from 'typebox';
+import { ContractListedStack } from '../../shared/platform/protocol/contract.ts';
+import { AnyObject, Maybe, StringMap, UnixSeconds } from '../../shared/platform/protocol/core.ts';
+
+/** apitype.CreateStackRequest. */
+export const CreateStackRequest = Type.Object({
+  stackName: Type.String(),
+  tags: Maybe(AnyObject),
+  teams: Maybe(Type.Array(Type.String(), { maxItems: 100 })),
+  state: Maybe(AnyObject),
+  /** Configuration to be stored by the service; rejected. */
+  config: Maybe(AnyObject),
+});
+
+export const CreateStackResponse = Type.Object({
+  id: Type.String(),
+  orgName: Type.String(),
+  projectName: Type.String(),
+  stackName: Type.String(),
+  tags: StringMap,
+  version: Type.Integer(),
+  messages: Type.Array(Type.Object({ severity: Type.String(), message: Type.String() })),
+});
+
+/** apitype.Stack. */
+export const StackResponse = Type.Object({
+  id: Type.String(),
+  orgName: Type.String(),
+  projectName: Type.String(),
+  stackName: Type.String(),
+  tags: StringMap,
+  version: Type.Integer(),
+  activeUpdate: Type.String(),
+  currentOperation: Type.Optional(Type.Object({ kind: Type.String(), author: Type.String(), started: UnixSeconds })),
+  /** Our extension: why journal entries are missing from the newest state. The stack rejects changes while it is set. */
+  journalError: Type.Optional(Type.String()),
+});
+
+/** apitype.StackSummary. */
+export const ListedStack = Type.Object({
+  id: Type.String(),
+  orgName: Type.String(),
+  projectName: Type.String(),
+  stackName: Type.String(),
+  tags: Type.Optional(StringMap),
+  version: Type.Optional(Type.Integer()),
+  activeUpdate: Type.Optional(Type.String()),
+  lastUpdate: Type.Optional(UnixSeconds),
+  resourceCount: Type.Optional(Type.Integer()),
+});
+
+/** apitype.ListStacksResponse, with stacks in either dialect. */
+export const ListStacksResponse = Type.Object({
+  stacks: Type.Array(Type.Union([ListedStack, ContractListedStack])),
+  continuationToken: Type.Optional(Type.String()),
+});
+
+export const ListStacksQuery = Type.Object({
+  organization: Type.Optional(Type.String()),
+  project: Type.Optional(Type.String()),
+  tagName: Type.Optional(Type.String()),
+  tagValue: Type.Optional(Type.String()),
+  continuationToken: Type.Optional(Type.String()),
+});
+
+/** `newName` may also be `org/project/stack`, the contract's form. */
+export const RenameStackRequest = Type.Object({ newName: Maybe(Type.String()), newProject: Maybe(Type.String()) });
+
+export const DeleteStackQuery = Type.Object({ force: Type.Optional(Type.String()) });

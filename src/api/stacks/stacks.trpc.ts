@@ -1,0 +1,113 @@
+import { Type } from 'typebox';
+import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from '../access/procedures/inputs.ts';
+import {
+  organizationProcedure,
+  router,
+  stackMutation,
+  stackScan,
+  stackScanMutation,
+  userProcedure,
+} from '../access/procedures/trpc.ts';
+import type { StateChanges } from '../state/state-changes.ts';
+import type { StackBoard } from './stack-board.ts';
+import type { StackService } from './stack-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly stackBoard: StackBoard;
+    readonly stacks: StackService;
+    readonly stateChanges: StateChanges;
+  }
+}
+
+const maxTags = 20;
+const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
+
+const ListInput = Type.Object({
+  organization: Type.Optional(Name),
+  /** Part of the names of project and stack, joined by a slash. Upper and lower case are the same. */
+  text: Type.Optional(text(200)),
+  project: Type.Optional(Name),
+  tag: Type.Optional(Type.Object({ name: text(100), value: Type.Optional(text(300)) })),
+  status: Type.Optional(
+    Type.Union([Type.Literal('running'), Type.Literal('failed'), Type.Literal('drifted'), Type.Literal('frozen')]),
+  ),
+  ...page,
+});
+
+const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
+/** What shall become of a pending operation, named by its place in the list and its resource. */
+const Repair = Type.Object({
+  index: Type.Integer({ minimum: 0, maximum: 999_999 }),
+  urn: text(8_000),
+  repair: Type.Union([
+    Type.Object({ action: Type.Literal('clear') }),
+    Type.Object({
+      action: Type.Literal('import'),
+      id: Type.String({ minLength: 1, maxLength: 4_000, pattern: '^[^\\u0000]*$' }),
+    }),
+  ]),
+});
+
+/** Stacks. */
+export const stacksRouter = router({
+  /** Those that the caller may read, the newest change first. */
+  list: userProcedure.input(input(ListInput)).query(async ({ ctx: { caller, services }, input: query }) => {
+    const limit = query.limit ?? defaultPage;
+    const place = decodeCursor(query.cursor, Place);
+    const { items, next } = await services.stackBoard.list(caller, {
+      organization: query.organization ?? null,
+      text: query.text?.trim() || null,
+      project: query.project ?? null,
+      tag: query.tag ? { name: query.tag.name, value: query.tag.value ?? null } : null,
+      status: query.status ?? null,
+      before: place && { changedAt: place[0], id: place[1] },
+      limit,
+    });
+    return { items, next: next && encodeCursor([next.changedAt, next.id]) };
+  }),
+
+  /** Names of tags, or values of the tag `name`, that begin so. */
+  tags: organizationProcedure('read')
+    .input(input(Type.Object({ name: Type.Optional(text(100)), text: Type.Optional(text(300)), limit: page.limit })))
+    .query(async ({ ctx: { caller, services }, input: { limit = maxTags, name = null, organization, text = '' } }) => ({
+      items: await services.stackBoard.listTags(caller, organization, { name, begin: text, limit }),
+    })),
+
+  /** All that the overview of a stack shows. Secrets are sealed. */
+  get: stackScan('read').query(({ ctx: { caller, scan, services }, input: ref }) =>
+    services.stackBoard.get(scan, caller, ref),
+  ),
+
+  /** Pending operations of the newest version, and the update that has left them. */
+  pending: stackScan('read').query(({ ctx: { scan, services }, input: ref }) => services.stackBoard.pending(scan, ref)),
+
+  /** Clears pending operations, or adds what they have created by its id, which the next refresh reads. */
+  repair: stackScanMutation('write', 'stack.repair')
+    .input(input(Type.Object({ headVersion: Version, repairs: Type.Array(Repair, { minItems: 1, maxItems: 200 }) })))
+    .mutation(async ({ ctx: { audit, caller, scan, services }, input: { headVersion, repairs, ...ref } }) => ({
+      version: await services.stateChanges.repair(ref, repairs, { audit, caller, headVersion, scan }),
+    })),
+
+  /** `seen`: the value that the caller has seen, null if the stack had no such tag; a tag that is different now stays. */
+  setTag: stackMutation('write', 'stack.tags')
+    .input(
+      input(
+        Type.Object({
+          name: text(100),
+          value: text(1_000),
+          seen: Type.Optional(Type.Union([text(1_000), Type.Null()])),
+        }),
+      ),
+    )
+    .mutation(async ({ ctx: { audit, caller, services }, input: { name, seen, value, ...ref } }) => {
+      await services.stacks.editTag(caller, ref, { name, seen, value }, audit);
+    }),
+
+  /** Succeeds if there is no such tag. `value`: the one that the caller has seen; a tag with another one stays. */
+  removeTag: stackMutation('write', 'stack.tags')
+    .input(input(Type.Object({ name: text(100), value: Type.Optional(text(1_000)) })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { name, value, ...ref } }) => {
+      await services.stacks.editTag(caller, ref, { name, seen: value, value: null }, audit);
+    }),
+});

@@ -1,0 +1,62 @@
+import { type TSchema, Type } from 'typebox';
+import { applyCheckpoint } from '../../shared/jobs/definitions.ts';
+import { ConflictError } from '../../shared/platform/errors/errors.ts';
+import { ContractVerbatimCheckpointRequest } from '../../shared/platform/protocol/contract.ts';
+import {
+  CheckpointDeltaRequest,
+  CheckpointRequest,
+  VerbatimCheckpointRequest,
+} from '../../shared/platform/protocol/payloads.ts';
+import type { CheckpointKind } from '../../shared/state/checkpoints/checkpoint-writer.ts';
+import { updatePath } from '../platform/http/paths.ts';
+import type { Lease } from '../platform/http/request.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import type { UpdateService } from '../updates/update-service.ts';
+import { fencedWrite, fenceOf } from './writes/fenced-write.ts';
+import type { SubmitWrite } from './writes/submit-write.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly submitWrite: SubmitWrite;
+  readonly updates: UpdateService;
+}
+
+const paths: Record<CheckpointKind, string> = {
+  full: 'checkpoint',
+  verbatim: 'checkpointverbatim',
+  delta: 'checkpointdelta',
+};
+
+const bodies: Record<CheckpointKind, TSchema> = {
+  full: CheckpointRequest,
+  verbatim: Type.Union([VerbatimCheckpointRequest, ContractVerbatimCheckpointRequest]),
+  delta: CheckpointDeltaRequest,
+};
+
+/** The three ways a CLI without journaling sends state. Bodies are not parsed here, because their exact bytes matter. */
+export function registerCheckpointRoutes(app: RouteScope, services: Services): void {
+  for (const kind of ['full', 'verbatim', 'delta'] as const) saveCheckpoint(app, services, kind);
+}
+
+function saveCheckpoint(app: RouteScope, { submitWrite, updates }: Services, kind: CheckpointKind): void {
+  app.patch(
+    `${updatePath}/${paths[kind]}`,
+    fencedWrite(bodies[kind], { summary: `Save a ${kind} checkpoint`, tag: 'checkpoints', errorStatuses: [409] }),
+    async (request, reply) => {
+      const { lease } = request;
+      assertWritesState(lease);
+      const fence = fenceOf(lease);
+      const envelope = request.dialect === 'contract' ? 'contract' : 'cli';
+      // Assigned before reading the body, which may take long: checkpoints are ordered by arrival.
+      const arrivalSequence = kind === 'full' ? await updates.assignArrivalSequence(lease.updateId) : null;
+      await submitWrite(request, applyCheckpoint, { kind, envelope, fence, arrivalSequence });
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function assertWritesState(lease: Lease): void {
+  if (!lease.exclusive) throw new ConflictError('A preview writes no state');
+  // Journal positions refer to the base state at the start; a complete state in between would shift them.
+  if (lease.journalVersion > 0) throw new ConflictError('This update sends its state as a journal');
+}

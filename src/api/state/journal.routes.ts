@@ -1,0 +1,26 @@
+import { appendJournal } from '../../shared/jobs/definitions.ts';
+import { ConflictError } from '../../shared/platform/errors/errors.ts';
+import { JournalEntriesRequest } from '../../shared/platform/protocol/payloads.ts';
+import { updatePath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { fencedWrite, fenceOf } from './writes/fenced-write.ts';
+import type { SubmitWrite } from './writes/submit-write.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly submitWrite: SubmitWrite;
+}
+
+/** Journal entries: the CLI's default way to send state (pkg/backend/httpstate/journal/snapshot.go). */
+export function registerJournalRoutes(app: RouteScope, services: Services): void {
+  app.patch(
+    `${updatePath}/journalentries`,
+    fencedWrite(JournalEntriesRequest, { summary: 'Append journal entries', tag: 'checkpoints', errorStatuses: [409] }),
+    async (request, reply) => {
+      const { lease } = request;
+      if (lease.journalVersion === 0) throw new ConflictError('This update was not started with a journal');
+      await services.submitWrite(request, appendJournal, { fence: fenceOf(lease) });
+      return reply.code(204).send(null);
+    },
+  );
+}

@@ -1,0 +1,97 @@
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { joinParts, nameText, replaceRanges } from '../../shared/platform/json/member-edits.ts';
+import { scanMembersInTurns } from '../../shared/platform/json/scan-in-turns.ts';
+import { Turns } from '../../shared/platform/turns/turns.ts';
+import { listSecretsInTurns } from '../../shared/search/index/sealed-json.ts';
+import { plainSecret } from '../../shared/state/deployments/secret-values.ts';
+import { readRootOutputs } from '../../shared/state/root-outputs.ts';
+
+/** Decrypts a secret that the service has encrypted for the stack. Throws InvalidRequestError if it has not. */
+export type DecryptSecret = (ciphertext: Buffer) => Promise<Buffer>;
+
+export interface OutputsExport {
+  readonly document: Buffer;
+  readonly resourceCount: number;
+  /** Names of secret outputs in the document. */
+  readonly secret: readonly string[];
+  /** Names of secret outputs that are not in it. */
+  readonly leftOut: readonly string[];
+}
+
+/** An output takes as long as so many bytes of one, however short it is. */
+const memberBytes = 2_048;
+
+/** When the state was written, and by which CLI, is none of its outputs. */
+const manifest = Buffer.from('"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}');
+
+/**
+ * The deployment document for those who may read nothing but the outputs of a stack: its root resource with them, and nothing else.
+ * Secret outputs are in it only with `decrypt`: those that the service has encrypted with their plaintext. Without that, or with only
+ * the ciphertext, the CLI's StackReference would read `{}` in place of each and go on.
+ */
+export async function exportOutputs(
+  state: AsyncIterable<Buffer>,
+  decrypt: DecryptSecret | null,
+): Promise<OutputsExport> {
+  const { features, outputs, secretsProviders, urn, version } = await readRootOutputs(state);
+  const isService = typeOf(secretsProviders) === 'service';
+  const members: Buffer[] = [];
+  const secret: string[] = [];
+  const leftOut: string[] = [];
+  const turns = new Turns();
+  for (const [name, span] of (outputs && (await scanMembersInTurns(outputs))) ?? []) {
+    const value = sliceOf(outputs as Buffer, span);
+    await turns.spend(value.length + memberBytes);
+    const shown = await showSecrets(value, decrypt, isService);
+    if (shown === null) leftOut.push(name);
+    else members.push(Buffer.concat([nameText(name), shown.value]));
+    if (shown?.isSecret) secret.push(name);
+  }
+  const root = urn && [
+    Buffer.concat([nameText('urn'), urn]),
+    Buffer.from('"custom":false,"type":"pulumi:pulumi:Stack"'),
+    Buffer.concat([nameText('outputs'), joinParts('{', members, '}')]),
+  ];
+  // Others decrypt by themselves, so they need to know by what.
+  const needsProvider = decrypt !== null && secretsProviders !== null && !isService;
+  const deployment = [
+    manifest,
+    ...(needsProvider ? [Buffer.concat([nameText('secrets_providers'), secretsProviders])] : []),
+    Buffer.concat([nameText('resources'), joinParts('[', root ? [joinParts('{', root, '}')] : [], ']')]),
+  ];
+  const document = [
+    Buffer.concat([nameText('version'), version ?? Buffer.from('3')]),
+    ...(features ? [Buffer.concat([nameText('features'), features])] : []),
+    Buffer.concat([nameText('deployment'), joinParts('{', deployment, '}')]),
+  ];
+  return { document: joinParts('{', document, '}'), resourceCount: root ? 1 : 0, secret, leftOut };
+}
+
+/** The value with its secrets as they may be shown; null if it may not. */
+async function showSecrets(
+  value: Buffer,
+  decrypt: DecryptSecret | null,
+  isService: boolean,
+): Promise<{ readonly value: Buffer; readonly isSecret: boolean } | null> {
+  const places = await listSecretsInTurns(value);
+  if (places.length === 0) return { value, isSecret: false };
+  if (decrypt === null) return null;
+  if (!isService) return { value, isSecret: true };
+  const replacements = [];
+  for (const { ciphertext, end, start } of places) {
+    if (ciphertext === null) continue;
+    const plaintext = await decrypt(Buffer.from(ciphertext, 'base64')).catch((error: unknown) => {
+      if (error instanceof InvalidRequestError) return null;
+      throw error;
+    });
+    if (plaintext === null) return null;
+    replacements.push({ start, end, by: plainSecret(plaintext.toString('utf8')) });
+  }
+  return { value: replaceRanges(value, replacements), isSecret: true };
+}
+
+function typeOf(secretsProviders: Buffer | null): unknown {
+  const span = secretsProviders && scanMembers(secretsProviders)?.get('type');
+  return span ? JSON.parse(sliceOf(secretsProviders, span).toString('utf8')) : null;
+}

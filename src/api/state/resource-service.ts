@@ -1,0 +1,307 @@
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { httpUrl } from '../../shared/platform/http/http-url.ts';
+import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { scanJsonInTurns } from '../../shared/platform/json/scan-in-turns.ts';
+import { denseTurnBytes, Turns } from '../../shared/platform/turns/turns.ts';
+import { Blame } from '../../shared/search/index/blame.ts';
+import { listLeafPathsInTurns } from '../../shared/search/index/property-leaves.ts';
+import { joinPath, ResourceView } from '../../shared/search/index/resource-facts.ts';
+import { resourceKey } from '../../shared/search/index/resource-key.ts';
+import {
+  createResourceRepository,
+  type HistoryRow,
+  type IndexedResource,
+  type IndexedStack,
+  type ResourceEdges,
+  type ResourceFilter,
+  type ResourcePlace,
+} from '../../shared/search/index/resource-repository.ts';
+import { sealedJsonInTurns } from '../../shared/search/index/sealed-json.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
+import { gitOf, safeEnvironment } from '../updates/shown-settings.ts';
+import { noSuchVersion } from './no-such-version.ts';
+
+/** Inputs or outputs above this are not shown, in bytes. */
+const maxShownBytes = 1024 * 1024;
+/** How often they are in memory on their way to the client, and larger than as text. */
+const copies = 16;
+const maxDependents = 200;
+/** Changes of a resource that are read to blame its properties: a page, and how many of them. */
+const blamePage = 200;
+const maxBlamePages = 10;
+/** Resources of which a graph is made, and those that it shows. */
+const maxEdgeRows = 50_000;
+/** A resource may have 2,000 dependencies. */
+const maxEdges = 250_000;
+const edgePage = 1_000;
+const maxNodes = 500;
+const providerPrefix = 'pulumi:providers:';
+
+/** What the dashboard shows of the resources of a stack's newest state: from the index, but for inputs and outputs. */
+export class ResourceService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** A page in the order of type and name. Throws NotFoundError. */
+  async list(ref: StackRef, filter: ResourceFilter, after: ResourcePlace | null, limit: number) {
+    const stack = await this.#find(ref);
+    const rows = await createResourceRepository(this.#context.db).list(stack.stackId, filter, after, limit + 1);
+    const items = rows.slice(0, limit).map(shownResource);
+    const last = rows.length > limit ? rows[limit - 1] : undefined;
+    return { items, next: last ? { place: last.place, key: last.key } : null, ...versionsOf(stack) };
+  }
+
+  /**
+   * One resource, with the inputs and outputs of the newest state, or of a version; secrets are sealed. Of an older version, only what its
+   * state has is shown. Throws NotFoundError, and what `scan` throws.
+   */
+  async get(scan: StateScan, ref: StackRef, urn: string, version: number | null) {
+    const stack = await this.#find(ref);
+    const key = resourceKey(urn);
+    const view = await this.#view(scan, ref, stack, urn, version);
+    const sizes = ['inputs', 'outputs'].map((part) => view.raw(part)?.length ?? 0);
+    await scan.hold(copies * sizes.reduce((sum, size) => sum + Math.min(size, maxShownBytes), 0), ref.organization);
+    const rows = createResourceRepository(this.#context.db);
+    const [indexed] = version === null ? await rows.listByKeys(stack.stackId, [key]) : [];
+    return {
+      ...shownResource(indexed ?? notIndexed(view, key)),
+      parent: view.string('parent') || null,
+      protect: view.isTrue('protect'),
+      id: view.string('id') || null,
+      inputs: await sealedJsonInTurns(view.raw('inputs'), maxShownBytes),
+      outputs: await sealedJsonInTurns(view.raw('outputs'), maxShownBytes),
+      dependencies: view.strings('dependencies'),
+      dependents: version === null ? await rows.listDependents(stack.stackId, key, maxDependents) : [],
+      ...versionsOf(stack),
+    };
+  }
+
+  /** Which version has set each property of a resource of the newest state, as far as the index knows. Throws NotFoundError, and what `scan` throws. */
+  async blame(scan: StateScan, ref: StackRef, urn: string) {
+    const stack = await this.#find(ref);
+    const view = await this.#view(scan, ref, stack, urn, null);
+    const paths: string[] = [];
+    for (const part of ['inputs', 'outputs'])
+      for (const path of await listLeafPathsInTurns(view.raw(part))) paths.push(joinPath(part, path));
+    const { headVersion, indexedVersion, knownFrom } = stack;
+    const blame = new Blame(paths, indexedVersion !== headVersion ? headVersion : null);
+    const changes = new Map<number, ReturnType<typeof shownChange>>();
+    let before: number | null = null;
+    // Changes that were not read may have set what is still open.
+    let isCut = true;
+    for (let page = 0; page < maxBlamePages && !blame.isDone; page++) {
+      const rows: readonly HistoryRow[] = await createResourceRepository(this.#context.db).listChanges(
+        ...([stack.stackId, resourceKey(urn), before, blamePage] as const),
+      );
+      for (const row of rows) {
+        blame.add(row);
+        changes.set(row.version, shownChange(row));
+        await scan.pause();
+      }
+      before = rows.at(-1)?.version ?? null;
+      isCut = rows.length === blamePage;
+      if (!isCut) break;
+    }
+    const properties = blame.end(isCut && before !== null ? before - 1 : knownFrom);
+    const named = new Set(properties.map(({ version }) => version));
+    return {
+      properties,
+      /** Those that `properties` name, newest first. */
+      changes: [...changes.values()].filter(({ version }) => named.has(version)),
+      ...versionsOf(stack),
+    };
+  }
+
+  /** The raw JSON of a property of a resource in the newest state; null if there is none. Throws NotFoundError, and what `scan` throws. */
+  async readProperty(
+    scan: StateScan,
+    ref: StackRef,
+    urn: string,
+    part: 'inputs' | 'outputs',
+    path: readonly (string | number)[],
+  ): Promise<Buffer | null> {
+    const view = await this.#view(scan, ref, await this.#find(ref), urn, null);
+    const values = view.raw(part);
+    if (values === null) return null;
+    let found: Buffer | null = null;
+    const onValue = (at: readonly (string | number)[], span: JsonSpan): void => {
+      // Of a member that is repeated, the last one counts.
+      if (at.length === path.length && at.every((each, index) => each === path[index])) found = sliceOf(values, span);
+    };
+    await scanJsonInTurns(values, path.length, onValue, denseTurnBytes);
+    return found;
+  }
+
+  /** Versions that have changed the resource, newest first. Throws NotFoundError. */
+  async history(ref: StackRef, urn: string, before: number | null, limit: number) {
+    const stack = await this.#find(ref);
+    const rows = await createResourceRepository(this.#context.db).listChanges(
+      stack.stackId,
+      resourceKey(urn),
+      before,
+      limit + 1,
+    );
+    const turns = new Turns();
+    const items: ReturnType<typeof shownChange>[] = [];
+    for (const row of rows.slice(0, limit)) {
+      items.push(shownChange(row));
+      await turns.spend(copies * (row.environment?.length ?? 0));
+    }
+    const next = rows.length > limit ? (items.at(-1)?.version ?? null) : null;
+    return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
+  }
+
+  /** What hangs on what: around one resource, up to `depth` steps away, or all as far as there is room. Throws NotFoundError, and what `scan` throws. */
+  async graph(scan: StateScan, ref: StackRef, urn: string | null, depth: number) {
+    const stack = await this.#find(ref);
+    const rows = createResourceRepository(this.#context.db);
+    const { edges, isCut: areEdgesCut } = await listEdges(scan, rows, stack.stackId);
+    const { isCut, keys } = urn === null ? firstOf(edges) : await neighbourhood(scan, edges, resourceKey(urn), depth);
+    const resources = await rows.listByKeys(stack.stackId, [...keys]);
+    const urns = new Map(resources.map(({ key, urn: of }) => [key, of]));
+    const shown = edges.filter(({ key }) => urns.has(key));
+    const edge = (from: string, to: string, kind: 'parent' | 'dependency') =>
+      urns.has(to) ? [{ from: urns.get(from) as string, to: urns.get(to) as string, kind }] : [];
+    return {
+      nodes: resources.map(shownResource),
+      /** From a resource to its parent, or to what it depends on. */
+      edges: shown.flatMap(({ dependencies, key, parent }) => [
+        ...(parent === null ? [] : edge(key, parent, 'parent')),
+        ...dependencies.flatMap((dependency) => edge(key, dependency, 'dependency')),
+      ]),
+      isCut: isCut || areEdgesCut,
+      ...versionsOf(stack),
+    };
+  }
+
+  async #find(ref: StackRef): Promise<IndexedStack> {
+    const stack = await createResourceRepository(this.#context.db).find(ref);
+    if (!stack) throw stackNotFound(ref);
+    return stack;
+  }
+
+  /** A resource of the newest state, or of a version. Throws NotFoundError. */
+  async #view(
+    scan: StateScan,
+    ref: StackRef,
+    { stackId }: IndexedStack,
+    urn: string,
+    version: number | null,
+  ): Promise<ResourceView> {
+    const state = version === null ? (await scan.readHead(ref))?.state : await scan.readVersion(stackId, version);
+    if (!state) throw version === null ? stackNotFound(ref) : noSuchVersion(version);
+    // Encoders write such a URN as it is, and most resources are told apart without looking at their members.
+    const mark = /^[\w :$/.@-]+$/.test(urn) ? Buffer.from(`"${urn}"`) : null;
+    const found: Buffer[] = [];
+    await scan.scanResources(state, (text) => {
+      if (mark !== null && !text.includes(mark)) return;
+      const view = new ResourceView(text);
+      if (view.urn === urn && !view.isDeleted) found[0] = Buffer.from(text);
+    });
+    if (found[0] === undefined)
+      throw new NotFoundError(`The stack has no resource ${JSON.stringify(urn.slice(0, 500))}`);
+    return new ResourceView(found[0]);
+  }
+}
+
+function shownChange({ at, environment, ...row }: HistoryRow) {
+  const shown = safeEnvironment(environment);
+  const git = gitOf(shown);
+  return {
+    ...row,
+    at: at.toISOString(),
+    commit: git?.commit ?? null,
+    branch: git?.branch ?? null,
+    ciUrl: httpUrl(shown?.['ci.build.url'] ?? null),
+  };
+}
+
+function versionsOf({ headVersion, indexedVersion }: IndexedStack) {
+  return { indexedVersion, headVersion };
+}
+
+function shownResource({ place: _place, key: _key, provider, ...row }: IndexedResource) {
+  return { ...row, provider: provider?.startsWith(providerPrefix) ? provider.slice(providerPrefix.length) : provider };
+}
+
+/** A resource that is newer than the index. */
+function notIndexed(view: ResourceView, key: string): IndexedResource {
+  const { urn } = view;
+  return {
+    ...{ key, place: '', urn, type: view.string('type'), name: urn.slice(urn.lastIndexOf('::') + 2), parent: null },
+    ...{ provider: null, providerVersion: null, protect: false, isCustom: view.isTrue('custom') },
+    ...{ isExternal: view.isTrue('external'), isDeleted: false, dependencies: view.strings('dependencies').length },
+    ...{ children: 0, changedIn: null },
+  };
+}
+
+interface Nodes {
+  readonly keys: ReadonlySet<string>;
+  readonly isCut: boolean;
+}
+
+function firstOf(edges: readonly ResourceEdges[]): Nodes {
+  return { keys: new Set(edges.slice(0, maxNodes).map(({ key }) => key)), isCut: edges.length > maxNodes };
+}
+
+/** Page by page, as far as there is room. */
+async function listEdges(scan: StateScan, rows: ReturnType<typeof createResourceRepository>, stackId: string) {
+  await scan.begin();
+  const edges: ResourceEdges[] = [];
+  let count = 0;
+  let after: ResourcePlace | null = null;
+  for (;;) {
+    const page: readonly ResourceEdges[] = await rows.listEdges(stackId, after, edgePage);
+    for (const row of page) {
+      edges.push(row);
+      count += row.dependencies.length;
+    }
+    after = page.at(-1) ?? null;
+    if (page.length < edgePage) return { edges, isCut: false };
+    if (edges.length >= maxEdgeRows || count >= maxEdges) return { edges, isCut: true };
+    await scan.pause();
+  }
+}
+
+/** The nearest first. */
+async function neighbourhood(
+  scan: StateScan,
+  edges: readonly ResourceEdges[],
+  from: string,
+  depth: number,
+): Promise<Nodes> {
+  const near = new Map<string, string[]>();
+  const join = (a: string, b: string): void => {
+    const known = near.get(a);
+    if (known) known.push(b);
+    else near.set(a, [b]);
+  };
+  for (const { dependencies, key, parent } of edges) {
+    for (const other of parent === null ? dependencies : [parent, ...dependencies]) {
+      join(key, other);
+      join(other, key);
+    }
+    await scan.pause();
+  }
+  const keys = new Set([from]);
+  let border = [from];
+  for (let step = 0; step < depth; step++) {
+    const next: string[] = [];
+    for (const key of border) {
+      for (const other of near.get(key) ?? []) {
+        if (keys.has(other)) continue;
+        if (keys.size === maxNodes) return { keys, isCut: true };
+        keys.add(other);
+        next.push(other);
+      }
+    }
+    border = next;
+  }
+  return { keys, isCut: false };
+}

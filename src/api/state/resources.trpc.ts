@@ -1,0 +1,70 @@
+import { Type } from 'typebox';
+import { resourceKey } from '../../shared/search/index/resource-key.ts';
+import { decodeCursor, defaultPage, encodeCursor, input, page, text } from '../access/procedures/inputs.ts';
+import { router, stackProcedure, stackScan } from '../access/procedures/trpc.ts';
+import type { ResourceService } from './resource-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly resources: ResourceService;
+  }
+}
+
+const Place = Type.Tuple([text(1_000), text(100)]);
+const Version = Type.Tuple([Type.Integer({ minimum: 0, maximum: 999_999_999 })]);
+const VersionNumber = Type.Integer({ minimum: 1, maximum: 999_999_999 });
+const urn = text(8_000);
+const Depth = Type.Integer({ minimum: 1, maximum: 20 });
+
+/** Resources of a stack's newest state. `indexedVersion` says up to which version a list is. */
+export const resourcesRouter = router({
+  /** In the order of type and name. */
+  list: stackProcedure('read')
+    .input(input(Type.Object({ text: Type.Optional(text(500)), type: Type.Optional(text(500)), ...page })))
+    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, text: part, type, ...ref } }) => {
+      const place = decodeCursor(cursor, Place);
+      const after = place && { place: place[0], key: place[1] };
+      const filter = { text: part?.trim().toLowerCase() || null, type: type || null, within: null };
+      const found = await services.resources.list(ref, filter, after, limit);
+      return { ...found, next: found.next && encodeCursor([found.next.place, found.next.key]) };
+    }),
+
+  /** The children of one resource; of null, the resources without a parent. */
+  tree: stackProcedure('read')
+    .input(input(Type.Object({ parent: Type.Union([urn, Type.Null()]), ...page })))
+    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, parent, ...ref } }) => {
+      const place = decodeCursor(cursor, Place);
+      const after = place && { place: place[0], key: place[1] };
+      const within = { parent: parent === null ? null : resourceKey(parent) };
+      const found = await services.resources.list(ref, { text: null, type: null, within }, after, limit);
+      return { ...found, next: found.next && encodeCursor([found.next.place, found.next.key]) };
+    }),
+
+  /** With inputs and outputs, of the newest state or of a version; secrets are sealed. */
+  get: stackScan('read')
+    .input(input(Type.Object({ urn, version: Type.Optional(VersionNumber) })))
+    .query(({ ctx: { scan, services }, input: { urn: of, version = null, ...ref } }) =>
+      services.resources.get(scan, ref, of, version),
+    ),
+
+  /** Which version has set each property: exactly, or that one or an older one. */
+  blame: stackScan('read')
+    .input(input(Type.Object({ urn })))
+    .query(({ ctx: { scan, services }, input: { urn: of, ...ref } }) => services.resources.blame(scan, ref, of)),
+
+  /** Versions that have changed the resource, newest first. */
+  history: stackProcedure('read')
+    .input(input(Type.Object({ urn, ...page })))
+    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, urn: of, ...ref } }) => {
+      const [before] = decodeCursor(cursor, Version) ?? [null];
+      const found = await services.resources.history(ref, of, before, limit);
+      return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
+    }),
+
+  /** What hangs on what, around one resource or in all of the stack: at most 500 resources. */
+  graph: stackScan('read')
+    .input(input(Type.Object({ urn: Type.Union([urn, Type.Null()]), depth: Type.Optional(Depth) })))
+    .query(({ ctx: { scan, services }, input: { depth = 2, urn: of, ...ref } }) =>
+      services.resources.graph(scan, ref, of, depth),
+    ),
+});

@@ -1,0 +1,140 @@
+import { LRUCache } from 'lru-cache';
+import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { scanMembersInTurns } from '../../shared/platform/json/scan-in-turns.ts';
+import { inTurns, Turns } from '../../shared/platform/turns/turns.ts';
+import { listSecretsInTurns } from '../../shared/search/index/sealed-json.ts';
+import { PendingStepScanner } from '../../shared/state/deployments/pending-operations.ts';
+import { readRootOutputs } from '../../shared/state/root-outputs.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
+
+/** An output of a stack. Nothing of a secret one is in it but its name. */
+export interface ShownOutput {
+  readonly name: string;
+  /** Text as it is, other values as JSON; null: secret. */
+  readonly value: string | null;
+  readonly isSecret: boolean;
+  /** Whether only the beginning of the value is here. */
+  readonly isCut: boolean;
+}
+
+/** A step that had begun when its update ended. */
+export interface ShownStep {
+  readonly operation: string;
+  readonly urn: string;
+  readonly type: string;
+  readonly id: string | null;
+  /** Whether what it has created can be added by its id. */
+  readonly isImportable: boolean;
+}
+
+/** What is shown of the state of a version. */
+export interface ShownState {
+  readonly outputs: readonly ShownOutput[];
+  readonly pending: readonly ShownStep[];
+  /** Whether there are pending operations that are not in `pending`. */
+  readonly isCut: boolean;
+}
+
+const empty: ShownState = { outputs: [], pending: [], isCut: false };
+const maxOutputs = 500;
+const maxValueChars = 20_000;
+/** The output that describes the stack, as Markdown. */
+const readmeName = 'readme';
+const maxReadmeChars = 200_000;
+/** Size of all that is kept, in characters. */
+const maxKept = 8 * 1024 * 1024;
+
+/** A scan of a state, or what it has found. */
+interface Reading {
+  readonly shown: Promise<ShownState>;
+  isDone: boolean;
+}
+
+/** Outputs and pending operations of versions of stacks. A state is scanned once for all who look at the same version. */
+export class ShownStates {
+  readonly #recent = new LRUCache<string, Reading>({ max: 1_000 });
+  readonly #sizes = new LRUCache<string, number>({
+    maxSize: maxKept,
+    sizeCalculation: (size) => Math.max(size, 1),
+    dispose: (_size, key) => this.#recent.delete(key),
+  });
+
+  /** Of the state that `key` identifies, and that `open` opens; null: there is none. Throws also what `scan` throws. */
+  async read(scan: StateScan, key: string, open: () => Promise<AsyncIterable<Buffer> | null>): Promise<ShownState> {
+    const known = this.#recent.get(key);
+    if (known?.isDone) return known.shown;
+    // Also those who wait for the scan of others: otherwise they could have the places for which that waits.
+    await scan.begin();
+    const others = this.#recent.get(key);
+    if (others === undefined) return this.#begin(key, open).shown;
+    try {
+      return await others.shown;
+    } catch {
+      // Its client may have gone.
+      scan.assertWanted();
+      return (this.#recent.get(key) ?? this.#begin(key, open)).shown;
+    }
+  }
+
+  #begin(key: string, open: () => Promise<AsyncIterable<Buffer> | null>): Reading {
+    const shown = (async () => {
+      const state = await open();
+      return state === null ? empty : scanState(state);
+    })();
+    const reading: Reading = { shown, isDone: false };
+    this.#recent.set(key, reading);
+    shown.then(
+      ({ outputs, pending }) => {
+        reading.isDone = true;
+        this.#sizes.set(
+          key,
+          outputs.reduce((sum, { name, value }) => sum + name.length + (value?.length ?? 0), 100) +
+            pending.reduce((sum, { id, type, urn }) => sum + urn.length + type.length + (id?.length ?? 0), 0),
+        );
+      },
+      () => this.#recent.delete(key),
+    );
+    return reading;
+  }
+}
+
+async function scanState(state: AsyncIterable<Buffer>): Promise<ShownState> {
+  const scanner = new PendingStepScanner();
+  const both = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of inTurns(state)) {
+      scanner.write(chunk);
+      yield chunk;
+    }
+  };
+  const { outputs } = await readRootOutputs(both());
+  const { isCut, steps } = scanner.end();
+  const pending = steps.map(({ id, isCustom, operation, type, urn }) => ({
+    ...{ operation, urn, type, id: id || null },
+    isImportable: operation === 'creating' && isCustom,
+  }));
+  return { outputs: outputs === null ? [] : await sealedOutputs(outputs), pending, isCut };
+}
+
+async function sealedOutputs(outputs: Buffer): Promise<ShownOutput[]> {
+  const members = (await scanMembersInTurns(outputs)) ?? new Map<string, JsonSpan>();
+  const turns = new Turns();
+  const shown: ShownOutput[] = [];
+  for (const [name, span] of members) {
+    if (shown.length === maxOutputs) break;
+    const json = sliceOf(outputs, span);
+    await turns.spend(json.length);
+    if ((await listSecretsInTurns(json)).length > 0) {
+      shown.push({ name, value: null, isSecret: true, isCut: false });
+      continue;
+    }
+    const text = textOf(json);
+    const maxChars = name === readmeName ? maxReadmeChars : maxValueChars;
+    shown.push({ name, value: text.slice(0, maxChars), isSecret: false, isCut: text.length > maxChars });
+  }
+  return shown;
+}
+
+function textOf(json: Buffer): string {
+  const text = json.toString('utf8');
+  return text.startsWith('"') ? (JSON.parse(text) as string) : text;
+}

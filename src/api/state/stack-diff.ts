@@ -1,0 +1,321 @@
+import { canonicalOf, comparedMembers, isSameInStacks } from '../../shared/search/index/canonical-resource.ts';
+import { diffProperties } from '../../shared/search/index/property-leaves.ts';
+import { joinPath, ResourceView } from '../../shared/search/index/resource-facts.ts';
+import { sealedJson } from '../../shared/search/index/sealed-json.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { listSecrets } from '../../shared/state/deployments/secret-values.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
+import { noSuchVersion } from './no-such-version.ts';
+
+/** Larger values are not shown, in bytes. */
+const maxValueBytes = 16 * 1024;
+/** Resources of a page whose texts are kept, of both stacks, in bytes; the page ends early. */
+const maxPageBytes = 16 * 1024 * 1024;
+/** Memory for what is kept of each resource of a state, in bytes. */
+const keptBytes = 300;
+/** Differences of one resource that are shown. */
+const maxPaths = 200;
+/** Secrets that are compared, in number and in characters of their ciphertexts, for each of the two stacks. */
+const maxSecrets = 5_000;
+const maxSecretChars = 8 * 1024 * 1024;
+/** Secrets that are decrypted in one call. */
+const secretBatch = 500;
+
+/** A state that is compared: null is the newest. */
+export interface ComparedState {
+  readonly ref: StackRef;
+  readonly version: number | null;
+}
+
+export interface StackDiffQuery {
+  readonly from: ComparedState;
+  readonly to: ComparedState;
+  readonly withOutputs: boolean;
+  /** The reads of the secrets of both, of somebody who may decrypt them; null: secrets are not compared. */
+  readonly secrets: { readonly from: AuditTrail; readonly to: AuditTrail } | null;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** A property that two stacks have different values for. */
+export interface StackProperty {
+  readonly path: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+export interface StackDifference {
+  readonly urn: string;
+  readonly type: string;
+  readonly name: string;
+  readonly change: 'created' | 'updated' | 'deleted';
+  readonly paths: StackProperty[];
+  readonly pathCount: number;
+}
+
+/** One of the two states, as it was read. */
+interface Side {
+  readonly stackId: string;
+  readonly version: number;
+  /** Resources by key, in the order of the state. */
+  readonly resources: Map<string, { readonly digest: string; readonly bytes: number }>;
+  readonly secrets: Map<string, readonly (string | null)[]>;
+  secretChars: number;
+  secretCount: number;
+}
+
+/** Compares the states of two stacks. Both are read as streams; only digests, and the texts of one page, are kept. */
+export class StackDiff {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /**
+   * Resources of which one stack has none of that type and name, or another one: in the order of `to`, then those that only `from` has.
+   * Ids, and by default outputs, are each stack's own and not compared. Throws NotFoundError, UnavailableError, and what `scan` throws.
+   */
+  async diff(scan: StateScan, { from, limit, offset, secrets, to, withOutputs }: StackDiffQuery) {
+    await scan.hold((await this.#weigh(scan, from)) + (await this.#weigh(scan, to)), from.ref.organization);
+    const before = await this.#read(scan, from, withOutputs);
+    const after = await this.#read(scan, to, withOutputs);
+    const compared = secrets === null ? null : await this.#compareSecrets(scan, before, after);
+    if (secrets && compared && compared.count > 0) {
+      await this.#record(secrets.from, from.ref, to.ref, compared.count);
+      await this.#record(secrets.to, to.ref, from.ref, compared.count);
+    }
+    const { differing, same } = await compareDigests(scan, before, after, compared?.differing ?? new Map());
+    const keys = pageOf(differing.slice(offset, offset + limit), [before, after]);
+    const [old, next] = [await this.#texts(scan, before, keys), await this.#texts(scan, after, keys)];
+    const items: StackDifference[] = [];
+    for (const key of keys) {
+      const [was, is] = [old.get(key) ?? null, next.get(key) ?? null];
+      const item = describe(was, is, withOutputs, compared?.differing.get(key) ?? new Set());
+      if (item) items.push(item);
+      await scan.pause();
+    }
+    return {
+      items,
+      next: differing.length > offset + keys.length ? offset + keys.length : null,
+      total: differing.length,
+      same,
+      fromVersion: before.version,
+      toVersion: after.version,
+      /** Secrets in resources of both that were not compared. */
+      secretsNotCompared: countShared(before, after) - (compared?.count ?? 0),
+    };
+  }
+
+  /** About the memory that its comparison takes, in bytes. */
+  async #weigh(scan: StateScan, compared: ComparedState): Promise<number> {
+    const { stackId, version } = await this.#find(compared);
+    const state = version === 0 ? null : await scan.readVersion(stackId, version);
+    if (!state) return 0;
+    await state.bytes[Symbol.asyncIterator]().return?.();
+    return keptBytes * state.resourceCount + Math.min(state.sizeBytes, maxPageBytes);
+  }
+
+  async #find({ ref, version }: ComparedState): Promise<Pick<Side, 'stackId' | 'version'>> {
+    const stack = await this.#context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    return { stackId: stack.id, version: version ?? stack.stackVersion };
+  }
+
+  async #read(scan: StateScan, compared: ComparedState, withOutputs: boolean): Promise<Side> {
+    const found = await this.#find(compared);
+    const side: Side = {
+      ...found,
+      ...{ resources: new Map(), secrets: new Map(), secretChars: 0, secretCount: 0 },
+    };
+    await this.#scan(scan, side, (text) => {
+      const view = new ResourceView(text);
+      if (view.isDeleted) return;
+      const { digest, secrets } = canonicalOf(view, withOutputs);
+      side.resources.set(view.key, { digest, bytes: text.length });
+      if (secrets.length === 0) return;
+      side.secretCount += secrets.length;
+      side.secretChars += secrets.reduce((sum, each) => sum + (each?.length ?? 0), 0);
+      const isKept = side.secretCount <= maxSecrets && side.secretChars <= maxSecretChars;
+      side.secrets.set(view.key, isKept ? secrets : secrets.map(() => null));
+    });
+    return side;
+  }
+
+  async #scan(scan: StateScan, { stackId, version }: Side, onResource: (text: Buffer) => void): Promise<void> {
+    if (version === 0) return;
+    const state = await scan.readVersion(stackId, version);
+    if (!state) throw noSuchVersion(version);
+    await scan.scanResources(state, onResource);
+  }
+
+  async #texts(scan: StateScan, side: Side, keys: readonly string[]): Promise<Map<string, Buffer>> {
+    const wanted = new Set(keys.filter((key) => side.resources.has(key)));
+    const found = new Map<string, Buffer>();
+    if (wanted.size === 0) return found;
+    await this.#scan(scan, side, (text) => {
+      const view = new ResourceView(text);
+      if (!view.isDeleted && wanted.has(view.key)) found.set(view.key, Buffer.from(text));
+    });
+    return found;
+  }
+
+  /** Which secrets of resources that both have differ, by their place among those of the resource, and how many were compared. */
+  async #compareSecrets(scan: StateScan, before: Side, after: Side) {
+    const differing = new Map<string, Set<number>>();
+    let count = 0;
+    for (const pairs of inBatches(secretPairs(before, after))) {
+      await scan.pause();
+      const was = await this.#decrypt(before, pairs, (pair) => pair.before);
+      const is = await this.#decrypt(after, pairs, (pair) => pair.after);
+      for (const [index, { at, key }] of pairs.entries()) {
+        const [old, next] = [was[index] ?? null, is[index] ?? null];
+        if (old === null || next === null) continue;
+        count++;
+        if (!old.equals(next)) differing.set(key, (differing.get(key) ?? new Set()).add(at));
+      }
+    }
+    return { differing, count };
+  }
+
+  /** Null: this server has not encrypted it. */
+  #decrypt({ stackId }: Side, pairs: readonly SecretPair[], of: (pair: SecretPair) => string) {
+    return this.#context.cipher.decryptEach(
+      [stackId],
+      pairs.map((pair) => Buffer.from(of(pair), 'base64')),
+    );
+  }
+
+  async #record(audit: AuditTrail, ref: StackRef, other: StackRef, values: number): Promise<void> {
+    await audit.recordRead(this.#context.db, {
+      organization: ref.organization,
+      object: formatStackRef(ref),
+      details: { values, comparedWith: formatStackRef(other) },
+    });
+  }
+}
+
+/** Keys of resources that differ, and how many resources both have. */
+async function compareDigests(
+  scan: StateScan,
+  before: Side,
+  after: Side,
+  secrets: ReadonlyMap<string, ReadonlySet<number>>,
+): Promise<{ readonly differing: string[]; readonly same: number }> {
+  const differing: string[] = [];
+  let same = 0;
+  for (const [key, { digest }] of after.resources) {
+    const other = before.resources.get(key);
+    if (other) same++;
+    if (other?.digest !== digest || secrets.has(key)) differing.push(key);
+    await scan.pause();
+  }
+  for (const key of before.resources.keys()) {
+    if (!after.resources.has(key)) differing.push(key);
+    await scan.pause();
+  }
+  return { differing, same };
+}
+
+/** As many of the resources as there is memory for, and at least one. */
+function pageOf(keys: readonly string[], sides: readonly Side[]): readonly string[] {
+  let bytes = 0;
+  const end = keys.findIndex((key) => {
+    if (bytes > maxPageBytes) return true;
+    for (const { resources } of sides) bytes += resources.get(key)?.bytes ?? 0;
+    return false;
+  });
+  return end < 0 ? keys : keys.slice(0, end);
+}
+
+/** Ciphertexts at the same place of a resource that both have. */
+interface SecretPair {
+  readonly key: string;
+  readonly at: number;
+  readonly before: string;
+  readonly after: string;
+}
+
+function* secretPairs(before: Side, after: Side): Generator<SecretPair> {
+  for (const [key, secrets] of after.secrets) {
+    const others = before.secrets.get(key);
+    // With another number of secrets, their places do not correspond; the resource differs anyway.
+    if (others?.length !== secrets.length) continue;
+    for (const [at, secret] of secrets.entries()) {
+      const other = others[at] ?? null;
+      if (secret !== null && other !== null) yield { key, at, before: other, after: secret };
+    }
+  }
+}
+
+/** Batches whose plaintexts are in memory together. */
+function* inBatches(pairs: Iterable<SecretPair>): Generator<SecretPair[]> {
+  let batch: SecretPair[] = [];
+  for (const pair of pairs) {
+    if (batch.push(pair) < secretBatch) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function countShared(before: Side, after: Side): number {
+  let count = 0;
+  for (const [key, { length }] of after.secrets) count += Math.min(length, before.secrets.get(key)?.length ?? 0);
+  return count;
+}
+
+/** `secrets`: places of the secrets that are known to differ. Null if nothing differs. */
+function describe(
+  before: Buffer | null,
+  after: Buffer | null,
+  withOutputs: boolean,
+  secrets: ReadonlySet<number>,
+): StackDifference | null {
+  const was = before && new ResourceView(before);
+  const is = after && new ResourceView(after);
+  const shown = is ?? was;
+  if (shown === null) return null;
+  const paths: StackProperty[] = [];
+  if (was && is) {
+    const names = new Set([...comparedMembers(was, withOutputs), ...comparedMembers(is, withOutputs)]);
+    let secretsSeen = 0;
+    for (const name of [...names].sort()) {
+      const [old, next] = [was.raw(name), is.raw(name)];
+      const places = next === null ? [] : listSecrets(next);
+      const isChangedAt = (place: number): boolean => secrets.has(place);
+      const first = secretsSeen;
+      secretsSeen += places.length;
+      if (name !== 'inputs' && name !== 'outputs') {
+        if (old === null || next === null || !isSameInStacks(name, old, next))
+          paths.push({ path: name, ...bothSides(old, next) });
+        continue;
+      }
+      for (const { after: value, before: former, path } of diffProperties(old, next)) {
+        const isSame = former !== null && value !== null && isSameInStacks('', former.text, value.text);
+        const offset = value === null || next === null ? 0 : value.text.byteOffset - next.byteOffset;
+        const end = offset + (value?.text.length ?? 0);
+        const hasNewSecret = places.some(({ start }, at) => start >= offset && start < end && isChangedAt(first + at));
+        if (isSame && !hasNewSecret) continue;
+        paths.push({ path: joinPath(name, path), ...bothSides(former?.text, value?.text) });
+      }
+    }
+    if (paths.length === 0) return null;
+  }
+  const { urn } = shown;
+  return {
+    urn,
+    type: shown.string('type'),
+    name: urn.slice(urn.lastIndexOf('::') + 2),
+    change: was && is ? 'updated' : is ? 'created' : 'deleted',
+    paths: paths.slice(0, maxPaths),
+    pathCount: paths.length,
+  };
+}
+
+function bothSides(before: Buffer | null | undefined, after: Buffer | null | undefined) {
+  return { before: sealedJson(before ?? null, maxValueBytes), after: sealedJson(after ?? null, maxValueBytes) };
+}

@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { inTurns } from '../../shared/platform/turns/turns.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import type { NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-repository.ts';
+import {
+  type PendingStep,
+  repairPendingSteps,
+  type StepRepair,
+} from '../../shared/state/deployments/pending-operations.ts';
+import { type ByteSource, cutOut } from '../../shared/state/documents/byte-source.ts';
+import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
+import { copyVersion } from '../../shared/state/versions/copy-version.ts';
+import { recordVersion } from '../../shared/state/versions/record-version.ts';
+import { StackChangedError, type StackHead } from '../../shared/updates/admitted-changes.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
+
+/** Who changes a state, and the version that they have seen as the newest. */
+export interface StateChanger {
+  readonly caller: Caller;
+  readonly audit: AuditTrail;
+  readonly headVersion: number;
+  readonly scan: StateScan;
+}
+
+/** A pending operation, by its place among those of the newest version, and what shall become of it. */
+export interface ChosenRepair {
+  readonly index: number;
+  readonly urn: string;
+  readonly repair: StepRepair;
+}
+
+/** A new state, before it is committed. */
+interface Change {
+  readonly state: NewCheckpoint;
+  readonly message: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** Changes that people make to the newest state of a stack. Each is a new version, recorded as an import; nothing else is changed. */
+export class StateChanges {
+  readonly #context: ApiContext;
+  readonly #reclaim: Reclaim;
+
+  constructor(context: ApiContext, reclaim: Reclaim) {
+    this.#context = context;
+    this.#reclaim = reclaim;
+  }
+
+  /**
+   * Stores the state of an earlier version as a new one, and returns its number. Throws NotFoundError, ForbiddenError, StackBusyError,
+   * StackChangedError if the newest version is another than the caller has seen, FrozenError, JournalFaultError and QuotaReachedError;
+   * nothing is changed then.
+   */
+  restore(ref: StackRef, stackVersion: number, changer: StateChanger): Promise<number> {
+    return this.#change(ref, changer, async (stack) => ({
+      state: await copyVersion({ ...this.#context, states: changer.scan }, stack, stackVersion),
+      message: `Restored version ${stackVersion}`,
+      details: { version: stackVersion },
+    }));
+  }
+
+  /**
+   * Clears pending operations of the newest state, or adds what they have created by its id, which the next refresh reads. Returns the new version.
+   * Throws like `restore`, and InvalidRequestError if there is no such operation.
+   */
+  repair(ref: StackRef, chosen: readonly ChosenRepair[], changer: StateChanger): Promise<number> {
+    return this.#change(ref, changer, async (_stack, head) => {
+      const { checkpoints, documents, guard } = this.#context;
+      const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);
+      if (!checkpoint) throw head.checkpointId === null ? noSuchOperation() : new StackChangedError();
+      const source: ByteSource = () => inTurns(guard.open(checkpoint));
+      const left = new Map(chosen.map((each) => [each.index, each]));
+      const cleared: string[] = [];
+      const imported: string[] = [];
+      const repaired = await repairPendingSteps(source, ({ urn }: PendingStep, index) => {
+        const each = left.get(index);
+        if (each === undefined) return null;
+        if (each.urn !== urn) throw noSuchOperation();
+        left.delete(index);
+        (each.repair.action === 'clear' ? cleared : imported).push(urn);
+        return each.repair;
+      });
+      if (left.size > 0) throw noSuchOperation();
+      const document = await documents.save(cutOut(source, repaired.parts));
+      return {
+        state: { document, resourceCount: checkpoint.resourceCount + repaired.imported },
+        message: describeRepair(cleared.length, imported.length),
+        details: { cleared: cleared.slice(0, maxNames), imported: imported.slice(0, maxNames) },
+      };
+    });
+  }
+
+  async #change(
+    ref: StackRef,
+    { audit, caller, headVersion, scan }: StateChanger,
+    prepare: (stack: StackRow, head: StackHead) => Promise<Change>,
+  ): Promise<number> {
+    const { changes, quotas, stacks } = this.#context;
+    const stack = await stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    await quotas.assertMayKeepMore(ref.organization);
+    await scan.begin();
+    await this.#reclaim(stack.id);
+    const head = await changes.findHead(stack.id);
+    if (head.stackVersion !== headVersion) throw new StackChangedError();
+    const { details, message, state } = await prepare(stack, head);
+    const updateId = randomUUID();
+    const admission = await changes.admit(head);
+    let newVersion = head.stackVersion + 1;
+    try {
+      await changes.commit({ stackId: stack.id, updateId, admission, source: audit.source }, async (tx, locked) => {
+        // The state has the names of before.
+        if (formatStackRef(locked) !== formatStackRef(stack)) throw new StackChangedError();
+        const version = { updateId, kind: 'import', message, requestedBy: caller.userId, state } as const;
+        newVersion = await recordVersion(tx, locked, version);
+        await audit.record(tx, {
+          organization: locked.organization,
+          object: formatStackRef(locked),
+          updateId,
+          details: { stackId: locked.id, ...details, newVersion },
+        });
+      });
+    } catch (error) {
+      await changes.resolveFailure(updateId, error);
+    }
+    return newVersion;
+  }
+}
+
+/** URNs in an event of the audit log. */
+const maxNames = 50;
+
+function noSuchOperation(): InvalidRequestError {
+  return new InvalidRequestError('The newest state has no such pending operation');
+}
+
+function describeRepair(cleared: number, imported: number): string {
+  const parts = [
+    ...(cleared === 0 ? [] : [`cleared ${cleared} pending ${cleared === 1 ? 'operation' : 'operations'}`]),
+    ...(imported === 0 ? [] : [`added ${imported} by ${imported === 1 ? 'its id' : 'their ids'}`]),
+  ];
+  const text = parts.join(', ');
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

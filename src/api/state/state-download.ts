@@ -1,0 +1,37 @@
+import type { FastifyInstance } from 'fastify';
+import { Type } from 'typebox';
+import { type ProcedureServices, RequestCalls } from '../access/procedures/context.ts';
+import { Name } from '../access/procedures/inputs.ts';
+import type { Refusals } from '../platform/audit-trail/refusals.ts';
+import { sendState } from './state.routes.ts';
+import type { StateService } from './state-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly states: StateService;
+  }
+}
+
+const access = { kind: 'stack', permission: 'read' } as const;
+const Params = Type.Object({ organization: Name, project: Name, stack: Name, stackVersion: Name });
+
+/** The state of a version as a file, for the browser of somebody who is signed in: what `export` sends to the CLI, ciphertexts included. */
+export function registerStateDownload(scope: FastifyInstance, services: ProcedureServices, refusals: Refusals): void {
+  scope.get<{ Params: { organization: string; project: string; stack: string; stackVersion: string } }>(
+    '/trpc/states/:organization/:project/:stack/:stackVersion',
+    {
+      config: { access: { kind: 'procedures' }, rate: 'held', audit: { none: 'it records what it reads itself' } },
+      exposeHeadRoute: false,
+      schema: { hide: true, params: Params },
+    },
+    async (request, reply) => {
+      const { stackVersion, ...ref } = request.params;
+      const calls = new RequestCalls(services, request, request.holder, refusals);
+      const caller = await calls.admit(access, ref);
+      const state = await services.states.readVersion(ref, stackVersion, calls.trail(caller, access, 'stack.export'));
+      const name = `${ref.project}-${ref.stack}-${stackVersion}.json`.replace(/[^\w.-]/g, '_');
+      void reply.header('content-disposition', `attachment; filename="${name}"`);
+      return sendState(request, reply, state);
+    },
+  );
+}

@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import type { ImportInput } from '../../shared/jobs/definitions.ts';
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { bytesOf } from '../../shared/state/documents/byte-source.ts';
+import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
+import { type StateDocument, StateReader } from '../../shared/state/state-reader.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
+import { exportOutputs } from './outputs-export.ts';
+
+/** Maximum number of outputs whose names are in a warning or an event. */
+const maxNames = 20;
+
+/** Reads states of stacks and prepares imports. */
+export class StateService {
+  readonly #context: ApiContext;
+  readonly #exported: StateReader;
+  readonly #reclaim: Reclaim;
+
+  constructor(context: ApiContext, reclaim: Reclaim) {
+    this.#context = context;
+    this.#exported = new StateReader({ ...context, compactLarge: context.compactJournal });
+    this.#reclaim = reclaim;
+  }
+
+  /** The newest state. Throws NotFoundError. */
+  async readHead(ref: StackRef, audit: AuditTrail): Promise<StateDocument> {
+    const head = await this.#exported.readHead(ref);
+    if (!head) throw stackNotFound(ref);
+    return this.#recorded(ref, head.state, audit, 'newest');
+  }
+
+  /**
+   * The newest state for those who may read nothing but the outputs: the root resource with them; secret ones only `withSecrets`.
+   * Throws NotFoundError, InvalidRequestError, and what `scan` throws.
+   */
+  async readOutputs(scan: StateScan, ref: StackRef, withSecrets: boolean, audit: AuditTrail): Promise<StateDocument> {
+    const { cipher } = this.#context;
+    const head = await scan.readHead(ref);
+    if (!head) throw stackNotFound(ref);
+    const decrypt = async (ciphertext: Buffer): Promise<Buffer> =>
+      (await cipher.decrypt([head.stack.id], [ciphertext]))[0] as Buffer;
+    const outputs = await exportOutputs(head.state.bytes, withSecrets ? decrypt : null);
+    const { document, leftOut, resourceCount, secret } = outputs;
+    const warnings = [
+      ...(head.state.warning === null ? [] : ['The state of the stack is incomplete, and its outputs may be, too.']),
+      ...(leftOut.length === 0 ? [] : [describeLeftOut(leftOut, withSecrets)]),
+    ];
+    const details = { stackVersion: 'newest', outputsOnly: true, secrets: secret.slice(0, maxNames) };
+    await audit.recordRead(this.#context.db, {
+      organization: ref.organization,
+      object: formatStackRef(ref),
+      details,
+    });
+    return {
+      sizeBytes: document.length,
+      storedBytes: null,
+      bytes: bytesOf(document)(),
+      resourceCount,
+      checkpointId: null,
+      warning: warnings.join(' ') || null,
+    };
+  }
+
+  /** The state of a version given as text in a path. Throws NotFoundError. */
+  async readVersion(ref: StackRef, version: string, audit: AuditTrail): Promise<StateDocument> {
+    const stack = await this.#context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    const number = /^[1-9]\d{0,8}$/.test(version) ? Number(version) : 0;
+    const state = number > 0 ? await this.#exported.readVersion(stack.id, number) : null;
+    if (!state) throw new NotFoundError(`The stack has no version ${JSON.stringify(version.slice(0, 20))}`);
+    return this.#recorded(ref, state, audit, number);
+  }
+
+  /**
+   * Prepares an import that replaces the current state; anything committed after this call is newer. Throws NotFoundError,
+   * StackBusyError, QuotaReachedError and JournalFaultError.
+   */
+  async beginImport(ref: StackRef, caller: Caller, audit: AuditTrail): Promise<ImportInput> {
+    const { changes, quotas, stacks } = this.#context;
+    const stack = await stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    await quotas.assertMayKeepMore(ref.organization);
+    await this.#reclaim(stack.id);
+    const head = await changes.findHead(stack.id);
+    return { stackId: stack.id, updateId: randomUUID(), requestedBy: caller.userId, source: audit.source, head };
+  }
+
+  /** Returns the state once the read is recorded. Throws UnavailableError. */
+  async #recorded(
+    ref: StackRef,
+    state: StateDocument,
+    audit: AuditTrail,
+    stackVersion: number | 'newest',
+  ): Promise<StateDocument> {
+    try {
+      const details = { stackVersion };
+      await audit.recordRead(this.#context.db, {
+        organization: ref.organization,
+        object: formatStackRef(ref),
+        details,
+      });
+      return state;
+    } catch (error) {
+      await state.bytes[Symbol.asyncIterator]().return?.();
+      throw error;
+    }
+  }
+}
+
+function describeLeftOut(names: readonly string[], withSecrets: boolean): string {
+  const shown = `${names.slice(0, maxNames).join(', ')}${names.length > maxNames ? ', …' : ''}`;
+  const reason = withSecrets ? 'they cannot be decrypted' : 'reading them needs the permission decrypt';
+  return `These secret outputs were left out, because ${reason}: ${shown}`;
+}

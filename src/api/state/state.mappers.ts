@@ -1,0 +1,12 @@
+import type { ContractImportResponse } from '../../shared/platform/protocol/contract.ts';
+import type { Either } from '../../shared/platform/protocol/core.ts';
+import type { Dialect } from '../platform/http/request.ts';
+import type { ImportResponse } from './state.schemas.ts';
+
+/** The CLI reads `updateId`, the contract specifies `updateID`. */
+export function importResponse(
+  dialect: Dialect,
+  updateId: string,
+): Either<typeof ImportResponse, typeof ContractImportResponse> {
+  return dialect === 'contract' ? { updateID: updateId } : { updateId, updateID: updateId };
+}

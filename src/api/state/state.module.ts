@@ -1,0 +1,38 @@
+import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { registerCheckpointRoutes } from './checkpoints.routes.ts';
+import { registerJournalRoutes } from './journal.routes.ts';
+import { ResourceService } from './resource-service.ts';
+import { StackDiff } from './stack-diff.ts';
+import { registerStateRoutes } from './state.routes.ts';
+import { StateChanges } from './state-changes.ts';
+import { StateService } from './state-service.ts';
+import { StateView } from './state-view.ts';
+import { VersionService } from './version-service.ts';
+import { createSubmitWrite } from './writes/submit-write.ts';
+
+/** The services of states: exports, imports, versions and the writes of running updates. Called once per app. */
+export function createStateServices(context: ApiContext, reclaim: Reclaim) {
+  return {
+    states: new StateService(context, reclaim),
+    stateChanges: new StateChanges(context, reclaim),
+    resources: new ResourceService(context),
+    versions: new VersionService(context),
+    stackDiff: new StackDiff(context),
+    stateView: new StateView(context),
+    submitWrite: createSubmitWrite({ ...context, services: context.jobServices }),
+  };
+}
+
+/** The routes of states: exports, imports, versions and the writes of running updates. */
+export function registerState(
+  routes: RouteScope,
+  services: Parameters<typeof registerStateRoutes>[1] &
+    Parameters<typeof registerCheckpointRoutes>[1] &
+    Parameters<typeof registerJournalRoutes>[1],
+): void {
+  registerStateRoutes(routes, services);
+  registerCheckpointRoutes(routes, services);
+  registerJournalRoutes(routes, services);
+}

@@ -1,0 +1,124 @@
+import { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { hasPermission, isOutputsOnly } from '../../shared/access/permissions.ts';
+import { importDeployment } from '../../shared/jobs/definitions.ts';
+import { ContractImportResponse } from '../../shared/platform/protocol/contract.ts';
+import { StackParams, VersionParams } from '../../shared/platform/protocol/core.ts';
+import { UntypedDeployment } from '../../shared/platform/protocol/payloads.ts';
+import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
+import type { StateDocument } from '../../shared/state/state-reader.ts';
+import { permissionsInPath } from '../access/stack-access.ts';
+import { largeGzip } from '../platform/http/large-gzip.ts';
+import { apiToken, stackPath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import type { StateScans } from '../platform/scans/state-scans.ts';
+import { clientGone } from '../platform/server/client-gone.ts';
+import { importResponse } from './state.mappers.ts';
+import { ImportResponse } from './state.schemas.ts';
+import type { StateService } from './state-service.ts';
+import type { SubmitWrite } from './writes/submit-write.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly scans: StateScans;
+  readonly states: StateService;
+  readonly submitWrite: SubmitWrite;
+}
+
+const tags = ['state'];
+const exporting = {
+  rate: 'needed',
+  audit: 'stack.export',
+  described: { responses: { 200: UntypedDeployment } },
+} as const;
+const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } as const;
+
+/** Export and import of deployment documents, byte for byte. */
+export function registerStateRoutes(app: RouteScope, services: Services): void {
+  exportState(app, services);
+  exportVersion(app, services);
+  importState(app, services);
+}
+
+function exportState(app: RouteScope, { scans, states }: Services): void {
+  app.get(
+    `${stackPath}/export`,
+    {
+      config: { ...exporting, access: { kind: 'stack', permission: 'outputs' } },
+      schema: {
+        tags,
+        summary: 'Export the newest state; with the permission outputs alone, the stack with its outputs',
+        security: apiToken,
+        params: StackParams,
+      },
+    },
+    async (request, reply) => {
+      const { audit, caller, params } = request;
+      const held = permissionsInPath(caller, params);
+      if (!isOutputsOnly(held)) return sendState(request, reply, await states.readHead(params, audit));
+      // The whole state is read for them.
+      const scan = scans.open({ caller, signal: clientGone(reply), holdRoom: () => Promise.resolve() });
+      try {
+        const state = await states.readOutputs(scan, params, hasPermission(held, 'decrypt'), audit);
+        return sendState(request, reply, state);
+      } finally {
+        scan.end();
+      }
+    },
+  );
+}
+
+function exportVersion(app: RouteScope, { states }: Services): void {
+  app.get(
+    `${stackPath}/export/:stackVersion`,
+    {
+      config: { ...exporting, access: { kind: 'stack', permission: 'read' }, rate: 'repeated' },
+      schema: { tags, summary: 'Export the state of a version', security: apiToken, params: VersionParams },
+    },
+    async (request, reply) => {
+      const { audit, params } = request;
+      return sendState(request, reply, await states.readVersion(params, params.stackVersion, audit));
+    },
+  );
+}
+
+function importState(app: RouteScope, { states, submitWrite }: Services): void {
+  app.post(
+    `${stackPath}/import`,
+    {
+      config: {
+        ...write,
+        audit: 'stack.import',
+        body: 'payload',
+        described: { body: UntypedDeployment, errorStatuses: [409] },
+      },
+      schema: {
+        tags,
+        summary: 'Import a deployment as a new version',
+        security: apiToken,
+        params: StackParams,
+        response: { 200: Type.Union([ImportResponse, ContractImportResponse]) },
+      },
+    },
+    async (request) => {
+      // Called before reading the body, which may take long: what is committed in the meantime is newer.
+      const target = await states.beginImport(request.params, request.caller, request.audit);
+      await submitWrite(request, importDeployment, target);
+      request.audit.settle();
+      return importResponse(request.dialect, target.updateId);
+    },
+  );
+}
+
+/** Sends a state as it is stored, as a stream. */
+export function sendState(request: FastifyRequest, reply: FastifyReply, state: StateDocument): FastifyReply {
+  if (state.warning !== null) void reply.header(warningHeader, asHeader(state.warning));
+  void reply.type('application/json; charset=utf-8');
+  const zipped = largeGzip(request, reply, state);
+  if (zipped) return reply.send(zipped);
+  // The length exposes a truncated response: proxies end a chunked one as if it were complete. The header is removed if the
+  // response is compressed; gzip marks its own end.
+  void reply.header('content-length', state.sizeBytes);
+  return reply.send(Readable.from(state.bytes, { objectMode: false }));
+}

@@ -1,0 +1,3 @@
+import { Type } from 'typebox';
+
+export const ImportResponse = Type.Object({ updateId: Type.String(), updateID: Type.String() });

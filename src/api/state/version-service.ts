@@ -1,0 +1,168 @@
+import { diffProperties } from '../../shared/search/index/property-leaves.ts';
+import { compareResources, digestOf, joinPath, ResourceView } from '../../shared/search/index/resource-facts.ts';
+import { createResourceRepository } from '../../shared/search/index/resource-repository.ts';
+import { sealedJson } from '../../shared/search/index/sealed-json.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
+import { noSuchVersion } from './no-such-version.ts';
+
+/** Resources of a page whose texts are kept, of both states, in bytes; the page ends early. */
+const maxPageBytes = 16 * 1024 * 1024;
+/** Larger values are not shown, in bytes. */
+const maxValueBytes = 16 * 1024;
+/** Differences of one resource that are shown. */
+const maxPaths = 200;
+
+export interface PropertyChange {
+  readonly path: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+export interface ResourceDifference {
+  readonly urn: string;
+  readonly type: string;
+  readonly name: string;
+  readonly change: 'created' | 'updated' | 'deleted' | 'replaced';
+  readonly paths: PropertyChange[];
+  /** Of which the first ones are in `paths`. */
+  readonly pathCount: number;
+}
+
+/** A resource that differs between two states, while a page is made. */
+interface Differing {
+  readonly key: string;
+  readonly after: Buffer | null;
+  before: Buffer | null;
+}
+
+/** A page of what differs between two versions. */
+export interface VersionDiffQuery {
+  readonly from: number;
+  readonly to: number;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** Versions of stacks, and how they differ. */
+export class VersionService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** Newest first. `changed` is null where it is not known, or not yet. Throws NotFoundError. */
+  async list(ref: StackRef, before: number | null, limit: number) {
+    const rows = createResourceRepository(this.#context.db);
+    const stack = await rows.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    const found = await rows.listVersions(stack.stackId, before, limit + 1);
+    const items = found.slice(0, limit).map(({ at, created, deleted, replaced, updated, ...row }) => ({
+      ...row,
+      at: at.toISOString(),
+      changed:
+        created === null || updated === null || replaced === null || deleted === null
+          ? null
+          : { created, updated, deleted, replaced },
+    }));
+    return { items, next: found.length > limit ? (items.at(-1)?.version ?? null) : null };
+  }
+
+  /**
+   * What differs between two versions, 0 being the stack before its first one: resources in the order of `to`, then those that are gone.
+   * Both states are read as streams, and of them only the digests of resources and the texts of one page are kept. `next` is how many
+   * resources that differ to pass over. Throws NotFoundError, and what `scan` throws.
+   */
+  async diff(scan: StateScan, ref: StackRef, { from, offset, limit, to }: VersionDiffQuery) {
+    const stack = await this.#context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    const before = new Map<string, { readonly digest: string; readonly bytes: number }>();
+    const beforeDigests = new Set<string>();
+    await this.#scan(scan, stack.id, from, (text) => {
+      const view = new ResourceView(text);
+      if (view.isDeleted) return;
+      const digest = digestOf(text);
+      before.set(view.key, { digest, bytes: text.length });
+      beforeDigests.add(digest);
+    });
+    const page = new Map<string, Differing>();
+    const seen = new Set<string>();
+    let passed = 0;
+    let bytes = 0;
+    let isFull = false;
+    const take = (key: string, after: Buffer | null): void => {
+      if (passed < offset) passed++;
+      else if (page.size === limit || bytes > maxPageBytes) isFull = true;
+      else if (!isFull) {
+        bytes += (after?.length ?? 0) + (before.get(key)?.bytes ?? 0);
+        page.set(key, { key, after: after && Buffer.from(after), before: null });
+      }
+    };
+    await this.#scan(scan, stack.id, to, (text) => {
+      const digest = digestOf(text);
+      const view = new ResourceView(text);
+      if (view.isDeleted) return;
+      const { key } = view;
+      seen.add(key);
+      if (!beforeDigests.has(digest) || before.get(key)?.digest !== digest) take(key, text);
+    });
+    for (const key of before.keys()) {
+      if (!seen.has(key)) take(key, null);
+      await scan.pause();
+    }
+    if ([...page.keys()].some((key) => before.has(key)))
+      await this.#scan(scan, stack.id, from, (text) => {
+        const view = new ResourceView(text);
+        const differing = view.isDeleted ? undefined : page.get(view.key);
+        if (differing) differing.before = Buffer.from(text);
+      });
+    const items: ResourceDifference[] = [];
+    for (const each of page.values()) {
+      const item = describe(each);
+      if (item) items.push(item);
+      await scan.pause();
+    }
+    return { items, next: isFull ? offset + page.size : null };
+  }
+
+  async #scan(scan: StateScan, stackId: string, version: number, onResource: (text: Buffer) => void): Promise<void> {
+    if (version === 0) return;
+    const state = await scan.readVersion(stackId, version);
+    if (!state) throw noSuchVersion(version);
+    await scan.scanResources(state, onResource);
+  }
+}
+
+/** Null if nothing differs that anybody has changed. */
+function describe({ after, before }: Differing): ResourceDifference | null {
+  const was = before && new ResourceView(before);
+  const is = after && new ResourceView(after);
+  const shown = is ?? was;
+  if (shown === null) return null;
+  const compared = was && is ? compareResources(was, is) : null;
+  if (compared?.change === 'updated' && compared.paths.length === 0) return null;
+  const members = (compared?.paths ?? []).filter((path) => !/^(inputs|outputs)($|[.[])/.test(path));
+  const paths: PropertyChange[] = members
+    .slice(0, maxPaths)
+    .map((path) => ({ path, ...bothSides(was?.raw(path), is?.raw(path)) }));
+  let pathCount = members.length;
+  for (const part of ['inputs', 'outputs'])
+    for (const { after: next, before: old, path } of diffProperties(was?.raw(part) ?? null, is?.raw(part) ?? null))
+      if (++pathCount <= maxPaths) paths.push({ path: joinPath(part, path), ...bothSides(old?.text, next?.text) });
+  const { urn } = shown;
+  return {
+    urn,
+    type: shown.string('type'),
+    name: urn.slice(urn.lastIndexOf('::') + 2),
+    change: compared?.change ?? (is ? 'created' : 'deleted'),
+    paths,
+    pathCount,
+  };
+}
+
+function bothSides(before: Buffer | null | undefined, after: Buffer | null | undefined) {
+  return { before: sealedJson(before ?? null, maxValueBytes), after: sealedJson(after ?? null, maxValueBytes) };
+}

@@ -1,0 +1,67 @@
+import { Type } from 'typebox';
+import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from '../access/procedures/inputs.ts';
+import { organizationProcedure, router, stackMutation } from '../access/procedures/trpc.ts';
+import type { LineService } from '../updates/queue/line-service.ts';
+import type { CiBoard } from './ci-board.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly ciBoard: CiBoard;
+    readonly line: LineService;
+  }
+}
+
+const Days = Type.Union([Type.Literal(7), Type.Literal(30), Type.Literal(90)]);
+const Micros = Type.String({ pattern: '^\\d{1,17}$' });
+const RefusedPlace = Type.Tuple([Micros, Type.String({ pattern: '^\\d{1,18}$' })]);
+const DriftPlace = Type.Tuple([Micros, Id]);
+
+/** What has become of the runs of an organization, as far as the caller may read its stacks. */
+export const ciRouter = router({
+  /** Runs, failures, time in line and refusals of the last days, by day and by project. */
+  figures: organizationProcedure('read')
+    .input(input(Type.Object({ days: Days })))
+    .query(({ ctx: { caller, services }, input: { days, organization } }) =>
+      services.ciBoard.sum(caller, organization, days),
+    ),
+
+  /** Runs that were refused, sent away while they waited, or stopped by a rule; the newest first. */
+  refusals: organizationProcedure('read')
+    .input(
+      input(
+        Type.Object({
+          days: Days,
+          reasons: Type.Optional(Type.Array(text(50), { minItems: 1, maxItems: 20 })),
+          project: Type.Optional(Name),
+          ...page,
+        }),
+      ),
+    )
+    .query(async ({ ctx: { caller, services }, input: query }) => {
+      const { cursor, days, limit = defaultPage, organization, project = null, reasons = null } = query;
+      const after = decodeCursor(cursor, RefusedPlace);
+      const { items, next } = await services.ciBoard.listRefused(caller, organization, {
+        ...{ after, days, limit, project, reasons },
+      });
+      return { items, next: next && encodeCursor(next) };
+    }),
+
+  /** Stacks that differ from what their programs say, and those that were brought back; the newest first. */
+  drift: organizationProcedure('read')
+    .input(input(Type.Object({ days: Days, onlyDrifted: Type.Optional(Type.Boolean()), ...page })))
+    .query(async ({ ctx: { caller, services }, input: query }) => {
+      const { cursor, days, limit = defaultPage, onlyDrifted = false, organization } = query;
+      const after = decodeCursor(cursor, DriftPlace);
+      const { items, next } = await services.ciBoard.listDrifted(caller, organization, {
+        ...{ after, days, limit, onlyDrifted },
+      });
+      return { items, next: next && encodeCursor(next) };
+    }),
+
+  /** Sends a run away that waits for the stack. */
+  sendAway: stackMutation('write', 'update.send-away')
+    .input(input(Type.Object({ placeId: Id, reason: Type.Optional(text(200)) })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { placeId, reason = '', ...ref } }) => {
+      await services.line.sendAway(ref, caller, { placeId, reason }, audit);
+    }),
+});

@@ -1,9 +1,0 @@
-import { organizationProcedure, router } from './trpc.ts';
-
-/** Limits that operators set. */
-export const limitsRouter = router({
-  /** What the organization may use, and what it uses. */
-  get: organizationProcedure('manage').query(({ ctx: { services }, input: { organization } }) =>
-    services.limits.get(organization),
-  ),
-});

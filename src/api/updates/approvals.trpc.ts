@@ -1,0 +1,85 @@
+import { Type } from 'typebox';
+import { decodeCursor, defaultPage, encodeCursor, Id, input, page, text } from '../access/procedures/inputs.ts';
+import { organizationProcedure, router, stackMutation, stackProcedure } from '../access/procedures/trpc.ts';
+import type { ApprovalBoard } from './approvals/approval-board.ts';
+import type { ApprovalService } from './approvals/approval-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly approvalBoard: ApprovalBoard;
+    readonly approvals: ApprovalService;
+  }
+}
+
+const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
+
+const List = Type.Object({
+  /** Only those that were given, or that were not. */
+  given: Type.Optional(Type.Boolean()),
+  ...page,
+});
+
+/** Approvals of commits whose runs delete or replace more than rules allow. */
+export const approvalsRouter = router({
+  /** Of the stacks that the caller may read; those that were asked for last first. */
+  list: organizationProcedure('read')
+    .input(input(List))
+    .query(async ({ ctx: { caller, services }, input: { cursor, given, limit = defaultPage, organization } }) => {
+      const place = { organization, project: null, stack: null };
+      const query = { ...place, isGiven: given ?? null, before: placeOf(cursor), limit };
+      const { items, next } = await services.approvalBoard.list(caller, query);
+      return { items, next: next && encodeCursor([next.askedMicros, next.id]) };
+    }),
+
+  ofStack: stackProcedure('read')
+    .input(input(List))
+    .query(async ({ ctx: { caller, services }, input: { cursor, given, limit = defaultPage, ...ref } }) => {
+      const query = { ...ref, isGiven: given ?? null, before: placeOf(cursor), limit };
+      const { items, next } = await services.approvalBoard.list(caller, query);
+      return { items, next: next && encodeCursor([next.askedMicros, next.id]) };
+    }),
+
+  /** Asks before a run is stopped. */
+  ask: stackMutation('write', 'approval.ask')
+    .input(
+      input(
+        Type.Object({
+          /** The whole hash. */
+          commit: text(100),
+          kind: Type.Optional(text(20)),
+          reason: Type.Optional(text(500)),
+        }),
+      ),
+    )
+    .mutation(async ({ ctx: { audit, caller, services }, input: { commit, kind = 'update', reason = '', ...ref } }) => {
+      const { id } = await services.approvals.ask(ref, caller, { commit, kind, reason }, audit);
+      return { id };
+    }),
+
+  /** Lets runs of the commit pass for a time. Refused for whoever has asked. */
+  give: stackMutation('admin', 'approval.give')
+    .input(
+      input(
+        Type.Object({
+          approvalId: Id,
+          reason: text(500),
+          minutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_080 })),
+        }),
+      ),
+    )
+    .mutation(async ({ ctx: { audit, caller, services }, input: { approvalId, minutes, reason, ...ref } }) => {
+      await services.approvals.give(ref, approvalId, caller, { reason, minutes }, audit);
+    }),
+
+  /** By who has asked, and by admins of the stack. */
+  withdraw: stackMutation('write', 'approval.withdraw')
+    .input(input(Type.Object({ approvalId: Id })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { approvalId, ...ref } }) => {
+      await services.approvals.withdraw(ref, approvalId, caller, audit);
+    }),
+});
+
+function placeOf(cursor: string | null | undefined) {
+  const place = decodeCursor(cursor, Place);
+  return place && { askedMicros: place[0], id: place[1] };
+}

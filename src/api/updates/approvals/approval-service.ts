@@ -1,0 +1,171 @@
+import { type Permission, type PermissionSet, permits } from '../../../shared/access/permissions.ts';
+import { permissionsOn } from '../../../shared/identity/held-rights.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { ForbiddenError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../../shared/platform/schema/uuid.ts';
+import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
+import { stackNotFound } from '../../../shared/stacks/stack-errors.ts';
+import { createStackRepository, type StackRow } from '../../../shared/stacks/stack-repository.ts';
+import { readTags } from '../../../shared/stacks/tags.ts';
+import {
+  type ApprovalRow,
+  createApprovalRepository,
+} from '../../../shared/state/journal/guards/approval-repository.ts';
+import {
+  mayTokensApprove,
+  parseApproval,
+  parseCommit,
+  parseKind,
+} from '../../../shared/state/journal/guards/approvals.ts';
+import { parseReason } from '../../../shared/state/journal/guards/drain-update.ts';
+import { createUpdateRuleRepository } from '../../../shared/updates/rules/update-rule-repository.ts';
+import { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
+import { holdAccess } from '../../access/held-access.ts';
+import { assertPermission } from '../../access/stack-access.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import { approvesNothing } from '../../platform/audit-trail/ci-runs.ts';
+import type { Caller } from '../../platform/http/request.ts';
+
+const maxListed = 100;
+
+export type { ApprovalRow };
+
+/** Approvals of commits whose runs delete or replace more than the rules of a stack allow. */
+export class ApprovalService {
+  readonly #db: ApiContext['db'];
+
+  constructor({ db }: Pick<ApiContext, 'db'>) {
+    this.#db = db;
+  }
+
+  /** Those that were asked for last. */
+  async list(ref: StackRef): Promise<readonly ApprovalRow[]> {
+    const stack = await createStackRepository(this.#db).find(ref);
+    if (!stack) throw stackNotFound(ref);
+    return createApprovalRepository(this.#db).list(stack.id, maxListed);
+  }
+
+  /** Asks before a run is stopped. Throws InvalidRequestError. */
+  async ask(
+    ref: StackRef,
+    caller: Caller,
+    asked: { readonly commit: string; readonly kind: string; readonly reason: string },
+    audit: AuditTrail,
+  ): Promise<ApprovalRow> {
+    const kind = parseKind(asked.kind);
+    const commit = parseCommit(asked.commit);
+    const request = parseReason(asked.reason);
+    return this.#change(ref, caller, 'write', async (tx, stack) => {
+      const approvals = createApprovalRepository(tx);
+      const id = await approvals.ask({ stackId: stack.id, kind, commit }, caller, request);
+      const details = { stackId: stack.id, approvalId: id, kind, commit, request };
+      await audit.record(tx, { organization: ref.organization, object: formatStackRef(stack), details });
+      return getApproval(tx, stack, id, caller);
+    });
+  }
+
+  /**
+   * Lets the runs of the commit pass for a limited time. Throws ForbiddenError for whoever has asked, by whichever token, for tokens that
+   * belong to nobody unless the rules let them, and for CI runs, and InvalidRequestError.
+   */
+  async give(
+    ref: StackRef,
+    id: string,
+    caller: Caller,
+    given: { readonly reason: string; readonly minutes?: number | undefined },
+    audit: AuditTrail,
+  ): Promise<ApprovalRow> {
+    const approval = parseApproval(given);
+    return this.#change(ref, caller, 'admin', async (tx, stack) => {
+      const approvals = createApprovalRepository(tx);
+      const asked = await getApproval(tx, stack, id, caller);
+      assertMayApprove(caller, asked, await createUpdateRuleRepository(tx).listOfStack(stack.id));
+      await approvals.approve(id, caller, approval);
+      const { commit, kind, updateId } = asked;
+      const details = { stackId: stack.id, approvalId: id, kind, commit, ...approval };
+      await audit.record(tx, { organization: ref.organization, object: formatStackRef(stack), updateId, details });
+      return getApproval(tx, stack, id, caller);
+    });
+  }
+
+  /**
+   * Takes an approval back, or the request for it: by who has asked, and by admins of the stack that are no CI runs. Updates that run already keep the limits
+   * with which they were created. Throws ForbiddenError, NotFoundError.
+   */
+  async withdraw(ref: StackRef, id: string, caller: Caller, audit: AuditTrail): Promise<void> {
+    await this.#change(ref, caller, 'write', async (tx, stack, held) => {
+      const asked = await getApproval(tx, stack, id, caller);
+      if (!mayWithdraw(caller, held, asked))
+        throw new ForbiddenError(
+          'The one who has asked for an approval withdraws it, or a person with the permission admin on the stack',
+        );
+      await createApprovalRepository(tx).remove(id);
+      const { approvedBy, askedBy, commit, kind, updateId } = asked;
+      const details = { stackId: stack.id, approvalId: id, kind, commit, askedBy, approvedBy };
+      await audit.record(tx, { organization: ref.organization, object: formatStackRef(stack), updateId, details });
+    });
+  }
+
+  async #change<T>(
+    ref: StackRef,
+    caller: Caller,
+    permission: Permission,
+    work: (tx: Queryable, stack: StackRow, held: PermissionSet) => Promise<T>,
+  ): Promise<T> {
+    return this.#db.inTransaction(async (tx) => {
+      const access = await holdAccess(tx, ref.organization, caller);
+      const stack = await createStackRepository(tx).lock(ref);
+      if (!stack) throw stackNotFound(ref);
+      const tags = readTags(stack.tags);
+      assertPermission(access, stack, tags, permission);
+      return work(tx, stack, permissionsOn(access, { ...ref, tags }));
+    });
+  }
+}
+
+/** Why the caller cannot approve what was asked for under these rules; null if nothing but a permission is needed. */
+export function refusalOf(
+  { policyId, tokenId, tokenKind, userId }: Caller,
+  asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId' | 'isOwn'>,
+  rules: UpdateRules = UpdateRules.none,
+): string | null {
+  if (policyId !== null) return approvesNothing;
+  if (tokenKind !== 'personal' && !mayTokensApprove(rules)) return peopleApprove;
+  if (hasAsked({ tokenId, userId }, asked)) return 'Somebody else has to approve this: you have asked for it';
+  if (asked.isOwn)
+    return 'Somebody else has to approve this: it was asked for by a token that you have made or rotated, or by a CI run that you have started';
+  return null;
+}
+
+const peopleApprove =
+  'People approve, and tokens of teams, organizations and services do not, unless the rules of the stack say approvers=tokens: approve in the dashboard, or with a personal token';
+
+/** Whether the caller, who has these permissions on the stack, may take an approval back, or the request for it. */
+export function mayWithdraw(
+  caller: Pick<Caller, 'policyId' | 'tokenId' | 'userId'>,
+  held: PermissionSet,
+  asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId'>,
+): boolean {
+  const isPerson = caller.policyId === null;
+  return (isPerson && permits(held, 'admin')) || (permits(held, 'write') && hasAsked(caller, asked));
+}
+
+/** Whether the caller is who has asked last. */
+function hasAsked(
+  { tokenId, userId }: Pick<Caller, 'tokenId' | 'userId'>,
+  asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId'>,
+): boolean {
+  return tokenId === asked.askedTokenId || (userId !== null && userId === asked.askedUserId);
+}
+
+function assertMayApprove(caller: Caller, asked: ApprovalRow, rules: UpdateRules): void {
+  const refusal = refusalOf(caller, asked, rules);
+  if (refusal !== null) throw new ForbiddenError(refusal);
+}
+
+async function getApproval(tx: Queryable, stack: StackRow, id: string, viewer: Caller): Promise<ApprovalRow> {
+  const approval = isUuid(id) ? await createApprovalRepository(tx).lock(stack.id, id, viewer) : null;
+  if (!approval) throw new NotFoundError(`There is no approval ${JSON.stringify(id.slice(0, 60))}`);
+  return approval;
+}

@@ -1,0 +1,41 @@
+import { Type } from 'typebox';
+import { IsoTimestamp, Maybe } from '../../shared/platform/protocol/core.ts';
+
+/** Why an update is to end gently, for those who run it. */
+export const DrainUpdateRequest = Type.Object({ reason: Maybe(Type.String()) });
+
+export const AskApprovalRequest = Type.Object({
+  commit: Type.String({ description: 'The whole hash' }),
+  kind: Maybe(Type.String({ description: '`update` (default), `refresh` or `destroy`' })),
+  reason: Maybe(Type.String()),
+});
+
+export const GiveApprovalRequest = Type.Object({
+  reason: Type.String(),
+  minutes: Maybe(
+    Type.Integer({ minimum: 1, maximum: 10_080, description: 'How long runs of the commit pass; 60 by default' }),
+  ),
+});
+
+export const ApprovalResponse = Type.Object({
+  id: Type.String(),
+  kind: Type.String(),
+  commit: Type.String(),
+  askedAt: IsoTimestamp,
+  askedBy: Type.String(),
+  request: Type.String({ description: 'What was refused, or why it is asked for' }),
+  updateID: Type.Optional(Type.String({ description: 'The update that was stopped' })),
+  valid: Type.Boolean({ description: 'Whether runs of the commit pass now' }),
+  approvedAt: Type.Optional(IsoTimestamp),
+  approvedBy: Type.Optional(Type.String()),
+  reason: Type.Optional(Type.String()),
+  expiresAt: Type.Optional(IsoTimestamp),
+});
+
+export const ListApprovalsResponse = Type.Object({ approvals: Type.Array(ApprovalResponse) });
+export const ApprovalParams = Type.Object({
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  approvalId: Type.String(),
+});

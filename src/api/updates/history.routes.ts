@@ -1,0 +1,104 @@
+import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { StackParams } from '../../shared/platform/protocol/core.ts';
+import { apiToken, stackPath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { sendChunks } from '../platform/http/streamed-response.ts';
+import type { HistoryService } from './history-service.ts';
+import { showsPreviews } from './updates.mappers.ts';
+import { HistoryQuery, HistoryResponse, LatestUpdateResponse, PreviewListResponse } from './updates.schemas.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly history: HistoryService;
+  readonly stacks: { get(ref: StackParams): Promise<{ readonly id: string }> };
+}
+
+const common = { tags: ['history'], security: apiToken, params: StackParams };
+const config = { access: { kind: 'stack', permission: 'read' }, rate: 'repeated' } as const;
+
+/** The history of a stack. Includes previews in the contract's dialect only. */
+export function registerHistoryRoutes(app: RouteScope, services: Services): void {
+  listUpdates(app, services);
+  getLatestUpdate(app, services);
+  listLatestPreviews(app, services);
+}
+
+function listUpdates(app: RouteScope, { history, stacks }: Services): void {
+  app.get(
+    `${stackPath}/updates`,
+    {
+      config: { ...config, described: { responses: { 200: HistoryResponse } } },
+      schema: { ...common, summary: 'List updates, newest first', querystring: HistoryQuery },
+    },
+    async ({ params, query, dialect }, reply) => {
+      const page = readPage(query);
+      const stackId = (await stacks.get(params)).id;
+      const response = async function* (): AsyncGenerator<string> {
+        yield '{"updates":[';
+        yield* history.json(stackId, page, { previews: showsPreviews(dialect) });
+        yield ']}';
+      };
+      return sendChunks(reply, response());
+    },
+  );
+}
+
+function getLatestUpdate(app: RouteScope, { history, stacks }: Services): void {
+  app.get(
+    `${stackPath}/updates/latest`,
+    {
+      config: { ...config, described: { responses: { 200: LatestUpdateResponse } } },
+      schema: { ...common, summary: 'Get the most recent update' },
+    },
+    async ({ params, dialect }, reply) => {
+      const { id } = await stacks.get(params);
+      const latest = await history.latestJson(id, { previews: showsPreviews(dialect) });
+      if (!latest) throw new NotFoundError('The stack has not been updated yet');
+      const response = async function* (): AsyncGenerator<string> {
+        yield '{"info":';
+        yield* latest;
+        yield '}';
+      };
+      return sendChunks(reply, response());
+    },
+  );
+}
+
+function listLatestPreviews(app: RouteScope, { history, stacks }: Services): void {
+  app.get(
+    `${stackPath}/updates/latest/previews`,
+    {
+      config,
+      schema: {
+        ...common,
+        summary: 'List the most recent previews',
+        querystring: HistoryQuery,
+        response: { 200: PreviewListResponse },
+      },
+    },
+    async ({ params, query }) => {
+      const page = readPage(query) ?? { limit: 1, offset: 0 };
+      const { id } = await stacks.get(params);
+      const previews = await history.listLatestPreviews(id, page);
+      return { updates: previews.map((updateID) => ({ updateID })) };
+    },
+  );
+}
+
+/** Reads `pageSize` and `page` (from 1). Without `pageSize`, the first page contains everything (null). */
+function readPage(query: { pageSize?: string; page?: string }): { limit: number; offset: number } | null {
+  const limit = readCount('pageSize', query.pageSize, 1000);
+  const page = readCount('page', query.page) ?? 1;
+  if (limit === null) return page === 1 ? null : { limit: 0, offset: 0 };
+  return { limit, offset: Math.min(limit * (page - 1), Number.MAX_SAFE_INTEGER) };
+}
+
+function readCount(name: string, text: string | undefined, max = Number.POSITIVE_INFINITY): number | null {
+  if (text === undefined || text === '' || text === '0') return null;
+  const count = /^\d+$/.test(text) ? Number(text) : 0;
+  if (count < 1 || count > max) {
+    const range = Number.isFinite(max) ? `from 1 to ${max}` : 'above 0';
+    throw new InvalidRequestError(`${name} is not a whole number ${range}`);
+  }
+  return count;
+}

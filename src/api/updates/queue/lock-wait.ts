@@ -1,0 +1,35 @@
+import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
+import type { Tags } from '../../../shared/stacks/tags.ts';
+import type { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
+import type { Dialect } from '../../platform/http/request.ts';
+
+/** The stack tag that says how long updates wait for the stack. */
+export const lockWaitTag = 'lock-wait';
+const maxWaitSeconds = 86_400;
+const unitSeconds = { s: 1, m: 60, h: 3600 };
+const durationPattern = /^(\d{1,6})(s|m|h)?$/;
+
+/**
+ * How long an update waits for the stack, in seconds: what the stack's tag says (seconds, or as in `10m`), otherwise the rules of its
+ * organization, otherwise the default of the server. Clients of the contract expect a refusal at once, so for them only the tag counts.
+ */
+export function lockWaitSeconds(tags: Tags, rules: UpdateRules, dialect: Dialect, defaultSeconds: number): number {
+  const seconds = parseLockWait(tags[lockWaitTag]);
+  if (seconds !== null) return seconds;
+  return dialect === 'contract' ? 0 : (rules.first('lock-wait')?.settings.seconds ?? defaultSeconds);
+}
+
+/** Throws InvalidRequestError if the tag is there and is no duration: nobody would learn why updates do not wait. */
+export function assertLockWait(tags: Tags): void {
+  if (tags[lockWaitTag] !== undefined && parseLockWait(tags[lockWaitTag]) === null)
+    throw new InvalidRequestError(
+      `The tag ${lockWaitTag} must be a time up to 24 hours, such as 90, 90s, 10m or 1h, not ${JSON.stringify(tags[lockWaitTag])}`,
+    );
+}
+
+function parseLockWait(text: string | undefined): number | null {
+  const [, count, unit] = durationPattern.exec(text ?? '') ?? [];
+  if (count === undefined) return null;
+  const seconds = Number(count) * unitSeconds[(unit ?? 's') as keyof typeof unitSeconds];
+  return seconds <= maxWaitSeconds ? seconds : null;
+}

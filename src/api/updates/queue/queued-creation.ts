@@ -1,0 +1,240 @@
+import { InvalidRequestError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
+import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
+import { StackBusyError } from '../../../shared/updates/admitted-changes.ts';
+import { HeldBackError } from '../../../shared/updates/held-back.ts';
+import { createLockQueueRepository, type LockQueueRepository } from '../../../shared/updates/lock-queue-repository.ts';
+import { FrozenError } from '../../../shared/updates/rules/freeze.ts';
+import { LimitError } from '../../../shared/updates/rules/limit.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import type { Caller, Dialect } from '../../platform/http/request.ts';
+import { noteRefusal } from '../note-refusal.ts';
+import { tellOfFreeze, tellOfRefusal } from '../tell-of-freeze.ts';
+import type { CreatedUpdate, NewUpdateRequest, PreparedCreation } from '../update-creation.ts';
+import type { UpdateService } from '../update-service.ts';
+import type { LockQueue, Place } from './lock-queue.ts';
+import { describeHolder, describeWait } from './lock-queue-messages.ts';
+import { shownRun } from './shown-run.ts';
+import { SupersededError } from './superseding.ts';
+
+/** The CLI follows this many redirects of a call. */
+const maxHops = 9;
+
+/** The update that a call asks for. */
+interface CreationRequest {
+  readonly ref: StackRef;
+  readonly caller: Caller;
+  readonly dialect: Dialect;
+  readonly request: NewUpdateRequest;
+}
+
+/** How a call waits. */
+export interface WaitingRequest {
+  /** The place that its client was given when it was asked to call again; null: it is new. */
+  readonly place: string | null;
+  /** How often its client was asked to call again. */
+  readonly hop: number;
+  /** Aborted when its client disconnects. */
+  readonly gone: AbortSignal;
+}
+
+/** What belongs to the call that waits. */
+interface Waiting {
+  readonly audit: AuditTrail;
+  readonly waiting: WaitingRequest;
+}
+
+/** Since when a call has waited, by `performance.now()`; null: it has not. */
+interface Wait {
+  since: number | null;
+}
+
+/** An update, with what its user should know; or the place with which the client must call again. */
+export type QueuedUpdate = CreatedUpdate | { readonly place: string; readonly hop: number };
+
+/** Creates updates. Calls for a stack that another update holds wait for it in the order in which they arrived, if they may. */
+export class QueuedCreation {
+  readonly #context: ApiContext;
+  readonly #updates: UpdateService;
+  readonly #queue: LockQueue;
+  readonly #places: LockQueueRepository;
+
+  constructor(context: ApiContext, updates: UpdateService, queue: LockQueue) {
+    this.#context = context;
+    this.#updates = updates;
+    this.#queue = queue;
+    this.#places = createLockQueueRepository(context.db);
+  }
+
+  /** Throws what UpdateService.prepare and `create` throw. A StackBusyError says who holds the stack. */
+  async create(request: CreationRequest, audit: AuditTrail, waiting: WaitingRequest): Promise<QueuedUpdate> {
+    try {
+      return await this.#createOrWait(request, audit, waiting);
+    } catch (error) {
+      const reason = refusalReason(error);
+      if (reason !== null) this.#context.metrics.updatesRefused.labels(reason).inc();
+      throw error;
+    }
+  }
+
+  async #createOrWait(
+    { ref, caller, dialect, request }: CreationRequest,
+    audit: AuditTrail,
+    waiting: WaitingRequest,
+  ): Promise<QueuedUpdate> {
+    const creation = await this.#updates.prepare(ref, caller, dialect, request);
+    const wait: Wait = { since: null };
+    try {
+      return await this.#createPrepared(creation, { ref, caller, dialect, audit, waiting }, wait);
+    } catch (error) {
+      if (error instanceof FrozenError) await tellOfRefusal(this.#context, creation, { error, caller });
+      const waitedMs = wait.since === null ? 0 : performance.now() - wait.since;
+      await noteRefusal(this.#context, creation, { error, caller, waitedMs });
+      throw error;
+    }
+  }
+
+  async #createPrepared(
+    creation: PreparedCreation,
+    { ref, caller, dialect, audit, waiting }: Omit<CreationRequest, 'request'> & Waiting,
+    wait: Wait,
+  ): Promise<QueuedUpdate> {
+    if (waiting.place === null || creation.lockWaitSeconds === 0) {
+      try {
+        return await this.#updates.create(creation, audit);
+      } catch (error) {
+        if (!isReasonToWait(error)) throw error;
+        const isContract = dialect === 'contract';
+        if (creation.lockWaitSeconds === 0)
+          throw isContract || !(error instanceof StackBusyError) ? error : await this.#refusal(creation, null);
+      }
+    }
+    const place = await this.#queue.enter(creation.stackId, {
+      tokenId: caller.tokenId,
+      id: waiting.place,
+      isUrgent: creation.isUrgent,
+      run: creation.waitingRun,
+      alertSeconds: creation.waitAlertSeconds,
+      shown: shownRun(creation.kind, creation.environment),
+    });
+    wait.since = place.since;
+    let isWaiting = true;
+    try {
+      const outcome = await this.#wait(creation, place, { audit, waiting, ref, caller });
+      isWaiting = 'updateId' in outcome ? false : !outcome.isKept;
+      return outcome;
+    } finally {
+      if (isWaiting) await this.#queue.leave(place).catch(() => this.#queue.forget(place));
+    }
+  }
+
+  async #wait(
+    creation: PreparedCreation,
+    place: Place,
+    { audit, caller, ref, waiting }: Pick<CreationRequest, 'caller' | 'ref'> & Waiting,
+  ): Promise<QueuedUpdate & { isKept?: true }> {
+    const { config, logger, metrics } = this.#context;
+    const over = place.since + creation.lockWaitSeconds * 1000;
+    // The last call is held for the rest of the time: the CLI would not follow one more redirect.
+    const isLast = waiting.hop >= maxHops;
+    let heldBack: HeldBackError | null = null;
+    let isFreezeTold = false;
+    const holdUntil = isLast ? over : Math.min(over, performance.now() + config.lockQueue.holdSeconds * 1000);
+    for (;;) {
+      const wake = await this.#queue.next(place, holdUntil, waiting.gone);
+      if (wake === 'gone') throw new InvalidRequestError('The client has disconnected');
+      if (wake === 'superseded') throw await this.#superseded(place);
+      if (wake === 'turn') {
+        const created = await this.#attempt(creation, place, audit);
+        if (created === null || created instanceof HeldBackError) {
+          heldBack = created;
+          if (created instanceof FrozenError && !isFreezeTold)
+            isFreezeTold = await this.#tellOfWait(creation, place, { error: created, caller });
+          if (created) await this.#queue.holdBack(place, created instanceof LimitError ? created.limit : null);
+          continue;
+        }
+        const { updateId } = created;
+        this.#queue.forget(place);
+        const waitedSeconds = (performance.now() - place.since) / 1000;
+        metrics.lockWaitSeconds.labels('turn').observe(waitedSeconds);
+        // The update exists: nothing may fail any more.
+        const behind = await this.#places.count(creation.stackId).catch(() => 0);
+        logger.info({ updateId, waitedSeconds, behind }, 'update created after waiting for its stack');
+        return {
+          updateId,
+          messages: [
+            describeWait(formatStackRef(ref), waitedSeconds, { behind, state: heldBack?.state }),
+            ...created.messages,
+          ],
+        };
+      }
+      if (performance.now() >= over) {
+        metrics.lockWaitSeconds.labels('over').observe((performance.now() - place.since) / 1000);
+        throw heldBack ?? (await this.#refusal(creation, place));
+      }
+      if (isLast) throw new UnavailableError('The server is stopping, and this call has waited; please start it again');
+      await this.#queue.keep(place);
+      metrics.lockHolds.inc();
+      return { place: place.id, hop: waiting.hop + 1, isKept: true };
+    }
+  }
+
+  /** Returns the update; otherwise the rule that holds it back, or null: another update holds the stack. */
+  async #attempt(
+    creation: PreparedCreation,
+    place: Place,
+    audit: AuditTrail,
+  ): Promise<CreatedUpdate | HeldBackError | null> {
+    try {
+      return await this.#updates.create(creation, audit, place.id);
+    } catch (error) {
+      if (!isReasonToWait(error)) throw error;
+      return error instanceof HeldBackError ? error : null;
+    }
+  }
+
+  /** Tells webhooks once that a freeze holds the place back. Returns whether they know. */
+  async #tellOfWait(
+    creation: PreparedCreation,
+    { id }: Place,
+    by: { error: FrozenError; caller: Caller },
+  ): Promise<boolean> {
+    try {
+      await this.#context.db.inTransaction(async (tx) => {
+        const isNew = await createLockQueueRepository(tx).noteFreeze(id);
+        if (isNew) await tellOfFreeze(tx, creation, { ...by, isWaiting: true });
+      });
+      return true;
+    } catch (error) {
+      this.#context.logger.warn({ err: error }, 'webhooks could not be told of a freeze that holds an update back');
+      return false;
+    }
+  }
+
+  async #superseded({ id }: Place): Promise<Error> {
+    const by = await this.#places.findSuperseding(id);
+    return by
+      ? new SupersededError(by)
+      : new UnavailableError('The place in the queue was lost; please start it again');
+  }
+
+  /** A StackBusyError that says who holds the stack, and how long the call has waited in vain. */
+  async #refusal({ stackId, lockWaitSeconds }: PreparedCreation, place: Place | null): Promise<StackBusyError> {
+    const holder = await this.#places.findHolder(stackId);
+    const position = place && (await this.#places.positionOf(place.id, stackId));
+    return new StackBusyError(
+      describeHolder(holder, position === null ? null : { position, waitedSeconds: lockWaitSeconds }),
+    );
+  }
+}
+
+function isReasonToWait(error: unknown): error is StackBusyError | HeldBackError {
+  return error instanceof StackBusyError || (error instanceof HeldBackError && error.mayWait);
+}
+
+/** Why the update was refused, for metrics; null if it was for another reason. */
+function refusalReason(error: unknown): string | null {
+  if (error instanceof HeldBackError) return error.reason;
+  if (error instanceof SupersededError) return 'superseded';
+  return error instanceof StackBusyError ? 'busy' : null;
+}

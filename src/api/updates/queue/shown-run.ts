@@ -1,0 +1,20 @@
+import type { ShownRun } from '../../../shared/updates/lock-queue-repository.ts';
+
+const maxChars = 300;
+
+/** What the environment of an update says of its run, as the CLI sends it (pkg/backend/updates.go); for people. */
+export function shownRun(kind: string, environment: object): ShownRun {
+  const text = environmentTexts(environment);
+  return { kind, commit: text('git.head'), branch: text('git.headName'), url: text('ci.build.url') };
+}
+
+/** Reads texts of the environment. Null for what is not there or cannot be shown. */
+export function environmentTexts(environment: object): (name: string) => string | null {
+  const values = environment as Readonly<Record<string, unknown>>;
+  return (name) => {
+    const value = Object.hasOwn(values, name) ? values[name] : undefined;
+    return typeof value === 'string' && /^[^\p{Cc}]+$/u.test(value) && value.isWellFormed()
+      ? value.slice(0, maxChars).toWellFormed()
+      : null;
+  };
+}

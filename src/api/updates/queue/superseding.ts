@@ -1,0 +1,67 @@
+import { ConflictError, InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
+import type { Tags } from '../../../shared/stacks/tags.ts';
+import type { SupersedingRun, WaitingRun } from '../../../shared/updates/lock-queue-repository.ts';
+import type { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
+import { isTerminalLink } from './lock-queue-messages.ts';
+import { environmentTexts } from './shown-run.ts';
+
+/** The stack tag that says which waiting runs a newer one supersedes. */
+export const supersedeTag = 'supersede';
+const modes = ['branch', 'pull-request', 'nothing'] as const;
+type SupersedeMode = (typeof modes)[number];
+
+/** The update has waited, and a newer commit has taken its place, or somebody has sent it away. */
+export class SupersededError extends ConflictError {
+  override readonly name = 'SupersededError';
+  override readonly code = 'superseded';
+  constructor(by: SupersedingRun) {
+    super(by.sentBy === undefined ? describeNewer(by) : describeSender(by.sentBy, by.reason ?? ''));
+  }
+}
+
+function describeNewer({ commit, url }: SupersedingRun): string {
+  const link = url !== null && isTerminalLink(url) ? ` (${url})` : '';
+  return `Superseded by commit ${commit}${link}, which waits for the stack, too: this run of an older commit was sent away, and has changed nothing`;
+}
+
+function describeSender(sentBy: string, reason: string): string {
+  return `${sentBy} has sent this run away while it waited for the stack${reason === '' ? '' : `: ${reason}`}. It has changed nothing`;
+}
+
+/** Throws InvalidRequestError if the tag is there and has no meaning. */
+export function assertSupersede(tags: Tags): void {
+  const mode = tags[supersedeTag];
+  if (mode !== undefined && !isMode(mode))
+    throw new InvalidRequestError(
+      `The tag ${supersedeTag} must be one of ${modes.join(', ')}, not ${JSON.stringify(mode)}`,
+    );
+}
+
+/**
+ * What the update runs, as far as newer runs may supersede it, or it older ones: by the stack's tag, otherwise by the rules of its
+ * organization. Null: neither.
+ */
+export function waitingRun(tags: Tags, rules: UpdateRules, kind: string, environment: object): WaitingRun | null {
+  const tag = tags[supersedeTag];
+  const mode = tag !== undefined && isMode(tag) ? tag : (rules.first('supersede')?.settings.by ?? 'nothing');
+  if (mode === 'nothing') return null;
+  const text = environmentTexts(environment);
+  const commit = (mode === 'pull-request' ? text('ci.pr.headSHA') : null) ?? text('git.head');
+  const name = mode === 'branch' ? text('git.headName') : text('ci.pr.number');
+  // A detached head has no branch.
+  if (commit === null || name === null || name === 'HEAD') return null;
+  const build = text('ci.build.number');
+  const isNumber = build !== null && /^\d{1,15}$/.test(build);
+  return {
+    // The other parts tell apart what only has the same name.
+    line: JSON.stringify([mode, name, text('vcs.owner'), text('vcs.repo'), kind]),
+    commit,
+    url: text('ci.build.url'),
+    builds: isNumber ? JSON.stringify([text('ci.system'), text('ci.build.type')]) : null,
+    build: isNumber ? Number(build) : null,
+  };
+}
+
+function isMode(text: string): text is SupersedeMode {
+  return modes.some((mode) => mode === text);
+}

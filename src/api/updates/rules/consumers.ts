@@ -1,0 +1,211 @@
+import { hasPermission } from '../../../shared/access/permissions.ts';
+import { permissionsOn } from '../../../shared/identity/held-rights.ts';
+import type { HeldAccess } from '../../../shared/identity/identity-repository.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { ConflictError } from '../../../shared/platform/errors/errors.ts';
+import { listOutputs } from '../../../shared/search/index/output-loss.ts';
+import {
+  createOutputLossRepository,
+  type RemovedOutputs,
+} from '../../../shared/search/index/output-loss-repository.ts';
+import { createResourceRepository } from '../../../shared/search/index/resource-repository.ts';
+import type { UnindexedStack } from '../../../shared/search/index/state-index-repository.ts';
+import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
+import { readTags } from '../../../shared/stacks/tags.ts';
+import {
+  createUpdateRuleRepository,
+  type StackWithRules,
+} from '../../../shared/updates/rules/update-rule-repository.ts';
+import { awaitIndex } from './index-wait.ts';
+
+/** Consumers that are looked up, and those that are named. */
+const maxConsumers = 200;
+const maxNames = 10;
+
+/** What would take the outputs of a stack away. */
+export type OutputLoss = 'delete' | 'destroy' | 'rename';
+
+const losses: Record<OutputLoss, string> = {
+  delete: 'its outputs would be gone',
+  destroy: 'its outputs will be gone',
+  rename: 'they would no longer find it under its name',
+};
+
+/** A rule does not allow to take away outputs that other stacks read. */
+export class ConsumersError extends ConflictError {
+  override readonly name = 'ConsumersError';
+  override readonly code = 'has-consumers';
+  /** The same for anybody who may read the stack: consumers are counted, not named. */
+  readonly shared: string;
+
+  constructor(consumers: Consumers, describe: (isReadBy: string) => string) {
+    super(describe(isReadBy(consumers, consumers.named)));
+    this.shared = describe(isReadBy(consumers, consumers.counted));
+  }
+}
+
+/** Who reads the outputs of a stack, in words. */
+interface Consumers {
+  /** Names those that the caller may read, and counts the others. */
+  readonly named: string;
+  readonly counted: string;
+  /** False: the newest states of these stacks are not indexed, and may have a reference or not. */
+  readonly isCertain: boolean;
+}
+
+/** What another update takes away, if its preview has shown that. */
+interface PreviewOf {
+  readonly commit: string | null;
+  readonly userId: string | null;
+  readonly tokenId: string;
+}
+
+/**
+ * To be called before the transaction of a change that takes outputs away: waits for the index if a rule of kind `consumers` needs it to
+ * decide. With `preview`, only if that would remove outputs. Returns the stacks of which is not known what they read.
+ */
+export async function awaitConsumers(
+  db: Queryable,
+  stack: StackWithRules,
+  preview: PreviewOf | null = null,
+): Promise<readonly UnindexedStack[]> {
+  const rule = stack.updateRules.first('consumers');
+  if (!rule || (preview === null && rule.settings.mode === 'warn')) return [];
+  if (preview !== null) {
+    const { id: stackId, stackVersion } = stack;
+    const loss = await createOutputLossRepository(db).findPreviewed({ stackId, stackVersion, ...preview });
+    if (loss === null) return [];
+  }
+  return awaitIndex(db, stack);
+}
+
+/**
+ * Asserts that no stack reads the outputs of this one, if a rule of kind `consumers` refuses that they are taken away. Throws
+ * ConsumersError, also if that is not known of `unindexed` stacks, see awaitConsumers. A consumer may count for a moment after its reference
+ * is gone.
+ */
+export async function assertNotConsumed(
+  tx: Queryable,
+  stack: StackWithRules,
+  access: HeldAccess,
+  loss: OutputLoss,
+  unindexed: readonly UnindexedStack[],
+): Promise<void> {
+  const rule = stack.updateRules.first('consumers');
+  if (rule?.settings.mode !== 'refuse') return;
+  const consumers = (await describeConsumers(tx, stack, access)) ?? describeUnindexed(stack, access, unindexed);
+  if (consumers === null) return;
+  const note = rule.note === '' ? '' : ` ${rule.note}`;
+  throw new ConsumersError(
+    consumers,
+    (isReadBy) =>
+      `Stack ${formatStackRef(stack)} ${isReadBy}: ${losses[loss]}. A rule does not allow that as long as they have a stack reference to it.${note}`,
+  );
+}
+
+/** What to tell the caller before outputs are taken away; null without a rule of kind `consumers`, or without consumers. */
+export async function warnOfConsumers(
+  db: Queryable,
+  ref: StackRef,
+  access: HeldAccess,
+  loss: OutputLoss,
+): Promise<string | null> {
+  const stack = await createUpdateRuleRepository(db).findStack(ref);
+  const rule = stack?.updateRules.first('consumers');
+  if (!stack || !rule) return null;
+  // A rule that refuses has waited, or will.
+  const unindexed = rule.settings.mode === 'warn' ? await awaitIndex(db, stack) : [];
+  const consumers = (await describeConsumers(db, stack, access)) ?? describeUnindexed(stack, access, unindexed);
+  return consumers && `Stack ${formatStackRef(ref)} ${isReadBy(consumers, consumers.named)}: ${losses[loss]}.`;
+}
+
+/**
+ * What to tell whoever begins an update whose preview would remove outputs that other stacks read; null if nothing. Throws
+ * ConsumersError if the rule refuses such an update.
+ */
+export async function checkOutputLoss(
+  tx: Queryable,
+  stack: StackWithRules,
+  access: HeldAccess,
+  preview: PreviewOf,
+  unindexed: readonly UnindexedStack[],
+): Promise<string | null> {
+  const rule = stack.updateRules.first('consumers');
+  if (!rule) return null;
+  const { id: stackId, stackVersion } = stack;
+  const loss = await createOutputLossRepository(tx).findPreviewed({ stackId, stackVersion, ...preview });
+  const consumers =
+    loss === null
+      ? null
+      : ((await describeConsumers(tx, stack, access)) ?? describeUnindexed(stack, access, unindexed));
+  if (loss === null || consumers === null) return null;
+  const { isUnknown, names } = loss;
+  const ofStack = (by: string): string => `of stack ${formatStackRef(stack)}, which ${by}`;
+  const said = (by: string): string =>
+    isUnknown
+      ? `Whether the preview of this update removes outputs ${ofStack(by)}, is not known, because its events could not be read`
+      : `The preview of this update removes ${names.length === 1 ? 'the output' : 'the outputs'} ${listOutputs(names)} ${ofStack(by)}`;
+  if (rule.settings.mode === 'warn') return `${said(isReadBy(consumers, consumers.named))}.`;
+  const advice = isUnknown
+    ? 'Run a new preview: a rule does not allow to remove outputs as long as others have a stack reference to it.'
+    : 'A rule does not allow that as long as they have a stack reference to it: keep the outputs, or run a new preview without that change.';
+  const note = rule.note === '' ? '' : ` ${rule.note}`;
+  throw new ConsumersError(consumers, (by) => `${said(by)}. ${advice}${note}`);
+}
+
+/** What an update or a preview has removed, and who reads the stack now, as far as the caller may know; null if it has removed nothing. */
+export async function findRemovedOutputs(
+  db: Queryable,
+  stack: StackRef,
+  access: HeldAccess,
+  updateId: string,
+): Promise<(RemovedOutputs & { readonly consumers: string | null }) | null> {
+  const loss = await createOutputLossRepository(db).find(updateId);
+  if (loss === null) return null;
+  return { ...loss, consumers: (await describeConsumers(db, stack, access))?.named ?? null };
+}
+
+/** Null if there are none. */
+async function describeConsumers(db: Queryable, stack: StackRef, access: HeldAccess): Promise<Consumers | null> {
+  const consumers = await createResourceRepository(db).listConsumers(stack, maxConsumers);
+  return describe(stack, access, consumers);
+}
+
+/** Null if there are none. */
+function describeUnindexed(
+  stack: StackRef,
+  access: HeldAccess,
+  unindexed: readonly UnindexedStack[],
+): Consumers | null {
+  const described = describe(stack, access, unindexed);
+  return described && { ...described, isCertain: false };
+}
+
+function describe(
+  stack: StackRef,
+  access: HeldAccess,
+  stacks: readonly (StackRef & { readonly tags: string })[],
+): Consumers | null {
+  if (stacks.length === 0) return null;
+  const names = stacks
+    .filter(
+      ({ tags, ...ref }) =>
+        ref.organization === stack.organization &&
+        hasPermission(permissionsOn(access, { ...ref, tags: readTags(tags) }), 'read'),
+    )
+    .map(formatStackRef)
+    .slice(0, maxNames);
+  return { named: inWords(stacks.length, names), counted: inWords(stacks.length, []), isCertain: true };
+}
+
+function isReadBy({ isCertain }: Consumers, names: string): string {
+  return isCertain
+    ? `is read by ${names}`
+    : `may be read by ${names}, of which the newest state is not indexed yet (try again in a minute)`;
+}
+
+function inWords(count: number, names: readonly string[]): string {
+  const more = count - names.length;
+  const others = `${more}${count === maxConsumers ? ' or more' : ''}${names.length > 0 ? ' other' : ''} stack${more === 1 ? '' : 's'}`;
+  return [...names, ...(more > 0 ? [others] : [])].join(', ');
+}

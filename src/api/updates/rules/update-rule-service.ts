@@ -1,0 +1,142 @@
+import { createPeopleRepository } from '../../../shared/identity/people-repository.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { violatedConstraint } from '../../../shared/platform/db/sqlstate.ts';
+import { ConflictError, InvalidRequestError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../../shared/platform/schema/uuid.ts';
+import type { StackRef } from '../../../shared/stacks/names.ts';
+import { slotOf } from '../../../shared/updates/rules/rule-kinds.ts';
+import { assertWithinLimits, setRule } from '../../../shared/updates/rules/set-rule.ts';
+import { createUpdateRuleRepository, type RuleRow } from '../../../shared/updates/rules/update-rule-repository.ts';
+import { describeScope, type NewRule, scopeOf } from '../../../shared/updates/rules/update-rules.ts';
+import { holdManagement } from '../../access/held-access.ts';
+import { getOrganization } from '../../access/organizations.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
+import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import { assertSeen, revisionOf, type SeenRevisions } from '../../platform/edits/revisions.ts';
+import type { Caller } from '../../platform/http/request.ts';
+import { warnOfConsumers } from './consumers.ts';
+
+export type { RuleRow };
+
+/** Rules for the updates of an organization's stacks, for its admins. */
+export class UpdateRuleService {
+  readonly #db: ApiContext['db'];
+
+  constructor({ db }: Pick<ApiContext, 'db'>) {
+    this.#db = db;
+  }
+
+  async list(organization: string): Promise<readonly RuleRow[]> {
+    return createUpdateRuleRepository(this.#db).list((await getOrganization(this.#db, organization)).id);
+  }
+
+  /** What a destroy of the stack, or its preview, tells its user of stacks that read the outputs. */
+  async warnOfDestroy(ref: StackRef, caller: Caller): Promise<string[]> {
+    const warning = await warnOfConsumers(this.#db, ref, caller, 'destroy');
+    return warning === null ? [] : [warning];
+  }
+
+  /** Throws NotFoundError. */
+  async get(organization: string, id: string): Promise<RuleRow> {
+    return getRule(this.#db, (await getOrganization(this.#db, organization)).id, id);
+  }
+
+  /**
+   * Sets the rule: it replaces the one of its kind for the same stacks, except of kinds in which each rule counts. No update is created
+   * without regard to it after the response. Throws InvalidRequestError, UnauthenticatedError, ForbiddenError.
+   */
+  async set(caller: Caller, organization: string, rule: NewRule, audit: AuditTrail): Promise<RuleRow> {
+    return this.#db.inTransaction(async (tx) => {
+      const organizationId = await this.#lock(tx, caller, organization);
+      const id = await setRule(tx, organizationId, rule, caller.userId);
+      const object = describeScope(rule, organization);
+      const { kind, note, settings } = rule;
+      await audit.record(tx, { organization, object, details: { id, kind, settings, note } });
+      return getRule(tx, organizationId, id);
+    });
+  }
+
+  /**
+   * Changes what a rule says and for which stacks it is, not its kind. There is no moment without it. Throws as `set` does, NotFoundError,
+   * EditConflictError, and ConflictError if another rule of its kind is for these stacks already.
+   */
+  async change(
+    caller: Caller,
+    organization: string,
+    id: string,
+    rule: NewRule,
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<RuleRow> {
+    try {
+      return await this.#db.inTransaction(async (tx) => {
+        const organizationId = await this.#lock(tx, caller, organization);
+        const before = await getRule(tx, organizationId, id);
+        await assertSeenRule(before, seen);
+        const { kind, note, settings } = rule;
+        if (before.kind !== kind)
+          throw new InvalidRequestError(`The rule is of kind ${before.kind}, and a rule stays of its kind`);
+        const slot = slotOf(kind, settings);
+        await createUpdateRuleRepository(tx).change(id, { ...rule, slot }, caller.userId);
+        await assertWithinLimits(tx, organizationId);
+        const from = {
+          scope: describeScope(scopeOf(before), organization),
+          settings: JSON.parse(before.settings) as unknown,
+          note: before.note,
+        };
+        const details = { id, kind, settings, note, from };
+        await audit.record(tx, { organization, object: describeScope(rule, organization), details });
+        return getRule(tx, organizationId, id);
+      });
+    } catch (error) {
+      if (violatedConstraint(error) !== 'update_rules_key') throw error;
+      throw new ConflictError(
+        `There is another rule ${rule.kind} for ${describeScope(rule, organization)}: change or delete that one`,
+      );
+    }
+  }
+
+  /** Throws NotFoundError, UnauthenticatedError, ForbiddenError, EditConflictError. */
+  async remove(
+    caller: Caller,
+    organization: string,
+    id: string,
+    audit: AuditTrail,
+    seen: SeenRevisions = null,
+  ): Promise<void> {
+    await this.#db.inTransaction(async (tx) => {
+      const organizationId = await this.#lock(tx, caller, organization);
+      const rule = await getRule(tx, organizationId, id);
+      await assertSeenRule(rule, seen);
+      await createUpdateRuleRepository(tx).remove(organizationId, id);
+      const object = describeScope(scopeOf(rule), organization);
+      const { kind, note } = rule;
+      const settings = JSON.parse(rule.settings) as unknown;
+      await audit.record(tx, { organization, object, details: { id, kind, settings, note } });
+    });
+  }
+
+  /** Holds the caller's rights, and keeps other changes and new updates waiting. Returns the id of the organization. */
+  async #lock(tx: Queryable, caller: Caller, organization: string): Promise<string> {
+    await createPeopleRepository(tx).lock();
+    await holdManagement(tx, organization, caller);
+    const { id: organizationId } = await getOrganization(tx, organization);
+    await createUpdateRuleRepository(tx).lockForChange(organizationId);
+    return organizationId;
+  }
+}
+
+/** Of what `change` sets. */
+export function revisionOfRule({ note, project, settings, stack, tagName, tagValue }: RuleRow): string {
+  return revisionOf({ note, project, settings, stack, tagName, tagValue });
+}
+
+function assertSeenRule(rule: RuleRow, seen: SeenRevisions): Promise<void> {
+  return assertSeen(seen, revisionOfRule(rule), 'this rule', () => ({ by: rule.setBy, at: rule.setAt }));
+}
+
+async function getRule(db: Queryable, organizationId: string, id: string): Promise<RuleRow> {
+  const rule = isUuid(id) ? await createUpdateRuleRepository(db).find(organizationId, id) : null;
+  if (!rule) throw new NotFoundError(`There is no rule ${JSON.stringify(id.slice(0, 60))}`);
+  return rule;
+}

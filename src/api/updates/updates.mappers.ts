@@ -1,0 +1,96 @@
+import type { Static } from 'typebox';
+import type {
+  ContractCreateUpdateResponse,
+  ContractGetUpdateResponse,
+  ContractRenewLeaseResponse,
+  ContractStartUpdateResponse,
+} from '../../shared/platform/protocol/contract.ts';
+import type { Either } from '../../shared/platform/protocol/core.ts';
+import type { UpdateInfoRow } from '../../shared/updates/history-repository.ts';
+import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
+import type { Dialect } from '../platform/http/request.ts';
+import { unixSeconds } from '../platform/http/unix-seconds.ts';
+import type { RequiredPolicy } from '../policies/policies.schemas.ts';
+import type { StartedUpdate } from './update-start.ts';
+import type {
+  CreateUpdateResponse,
+  GetUpdateResponse,
+  RenewLeaseResponse,
+  StartUpdateResponse,
+} from './updates.schemas.ts';
+
+// How responses about updates differ between the two dialects.
+
+export function createUpdateResponse(
+  dialect: Dialect,
+  updateID: string,
+  { messages, requiredPolicies }: { readonly messages: readonly string[]; readonly requiredPolicies: RequiredPolicy[] },
+): Either<typeof CreateUpdateResponse, typeof ContractCreateUpdateResponse> {
+  if (dialect === 'contract') return { updateID };
+  return { updateID, requiredPolicies, messages: userMessages(messages) };
+}
+
+/** Messages as the CLI shows them. */
+export function userMessages(messages: readonly string[]) {
+  return messages.map((message) => ({ severity: 'info', message }));
+}
+
+/** `version` is the version the stack will have for the CLI, and the version the update starts from for the contract. */
+export function startResponse(
+  dialect: Dialect,
+  started: StartedUpdate,
+): Either<typeof StartUpdateResponse, typeof ContractStartUpdateResponse> {
+  return {
+    version: dialect === 'contract' ? started.baseStackVersion : started.stackVersion,
+    ...leaseResponse(dialect, started.token, started.expiresAt),
+    ...(started.journalVersion > 0 ? { journalVersion: started.journalVersion } : {}),
+  };
+}
+
+/** The CLI expects seconds and fails on a string; the contract specifies ISO 8601. */
+export function leaseResponse(
+  dialect: Dialect,
+  token: string,
+  expiresAt: Date,
+): Either<typeof RenewLeaseResponse, typeof ContractRenewLeaseResponse> {
+  return dialect === 'contract'
+    ? { token, tokenExpiration: expiresAt.toISOString() }
+    : { token, tokenExpiration: Math.floor(expiresAt.getTime() / 1000) };
+}
+
+/** Maps an update without its message, which may be large. */
+export function updateResponse(
+  dialect: Dialect,
+  update: UpdateInfoRow,
+): Omit<Static<typeof GetUpdateResponse>, 'message'> | Omit<Static<typeof ContractGetUpdateResponse>, 'message'> {
+  const response = {
+    status: update.status,
+    kind: update.kind,
+    result: historyResult(update.status),
+    startTime: unixSeconds(update.startedAt ?? update.createdAt),
+    endTime: unixSeconds(update.endedAt),
+    version: update.stackVersion ?? update.baseStackVersion,
+  };
+  if (dialect === 'contract') return response;
+  // The CLI polls until the token is null.
+  return { updateID: update.id, ...response, events: [], continuationToken: isActive(update.status) ? '0' : null };
+}
+
+/** In the contract's dialect, histories include all updates. */
+export function showsPreviews(dialect: Dialect): boolean {
+  return dialect === 'contract';
+}
+
+/** The result as histories name it; they have no value for cancelled. */
+export function historyResult(status: UpdateStatus): string {
+  switch (status) {
+    case 'not started':
+      return 'not-started';
+    case 'running':
+      return 'in-progress';
+    case 'succeeded':
+      return 'succeeded';
+    default:
+      return 'failed';
+  }
+}

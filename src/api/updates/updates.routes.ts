@@ -1,0 +1,268 @@
+import { Type } from 'typebox';
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import {
+  ContractCreateUpdateRequest,
+  ContractCreateUpdateResponse,
+  ContractGetUpdateResponse,
+  ContractRenewLeaseRequest,
+  ContractRenewLeaseResponse,
+  ContractStartUpdateResponse,
+} from '../../shared/platform/protocol/contract.ts';
+import { StackParams, UpdateParams } from '../../shared/platform/protocol/core.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import { warningHeader } from '../../shared/state/journal/journal-fault.ts';
+import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { sendChunks } from '../platform/http/streamed-response.ts';
+import type { PolicyPackService } from '../policies/policy-pack-service.ts';
+import type { HistoryService } from './history-service.ts';
+import type { QueuedCreation } from './queue/queued-creation.ts';
+import type { UpdateRuleService } from './rules/update-rule-service.ts';
+import type { NewUpdateRequest } from './update-creation.ts';
+import type { UpdateService } from './update-service.ts';
+import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './updates.mappers.ts';
+import {
+  CompleteUpdateRequest,
+  CreateUpdateRequest,
+  CreateUpdateResponse,
+  GetUpdateResponse,
+  RenewLeaseRequest,
+  RenewLeaseResponse,
+  StartUpdateRequest,
+  StartUpdateResponse,
+} from './updates.schemas.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly creations: QueuedCreation;
+  readonly history: HistoryService;
+  readonly policyPacks: PolicyPackService;
+  readonly updateRules: UpdateRuleService;
+  readonly updates: UpdateService;
+}
+
+const tags = ['updates'];
+const read = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as const;
+/** The services ask for `write` unless the update is a preview. */
+const preview = { access: { kind: 'stack', permission: 'preview' } } as const;
+
+/** Routes of the update lifecycle. */
+export function registerUpdateRoutes(app: RouteScope, services: Services): void {
+  createUpdate(app, services);
+  startUpdate(app, services);
+  getUpdate(app, services);
+  cancelUpdate(app, services);
+  renewLease(app, services);
+  completeUpdate(app, services);
+}
+
+function createUpdate(app: RouteScope, { creations, policyPacks, updateRules, updates }: Services): void {
+  for (const kind of updateKinds) {
+    app.post(
+      `${stackPath}/${kind}`,
+      {
+        config: {
+          ...preview,
+          rate: 'held',
+          audit: 'update.create',
+          goesFirst: true,
+          contractBody: ContractCreateUpdateRequest,
+          described: { errorStatuses: [409] },
+        },
+        schema: {
+          tags,
+          summary: `Create an update of kind ${kind}`,
+          description:
+            'While another update holds the stack, the call may wait for it. A response 307 asks the client to repeat the call at the given address, which keeps its place in the queue.',
+          security: apiToken,
+          params: StackParams,
+          querystring: QueuePlace,
+          body: CreateUpdateRequest,
+          response: { 200: Type.Union([CreateUpdateResponse, ContractCreateUpdateResponse]), 307: Type.Null() },
+        },
+      },
+      async ({ params, query, body, caller, dialect, audit }, reply) => {
+        // First: a client that got no response would not know of an update that was created.
+        const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
+        const warnings = kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [];
+        const gone = new AbortController();
+        reply.raw.once('close', () => gone.abort());
+        const request = { ref: params, caller, dialect, request: newUpdate(kind, body) };
+        const waiting = { place: query.place ?? null, hop: query.hop ?? 0, gone: gone.signal };
+        const created = await creations.create(request, audit, waiting);
+        if ('place' in created) {
+          audit.settle();
+          // Relative, so that it is right behind every proxy.
+          return reply.code(307).header('location', `?place=${created.place}&hop=${created.hop}`).send(null);
+        }
+        const { messages, updateId } = created;
+        // Its client has waited in vain, and nobody will start it.
+        if (messages.length > 0 && gone.signal.aborted) await updates.withdraw(updateId, audit, 'client-gone');
+        return createUpdateResponse(dialect, updateId, { requiredPolicies, messages: [...messages, ...warnings] });
+      },
+    );
+  }
+}
+
+function startUpdate(app: RouteScope, { updates }: Services): void {
+  app.post(
+    updatePath,
+    {
+      config: {
+        ...preview,
+        rate: 'never',
+        audit: 'update.start',
+        goesFirst: true,
+        described: { errorStatuses: [409] },
+      },
+      schema: {
+        tags,
+        summary: 'Start an update',
+        security: apiToken,
+        params: UpdateParams,
+        body: Type.Union([StartUpdateRequest, Type.Null()]),
+        response: { 200: Type.Union([StartUpdateResponse, ContractStartUpdateResponse]) },
+      },
+    },
+    async ({ params, body, caller, dialect, audit }) => {
+      assertUpdateId(params.updateId);
+      const request = { tags: body?.tags ?? null, journalVersion: body?.journalVersion ?? 0 };
+      const started = await updates.start(params, params.updateId, caller, request, audit);
+      return startResponse(dialect, started);
+    },
+  );
+}
+
+function getUpdate(app: RouteScope, { history }: Services): void {
+  app.get(
+    updatePath,
+    {
+      config: {
+        ...read,
+        described: { responses: { 200: Type.Union([GetUpdateResponse, ContractGetUpdateResponse]) } },
+      },
+      schema: { tags, summary: 'Get an update', security: apiToken, params: UpdateParams },
+    },
+    async ({ params, dialect }, reply) => {
+      assertUpdateId(params.updateId);
+      const update = await history.getUpdate(params.updateId, params);
+      const response = updateResponse(dialect, update);
+      const withMessage = async function* (): AsyncGenerator<string> {
+        yield `${JSON.stringify(response).slice(0, -1)},"message":`;
+        yield* history.messageJson(update);
+        yield '}';
+      };
+      return sendChunks(reply, withMessage());
+    },
+  );
+}
+
+function cancelUpdate(app: RouteScope, { updates }: Services): void {
+  app.post(
+    `${updatePath}/cancel`,
+    {
+      config: { ...preview, rate: 'never', audit: 'update.cancel', goesFirst: true },
+      schema: {
+        tags,
+        summary: 'Cancel an update',
+        security: apiToken,
+        params: UpdateParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ audit, caller, params }, reply) => {
+      assertUpdateId(params.updateId);
+      await updates.cancel(params, params.updateId, caller, audit);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function renewLease(app: RouteScope, { updates }: Services): void {
+  app.post(
+    `${updatePath}/renew_lease`,
+    {
+      config: {
+        access: { kind: 'lease' },
+        rate: 'never',
+        audit: { none: 'only lengthens what update.start records' },
+        goesFirst: true,
+        contractBody: ContractRenewLeaseRequest,
+      },
+      schema: {
+        tags,
+        summary: 'Renew the lease',
+        security: leaseToken,
+        params: UpdateParams,
+        body: RenewLeaseRequest,
+        response: { 200: Type.Union([RenewLeaseResponse, ContractRenewLeaseResponse]) },
+      },
+    },
+    async ({ headers, lease, body, dialect }) => {
+      const expiresAt = await updates.renew(lease, body.duration ?? null);
+      // The token stays the same, so that calls in flight remain valid.
+      const token = (headers.authorization ?? '').replace(/^\S+\s+/, '');
+      return leaseResponse(dialect, token, expiresAt);
+    },
+  );
+}
+
+function completeUpdate(app: RouteScope, { updates }: Services): void {
+  app.post(
+    `${updatePath}/complete`,
+    {
+      config: {
+        access: { kind: 'lease', ended: true },
+        rate: 'never',
+        audit: 'update.end',
+        goesFirst: true,
+        described: { errorStatuses: [409] },
+      },
+      schema: {
+        tags,
+        summary: 'Complete an update',
+        security: leaseToken,
+        params: UpdateParams,
+        body: CompleteUpdateRequest,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ lease, body, audit }, reply) => {
+      const { missingEntries } = await updates.complete(lease, body.status, audit);
+      if (missingEntries !== null)
+        void reply.header(
+          warningHeader,
+          `The state may be incomplete: journal entries ${missingEntries} are missing. Run pulumi refresh`,
+        );
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+/** Where a call waits that its client repeats after a response 307. */
+const QueuePlace = Type.Object({
+  place: Type.Optional(Type.String({ format: 'uuid' })),
+  hop: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
+});
+
+/** The request to create an update, with defaults for missing members. */
+export function newUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): NewUpdateRequest {
+  return {
+    kind,
+    dryRun: body.options?.dryRun === true,
+    message: body.metadata?.message ?? '',
+    environment: body.metadata?.environment ?? {},
+    config: body.config ?? {},
+    program: {
+      name: body.name ?? '',
+      runtime: body.runtime ?? '',
+      main: body.main ?? '',
+      description: body.description ?? '',
+    },
+  };
+}
+
+/** Throws NotFoundError if the text is not a valid update id. */
+export function assertUpdateId(text: string): void {
+  if (!isUuid(text)) throw new NotFoundError(`There is no update ${JSON.stringify(text.slice(0, 60))} in this stack`);
+}

@@ -1,0 +1,54 @@
+import { Type } from 'typebox';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { decodeCursor, defaultPage, encodeCursor, Id, input, page, text } from '../access/procedures/inputs.ts';
+import { router, stackMutation, stackProcedure } from '../access/procedures/trpc.ts';
+import type { GuardService } from './approvals/guard-service.ts';
+import type { UpdateBoard } from './update-board.ts';
+import type { UpdateService } from './update-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly guards: GuardService;
+    readonly updateBoard: UpdateBoard;
+    readonly updates: UpdateService;
+  }
+}
+
+const Numbered = Type.Tuple([Type.Integer({ minimum: -1, maximum: Number.MAX_SAFE_INTEGER })]);
+const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
+const chosen = { updateId: Id };
+
+/** Updates of a stack. */
+export const updatesRouter = router({
+  /** Newest first. */
+  list: stackProcedure('read')
+    .input(input(Type.Object({ previews: Type.Optional(Type.Boolean()), ...page })))
+    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, previews = false, ...ref } }) => {
+      const [before] = decodeCursor(cursor, Numbered) ?? [null];
+      const { items, next } = await services.updateBoard.list(ref, { before, limit, previews });
+      return { items, next: next === null ? null : encodeCursor([next]) };
+    }),
+
+  /** The one with this id, or that has made this version. */
+  get: stackProcedure('read')
+    .input(input(Type.Object({ updateId: Type.Optional(Id), version: Type.Optional(Version) })))
+    .query(({ ctx: { services }, input: { updateId, version, ...ref } }) => {
+      if ((updateId === undefined) === (version === undefined))
+        throw new InvalidRequestError('input must have either updateId or version');
+      return services.updateBoard.get(ref, updateId === undefined ? { version: version as number } : { id: updateId });
+    }),
+
+  /** Ends an update at once. What it has written is kept. */
+  cancel: stackMutation('preview', 'update.cancel')
+    .input(input(Type.Object(chosen)))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { updateId, ...ref } }) => {
+      await services.updates.cancel(ref, updateId, caller, audit);
+    }),
+
+  /** Lets an update begin nothing more, and finish what it has begun. */
+  drain: stackMutation('write', 'update.drain')
+    .input(input(Type.Object({ ...chosen, reason: Type.Optional(text(500)) })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { reason = '', updateId, ...ref } }) => {
+      await services.guards.drain(ref, updateId, caller, reason, audit);
+    }),
+});

@@ -1,0 +1,14 @@
+import type { ApiContext } from '../platform/api-context.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { WebhookService } from './webhook-service.ts';
+import { registerWebhookRoutes } from './webhooks.routes.ts';
+
+/** The services of webhooks. Called once per app. */
+export function createWebhookServices(context: ApiContext) {
+  return { webhooks: new WebhookService(context) };
+}
+
+/** The routes of webhooks. */
+export function registerWebhook(routes: RouteScope, services: Parameters<typeof registerWebhookRoutes>[1]): void {
+  registerWebhookRoutes(routes, services);
+}

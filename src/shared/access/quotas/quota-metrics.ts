@@ -1,0 +1,64 @@
+import type { Database } from '../../platform/db/database.ts';
+import type { PayloadStore } from '../../platform/payloads/payload-store.ts';
+import type { Metrics } from '../../platform/telemetry/metrics.ts';
+import { createQuotaRepository } from './quota-repository.ts';
+import type { Quotas } from './quota-service.ts';
+import { type QuotaName, quotaNames, quotaOptions } from './quotas.ts';
+
+/** Maximum number of organizations with metrics. */
+const maxOrganizations = 200;
+
+interface Figure {
+  readonly labels: { readonly organization: string; readonly quota: string };
+  readonly limit: number;
+  /** Null if it is not measured. */
+  readonly used: number | null;
+}
+
+interface QuotaGaugeParts {
+  readonly db: Database;
+  readonly payloads: PayloadStore;
+  readonly quotas: Quotas;
+  /** Limits from the settings; 0: no limit. */
+  readonly defaults: Readonly<Record<QuotaName, number>>;
+}
+
+/**
+ * Registers metrics for organizations with limits: those with their own, then, if the settings have any, those that these apply to;
+ * the first 200 by name.
+ */
+export function registerQuotaGauges(metrics: Metrics, { db, payloads, quotas, defaults }: QuotaGaugeParts): void {
+  const onlyOwnLimits = quotaNames.every((name) => defaults[name] === 0);
+  const read = async (): Promise<Figure[]> => {
+    const rows = await createQuotaRepository(db).listUsage({ onlyOwnLimits, limit: maxOrganizations });
+    if (rows.length === 0) return [];
+    const held = Promise.all([payloads.heldByKey('writes'), payloads.heldByKey('imports')]);
+    // Unknown while Redis is away.
+    const rooms = await held.catch(() => null);
+    const figures: Figure[] = [];
+    for (const row of rows) {
+      const { organization } = row;
+      const limits = await quotas.limitsOf(organization);
+      // The limit is that of each room.
+      const inFlightBytes = rooms && Math.max(...rooms.map((room) => room.get(organization) ?? 0));
+      const used: Partial<Record<QuotaName, number | null>> = { ...row, inFlightBytes };
+      for (const name of quotaNames) {
+        const limit = limits[name];
+        const labels = { organization, quota: quotaOptions[name] };
+        if (limit !== null) figures.push({ labels, limit, used: used[name] ?? null });
+      }
+    }
+    return figures;
+  };
+  const labelNames = ['organization', 'quota'] as const;
+  const limits = async () => (await read()).map(({ labels, limit }) => ({ labels, figure: limit }));
+  const uses = async () =>
+    (await read()).flatMap(({ labels, used }) => (used === null ? [] : [{ labels, figure: used }]));
+  metrics.gaugeByLabels('holdfast_quota_limit', 'Limits of organizations.', labelNames, limits);
+  metrics.gaugeByLabels(
+    'holdfast_quota_used',
+    'What these organizations use: stacks, updates, body bytes in flight, and bytes kept as last measured.',
+    labelNames,
+    uses,
+  );
+}

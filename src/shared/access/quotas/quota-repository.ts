@@ -1,0 +1,160 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
+import type { QuotaOverrides } from './quotas.ts';
+
+const Limit = Nullable(Type.Integer());
+const OverridesRow = Type.Object({
+  organization: Type.String(),
+  stacks: Limit,
+  keptBytes: Limit,
+  inFlightBytes: Limit,
+  updates: Limit,
+  requestsPerSecond: Limit,
+});
+
+const UsageRow = Type.Object({
+  organizationId: Type.String(),
+  organization: Type.String(),
+  stacks: Type.Integer(),
+  updates: Type.Integer(),
+  /** As of the last measurement; null if never measured. */
+  keptBytes: Limit,
+  measuredAt: Nullable(Timestamp),
+});
+export type UsageRow = Row<typeof UsageRow>;
+
+const CountRow = Type.Object({ used: Type.Integer() });
+const IdRow = Type.Object({ id: Type.String() });
+
+/** Limits and usage of organizations. Stacks and updates are counted by each statement. */
+export function createQuotaRepository(db: Queryable) {
+  const columns = sql.fragment`
+    q.stacks, q.kept_bytes as "keptBytes", q.in_flight_bytes as "inFlightBytes", q.updates,
+    q.requests_per_second as "requestsPerSecond"`;
+  // Deleted ones count for as long as they can be restored.
+  const keptStacks = (organizationId: string) => sql.fragment`
+    select s.id from stacks s join projects p on p.id = s.project_id
+    where p.organization_id = ${organizationId}
+      and (s.deleted_at is null or s.restorable_until is not null)`;
+  // Each live stack is listed once under no tag.
+  const stackCount = sql.fragment`(
+    select count(*) from stack_listings l where l.organization_id = o.id and l.tag_name = '')`;
+  const updateCount = sql.fragment`(
+    select count(*) from updates u where u.organization_id = o.id
+      and u.status in ('not started', 'running') and u.expires_at > clock_timestamp()
+      -- Looked up for each of them: as a join, Postgres may read all stacks.
+      and (select s.deleted_at from stacks s where s.id = u.stack_id) is null)`;
+
+  return {
+    listOverrides: () =>
+      db.any(sql.rows(OverridesRow)`
+        /* quotas.listOverrides */
+        select o.name as organization, ${columns} from organization_quotas q join organizations o on o.id = q.organization_id`),
+
+    setOverrides: (organizationId: string, limits: QuotaOverrides) =>
+      db.query(sql.nothing`
+        /* quotas.setOverrides */
+        insert into organization_quotas (organization_id, stacks, kept_bytes, in_flight_bytes, updates, requests_per_second)
+        values (${organizationId}, ${limits.stacks}, ${limits.keptBytes}, ${limits.inFlightBytes}, ${limits.updates},
+                ${limits.requestsPerSecond})
+        on conflict (organization_id) do update set stacks = excluded.stacks, kept_bytes = excluded.kept_bytes,
+          in_flight_bytes = excluded.in_flight_bytes, updates = excluded.updates,
+          requests_per_second = excluded.requests_per_second`),
+
+    deleteOverrides: (organizationId: string) =>
+      db.query(sql.nothing`
+        /* quotas.deleteOverrides */ delete from organization_quotas where organization_id = ${organizationId}`),
+
+    /**
+     * Allows one transaction at a time to count and add. Take it before any lock on a stack. Foreign key checks on the
+     * organization, which others may make while they hold a stack, do not wait for it.
+     */
+    lockOrganization: (organizationId: string) =>
+      db.query(sql.nothing`
+        /* quotas.lockOrganization */ select id from organizations where id = ${organizationId} for no key update`),
+
+    countStacks: async (organizationId: string): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* quotas.countStacks */ select ${stackCount} as used from organizations o where o.id = ${organizationId}`);
+      return row.used;
+    },
+
+    /** Counts updates that are running or not started yet, including previews. */
+    countUpdates: async (organizationId: string): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* quotas.countUpdates */ select ${updateCount} as used from organizations o where o.id = ${organizationId}`);
+      return row.used;
+    },
+
+    /** Returns the bytes kept as of the last measurement; 0 if never measured. */
+    findKeptBytes: async (organization: string): Promise<number> => {
+      const row = await db.maybeOne(sql.rows(CountRow)`
+        /* quotas.findKeptBytes */
+        select w.kept_bytes as used from organization_usage w join organizations o on o.id = w.organization_id
+        where o.name = ${organization}`);
+      return row?.used ?? 0;
+    },
+
+    /** Returns the usage of all organizations, or only of those with their own limits: those first, then by name. */
+    listUsage: (options: { onlyOwnLimits: boolean; limit: number | null }) =>
+      db.any(sql.rows(UsageRow)`
+        /* quotas.listUsage */
+        select o.id as "organizationId", o.name as organization, ${stackCount} as stacks, ${updateCount} as updates,
+               w.kept_bytes as "keptBytes", w.measured_at as "measuredAt"
+        from organizations o left join organization_usage w on w.organization_id = o.id
+        left join organization_quotas q on q.organization_id = o.id
+        where not ${options.onlyOwnLimits} or q.organization_id is not null
+        order by q.organization_id is null, o.name limit ${options.limit}`),
+
+    /** The usage of one organization. */
+    findUsage: (organization: string) =>
+      db.maybeOne(sql.rows(UsageRow)`
+        /* quotas.findUsage */
+        select o.id as "organizationId", o.name as organization, ${stackCount} as stacks, ${updateCount} as updates,
+               w.kept_bytes as "keptBytes", w.measured_at as "measuredAt"
+        from organizations o left join organization_usage w on w.organization_id = o.id where o.name = ${organization}`),
+
+    /**
+     * Returns the organizations whose kept bytes are due for measurement: all, or only those with their own limit.
+     * Excludes those whose last measurement took more than 1% of the time since then.
+     */
+    listMeasured: async (all: boolean): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* quotas.listMeasured */
+        select o.id from organizations o
+        left join organization_quotas q on q.organization_id = o.id
+        left join organization_usage w on w.organization_id = o.id
+        where coalesce(q.kept_bytes > 0, ${all})
+          and coalesce(w.measured_at + make_interval(secs => w.took_ms * 100 / 1000.0) <= now(), true)`);
+      return rows.map(({ id }) => id);
+    },
+
+    /**
+     * Measures what the stacks of an organization keep: documents as stored, journal entries and engine events. Reads
+     * sizes only, not the contents.
+     */
+    measure: async (organizationId: string): Promise<void> => {
+      const startedAt = performance.now();
+      await db.query(sql.nothing`
+        /* quotas.measure */
+        insert into organization_usage (organization_id, kept_bytes)
+        select ${organizationId},
+          coalesce((select sum(c.stored_bytes) from checkpoints c where c.stack_id in (${keptStacks(organizationId)})), 0)
+          + coalesce((
+              select sum(pg_column_size(e.entry)) from journals j join journal_entries e on e.update_id = j.update_id
+              where j.stack_id in (${keptStacks(organizationId)})), 0)
+          + coalesce((
+              select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id
+              where u.stack_id in (${keptStacks(organizationId)})), 0)
+          + coalesce((
+              select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id
+              where u.stack_id in (${keptStacks(organizationId)})), 0)
+        on conflict (organization_id) do update set kept_bytes = excluded.kept_bytes, measured_at = now()`);
+      await db.query(sql.nothing`
+        /* quotas.noteDuration */
+        update organization_usage set took_ms = ${Math.round(performance.now() - startedAt)}
+        where organization_id = ${organizationId}`);
+    },
+  };
+}

@@ -1,0 +1,111 @@
+import type { Database } from '../../platform/db/database.ts';
+import type { Queryable } from '../../platform/db/sql.ts';
+import type { Logger } from '../../platform/logger/logger.ts';
+import { createQuotaRepository } from './quota-repository.ts';
+import {
+  limitsBy,
+  noOverrides,
+  type QuotaLimits,
+  type QuotaName,
+  type QuotaOverrides,
+  tooManyBytes,
+  tooManyStacks,
+  tooManyUpdates,
+} from './quotas.ts';
+
+/** Time until every process sees a change of limits, in ms. */
+const maxAgeMs = 5_000;
+
+interface Organization {
+  readonly id: string;
+  readonly name: string;
+}
+
+export interface QuotaParts {
+  readonly db: Database;
+  /** Limits from the settings; 0: no limit. */
+  readonly defaults: Readonly<Record<QuotaName, number>>;
+  readonly logger: Logger;
+  readonly onRefused: (quota: QuotaName) => void;
+}
+
+/** Enforces the limits of organizations. Costs one query every few seconds while no limit is set. */
+export class Quotas {
+  readonly #parts: QuotaParts;
+  #overrides: ReadonlyMap<string, QuotaOverrides> = new Map();
+  #readAt = Number.NEGATIVE_INFINITY;
+  #reading: Promise<void> | null = null;
+
+  constructor(parts: QuotaParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Returns the limits of an organization, up to a few seconds old; older if the database does not respond. Do not call
+   * inside a transaction: it may need its own connection.
+   */
+  async limitsOf(organization: string): Promise<QuotaLimits> {
+    if (performance.now() - this.#readAt >= maxAgeMs) {
+      this.#reading ??= this.#read().finally(() => {
+        this.#reading = null;
+      });
+      await this.#reading;
+    }
+    return limitsBy(this.#parts.defaults, this.#overrides.get(organization) ?? noOverrides);
+  }
+
+  /** Makes the next call of `limitsOf` read the limits again. */
+  forget(): void {
+    this.#readAt = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Counts a rejected call. */
+  refused(quota: QuotaName): void {
+    this.#parts.onRefused(quota);
+  }
+
+  /**
+   * Call in the transaction that adds a stack, before any other lock, with `limits` read before the transaction.
+   * Concurrent calls run one after the other, across all processes. Throws QuotaReachedError.
+   */
+  async assertMayAddStack(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
+    if (limits.stacks === null) return;
+    const quotas = createQuotaRepository(tx);
+    await quotas.lockOrganization(organization.id);
+    const used = await quotas.countStacks(organization.id);
+    if (used < limits.stacks) return;
+    this.refused('stacks');
+    throw tooManyStacks(organization.name, limits.stacks, used);
+  }
+
+  /** As `assertMayAddStack`, for an update. Call before its stack is locked. Throws QuotaReachedError. */
+  async assertMayAddUpdate(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
+    if (limits.updates === null) return;
+    const quotas = createQuotaRepository(tx);
+    await quotas.lockOrganization(organization.id);
+    const used = await quotas.countUpdates(organization.id);
+    if (used < limits.updates) return;
+    this.refused('updates');
+    throw tooManyUpdates(organization.name, limits.updates, used);
+  }
+
+  /** Throws QuotaReachedError if, as of the last measurement, the organization may not store more bytes. */
+  async assertMayKeepMore(organization: string): Promise<void> {
+    const { keptBytes: limit } = await this.limitsOf(organization);
+    if (limit === null) return;
+    const used = await createQuotaRepository(this.#parts.db).findKeptBytes(organization);
+    if (used < limit) return;
+    this.refused('keptBytes');
+    throw tooManyBytes(organization, limit, used);
+  }
+
+  async #read(): Promise<void> {
+    try {
+      const rows = await createQuotaRepository(this.#parts.db).listOverrides();
+      this.#overrides = new Map(rows.map(({ organization, ...overrides }) => [organization, overrides]));
+    } catch (error) {
+      this.#parts.logger.warn({ err: error }, 'quotas could not be read; the last known ones apply');
+    }
+    this.#readAt = performance.now();
+  }
+}

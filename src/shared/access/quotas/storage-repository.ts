@@ -1,0 +1,133 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
+
+const IdRow = Type.Object({ id: Type.String() });
+const StorageRow = Type.Object({
+  organization: Type.String(),
+  stacks: Type.Integer(),
+  stateBytes: Type.Number(),
+  journalBytes: Type.Number(),
+  eventBytes: Type.Number(),
+  bytes: Type.Number(),
+  measuredAt: Timestamp,
+  /** About 30 days before; null: it was not measured then. */
+  bytesBefore: Nullable(Type.Number()),
+});
+export type StorageRow = Row<typeof StorageRow>;
+
+const DayRow = Type.Object({
+  day: Type.String(),
+  stateBytes: Type.Number(),
+  journalBytes: Type.Number(),
+  eventBytes: Type.Number(),
+});
+
+const TableRow = Type.Object({ name: Type.String(), bytes: Type.Number(), rows: Type.Number() });
+const DatabaseRow = Type.Object({ bytes: Type.Number() });
+
+/** A measurement is this old before the next one, and at least 100 times as old as it took. */
+const everyHours = 6;
+/** The same where nothing was found: it may be a new organization. */
+const emptyHours = 1;
+const comparedDays = 30;
+const keptDays = 400;
+
+/** What organizations keep, measured some times a day, and what the database itself takes. */
+export function createStorageRepository(db: Queryable) {
+  // Deleted ones count for as long as they can be restored.
+  const keptStacks = (organizationId: string) => sql.fragment`
+    select s.id from stacks s join projects p on p.id = s.project_id where p.organization_id = ${organizationId}
+      and (s.deleted_at is null or s.restorable_until is not null)`;
+  const total = (row: 'n' | 'b') =>
+    row === 'n'
+      ? sql.fragment`n.state_bytes + n.journal_bytes + n.event_bytes`
+      : sql.fragment`b.state_bytes + b.journal_bytes + b.event_bytes`;
+  return {
+    /** Organizations that are to be measured. */
+    listDue: async (limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* storage.listDue */
+        select o.id from organizations o
+        left join lateral (
+          select measured_at, took_ms, state_bytes from organization_storage where organization_id = o.id order by day desc limit 1) m on true
+        where m.measured_at is null
+          or m.measured_at <= clock_timestamp() - greatest(make_interval(hours => case when m.state_bytes = 0 then ${emptyHours}::int else ${everyHours}::int end),
+            make_interval(secs => m.took_ms / 10.0))
+          or m.measured_at > clock_timestamp() + interval '1 hour'
+        order by m.measured_at nulls first limit ${limit}`);
+      return rows.map(({ id }) => id);
+    },
+
+    /** Reads sizes only, not the contents. */
+    measure: async (organizationId: string): Promise<void> => {
+      const startedAt = performance.now();
+      const sizes = sql.fragment`
+        coalesce((select sum(c.stored_bytes) from checkpoints c where c.stack_id in (${keptStacks(organizationId)})), 0),
+        coalesce((select sum(pg_column_size(e.entry)) from journals j join journal_entries e on e.update_id = j.update_id
+          where j.stack_id in (${keptStacks(organizationId)})), 0),
+        coalesce((select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id
+          where u.stack_id in (${keptStacks(organizationId)})), 0)
+        + coalesce((select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id
+          where u.stack_id in (${keptStacks(organizationId)})), 0)`;
+      await db.query(sql.nothing`
+        /* storage.measure */
+        insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes)
+        select ${organizationId}, (clock_timestamp() at time zone 'UTC')::date, ${sizes}
+        on conflict (organization_id, day) do update set state_bytes = excluded.state_bytes, journal_bytes = excluded.journal_bytes,
+          event_bytes = excluded.event_bytes, measured_at = clock_timestamp()`);
+      await db.query(sql.nothing`
+        /* storage.noteDuration */
+        update organization_storage set took_ms = ${Math.round(performance.now() - startedAt)}
+        where organization_id = ${organizationId} and day >= (clock_timestamp() at time zone 'UTC')::date - 1
+          and measured_at >= clock_timestamp() - interval '1 minute'`);
+      await db.query(sql.nothing`
+        /* storage.deleteOld */
+        delete from organization_storage where organization_id = ${organizationId}
+          and day < (clock_timestamp() at time zone 'UTC')::date - ${keptDays}::int`);
+    },
+
+    /** Organizations by what they keep, the most first. */
+    list: (after: { readonly bytes: number; readonly organization: string } | null, limit: number) =>
+      db.any(sql.rows(StorageRow)`
+        /* storage.list */
+        select o.name as organization,
+          (select count(*)::int from stack_changes c where c.organization_id = o.id) as stacks,
+          n.state_bytes::float8 as "stateBytes", n.journal_bytes::float8 as "journalBytes", n.event_bytes::float8 as "eventBytes",
+          (${total('n')})::float8 as bytes, n.measured_at as "measuredAt",
+          (select (${total('b')})::float8 from organization_storage b
+           where b.organization_id = o.id and b.day <= n.day - ${comparedDays}::int order by b.day desc limit 1) as "bytesBefore"
+        from organizations o cross join lateral (
+          select * from organization_storage s where s.organization_id = o.id order by s.day desc limit 1) n
+        where ${
+          after === null
+            ? sql.fragment`true`
+            : sql.fragment`(${total('n')} < ${after.bytes}::bigint or ${total('n')} = ${after.bytes}::bigint and o.name > ${after.organization})`
+        }
+        order by ${total('n')} desc, o.name limit ${limit}`),
+
+    /** All organizations together on each of the last days. */
+    listDays: (days: number) =>
+      db.any(sql.rows(DayRow)`
+        /* storage.listDays */
+        select day::text as day, sum(state_bytes)::float8 as "stateBytes", sum(journal_bytes)::float8 as "journalBytes",
+          sum(event_bytes)::float8 as "eventBytes"
+        from organization_storage where day > (statement_timestamp() at time zone 'UTC')::date - ${days}::int group by day order by day`),
+
+    /** The largest tables with their indexes; the number of rows is an estimate. */
+    listTables: (limit: number) =>
+      db.any(sql.rows(TableRow)`
+        /* storage.listTables */
+        select c.relname as name, sum(pg_total_relation_size(coalesce(i.inhrelid, c.oid)))::float8 as bytes,
+          greatest(0, sum(coalesce(ci.reltuples, c.reltuples)))::float8 as rows
+        from pg_class c left join pg_inherits i on i.inhparent = c.oid left join pg_class ci on ci.oid = i.inhrelid
+        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+        group by c.relname order by 2 desc limit ${limit}`),
+
+    readDatabaseBytes: async (): Promise<number> => {
+      const row = await db.one(sql.rows(DatabaseRow)`
+        /* storage.readDatabaseBytes */ select pg_database_size(current_database())::float8 as bytes`);
+      return row.bytes;
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { LRUCache } from 'lru-cache';
+import { urnKey } from '../state/deployments/live-urns.ts';
+import type { PreviewedChanges } from '../state/journal/guards/guarded-append.ts';
+import type { EventReader } from './event-reader.ts';
+import { textOf } from './event-text.ts';
+
+/** About 100 bytes each. */
+const maxKeptUrns = 50_000;
+/** A step whose event is larger counts as one that the preview did not say, in bytes. */
+const maxEventBytes = 8 * 1024 * 1024;
+const appetite = { events: 500, bytes: 4 * 1024 * 1024 };
+
+/** Most events are of resources that stay: only the others are parsed. */
+const mayChange = /"op"\s*:\s*"[a-z-]*(?:delete|replace)/;
+const isChange = /delete|replace/;
+
+/**
+ * Which resources a preview said it would delete or replace, by their keys. A preview that has ended never changes, so those of the last
+ * ones that were asked for are kept.
+ */
+export class EventsOfPreviews implements PreviewedChanges {
+  readonly #events: EventReader;
+  readonly #kept = new LRUCache<string, ReadonlySet<string>>({
+    maxSize: maxKeptUrns,
+    sizeCalculation: (urns) => urns.size + 1,
+  });
+
+  constructor(parts: { events: EventReader }) {
+    this.#events = parts.events;
+  }
+
+  /** Throws the errors of EventReader. */
+  async of(previewId: string): Promise<ReadonlySet<string>> {
+    const kept = this.#kept.get(previewId);
+    if (kept) return kept;
+    const urns = new Set<string>();
+    const selection = { beyond: -1, newestFirst: false, urn: null, types: ['resourcePreEvent'] };
+    for await (const events of this.#events.read({ id: previewId, mayHaveRows: true }, selection, appetite)) {
+      for (const event of events) {
+        const urn = event.bytes <= maxEventBytes ? changedUrn(await textOf(event)) : null;
+        if (urn !== null) urns.add(urnKey(urn));
+      }
+    }
+    this.#kept.set(previewId, urns);
+    return urns;
+  }
+}
+
+/** The resource that a step deletes or replaces; null for any other event. */
+function changedUrn(text: string): string | null {
+  if (!mayChange.test(text)) return null;
+  const { resourcePreEvent: step } = JSON.parse(text) as {
+    readonly resourcePreEvent?: { readonly metadata?: { readonly op?: unknown; readonly urn?: unknown } | null } | null;
+  };
+  const { op, urn } = step?.metadata ?? {};
+  return typeof op === 'string' && isChange.test(op) && typeof urn === 'string' ? urn : null;
+}

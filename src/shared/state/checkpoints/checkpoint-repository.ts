@@ -1,0 +1,257 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
+import type { LeaseFence } from '../../updates/lease.ts';
+import type { StoredDocument } from '../documents/document-store.ts';
+
+const CheckpointRow = Type.Object({
+  id: Type.String(),
+  updateId: Nullable(Type.String()),
+  sha256: Bytes,
+  sizeBytes: Type.Integer(),
+  storedBytes: Type.Integer(),
+  codec: Type.String(),
+  resourceCount: Type.Integer(),
+  inlineBytes: Nullable(Bytes),
+  blobKey: Nullable(Type.String()),
+  /** Its bytes are known to differ from what was written. */
+  damaged: Type.Boolean(),
+  /** It was verified, or found damaged, within the last minute. */
+  checkedJustNow: Type.Boolean(),
+});
+export type CheckpointRow = Row<typeof CheckpointRow>;
+
+const IdRow = Type.Object({ id: Type.String() });
+
+export interface NewCheckpoint {
+  readonly document: StoredDocument;
+  readonly resourceCount: number;
+}
+
+/** Conditions that a write must meet to be committed. */
+export interface CheckpointOrder {
+  /** For verbatim and delta writes: must be above the last accepted one. */
+  readonly sequenceNumber: number | null;
+  /** For full writes: must be above the last committed one. */
+  readonly arrivalSequence: number | null;
+  /** For delta writes: the state that the delta was computed against. */
+  readonly baseCheckpointId: string | null;
+}
+
+/** The outcome of a compaction. */
+export interface CompactionOutcome {
+  /** Why entries could not be replayed; null if all were. */
+  readonly error: string | null;
+  /** What was skipped without failing. */
+  readonly warning: string | null;
+  /** For an ended update: may replace a compaction of as many or more entries, while no other update runs. */
+  readonly isNew: boolean;
+}
+
+export type CheckpointRepository = ReturnType<typeof createCheckpointRepository>;
+
+/**
+ * Checkpoints. A write adds a row and points the update and the stack at it. After that, only the location of the bytes and the
+ * results of checks change in a row (`DocumentCheckRepository`).
+ */
+export function createCheckpointRepository(db: Queryable) {
+  const columns = sql.fragment`
+    id, update_id as "updateId", sha256, size_bytes as "sizeBytes", stored_bytes as "storedBytes", codec,
+    resource_count as "resourceCount", inline_bytes as "inlineBytes", blob_key as "blobKey",
+    damaged_at is not null as damaged, checked_at > now() - interval '1 minute' as "checkedJustNow"`;
+
+  const values = ({ document, resourceCount }: NewCheckpoint) => sql.fragment`
+    ${sql.binary(document.sha256)}, ${document.sizeBytes}::bigint, ${document.storedBytes}::bigint, ${document.codec}::text,
+    ${resourceCount}::integer, ${document.inlineBytes ? sql.binary(document.inlineBytes) : null}::bytea, ${document.blobKey}::text`;
+
+  const valueColumns = sql.fragment`sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes, blob_key`;
+
+  // Protects the blob from the sweep until the transaction ends. No row if the sweep was first.
+  const liveBlob = (blobKey: string | null) => sql.fragment`
+    (select key from blobs where key = ${blobKey}::text and condemned_at is null for key share)`;
+
+  // Statements for documents in the row and for blobs are two: with one for both, Postgres would plan those of rows each time.
+  const named = (name: string, { document: { blobKey } }: NewCheckpoint) => ({
+    statement: sql.prepared(blobKey === null ? name : `${name}_blob`, IdRow),
+    withBlob: blobKey === null ? sql.fragment`` : sql.fragment`blob as ${liveBlob(blobKey)},`,
+    hasBlob: blobKey === null ? sql.fragment`` : sql.fragment`and exists (select 1 from blob)`,
+  });
+
+  // A running update started from the current state, and its writes build on it.
+  const noneRuns = sql.fragment`
+    not exists (
+      select 1 from updates r where r.stack_id = u.stack_id and r.id <> u.id and r.exclusive and r.status = 'running'
+    )`;
+
+  return {
+    find: (id: string) =>
+      db.maybeOne(sql.prepared('checkpoints_find', CheckpointRow)`
+        /* checkpoints.find */ select ${columns} from checkpoints where id = ${id}`),
+
+    /**
+     * Commits one write of a running update if its fence still holds: the lease is alive in the same epoch, the sequence number
+     * is new, and the state is still the one that a delta was computed against. One statement; locks stack, update,
+     * checkpoint in this order. Returns the new checkpoint's id, or null if nothing was changed.
+     */
+    commit: async (fence: LeaseFence, checkpoint: NewCheckpoint, write: CheckpointOrder): Promise<string | null> => {
+      const { hasBlob, statement, withBlob } = named('checkpoints_commit', checkpoint);
+      const row = await db.maybeOne(statement`
+        /* checkpoints.commit */
+        with stack as (select id from stacks where id = ${fence.stackId} and deleted_at is null for update),
+        ${withBlob}
+        fenced as (
+          select u.id, u.stack_id, u.checkpoint_id from updates u join stack on stack.id = u.stack_id
+          where u.id = ${fence.updateId} and u.status = 'running' and u.epoch = ${fence.epoch}
+            and u.expires_at > clock_timestamp() and u.exclusive and not u.dry_run and u.kind <> 'preview'
+            and (${write.sequenceNumber}::integer is null or u.checkpoint_sequence < ${write.sequenceNumber}::integer)
+            and (${write.arrivalSequence}::integer is null or u.full_committed < ${write.arrivalSequence}::integer)
+            and (${write.baseCheckpointId}::uuid is null or u.checkpoint_id = ${write.baseCheckpointId}::uuid) ${hasBlob}
+          for update of u
+        ),
+        written as (
+          insert into checkpoints (stack_id, update_id, sequence_number, ${valueColumns})
+          select f.stack_id, f.id, ${write.sequenceNumber}::integer, ${values(checkpoint)} from fenced f
+          returning id
+        ),
+        moved as (
+          update updates u set checkpoint_id = w.id, checkpoint_sequence = coalesce(${write.sequenceNumber}::integer, u.checkpoint_sequence),
+            full_committed = coalesce(${write.arrivalSequence}::integer, u.full_committed)
+          from written w, fenced f where u.id = f.id
+        ),
+        head as (
+          update stacks s set checkpoint_id = w.id, updated_at = now() from written w, fenced f where s.id = f.stack_id
+        ),
+        -- All others of this update: with concurrent writers, one may not see the row of the previous one.
+        superseded as (
+          delete from checkpoints c using fenced f, written w where c.update_id = f.id and c.id <> w.id
+        )
+        select id from written`);
+      return row?.id ?? null;
+    },
+
+    /**
+     * Commits the compaction of an update's journal: this checkpoint includes the first `compactedEntries` entries. Requires
+     * that the update still has the checkpoint that the compaction started from. Works for ended updates too, as their journal
+     * was accepted before. Moves the stack's head if it was this update's state, and releases the claim on the compaction. Keeps
+     * the previous checkpoint as long as other updates of the stack refer to it.
+     */
+    commitCompaction: async (
+      compaction: {
+        updateId: string;
+        stackId: string;
+        foundCheckpointId: string | null;
+        compactedEntries: number;
+        outcome: CompactionOutcome;
+      },
+      checkpoint: NewCheckpoint,
+    ): Promise<string | null> => {
+      const { hasBlob, statement, withBlob } = named('checkpoints_commit_compaction', checkpoint);
+      const row = await db.maybeOne(statement`
+        /* checkpoints.commitCompaction */
+        with stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
+        ${withBlob}
+        fenced as (
+          select u.id, u.stack_id, u.checkpoint_id, u.missing_entries
+          from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
+          where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
+            and case when ${compaction.outcome.isNew} then ${noneRuns} else j.folded_entries < ${compaction.compactedEntries} end ${hasBlob}
+          for update of u, j
+        ),
+        written as (
+          insert into checkpoints (stack_id, update_id, ${valueColumns})
+          select f.stack_id, f.id, ${values(checkpoint)} from fenced f returning id
+        ),
+        moved as (
+          update updates u set checkpoint_id = w.id from written w, fenced f where u.id = f.id
+        ),
+        counted as (
+          update journals j set folded_entries = ${compaction.compactedEntries}, fold_error = ${compaction.outcome.error}::text,
+            fold_warning = nullif(concat_ws('; ', describe_missing_entries(f.missing_entries), ${compaction.outcome.warning}::text), ''),
+            folded_at = null,
+            accepted_at = case
+              when coalesce(${compaction.outcome.error}::text, ${compaction.outcome.warning}::text, f.missing_entries) is not null then j.accepted_at
+            end,
+            fold_claim = null, fold_claimed_until = null
+          from written w, fenced f where j.update_id = f.id
+        ),
+        head as (
+          update stacks s set checkpoint_id = w.id, updated_at = now() from written w, fenced f
+          where s.id = f.stack_id and s.checkpoint_id is not distinct from f.checkpoint_id
+        ),
+        superseded as (
+          delete from checkpoints c using fenced f, written w where c.update_id = f.id and c.id <> w.id
+            and not exists (
+              select 1 from updates o where o.id <> f.id and o.exclusive and (o.base_checkpoint_id = c.id or o.checkpoint_id = c.id)
+            )
+        )
+        select id from written`);
+      return row?.id ?? null;
+    },
+
+    /**
+     * Replaces a damaged document by another one of the same state, wherever an update of the stack or its head refers to the
+     * checkpoint `foundCheckpointId` of `updateId`, also if the stack is deleted. Returns null if the update has another checkpoint now, or does not own it.
+     */
+    replace: async (
+      damaged: { updateId: string; stackId: string; foundCheckpointId: string },
+      checkpoint: NewCheckpoint,
+    ): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* checkpoints.replace */
+        with stack as (select id from stacks where id = ${damaged.stackId} for update),
+        blob as ${liveBlob(checkpoint.document.blobKey)},
+        fenced as (
+          select u.id, u.stack_id, u.checkpoint_id
+          from updates u join stack on stack.id = u.stack_id join checkpoints c on c.id = u.checkpoint_id and c.update_id = u.id
+          where u.id = ${damaged.updateId} and u.checkpoint_id = ${damaged.foundCheckpointId}::uuid
+            and (${checkpoint.document.blobKey}::text is null or exists (select 1 from blob))
+          for update of u
+        ),
+        written as (
+          insert into checkpoints (stack_id, update_id, ${valueColumns})
+          select f.stack_id, f.id, ${values(checkpoint)} from fenced f returning id
+        ),
+        moved as (
+          update updates u set
+            checkpoint_id = case when u.checkpoint_id = f.checkpoint_id then w.id else u.checkpoint_id end,
+            base_checkpoint_id = case when u.base_checkpoint_id = f.checkpoint_id then w.id else u.base_checkpoint_id end
+          from written w, fenced f
+          where u.stack_id = f.stack_id and (u.checkpoint_id = f.checkpoint_id or u.base_checkpoint_id = f.checkpoint_id)
+        ),
+        unread as (update journals j set folded_at = null from written w, fenced f where j.update_id = f.id),
+        head as (
+          update stacks s set
+            checkpoint_id = case when s.checkpoint_id = f.checkpoint_id then w.id else s.checkpoint_id end,
+            deleted_checkpoint_id = case when s.deleted_checkpoint_id = f.checkpoint_id then w.id else s.deleted_checkpoint_id end,
+            updated_at = now()
+          from written w, fenced f
+          where s.id = f.stack_id and f.checkpoint_id in (s.checkpoint_id, s.deleted_checkpoint_id)
+        ),
+        superseded as (delete from checkpoints c using fenced f, written w where c.id = f.checkpoint_id)
+        select id from written`);
+      return row?.id ?? null;
+    },
+
+    /**
+     * Adds the checkpoint of an update made in the same transaction (import, rename, initial state). Returns null if its blob is
+     * condemned.
+     */
+    insert: async (
+      owner: { stackId: string; updateId: string | null },
+      checkpoint: NewCheckpoint,
+    ): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* checkpoints.insert */
+        with blob as ${liveBlob(checkpoint.document.blobKey)},
+        written as (
+          insert into checkpoints (stack_id, update_id, ${valueColumns})
+          select ${owner.stackId}::uuid, ${owner.updateId}::uuid, ${values(checkpoint)}
+          where ${checkpoint.document.blobKey}::text is null or exists (select 1 from blob) returning id
+        ), moved as (
+          update updates u set checkpoint_id = w.id from written w where u.id = ${owner.updateId}::uuid
+        )
+        select id from written`);
+      return row?.id ?? null;
+    },
+  };
+}

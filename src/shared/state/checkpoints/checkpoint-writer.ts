@@ -1,0 +1,285 @@
+import { type Static, Type } from 'typebox';
+import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
+import { freeBuffer } from '../../platform/memory/free-buffer.ts';
+import { inTurns, turnBytes } from '../../platform/turns/turns.ts';
+import { type LeaseFence, LeaseLostError } from '../../updates/lease.ts';
+import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
+import { isActive } from '../../updates/update-state.ts';
+import type { DocumentGuard } from '../checks/document-guard.ts';
+import {
+  assertDeploymentVersion,
+  type DeploymentScan,
+  DeploymentScanner,
+  type ScannedMember,
+} from '../deployments/deployment-scanner.ts';
+import type { BodyBuffer } from '../documents/body-buffer.ts';
+import { type BodyEncoding, type ByteSource, bytesOf, inflate } from '../documents/byte-source.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
+import { saveDocument } from '../documents/save-document.ts';
+import type { CheckpointOrder, CheckpointRepository, NewCheckpoint } from './checkpoint-repository.ts';
+import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
+import { DeltaBases } from './delta-bases.ts';
+
+export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]);
+export type CheckpointKind = Static<typeof CheckpointKind>;
+
+/**
+ * The envelope of a body. For a verbatim checkpoint the CLI sends the whole document in `untypedDeployment`; the contract uses
+ * `version` and `deployment`, as for a full one.
+ */
+export const CheckpointEnvelope = Type.Union([Type.Literal('cli'), Type.Literal('contract')]);
+export type CheckpointEnvelope = Static<typeof CheckpointEnvelope>;
+
+/** One checkpoint call, with its body as received, readable more than once. */
+export interface CheckpointWrite {
+  readonly kind: CheckpointKind;
+  readonly envelope: CheckpointEnvelope;
+  /** For full checkpoints: the arrival sequence (`updates.assignArrivalSequence`). */
+  readonly arrivalSequence: number | null;
+  readonly fence: LeaseFence;
+  readonly body: ByteSource;
+  readonly encoding: BodyEncoding;
+  /** The body, if it is already inflated and in memory. */
+  readonly inflated?: Buffer | null;
+  /** A delta whose base is larger than this many bytes is refused with LargeBaseError, to be applied by a worker. */
+  readonly maxBaseBytes?: number;
+  /** Frees the memory of the body, which is not read any more. */
+  readonly free?: () => void;
+}
+
+/** A delta is too much work here: its base has `baseBytes` bytes. */
+export class LargeBaseError extends Error {
+  override readonly name = 'LargeBaseError';
+  readonly baseBytes: number;
+
+  constructor(baseBytes: number) {
+    super(`The base of the delta has ${baseBytes} bytes`);
+    this.baseBytes = baseBytes;
+  }
+}
+
+interface AppliedDelta {
+  readonly state: NewCheckpoint;
+  /** The result, if it is small. */
+  readonly text: Buffer | null;
+}
+
+/** Maximum attempts to apply a delta: it is recomputed if another write of the same update was committed in between. */
+const deltaAttempts = 3;
+
+/**
+ * Parses checkpoint bodies, stores the document's exact bytes and commits them behind the lease's fence. Memory is bounded by
+ * the chunk size for full and verbatim bodies. The body of a delta is buffered whole, its base is not.
+ */
+export class CheckpointWriter {
+  readonly #updates: UpdateRepository;
+  readonly #checkpoints: CheckpointRepository;
+  readonly #documents: DocumentStore;
+  readonly #guard: DocumentGuard;
+  readonly #bodyBuffer: BodyBuffer;
+  readonly #bases = new DeltaBases();
+  readonly #maxBytes: number;
+
+  constructor(parts: {
+    updates: UpdateRepository;
+    checkpoints: CheckpointRepository;
+    documents: DocumentStore;
+    guard: DocumentGuard;
+    bodyBuffer: BodyBuffer;
+    maxBodyBytes: number;
+  }) {
+    this.#updates = parts.updates;
+    this.#checkpoints = parts.checkpoints;
+    this.#documents = parts.documents;
+    this.#guard = parts.guard;
+    this.#bodyBuffer = parts.bodyBuffer;
+    this.#maxBytes = parts.maxBodyBytes;
+  }
+
+  /**
+   * Resolves once the write is committed, or if it already was (same sequence number). Throws LeaseLostError,
+   * InvalidRequestError and PayloadTooLargeError, which change nothing; after any other error a retry is safe.
+   */
+  async write(write: CheckpointWrite): Promise<void> {
+    if (write.kind === 'delta') {
+      const apply = async (body: Buffer) => this.#writeDelta(write.fence, await parseDelta(body), write.maxBaseBytes);
+      if (write.inflated) return apply(write.inflated);
+      return this.#bodyBuffer.use(write.body, write.encoding, apply, write.fence.stackId);
+    }
+    return this.#writeWhole(write);
+  }
+
+  async #writeWhole(write: CheckpointWrite): Promise<void> {
+    const { fence, arrivalSequence } = write;
+    const shape = write.kind === 'verbatim' && write.envelope === 'cli' ? 'untypedDeployment' : 'members';
+    let sequenceNumber: number | null = null;
+    const state = await saveDocument(
+      this.#documents,
+      () => inflate(write.body, write.encoding, this.#maxBytes),
+      shape,
+      async (scan) => {
+        sequenceNumber = sequenceNumberOf(write, scan.members.get('sequenceNumber'));
+        // Of a small body, the commit itself finds out.
+        if (sequenceNumber === null || write.inflated) return;
+        if ((await this.#held(fence)).checkpointSequence >= sequenceNumber) throw new DuplicateWrite();
+      },
+    ).catch((error: unknown) => {
+      if (error instanceof DuplicateWrite) return null;
+      throw error;
+    });
+    if (!state) return;
+    // It would be held for as long as Postgres takes.
+    write.free?.();
+    const order: CheckpointOrder = { sequenceNumber, arrivalSequence, baseCheckpointId: null };
+    const id = await this.#checkpoints.commit(fence, state, order);
+    if (id === null) await this.#explainRejection(fence, order, 'conflict-is-final');
+  }
+
+  async #writeDelta(fence: LeaseFence, delta: CheckpointDelta, maxBaseBytes?: number): Promise<void> {
+    if (await this.#writeNextDelta(fence, delta)) return;
+    for (let attempt = 1; attempt <= deltaAttempts; attempt++) {
+      const update = await this.#held(fence);
+      if (update.checkpointSequence >= delta.sequenceNumber) return;
+      const base = update.checkpointId ? await this.#checkpoints.find(update.checkpointId) : null;
+      if (update.checkpointId && !base) continue;
+      // The first write of an update is never a delta: the text before it belongs to another update.
+      if (!base || base.updateId !== fence.updateId)
+        throw new InvalidDeltaError('There is no checkpoint of this update to apply the delta to');
+      if (maxBaseBytes !== undefined && base.sizeBytes > maxBaseBytes) throw new LargeBaseError(base.sizeBytes);
+      const applied = await this.#applyDelta(() => this.#guard.open(base), base.sizeBytes, delta);
+      if (await this.#commitDelta(fence, base.id, applied, delta)) return;
+    }
+    throw new UnavailableError('Other checkpoints of this update are being committed at the same time; please retry');
+  }
+
+  /**
+   * Applies a delta to the text that this process wrote last. Returns false if there is none, or if that may not be the update's
+   * checkpoint any more: whatever is wrong then is decided on the checkpoint itself.
+   */
+  async #writeNextDelta(fence: LeaseFence, delta: CheckpointDelta): Promise<boolean> {
+    const base = this.#bases.take(fence.updateId);
+    if (!base) return false;
+    let applied: AppliedDelta;
+    try {
+      applied = await this.#applyDelta(bytesOf(base.text), base.text.length, delta);
+    } catch (error) {
+      if (error instanceof InvalidRequestError) return false;
+      throw error;
+    }
+    // Nobody else has it; another attempt reads the checkpoint.
+    freeBuffer(base.text);
+    return this.#commitDelta(fence, base.checkpointId, applied, delta);
+  }
+
+  /** Returns whether the delta is committed, or already was; otherwise it must be applied to another base. */
+  async #commitDelta(
+    fence: LeaseFence,
+    baseCheckpointId: string,
+    { state, text }: AppliedDelta,
+    { sequenceNumber }: CheckpointDelta,
+  ): Promise<boolean> {
+    const order: CheckpointOrder = { sequenceNumber, arrivalSequence: null, baseCheckpointId };
+    const checkpointId = await this.#checkpoints.commit(fence, state, order);
+    if (checkpointId === null) return this.#explainRejection(fence, order, 'conflict-is-retried');
+    if (text) this.#bases.keep(fence.updateId, { checkpointId, text });
+    return true;
+  }
+
+  /** Stores the base with the edits applied, in one pass over the base. */
+  async #applyDelta(
+    base: ByteSource,
+    baseBytes: number,
+    { edits, checkpointHash }: CheckpointDelta,
+  ): Promise<AppliedDelta> {
+    const addedBytes = edits.reduce((sum, { newText }) => sum + newText.length, 0);
+    const spliced = spliceDelta(base(), edits);
+    // In one chunk, since each costs several turns.
+    const text = baseBytes + addedBytes <= turnBytes ? Buffer.concat(await Array.fromAsync(spliced)) : null;
+    const scan = new LateScan();
+    const result = (): AsyncIterable<Buffer> => scan.watch(inTurns(text ? [text] : spliced));
+    let resourceCount = 0;
+    const document = await this.#documents.save(result, (sha256) => {
+      if (sha256.toString('hex') !== checkpointHash) {
+        throw new InvalidDeltaError('The checkpoint with the delta applied does not have the given hash');
+      }
+      resourceCount = scan.end().resourceCount;
+    });
+    return { state: { document, resourceCount }, text };
+  }
+
+  /** The update, whose `checkpointSequence` is the highest number that was accepted. Throws LeaseLostError for a dead lease. */
+  async #held(fence: LeaseFence): Promise<UpdateRow> {
+    const update = await this.#updates.find(fence.updateId);
+    if (!update || !isHeld(update, fence)) throw new LeaseLostError();
+    return update;
+  }
+
+  /** Throws the reason why a fenced write changed nothing. Returns whether that is final, as nothing remains to be done. */
+  async #explainRejection(
+    fence: LeaseFence,
+    write: CheckpointOrder,
+    onConflict: 'conflict-is-retried' | 'conflict-is-final',
+  ): Promise<boolean> {
+    const update = await this.#held(fence);
+    if (!update.exclusive || update.dryRun || update.kind === 'preview')
+      throw new ConflictError('A preview writes no state');
+    if (write.sequenceNumber !== null && update.checkpointSequence >= write.sequenceNumber) return true;
+    // A newer full checkpoint was committed before this one.
+    if (write.arrivalSequence !== null && update.fullCommitted >= write.arrivalSequence) return true;
+    if (onConflict === 'conflict-is-retried') return false;
+    throw new UnavailableError('The checkpoint could not be committed; please retry');
+  }
+}
+
+/** Whether the lease that admitted the write is still alive. */
+function isHeld(update: UpdateRow, fence: LeaseFence): boolean {
+  return isActive(update.status) && !update.expired && update.epoch === fence.epoch;
+}
+
+/** Ends the save of a checkpoint that is already committed. */
+class DuplicateWrite extends Error {}
+
+/** Scans a document as it passes, and keeps what is wrong with it until its hash is known, which says more about a delta. */
+class LateScan {
+  readonly #scanner = new DeploymentScanner({ nested: null });
+  #failure: { readonly error: unknown } | null = null;
+
+  async *watch(document: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of document) {
+      this.#write(chunk);
+      yield chunk;
+    }
+  }
+
+  /** Throws JsonSyntaxError and InvalidDeploymentError. */
+  end(): DeploymentScan {
+    if (this.#failure) throw this.#failure.error;
+    const scan = this.#scanner.end();
+    assertDeploymentVersion(scan.document.get('version')?.text);
+    return scan;
+  }
+
+  #write(chunk: Buffer): void {
+    if (this.#failure) return;
+    try {
+      this.#scanner.write(chunk);
+    } catch (error) {
+      this.#failure = { error };
+    }
+  }
+}
+
+/** The number that identifies a repeat. The contract's full checkpoints have one too; it is checked but otherwise unused. */
+function sequenceNumberOf({ kind, envelope }: CheckpointWrite, member: ScannedMember | undefined): number | null {
+  if (kind === 'verbatim') return readSequenceNumber(member);
+  if (envelope === 'contract' && member) readSequenceNumber(member);
+  return null;
+}
+
+function readSequenceNumber(member: ScannedMember | undefined): number {
+  const number = member?.kind === 'number' ? Number(member.text) : Number.NaN;
+  if (!Number.isSafeInteger(number) || number < 0 || number > 2 ** 31 - 1) {
+    throw new InvalidRequestError('sequenceNumber is not an integer from 0 to 2147483647');
+  }
+  return number;
+}

@@ -1,0 +1,182 @@
+import { InvalidRequestError } from '../../platform/errors/errors.ts';
+import { type JsonSpan, sliceOf } from '../../platform/json/json-text.ts';
+import { decodeJsonString } from '../../platform/json/rewrite-strings.ts';
+import { decodeStringInTurns, scanJsonInTurns } from '../../platform/json/scan-in-turns.ts';
+import { Turns } from '../../platform/turns/turns.ts';
+
+/** Limit of the column. There is one number per checkpoint, so no update comes near it. */
+const maxSequenceNumber = 2 ** 31 - 1;
+
+/** Replaces the bytes [start, end) of the base text. */
+export interface DeltaEdit {
+  readonly start: number;
+  readonly end: number;
+  readonly newText: Buffer;
+}
+
+/** Body of a checkpointdelta call (sdk/go/common/apitype/updates.go, PatchUpdateCheckpointDeltaRequest). */
+export interface CheckpointDelta {
+  readonly deploymentVersion: number;
+  readonly sequenceNumber: number;
+  /** SHA-256 of the resulting text, lower-case hex. */
+  readonly checkpointHash: string;
+  /** In ascending order; no two overlap. */
+  readonly edits: readonly DeltaEdit[];
+}
+
+/** The delta is malformed or does not fit its base. The CLI reacts to a 400 by sending the whole checkpoint. */
+export class InvalidDeltaError extends InvalidRequestError {
+  override readonly name = 'InvalidDeltaError';
+}
+
+/** Throws InvalidDeltaError if the body is JSON of another shape, JsonSyntaxError if it is not JSON. */
+export async function parseDelta(body: Buffer): Promise<CheckpointDelta> {
+  const members = new Map<string, JsonSpan>();
+  let isObject = false;
+  await scanJsonInTurns(body, 1, (path, span) => {
+    if (path.length === 1) members.set(String(path[0]), span);
+    else isObject = span.kind === 'object';
+  });
+  if (!isObject) throw new InvalidDeltaError('The checkpoint delta is not an object');
+  const hash = readString(body, members.get('checkpointHash'));
+  if (hash === null || !/^[0-9a-f]{64}$/i.test(hash)) {
+    throw new InvalidDeltaError('checkpointHash is not a SHA-256 in hexadecimal');
+  }
+  const list = members.get('deploymentDelta');
+  if (list?.kind !== 'array') throw new InvalidDeltaError('deploymentDelta is not an array');
+  const edits = await parseEdits(sliceOf(body, list));
+  assertEdits(edits);
+  return {
+    deploymentVersion: readNatural(body, members.get('version'), 'version'),
+    sequenceNumber: readNatural(body, members.get('sequenceNumber'), 'sequenceNumber', maxSequenceNumber),
+    checkpointHash: hash.toLowerCase(),
+    edits,
+  };
+}
+
+/**
+ * The base with the edits applied, in chunks that share memory with the base's chunks. Throws InvalidDeltaError; if an edit
+ * lies beyond the end of the base, only after yielding everything before it.
+ */
+export async function* spliceDelta(base: AsyncIterable<Buffer>, edits: readonly DeltaEdit[]): AsyncGenerator<Buffer> {
+  assertEdits(edits);
+  const cursor = new EditCursor(edits);
+  for await (const chunk of base) yield* cursor.push(chunk);
+  yield* cursor.end();
+}
+
+/** Walks along the base and the edits together. */
+class EditCursor {
+  readonly #edits: readonly DeltaEdit[];
+  #next = 0;
+  /** Offset of the next chunk in the base. */
+  #offset = 0;
+  /** Bytes of the base up to this offset are dropped. */
+  #dropTo = 0;
+
+  constructor(edits: readonly DeltaEdit[]) {
+    this.#edits = edits;
+  }
+
+  *push(chunk: Buffer): Generator<Buffer> {
+    const base = this.#offset;
+    this.#offset += chunk.length;
+    let from = Math.max(0, Math.min(this.#dropTo - base, chunk.length));
+    let edit = this.#edits[this.#next];
+    // An edit at the chunk's end belongs to the next chunk, or to `end`.
+    while (edit && edit.start < this.#offset) {
+      const start = edit.start - base;
+      if (start > from) yield chunk.subarray(from, start);
+      if (edit.newText.length > 0) yield edit.newText;
+      this.#dropTo = edit.end;
+      from = Math.min(edit.end - base, chunk.length);
+      edit = this.#edits[++this.#next];
+    }
+    if (from < chunk.length) yield from === 0 ? chunk : chunk.subarray(from);
+  }
+
+  *end(): Generator<Buffer> {
+    const length = this.#offset;
+    if (this.#dropTo > length) throw beyondEnd(this.#dropTo, length);
+    for (const edit of this.#edits.slice(this.#next)) {
+      if (edit.end > length) throw beyondEnd(edit.end, length);
+      if (edit.newText.length > 0) yield edit.newText;
+    }
+  }
+}
+
+function beyondEnd(offset: number, length: number): InvalidDeltaError {
+  return new InvalidDeltaError(`The delta edits the base up to byte ${offset}, but it has only ${length} bytes`);
+}
+
+/** Edits must be sorted and disjoint. Several insertions at one offset are applied in order. */
+function assertEdits(edits: readonly DeltaEdit[]): void {
+  let previousEnd = 0;
+  edits.forEach(({ start, end }, i) => {
+    if (!Number.isSafeInteger(start) || !Number.isSafeInteger(end) || start < 0) {
+      throw new InvalidDeltaError(`Edit ${i} of the delta has an offset that is negative or not an integer`);
+    }
+    if (end < start) throw new InvalidDeltaError(`Edit ${i} of the delta ends before it starts`);
+    if (start < previousEnd) {
+      throw new InvalidDeltaError(`Edit ${i} of the delta overlaps the edit before it or is out of order`);
+    }
+    previousEnd = end;
+  });
+}
+
+interface RawEdit {
+  start?: number;
+  end?: number;
+  newText?: JsonSpan;
+}
+
+/** Names are matched in any case, as in Go; gotextdiff spells `Span` and `NewText` with capitals, unlike the other fields. */
+async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
+  const edits: Required<RawEdit>[] = [];
+  let raw: RawEdit = {};
+  await scanJsonInTurns(list, 4, (path, span) => {
+    if (path.length === 1) {
+      edits.push(assertComplete(raw, edits.length));
+      raw = {};
+      return;
+    }
+    const [, first, second, third] = path.map((key) => String(key).toLowerCase());
+    if (path.length === 4 && first === 'span' && third === 'offset') {
+      if (second === 'start') raw.start = readNatural(list, span, `The start of edit ${edits.length}`);
+      else if (second === 'end') raw.end = readNatural(list, span, `The end of edit ${edits.length}`);
+    } else if (path.length === 2 && first === 'newtext') {
+      if (span.kind !== 'string') throw new InvalidDeltaError(`NewText of edit ${edits.length} is not a string`);
+      raw.newText = span;
+    }
+  });
+  const turns = new Turns();
+  const parsed: DeltaEdit[] = [];
+  for (const { start, end, newText } of edits) {
+    parsed.push({ start, end, newText: await decodeStringInTurns(list, newText.start, newText.end) });
+    await turns.spend(newText.end - newText.start);
+  }
+  return parsed;
+}
+
+function assertComplete({ start, end, newText }: RawEdit, position: number): Required<RawEdit> {
+  if (start === undefined || end === undefined || newText === undefined) {
+    throw new InvalidDeltaError(`Edit ${position} of the delta lacks Span.start.offset, Span.end.offset or NewText`);
+  }
+  return { start, end, newText };
+}
+
+function readString(text: Buffer, span: JsonSpan | undefined): string | null {
+  return span?.kind === 'string' ? decodeJsonString(text, span.start, span.end) : null;
+}
+
+function readNatural(
+  text: Buffer,
+  span: JsonSpan | undefined,
+  what: string,
+  max: number = Number.MAX_SAFE_INTEGER,
+): number {
+  const digits = span?.kind === 'number' ? sliceOf(text, span).toString('latin1') : '';
+  const value = /^\d+$/.test(digits) ? Number(digits) : Number.NaN;
+  if (!(value <= max)) throw new InvalidDeltaError(`${what} is not an integer from 0 to ${max}`);
+  return value;
+}

@@ -1,0 +1,99 @@
+import type { Logger } from '../../platform/logger/logger.ts';
+import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
+import { DamagedBytesError } from '../documents/document-codec.ts';
+import { type DocumentStore, piecesCodec } from '../documents/document-store.ts';
+import { mendPieces } from '../documents/mend-pieces.ts';
+import type { PieceRepository, PieceRow } from '../documents/piece-repository.ts';
+import type { DocumentCheckRepository } from './document-check-repository.ts';
+
+/**
+ * Rebuilds the state of an update from the previous version and its journal, and replaces the damaged one wherever it is
+ * referenced. Returns false if it cannot.
+ */
+export type RebuildState = (updateId: string) => Promise<boolean>;
+
+/** Maximum number of copies to try. */
+const maxCopies = 5;
+
+/** Replaces a damaged document by bytes found elsewhere. */
+export class DocumentRepair {
+  readonly #checks: DocumentCheckRepository;
+  readonly #checkpoints: CheckpointRepository;
+  readonly #documents: DocumentStore;
+  readonly #pieces: PieceRepository;
+  readonly #rebuild: RebuildState;
+  readonly #logger: Logger;
+
+  constructor(parts: {
+    documentChecks: DocumentCheckRepository;
+    checkpoints: CheckpointRepository;
+    documents: DocumentStore;
+    pieces: PieceRepository;
+    rebuild: RebuildState;
+    logger: Logger;
+  }) {
+    this.#checks = parts.documentChecks;
+    this.#checkpoints = parts.checkpoints;
+    this.#documents = parts.documents;
+    this.#pieces = parts.pieces;
+    this.#rebuild = parts.rebuild;
+    this.#logger = parts.logger;
+  }
+
+  /** Tries each way once; logs a failure and tries the next way. Returns whether the document was replaced. */
+  async repair(damaged: CheckpointRow): Promise<boolean> {
+    const pieces = damaged.codec === piecesCodec ? await this.#pieces.list(damaged.id) : [];
+    const ways: Record<string, () => Promise<boolean>> = {
+      copy: () => this.#copy(damaged),
+      journal: async () => damaged.updateId !== null && this.#rebuild(damaged.updateId),
+    };
+    for (const [way, run] of Object.entries(ways)) {
+      try {
+        if (!(await run())) continue;
+        this.#logger.warn({ checkpointId: damaged.id, blobKey: damaged.blobKey, way }, 'damaged document replaced');
+        await this.#mend(damaged, pieces);
+        return true;
+      } catch (error) {
+        this.#logger.warn({ checkpointId: damaged.id, way, err: error }, 'damaged document not replaced this way');
+      }
+    }
+    return false;
+  }
+
+  /** Other versions may refer to the pieces of the damaged one. Its text is now stored as a whole. */
+  async #mend(damaged: CheckpointRow, pieces: readonly PieceRow[]): Promise<void> {
+    if (pieces.length === 0) return;
+    try {
+      const rebuilt = damaged.updateId === null ? null : await this.#checks.findCurrent(damaged.updateId);
+      const copies = await this.#checks.listCopies(damaged, maxCopies);
+      for (const id of [damaged.id, ...copies, ...(rebuilt === null ? [] : [rebuilt])]) {
+        const whole = await this.#checkpoints.find(id);
+        if (!whole || whole.codec === piecesCodec || whole.sizeBytes !== damaged.sizeBytes) continue;
+        const mended = await mendPieces(
+          { documents: this.#documents, pieces: this.#pieces },
+          pieces,
+          this.#documents.open(whole),
+        );
+        this.#logger.warn({ checkpointId: damaged.id, pieces: mended }, 'pieces of other versions replaced');
+        return;
+      }
+    } catch (error) {
+      this.#logger.warn({ checkpointId: damaged.id, err: error }, 'pieces of other versions not replaced');
+    }
+  }
+
+  async #copy(damaged: CheckpointRow): Promise<boolean> {
+    for (const id of await this.#checks.listCopies(damaged, maxCopies)) {
+      const copy = await this.#checkpoints.find(id);
+      if (!copy) continue;
+      try {
+        const document = await this.#documents.save(() => this.#documents.open(copy));
+        return await this.#checks.replace(damaged, document);
+      } catch (error) {
+        // The copy is damaged too; its own check will report it.
+        if (!(error instanceof DamagedBytesError)) throw error;
+      }
+    }
+    return false;
+  }
+}

@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto';
+import { JsonScanner } from '../../platform/json/json-scanner.ts';
+import { RecentText } from '../../platform/json/recent-text.ts';
+
+/** Maximum size of the raw text of an URN. */
+const maxUrnBytes = 64 * 1024;
+
+/** A short key of an URN, for sets of many. */
+export function urnKey(urn: string): string {
+  return createHash('sha256').update(urn).digest('base64url').slice(0, 16);
+}
+
+/**
+ * Finds the resources in a deployment document that arrives in chunks, except those that only wait for their deletion or for the rest
+ * of their replacement. Keeps no more than the keys of their URNs.
+ */
+export class LiveUrns {
+  readonly #texts = new RecentText(maxUrnBytes);
+  readonly #scanner: JsonScanner;
+  readonly #keys = new Set<string>();
+  #urn: string | null = null;
+  #isGone = false;
+
+  constructor() {
+    this.#scanner = new JsonScanner({
+      reportDepth: 4,
+      onValue: (path, _kind, start, end) => {
+        if (path[0] === 'deployment' && path[1] === 'resources') {
+          if (path.length === 4) this.#addMember(path[3], start, end);
+          else if (path.length === 3) this.#addResource();
+        }
+        this.#texts.pass(end);
+      },
+    });
+  }
+
+  /** Scans the next chunk. Throws JsonSyntaxError. */
+  write(chunk: Buffer): void {
+    this.#texts.beginChunk(chunk);
+    this.#scanner.write(chunk);
+    this.#texts.endChunk();
+  }
+
+  /** Ends the document and returns the keys. Throws JsonSyntaxError. */
+  end(): ReadonlySet<string> {
+    this.#scanner.end();
+    return this.#keys;
+  }
+
+  #addMember(name: string | number | undefined, start: number, end: number): void {
+    if (name === 'urn') this.#urn = readUrn(this.#texts.textOf(start, end));
+    else if (name === 'delete' || name === 'pendingReplacement')
+      this.#isGone ||= this.#texts.textOf(start, end)?.toString('latin1') === 'true';
+  }
+
+  #addResource(): void {
+    if (this.#urn !== null && !this.#isGone) this.#keys.add(urnKey(this.#urn));
+    this.#urn = null;
+    this.#isGone = false;
+  }
+}
+
+function readUrn(text: Buffer | null): string | null {
+  const value: unknown = text && JSON.parse(text.toString('utf8'));
+  return typeof value === 'string' ? value : null;
+}

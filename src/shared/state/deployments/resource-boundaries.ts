@@ -1,0 +1,57 @@
+import { createHash } from 'node:crypto';
+import { JsonScanner } from '../../platform/json/json-scanner.ts';
+import { RecentText } from '../../platform/json/recent-text.ts';
+
+/** Where the text of a resource begins, and a key that stays the same while its URN does. */
+export interface ResourceBoundary {
+  readonly start: number;
+  /** Hex digits; null if the resource has no readable URN. */
+  readonly key: string | null;
+}
+
+/** More than the raw text of an URN usually needs. A resource with a longer one has no key. */
+const maxUrnBytes = 4096;
+const keyBytes = 8;
+
+/** Finds the resources in the text of a deployment document that arrives in chunks, in memory that does not depend on its size. */
+export class ResourceBoundaries {
+  readonly #texts = new RecentText(maxUrnBytes);
+  readonly #scanner: JsonScanner;
+  #key: string | null = null;
+  #found: ResourceBoundary[] = [];
+
+  constructor() {
+    this.#scanner = new JsonScanner({
+      reportDepth: 4,
+      onValue: (path, _kind, start, end) => {
+        if (path[0] === 'deployment' && path[1] === 'resources') {
+          if (path.length === 4 && path[3] === 'urn') this.#key = keyOf(this.#texts.textOf(start, end));
+          if (path.length === 3) {
+            this.#found.push({ start, key: this.#key });
+            this.#key = null;
+          }
+        }
+        this.#texts.pass(end);
+      },
+    });
+  }
+
+  /** Scans the next chunk and returns the resources that end in it. Throws JsonSyntaxError. */
+  write(chunk: Buffer): readonly ResourceBoundary[] {
+    this.#found = [];
+    this.#texts.beginChunk(chunk);
+    this.#scanner.write(chunk);
+    this.#texts.endChunk();
+    return this.#found;
+  }
+}
+
+function keyOf(urn: Buffer | null): string | null {
+  return (
+    urn &&
+    createHash('sha256')
+      .update(urn)
+      .digest('hex')
+      .slice(0, 2 * keyBytes)
+  );
+}

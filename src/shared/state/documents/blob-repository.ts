@@ -1,0 +1,179 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { Nullable } from '../../platform/schema/standard-schema.ts';
+
+const KeyRow = Type.Object({ key: Type.String() });
+const CountRow = Type.Object({ count: Type.Integer() });
+const DeletionRow = Type.Object({ key: Type.String(), deletedBefore: Type.Boolean() });
+export type BlobDeletion = Row<typeof DeletionRow>;
+
+const KnownRow = Type.Object({ key: Type.String(), isReferenced: Type.Boolean() });
+export type KnownBlob = Row<typeof KnownRow>;
+
+const SealedRow = Type.Object({
+  keyId: Nullable(Type.String()),
+  version: Nullable(Type.Integer()),
+  count: Type.Integer(),
+});
+
+const IdRow = Type.Object({ id: Type.String() });
+
+export type BlobRepository = ReturnType<typeof createBlobRepository>;
+
+/**
+ * One row per object in the blob store, from before its upload until some time after its deletion. Triggers maintain
+ * `unreferenced_since` when references are added or removed.
+ */
+export function createBlobRepository(db: Queryable) {
+  const isReferenced = sql.fragment`
+    (exists (select 1 from checkpoints c where c.blob_key = b.key)
+      or exists (select 1 from journal_fold_points f where f.blob_key = b.key)
+      or exists (select 1 from event_segments g where g.blob_key = b.key)
+      or exists (select 1 from version_pieces p where p.blob_key = b.key)
+      or exists (select 1 from policy_pack_versions v where v.blob_key = b.key))`;
+  return {
+    /** `sealingKeyId`: the data key that seals the object, if any. */
+    insert: (key: string, sealingKeyId: string | null) =>
+      db.query(sql.nothing`
+        /* blobs.insert */ insert into blobs (key, sealing_key_id) values (${key}, ${sealingKeyId}::uuid)`),
+
+    /** Whether the blob has not been condemned by the sweep. */
+    isKept: (key: string) =>
+      db.exists(sql.rows(KeyRow)`
+        /* blobs.isKept */ select key from blobs where key = ${key} and condemned_at is null`),
+
+    /** Schedules the deletion of an object that was stored after its blob was condemned. Its row may be gone already. */
+    scheduleDeletion: (key: string) =>
+      db.query(sql.nothing`
+        /* blobs.scheduleDeletion */
+        insert into blobs (key, condemned_at, delete_at) values (${key}, now(), now())
+        on conflict (key) do update set delete_at = now(), deleted_at = null where blobs.condemned_at is not null`),
+
+    /**
+     * Blobs marked as unreferenced for at least `seconds`. Locks them against new references until the transaction ends.
+     * Pass them to `condemn` in the same transaction: it rechecks them and sees references made before the lock.
+     */
+    lockUnreferenced: async (seconds: number, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(KeyRow)`
+        /* blobs.lockUnreferenced */
+        select key from blobs
+        where unreferenced_since < now() - make_interval(secs => ${seconds}) and condemned_at is null
+        order by unreferenced_since limit ${limit} for update skip locked`);
+      return rows.map((row) => row.key);
+    },
+
+    /** Condemns the blobs that nothing references and clears the mark of the others. */
+    condemn: (keys: readonly string[]) =>
+      db.query(sql.nothing`
+        /* blobs.condemn */
+        update blobs b set
+          unreferenced_since = case when f.found then null else b.unreferenced_since end,
+          condemned_at = case when f.found then null else now() end,
+          delete_at = case when f.found then null else now() end
+        from (select b.key, ${isReferenced} as found from blobs b where b.key = any(${sql.array(keys, 'text')})) f
+        where b.key = f.key and b.condemned_at is null`),
+
+    /** Condemned blobs whose object is due for deletion, for the first or the second time. */
+    listDeletions: (limit: number): Promise<readonly BlobDeletion[]> =>
+      db.any(sql.rows(DeletionRow)`
+        /* blobs.listDeletions */
+        select key, deleted_at is not null as "deletedBefore" from blobs
+        where delete_at <= now() and condemned_at is not null order by delete_at limit ${limit}`),
+
+    /** Records a deletion. The object is deleted again after `graceSeconds`, in case an upload arrives in between. */
+    noteDeleted: (key: string, graceSeconds: number) =>
+      db.query(sql.nothing`
+        /* blobs.noteDeleted */
+        update blobs set deleted_at = clock_timestamp(), delete_at = clock_timestamp() + make_interval(secs => ${graceSeconds})
+        where key = ${key} and condemned_at is not null`),
+
+    /** Retries a failed deletion after `seconds`, so that others go first. */
+    postponeDeletion: (key: string, seconds: number) =>
+      db.query(sql.nothing`
+        /* blobs.postponeDeletion */
+        update blobs set delete_at = clock_timestamp() + make_interval(secs => ${seconds})
+        where key = ${key} and condemned_at is not null`),
+
+    /** Deletes the row of a blob whose object has been deleted for good. */
+    delete: (key: string) =>
+      db.query(sql.nothing`
+        /* blobs.delete */ delete from blobs where key = ${key} and condemned_at is not null and deleted_at is not null`),
+
+    /** Shortens waits that are too long because the clock was set back. `seconds` is the longest valid wait. */
+    clipWaits: (seconds: number) =>
+      db.query(sql.nothing`
+        /* blobs.clipWaits */
+        with unreferenced as (
+          update blobs set unreferenced_since = now() where unreferenced_since > now() and condemned_at is null
+        )
+        update blobs set delete_at = now() where delete_at > now() + make_interval(secs => ${seconds})`),
+
+    /** The keys, out of a listing of the store, that have no row. */
+    listUnknown: async (keys: readonly string[]): Promise<string[]> => {
+      const rows = await db.any(sql.rows(KeyRow)`
+        /* blobs.listUnknown */
+        select k.key from ${sql.unnest(
+          keys.map((key) => [key]),
+          ['text'],
+        )} as k (key)
+        where not exists (select 1 from blobs b where b.key = k.key)`);
+      return rows.map((row) => row.key);
+    },
+
+    /** Adds rows for objects without one, as blobs that are unreferenced from now on. */
+    adopt: (keys: readonly string[]) =>
+      db.query(sql.nothing`
+        /* blobs.adopt */
+        insert into blobs (key) select k.key from ${sql.unnest(
+          keys.map((key) => [key]),
+          ['text'],
+        )} as k (key)
+        on conflict (key) do nothing`),
+
+    /** One page of all rows, ordered by key. */
+    listAfter: (after: string, limit: number): Promise<readonly KnownBlob[]> =>
+      db.any(sql.rows(KnownRow)`
+        /* blobs.listAfter */
+        select b.key, ${isReferenced} as "isReferenced" from blobs b where b.key > ${after} order by b.key limit ${limit}`),
+
+    listReferenced: async (keys: readonly string[]): Promise<string[]> => {
+      const rows = await db.any(sql.rows(KeyRow)`
+        /* blobs.listReferenced */
+        select b.key from blobs b where b.key = any(${sql.array(keys, 'text')}) and ${isReferenced}`);
+      return rows.map((row) => row.key);
+    },
+
+    /** Marks unreferenced blobs without a mark, which the sweep would never find. Returns how many it marked. */
+    markMissed: async (keys: readonly string[]): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* blobs.markMissed */
+        update blobs b set
+          unreferenced_since = coalesce(b.unreferenced_since, now()),
+          delete_at = case when b.condemned_at is null then null else now() end
+        where b.key = any(${sql.array(keys, 'text')}) and not ${isReferenced}
+          and (case when b.condemned_at is null then b.unreferenced_since else b.delete_at end) is null`);
+      return rowCount;
+    },
+
+    /** Number of blobs in use, counted up to `limit`. */
+    countInUse: (limit: number): Promise<number> =>
+      db
+        .one(sql.rows(CountRow)`
+          /* blobs.countInUse */
+          select count(*)::integer as count
+          from (select 1 from blobs where unreferenced_since is null and condemned_at is null limit ${limit}) b`)
+        .then(({ count }) => count),
+
+    /** Number of live objects by the data key that seals them; a null key counts the unsealed ones. */
+    countBySealingKey: () =>
+      db.any(sql.rows(SealedRow)`
+        /* blobs.countBySealingKey */
+        select b.sealing_key_id as "keyId", k.version, count(*)::integer as count
+        from blobs b left join encryption_keys k on k.id = b.sealing_key_id
+        where b.condemned_at is null group by 1, 2 order by k.version nulls first`),
+
+    /** Distinguishes this installation from others that might share the store. */
+    installationId: (): Promise<string> =>
+      db.one(sql.rows(IdRow)`/* blobs.installationId */ select id from installation`).then(({ id }) => id),
+  };
+}

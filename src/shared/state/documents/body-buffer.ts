@@ -1,0 +1,218 @@
+import { PayloadTooLargeError } from '../../platform/errors/errors.ts';
+import { arriving } from '../../platform/payloads/arriving-body.ts';
+import type { ByteBudget } from '../../platform/payloads/byte-budget.ts';
+import { MemoryRoom } from '../../platform/payloads/memory-room.ts';
+import { type BodyEncoding, type ByteSource, bytesOf, claimedBytes, inflate, inflateWhole } from './byte-source.ts';
+
+/** Bodies up to this size, inflated, are not charged: a lease can be renewed whatever else is being processed. */
+const freeBytes = 64 * 1024;
+/** Step in which a body of unknown size acquires more of the budget. */
+const stepBytes = 1024 * 1024;
+
+/** Memory that a body takes, as a multiple of its size: a parsed one exists as bytes, as text and as rows. */
+export const parsedWeight = 3;
+export const rawWeight = 1;
+
+export interface InflateOptions {
+  readonly maxBytes: number;
+  /** `parsedWeight` or `rawWeight`. */
+  readonly weight: number;
+  /** Maximum wait for room in the budget, in ms. */
+  readonly waitMs: number;
+  /** Who the bytes are charged to, e.g. the organization. */
+  readonly fairnessKey?: string;
+}
+
+/** A body in memory. Holds its part of the budget until it is released. */
+export interface InflatedBody {
+  readonly body: Buffer;
+  release(): void;
+}
+
+/** Receives and inflates bodies that are buffered in memory, within the process's budgets for all of them. */
+export class BodyBuffer {
+  readonly #maxBytes: number;
+  readonly #budget: ByteBudget;
+  readonly #room: MemoryRoom;
+  readonly #roomBytes: number;
+
+  /** `maxBytes`: largest inflated body that a worker parses. `roomBytes`: room for bodies while they are received. */
+  constructor(maxBytes: number, budget: ByteBudget, roomBytes: number) {
+    this.#maxBytes = maxBytes;
+    this.#budget = budget;
+    this.#room = new MemoryRoom(roomBytes);
+    this.#roomBytes = roomBytes;
+  }
+
+  /** Bytes of the bodies that `receive` has returned and that are not released yet. */
+  get bytesArrived(): number {
+    return this.#room.used;
+  }
+
+  /**
+   * Buffers a whole body, still encoded. Reads no further than there is room for it. Bodies declared as small are not charged.
+   * Throws PayloadTooLargeError, NoRoomError, RoomLostError and the body's own error.
+   */
+  async receive(
+    body: AsyncIterable<Buffer>,
+    {
+      declaredBytes,
+      maxBytes,
+      fairnessKey = '',
+    }: { declaredBytes: number | null; maxBytes: number; fairnessKey?: string },
+  ): Promise<InflatedBody> {
+    const claim = declaredBytes ?? maxBytes;
+    const place = claim <= freeBytes ? null : this.#room.enter({ claim: declaredBytes, waits: true, fairnessKey });
+    const buffer = new GrowingBuffer(declaredBytes ?? 0);
+    try {
+      const options = { declaredBytes, maxBytes, room: 'imports', fairnessKey } as const;
+      for await (const chunk of place ? arriving(body, place, options, this.#roomBytes) : body) buffer.push(chunk);
+      const bytes = buffer.bytes.length;
+      if (!place) return { body: buffer.bytes, release: () => {} };
+      this.#room.keep(place, bytes);
+      return { body: buffer.bytes, release: once(() => this.#room.release(bytes, fairnessKey)) };
+    } catch (error) {
+      if (place) this.#room.leave(place);
+      throw error;
+    }
+  }
+
+  /**
+   * Inflates a body that is already in memory. Acquires the size that the gzip claims; if the body turns out larger, it first
+   * measures the body, which takes no memory. Throws PayloadTooLargeError, InvalidRequestError, and UnavailableError if the
+   * wait was too long.
+   */
+  async inflate(body: Buffer, encoding: BodyEncoding, options: InflateOptions): Promise<InflatedBody> {
+    const { maxBytes } = options;
+    const claimed = Math.max(claimedBytes(body, encoding), Math.min(freeBytes, maxBytes));
+    const asClaimed = claimed <= maxBytes ? await this.#inflateTo(claimed, body, encoding, options) : null;
+    if (asClaimed) return asClaimed;
+    let bytes = 0;
+    for await (const chunk of inflate(bytesOf(body), encoding, maxBytes)) bytes += chunk.length;
+    return (await this.#inflateTo(bytes, body, encoding, options)) as InflatedBody;
+  }
+
+  /** The body, or null if it is larger than `expected` bytes. */
+  async #inflateTo(
+    expected: number,
+    body: Buffer,
+    encoding: BodyEncoding,
+    { weight, waitMs, fairnessKey = '' }: InflateOptions,
+  ): Promise<InflatedBody | null> {
+    const cost = costOf(expected, weight);
+    await this.#budget.acquire(cost, waitMs, fairnessKey);
+    try {
+      const inflated = await inflateWhole(body, encoding, expected);
+      const actual = costOf(inflated.length, weight);
+      this.#budget.release(cost - actual, fairnessKey);
+      return { body: inflated, release: once(() => this.#budget.release(actual, fairnessKey)) };
+    } catch (error) {
+      this.#budget.release(cost, fairnessKey);
+      if (error instanceof PayloadTooLargeError) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Calls `work` with the inflated body of a job and returns its result. Waits for room without a limit. Throws
+   * InvalidRequestError and PayloadTooLargeError; after the latter the CLI halves a batch of entries, and sends the whole
+   * checkpoint instead of a delta.
+   */
+  async use<T>(
+    source: ByteSource,
+    encoding: BodyEncoding,
+    work: (body: Buffer) => Promise<T>,
+    fairnessKey = '',
+  ): Promise<T> {
+    const { body, release } = await this.#collect(source, encoding, fairnessKey);
+    try {
+      return await work(body);
+    } finally {
+      release();
+    }
+  }
+
+  async #collect(source: ByteSource, encoding: BodyEncoding, fairnessKey: string): Promise<InflatedBody> {
+    for (let expected = 0; ; ) {
+      const collected = await this.#attempt(source, encoding, { expected, fairnessKey });
+      if (typeof collected !== 'number') return collected;
+      expected = collected;
+    }
+  }
+
+  /**
+   * The body, or its size if there was no room for all of it. Waits for room for `expected` bytes, but not for more: bodies
+   * that are each half read could wait for each other.
+   */
+  async #attempt(
+    source: ByteSource,
+    encoding: BodyEncoding,
+    { expected, fairnessKey }: { expected: number; fairnessKey: string },
+  ): Promise<InflatedBody | number> {
+    let held = costOf(expected, parsedWeight);
+    await this.#budget.acquire(held, null, fairnessKey);
+    let chunks: Buffer[] | null = [];
+    let bytes = 0;
+    try {
+      for await (const chunk of inflate(source, encoding, this.#maxBytes)) {
+        bytes += chunk.length;
+        if (chunks === null) continue;
+        chunks.push(chunk);
+        const more = costOf(bytes, parsedWeight) - held;
+        if (more <= 0) continue;
+        const step = Math.max(more, Math.min(stepBytes, this.#maxBytes) * parsedWeight);
+        if (this.#budget.tryGrow(held, step, fairnessKey)) {
+          held += step;
+        } else {
+          chunks = null;
+          this.#budget.release(held, fairnessKey);
+          held = 0;
+        }
+      }
+    } catch (error) {
+      this.#budget.release(held, fairnessKey);
+      throw error;
+    }
+    if (chunks === null) return bytes;
+    const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+    const actual = costOf(bytes, parsedWeight);
+    this.#budget.release(held - actual, fairnessKey);
+    return { body, release: once(() => this.#budget.release(actual, fairnessKey)) };
+  }
+}
+
+/** Collects chunks in one contiguous buffer. Allocated pages that are never written take no memory. */
+class GrowingBuffer {
+  #buffer: Buffer;
+  #length = 0;
+
+  constructor(expectedBytes: number) {
+    this.#buffer = Buffer.allocUnsafeSlow(expectedBytes);
+  }
+
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  push(chunk: Buffer): void {
+    if (this.#length + chunk.length > this.#buffer.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(this.#length + chunk.length, this.#buffer.length * 2));
+      this.#buffer.copy(larger, 0, 0, this.#length);
+      this.#buffer = larger;
+    }
+    this.#length += chunk.copy(this.#buffer, this.#length);
+  }
+}
+
+function once(work: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    work();
+  };
+}
+
+function costOf(bytes: number, weight: number): number {
+  return bytes <= freeBytes ? 0 : bytes * weight;
+}

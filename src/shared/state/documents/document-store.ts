@@ -1,0 +1,362 @@
+import { randomBytes } from 'node:crypto';
+import { pipeline, Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { createZstdCompress, createZstdDecompress, zstdCompress, zstdCompressSync, zstdDecompress } from 'node:zlib';
+import { BlobNotFoundError, type BlobStore } from '../../platform/blobs/blob-store.ts';
+import { UnavailableError } from '../../platform/errors/errors.ts';
+import type { DataKeys } from '../../secrets/data-keys.ts';
+import type { BlobRepository } from './blob-repository.ts';
+import { type ByteSource, bytesOf } from './byte-source.ts';
+import {
+  asDamage,
+  checkText,
+  DamagedBytesError,
+  DigestCheck,
+  type DocumentDigest,
+  type EncodedDocument,
+  maxEncodedBytes,
+  wholeUnzstdOptions,
+  wholeZstdOptions,
+  zstdOptions,
+} from './document-codec.ts';
+import { sealBytes, unsealBytes, unsealRange } from './document-seal.ts';
+import { HashedText, type Verify } from './hashed-text.ts';
+import { PieceReader } from './piece-reader.ts';
+import type { PiecePlace, PieceRepository, PieceRow } from './piece-repository.ts';
+
+const compressWhole = promisify(zstdCompress);
+const decompressWhole = promisify(zstdDecompress);
+
+/** Documents up to this size are compressed and read in one call rather than as a stream. */
+const wholeLimitBytes = 1024 * 1024;
+/** Documents up to this size are compressed in this thread, in 1 ms: a round trip to another one costs half as much again. */
+const syncLimitBytes = 512 * 1024;
+/** Chunk size of decoded bytes. Node's default of 16 KiB would cost a large document a thousand event loop turns. */
+const openChunkBytes = 128 * 1024;
+
+/** Lets an encoder take the next chunks while it compresses one in a thread. */
+const aheadOptions = { chunkSize: 64 * 1024, writableHighWaterMark: 512 * 1024 };
+
+/** Values of `codec`: how the stored bytes were encoded. Only objects in the blob store are sealed. */
+const plainCodec = 'zstd';
+const sealedCodec = 'zstd+sealed';
+/** An older version, whose text is in pieces that refer to earlier versions. */
+export const piecesCodec = 'pieces';
+
+/** Where the encoded bytes of a document are stored, and how they are encoded. */
+export interface StoredDocument {
+  readonly sha256: Buffer;
+  readonly sizeBytes: number;
+  readonly storedBytes: number;
+  readonly codec: string;
+  readonly inlineBytes: Buffer | null;
+  readonly blobKey: string | null;
+}
+
+/** What is needed to read the bytes of a document, or of a piece. */
+type BytesPlace = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | keyof DocumentDigest>;
+
+/** What is needed to read a document back. */
+export interface DocumentPlace extends BytesPlace {
+  /** Id of the checkpoint; a document in pieces needs it. */
+  readonly id?: string;
+}
+
+/** A row points at bytes that the blob store does not have: just superseded, or lost. Clients never see it as "not found". */
+export class DocumentMissingError extends UnavailableError {
+  override readonly name = 'DocumentMissingError';
+  override readonly code = 'document-missing';
+}
+
+/** Whether new objects are sealed, and the keys of sealed objects. */
+export interface Sealing {
+  readonly isOn: boolean;
+  readonly keys: DataKeys;
+}
+
+/**
+ * Stores the bytes of documents. Small ones are returned compressed, for the caller's row; larger ones go to the blob store
+ * under a new key, sealed if sealing is on. A saved document becomes visible only when a row points at it.
+ */
+export class DocumentStore {
+  readonly #blobs: BlobStore;
+  readonly #blobRows: BlobRepository;
+  readonly #inlineLimit: number;
+  readonly #sealing: Sealing;
+  readonly #pieces: PieceReader;
+
+  constructor(
+    blobs: BlobStore,
+    rows: { readonly blobs: BlobRepository; readonly pieces: PieceRepository },
+    inlineLimitBytes: number,
+    sealing: Sealing,
+  ) {
+    this.#blobs = blobs;
+    this.#blobRows = rows.blobs;
+    this.#inlineLimit = inlineLimitBytes;
+    this.#sealing = sealing;
+    const missing = (): Error => new DocumentMissingError('The pieces of a stored state are gone; please retry');
+    this.#pieces = new PieceReader(rows.pieces, (piece) => this.#readWhole(piece), missing);
+  }
+
+  /**
+   * Stores a document of any size, reading `source` once. `verify` gets the hash after the last byte was read, and before the
+   * object becomes visible; if it or `source` throws, nothing is stored.
+   */
+  async save(source: ByteSource, verify?: Verify): Promise<StoredDocument> {
+    const text = new HashedText(source(), verify);
+    try {
+      const head = await text.readHead(wholeLimitBytes);
+      if (text.digest) return await this.saveEncoded({ ...text.digest, bytes: await encoded(joined(head)) });
+      const stored = await this.#put(newBlobKey(), compressed(text.from(head)));
+      if (!text.digest) throw new TypeError('The blob store stored a document without reading all of it');
+      return { ...(text.digest as DocumentDigest & { sha256: Buffer }), ...stored };
+    } finally {
+      text.close();
+    }
+  }
+
+  /** Stores a document that is already encoded. */
+  async saveEncoded(document: EncodedDocument): Promise<StoredDocument> {
+    const { sizeBytes } = document;
+    const [sha256, bytes] = [asBuffer(document.sha256), asBuffer(document.bytes)];
+    if (bytes.length <= this.#inlineLimit) {
+      return { sha256, sizeBytes, storedBytes: bytes.length, codec: plainCodec, inlineBytes: bytes, blobKey: null };
+    }
+    return { sha256, sizeBytes, ...(await this.#put(newNamedBlobKey(sha256), bytesOf(bytes)())) };
+  }
+
+  /**
+   * Stores bytes that are encoded while they are stored: zstd frames, whose text the caller hashes, and which are read with
+   * `readRange`. Holds no more than an inline document in memory.
+   */
+  async saveStream(encoded: AsyncIterable<Buffer>): Promise<Omit<StoredDocument, keyof DocumentDigest>> {
+    const source = encoded[Symbol.asyncIterator]();
+    const head: Buffer[] = [];
+    let bytes = 0;
+    for (;;) {
+      const step = await source.next();
+      if (step.done) break;
+      head.push(step.value);
+      bytes += step.value.length;
+      if (bytes <= this.#inlineLimit) continue;
+      return this.#put(newBlobKey(), continued(head, source));
+    }
+    return { storedBytes: bytes, codec: plainCodec, inlineBytes: Buffer.concat(head, bytes), blobKey: null };
+  }
+
+  /**
+   * Encoded bytes `start` to `end` (exclusive) of a document, which may be fewer if it is damaged. They are not checked. Throws
+   * DocumentMissingError, BlobStoreUnavailableError and MasterKeyError; DamagedBytesError if sealed.
+   */
+  async readRange(
+    {
+      blobKey,
+      codec,
+      inlineBytes,
+      storedBytes,
+    }: Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | 'storedBytes'>,
+    start: number,
+    end: number,
+  ): Promise<Buffer> {
+    if (inlineBytes) return inlineBytes.subarray(start, end);
+    const key = blobKey as string;
+    const read = async (from: number, to: number): Promise<Buffer> => {
+      const parts: Buffer[] = [];
+      try {
+        for await (const part of await this.#blobs.open(key, { range: { start: from, end: to } })) parts.push(part);
+      } catch (error) {
+        throw asMissing(error);
+      }
+      return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+    };
+    if (codec !== sealedCodec) return read(start, end);
+    return unsealRange((id) => this.#sealing.keys.find(id), key, { start, end, sealedBytes: storedBytes }, read);
+  }
+
+  /**
+   * The document's bytes, checked against its size and SHA-256: a small document before its first byte, a larger one before its
+   * last chunk, so that a reader never completes wrong bytes. Throws DamagedBytesError, DocumentMissingError,
+   * BlobStoreUnavailableError, and MasterKeyError if it is sealed and cannot be opened. `pieces` is where the rows of a document
+   * in pieces are read, if not from the store's own connection.
+   */
+  async *open(place: DocumentPlace, pieces?: PieceRepository): AsyncGenerator<Buffer> {
+    if (place.codec === piecesCodec) {
+      yield* this.#openPieces(place, pieces);
+      return;
+    }
+    if (place.sizeBytes <= wholeLimitBytes) {
+      const encoded = await this.#readWhole(place);
+      const options = wholeUnzstdOptions(place.sizeBytes);
+      const text = await decompressWhole(encoded, options).catch((error: unknown) => {
+        throw asDamage(error);
+      });
+      checkText(text, place);
+      yield text;
+      return;
+    }
+    const encoded = place.inlineBytes ? [place.inlineBytes] : await this.#openBlob(place);
+    const decoder = createZstdDecompress({ chunkSize: openChunkBytes });
+    // If the caller stops early, its return() ends this generator, which must not leave the blob's socket open.
+    const stream = pipeline(Readable.from(encoded), decoder, () => {});
+    const check = new DigestCheck(place);
+    let held: Buffer | null = null;
+    try {
+      for await (const chunk of stream) {
+        check.update(chunk as Buffer);
+        if (held) yield held;
+        held = chunk as Buffer;
+      }
+      check.end();
+      if (held) yield held;
+    } catch (error) {
+      throw asDamage(error);
+    } finally {
+      stream.destroy();
+    }
+  }
+
+  /** The whole document in memory, checked like `open`. */
+  async read(place: DocumentPlace): Promise<Buffer> {
+    const parts: Buffer[] = [];
+    for await (const chunk of this.open(place)) parts.push(chunk);
+    return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+  }
+
+  /**
+   * The document compressed as a whole, in its own memory. It is checked when it is decoded (`decodeDocument`). One in pieces is
+   * put together, checked and compressed for this call.
+   */
+  async readEncoded(place: DocumentPlace): Promise<EncodedDocument> {
+    const { sha256, sizeBytes } = place;
+    if (place.codec === piecesCodec) {
+      return { sha256, sizeBytes, bytes: Buffer.concat(await Array.fromAsync(compressed(this.open(place)))) };
+    }
+    return { sha256, sizeBytes, bytes: await this.#readWhole(place) };
+  }
+
+  /** The text of a piece of an older version, checked. Throws like `open`. */
+  readPiece(piece: PieceRow): Promise<Buffer> {
+    return this.#pieces.read(piece);
+  }
+
+  /** Stores an encoded piece. Parts of documents that were sealed, or would be, always go to the blob store, to be sealed there. */
+  async savePiece(sha256: Buffer, bytes: Buffer, { wasSealed }: { wasSealed: boolean }): Promise<PiecePlace> {
+    if (bytes.length <= this.#inlineLimit && !wasSealed && !this.#sealing.isOn) {
+      return { storedBytes: bytes.length, codec: plainCodec, inlineBytes: bytes, blobKey: null };
+    }
+    return this.#put(newNamedBlobKey(sha256), bytesOf(bytes)());
+  }
+
+  /** The stored bytes of a piece, unsealed. */
+  readStoredPiece(piece: BytesPlace): Promise<Buffer> {
+    return this.#readWhole(piece);
+  }
+
+  async *#openPieces(place: DocumentPlace, pieces?: PieceRepository): AsyncGenerator<Buffer> {
+    const check = new DigestCheck(place);
+    let held: Buffer | null = null;
+    for await (const chunk of this.#pieces.open(place.id as string, pieces)) {
+      check.update(chunk);
+      if (held) yield held;
+      held = chunk;
+    }
+    check.end();
+    if (held) yield held;
+  }
+
+  /** Throws DamagedBytesError as soon as there are more bytes than the document can have. */
+  async #readWhole(place: BytesPlace): Promise<Buffer> {
+    const { inlineBytes, sizeBytes } = place;
+    if (inlineBytes) return inlineBytes;
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    for await (const part of await this.#openBlob(place)) {
+      bytes += part.length;
+      if (bytes > maxEncodedBytes(sizeBytes)) {
+        throw new DamagedBytesError(`There are more stored bytes than a document of ${sizeBytes} bytes can have`);
+      }
+      parts.push(part);
+    }
+    return Buffer.concat(parts);
+  }
+
+  /** `plainKey`: the blob's key if it is not sealed. */
+  async #put(plainKey: string, encoded: AsyncIterable<Buffer>): Promise<Omit<StoredDocument, 'sha256' | 'sizeBytes'>> {
+    const key = this.#sealing.isOn ? await this.#sealing.keys.current(null) : null;
+    const blobKey = key ? newBlobKey() : plainKey;
+    await this.#blobRows.insert(blobKey, key?.id ?? null);
+    const { storedBytes } = await this.#blobs.put(blobKey, key ? sealBytes(key, blobKey, encoded) : encoded);
+    if (!(await this.#blobRows.isKept(blobKey))) {
+      // The upload took longer than the sweep waits. The sweep deleted the key before the object existed, and must repeat that.
+      await this.#blobRows.scheduleDeletion(blobKey);
+      throw new UnavailableError('Storing the document took too long; please retry');
+    }
+    return { storedBytes, codec: key ? sealedCodec : plainCodec, inlineBytes: null, blobKey };
+  }
+
+  async #openBlob({ blobKey, codec }: BytesPlace): Promise<AsyncIterable<Buffer>> {
+    const key = blobKey as string;
+    try {
+      const stored = await this.#blobs.open(key);
+      if (codec !== sealedCodec) return stored;
+      return unsealBytes((id) => this.#sealing.keys.find(id), key, stored);
+    } catch (error) {
+      throw asMissing(error);
+    }
+  }
+}
+
+function asMissing(error: unknown): unknown {
+  if (!(error instanceof BlobNotFoundError)) return error;
+  return new DocumentMissingError('The bytes of a stored document are missing from the blob store', { cause: error });
+}
+
+async function* continued(head: readonly Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  let isEnded = false;
+  try {
+    yield* head;
+    for (let step = await rest.next(); !step.done; step = await rest.next()) yield step.value;
+    isEnded = true;
+  } finally {
+    if (!isEnded) await rest.return?.();
+  }
+}
+
+/** A document that is hashed before it is stored has its hash in its key. The random part makes each upload a separate object. */
+function newNamedBlobKey(sha256: Buffer): string {
+  const hex = sha256.toString('hex');
+  return `checkpoints/${hex.slice(0, 2)}/${hex}-${randomBytes(6).toString('hex')}`;
+}
+
+/**
+ * A key for an object whose hash is not known when its upload begins, or must not be: the name of a sealed object reveals nothing
+ * about the document.
+ */
+function newBlobKey(): string {
+  const hex = randomBytes(16).toString('hex');
+  return `checkpoints/${hex.slice(0, 2)}/${hex}`;
+}
+
+async function* compressed(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const encoder = createZstdCompress({ ...zstdOptions, ...aheadOptions });
+  const stream = pipeline(Readable.from(text), encoder, () => {});
+  try {
+    for await (const chunk of stream) yield chunk as Buffer;
+  } finally {
+    stream.destroy();
+  }
+}
+
+async function encoded(text: Buffer): Promise<Buffer> {
+  const options = wholeZstdOptions(text.length);
+  return text.length <= syncLimitBytes ? zstdCompressSync(text, options) : compressWhole(text, options);
+}
+
+function joined(parts: readonly Buffer[]): Buffer {
+  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+}
+
+function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}

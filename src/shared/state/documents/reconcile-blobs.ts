@@ -1,0 +1,163 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Static, Type } from 'typebox';
+import type { BlobStore } from '../../platform/blobs/blob-store.ts';
+import type { Logger } from '../../platform/logger/logger.ts';
+import { Nullable } from '../../platform/schema/standard-schema.ts';
+import type { BlobRepository } from './blob-repository.ts';
+
+/** Counts of a round so far. */
+export const ReconcileCounts = Type.Object({
+  /** Objects and rows compared. */
+  objects: Type.Integer(),
+  rows: Type.Integer(),
+  /** Objects without a row that got one, so that the sweep deletes them. */
+  adopted: Type.Integer(),
+  /** Objects without a row that were left alone: too many to be leftovers of uploads. */
+  held: Type.Integer(),
+  /** Rows that the sweep would have missed. */
+  marked: Type.Integer(),
+  /** Blobs that a state or a journal snapshot needs but that are absent from the store. */
+  missing: Type.Integer(),
+});
+export type ReconcileCounts = Readonly<Static<typeof ReconcileCounts>>;
+
+/** Progress of a round, as JSON. All objects are compared with the rows first, then all rows with the objects. */
+export const ReconcilePlace = Type.Object({
+  pass: Type.Union([Type.Literal('objects'), Type.Literal('rows'), Type.Literal('done')]),
+  /** Key after which the pass continues; null at its start. */
+  after: Nullable(Type.String()),
+  /** How many more objects may be adopted in this round. */
+  mayAdopt: Type.Integer(),
+  counts: ReconcileCounts,
+});
+export type ReconcilePlace = Readonly<Static<typeof ReconcilePlace>>;
+
+export interface ReconcileParts {
+  readonly blobs: BlobStore;
+  readonly blobRows: BlobRepository;
+  readonly logger: Logger;
+}
+
+const checkpointPrefix = 'checkpoints/';
+const markerPrefix = 'installations/';
+const rowsPerPage = 1000;
+/** A healthy bucket has only a few orphans per fault. */
+const maxAdopted = 10_000;
+
+/**
+ * Starts a round. Unless `adoptAll` is set, adopts at most as many objects as there are blobs in use: an older or empty
+ * database must not cause the deletion of a bucket full of states. Adopts nothing if another installation's marker is in the
+ * store.
+ */
+export async function beginReconcile(
+  { blobs, blobRows, logger }: ReconcileParts,
+  options: { adoptAll?: boolean } = {},
+): Promise<ReconcilePlace> {
+  const own = `${markerPrefix}${await blobRows.installationId()}`;
+  if (!(await blobs.stat(own))) await blobs.put(own, markerOf(own));
+  const others = (await blobs.list(markerPrefix)).blobs.map(({ key }) => key).filter((key) => key !== own);
+  if (others.length > 0) {
+    logger.error({ others }, 'another installation uses the same blob store: objects without a row are left alone');
+  }
+  const inUse = options.adoptAll ? Number.MAX_SAFE_INTEGER : await blobRows.countInUse(maxAdopted);
+  return {
+    pass: 'objects',
+    after: null,
+    mayAdopt: others.length > 0 ? 0 : inUse,
+    counts: { objects: 0, rows: 0, adopted: 0, held: 0, marked: 0, missing: 0 },
+  };
+}
+
+/**
+ * Compares store and rows from `start` to the end, page by page, at no more than `objectsPerSecond`, or until the signal fires.
+ * `onPage` gets the place after each page and can return false to end the round. Safe to run concurrently with anything,
+ * including itself. Returns the last place. Throws what the store or database throws; the round can then resume from the last
+ * place.
+ */
+export async function reconcile(
+  parts: ReconcileParts,
+  start: ReconcilePlace,
+  options: {
+    objectsPerSecond: number;
+    signal?: AbortSignal;
+    onPage?: (place: ReconcilePlace) => Promise<boolean>;
+  },
+): Promise<ReconcilePlace> {
+  let place = start;
+  while (place.pass !== 'done' && !options.signal?.aborted) {
+    const startedAt = performance.now();
+    const before = place.counts;
+    place = place.pass === 'objects' ? await compareObjects(parts, place) : await compareRows(parts, place);
+    if ((await options.onPage?.(place)) === false) break;
+    const compared = place.counts.objects + place.counts.rows - before.objects - before.rows;
+    const pauseMs = (compared / options.objectsPerSecond) * 1000 - (performance.now() - startedAt);
+    if (place.pass !== 'done' && pauseMs > 0) {
+      await sleep(pauseMs, undefined, options.signal ? { signal: options.signal } : {}).catch(() => {});
+    }
+  }
+  return place;
+}
+
+/**
+ * A row is created before its object, so a listed object without a row has lost it: through an upload that finished after the
+ * sweep, or because an older database was restored. It is not deleted here but gets a row, which is swept like any other and
+ * can be referenced until then.
+ */
+async function compareObjects(
+  { blobs, blobRows, logger }: ReconcileParts,
+  place: ReconcilePlace,
+): Promise<ReconcilePlace> {
+  const page = await blobs.list(checkpointPrefix, place.after ?? undefined);
+  const unknown = await blobRows.listUnknown(page.blobs.map(({ key }) => key));
+  const adopted = unknown.slice(0, place.mayAdopt);
+  if (adopted.length > 0) {
+    await blobRows.adopt(adopted);
+    logger.warn({ count: adopted.length, keys: adopted.slice(0, 20) }, 'objects without a row: left to the sweep');
+  }
+  const held = unknown.length - adopted.length;
+  if (held > 0) {
+    logger.error({ count: held, keys: unknown.slice(-held).slice(0, 20) }, 'objects without a row: left alone');
+  }
+  const { counts } = place;
+  return {
+    pass: page.next === null ? 'rows' : 'objects',
+    after: page.next,
+    mayAdopt: place.mayAdopt - adopted.length,
+    counts: {
+      ...counts,
+      objects: counts.objects + page.blobs.length,
+      adopted: counts.adopted + adopted.length,
+      held: counts.held + held,
+    },
+  };
+}
+
+async function compareRows(
+  { blobs, blobRows, logger }: ReconcileParts,
+  place: ReconcilePlace,
+): Promise<ReconcilePlace> {
+  const rows = await blobRows.listAfter(place.after ?? '', rowsPerPage);
+  const marked = await blobRows.markMissed(rows.filter((row) => !row.isReferenced).map(({ key }) => key));
+  const absent = await blobs.findAbsent(rows.filter((row) => row.isReferenced).map(({ key }) => key));
+  // A blob that was superseded and swept in the meantime is not missing.
+  const missing = absent.length > 0 ? await blobRows.listReferenced(absent) : [];
+  for (const key of missing)
+    logger.error({ key }, 'blob missing: a stored state needs it and the store does not have it');
+  const { counts } = place;
+  const last = rows.at(-1)?.key ?? null;
+  return {
+    ...place,
+    pass: rows.length < rowsPerPage ? 'done' : 'rows',
+    after: last,
+    counts: {
+      ...counts,
+      rows: counts.rows + rows.length,
+      marked: counts.marked + marked,
+      missing: counts.missing + missing.length,
+    },
+  };
+}
+
+async function* markerOf(key: string): AsyncGenerator<Buffer> {
+  yield Buffer.from(`${key}\n`);
+}

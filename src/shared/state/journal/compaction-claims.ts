@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from '../../platform/logger/logger.ts';
+import type { ClaimedRow, CompactionRepository } from './compaction-repository.ts';
+
+/** How long a claim is valid unless renewed, so the longest time that a killed process blocks others. */
+const claimSeconds = 15;
+
+/** Ensures that only one process at a time compacts a journal. */
+export class CompactionClaims {
+  readonly #compactions: CompactionRepository;
+  readonly #logger: Logger;
+
+  constructor(compactions: CompactionRepository, logger: Logger) {
+    this.#compactions = compactions;
+    this.#logger = logger;
+  }
+
+  /**
+   * Runs `work` with the update while holding the exclusive claim on its journal. Returns false without running it if another
+   * process holds the claim, or there is nothing to claim. `work` returns whether it committed something that ended the claim.
+   * `deletedToo`: also for a deleted stack that can be restored.
+   */
+  async run(
+    updateId: string,
+    work: (claimed: ClaimedRow) => Promise<boolean>,
+    { deletedToo = false }: { readonly deletedToo?: boolean } = {},
+  ): Promise<boolean> {
+    const claim = randomUUID();
+    const claimed = await this.#compactions.claim(updateId, claim, { seconds: claimSeconds, deletedToo });
+    if (!claimed) return false;
+    const renewal = setInterval(() => {
+      // Losing the claim is harmless: a compaction done without it either fails to commit or has the same result.
+      this.#compactions.renewClaim(updateId, claim, claimSeconds).catch((error: unknown) => {
+        this.#logger.warn({ updateId, err: error }, 'claim on a journal could not be renewed');
+      });
+    }, claimSeconds * 300);
+    renewal.unref();
+    let committed = false;
+    try {
+      committed = await work(claimed);
+      return true;
+    } finally {
+      clearInterval(renewal);
+      if (!committed) await this.#release(updateId, claim);
+    }
+  }
+
+  async #release(updateId: string, claim: string): Promise<void> {
+    try {
+      await this.#compactions.releaseClaim(updateId, claim);
+    } catch (error) {
+      this.#logger.warn({ updateId, err: error }, 'claim on a journal could not be released; it will expire');
+    }
+  }
+}

@@ -1,0 +1,225 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { Nullable } from '../../platform/schema/standard-schema.ts';
+import { environmentColumn, UpdateRow, updateColumns } from '../../updates/update-repository.ts';
+
+const IdRow = Type.Object({ id: Type.String() });
+
+/** An update whose journal was just claimed. */
+const ClaimedRow = Type.Object({
+  ...UpdateRow.properties,
+  environment: Nullable(Type.String()),
+  /** Whether the journal has a snapshot. */
+  hasSnapshot: Type.Boolean(),
+});
+export type ClaimedRow = Row<typeof ClaimedRow>;
+
+/** A journal with a compaction error or warning that no operator has accepted. */
+const FaultCountRow = Type.Object({ error: Type.Integer(), unknownKind: Type.Integer() });
+const JournalFaultRow = Type.Object({
+  updateId: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  stackVersion: Nullable(Type.Integer()),
+  entryCount: Type.Integer(),
+  compactedEntries: Type.Integer(),
+  compactionError: Nullable(Type.String()),
+  compactionWarning: Nullable(Type.String()),
+});
+export type JournalFaultRow = Row<typeof JournalFaultRow>;
+
+export type CompactionRepository = ReturnType<typeof createCompactionRepository>;
+
+/** The compaction state of journals: claims, outcomes and retention. All times come from the database's clock. */
+export function createCompactionRepository(db: Queryable) {
+  const isFaulty = sql.fragment`j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null)`;
+  // Must match the index journals_kept.
+  const isDeletable = sql.fragment`
+    j.folded_at is not null and (j.accepted_at is not null or (j.fold_error is null and j.fold_warning is null))`;
+  // The database's time as a value that an index can be searched for: read once, not for each row.
+  const once = sql.fragment`(select clock_timestamp())`;
+
+  return {
+    /**
+     * Claims the journal for compaction for `seconds`. Returns null if another process holds the claim, there is no journal, or its
+     * stack was deleted: for good, with `deletedToo`. A claim that expires later than `seconds` from now was made before the database's clock was set back, and is
+     * ignored. If it waited for another statement, the row may have the update's checkpoint from before that: a commit over it fails.
+     * Nobody waits until a claim is on disk: it only saves work, and one that a crash of Postgres has undone is
+     * claimed again. Call it outside of a transaction, which would not wait either.
+     */
+    claim: (
+      updateId: string,
+      claim: string,
+      { deletedToo, seconds }: { readonly seconds: number; readonly deletedToo: boolean },
+    ): Promise<ClaimedRow | null> =>
+      db.maybeOne(sql.prepared('journals_claim_update', ClaimedRow)`
+        /* journals.claim */
+        with quick as materialized (select set_config('synchronous_commit', 'off', true))
+        update journals j set fold_claim = ${claim}, fold_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
+        from quick, updates u
+          join stacks s on s.id = u.stack_id and (s.deleted_at is null or (${deletedToo} and s.restorable_until is not null))
+        where j.update_id = ${updateId} and u.id = j.update_id and (j.fold_claimed_until is null or j.fold_claimed_until <= clock_timestamp()
+          or j.fold_claimed_until > clock_timestamp() + make_interval(secs => ${seconds}))
+        returning ${updateColumns}, ${environmentColumn},
+          exists (select 1 from journal_fold_points p where p.update_id = j.update_id) as "hasSnapshot"`),
+
+    renewClaim: (updateId: string, claim: string, seconds: number) =>
+      db.query(sql.nothing`
+        /* journals.renewClaim */
+        update journals set fold_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
+        where update_id = ${updateId} and fold_claim = ${claim}`),
+
+    releaseClaim: (updateId: string, claim: string) =>
+      db.query(sql.nothing`
+        /* journals.releaseClaim */
+        update journals set fold_claim = null, fold_claimed_until = null
+        where update_id = ${updateId} and fold_claim = ${claim}`),
+
+    /**
+     * Records that no entry of an ended update can be replayed, and resets its state to the base. Does nothing and returns false
+     * if the update no longer has the checkpoint that the compaction found, or the stack was deleted.
+     */
+    revertToBase: async (compaction: {
+      updateId: string;
+      stackId: string;
+      foundCheckpointId: string | null;
+      error: string;
+    }): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* journals.revertToBase */
+        with stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
+        fenced as (
+          select u.id, u.stack_id, u.checkpoint_id, u.base_checkpoint_id, u.missing_entries
+          from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
+          where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
+            and not exists (
+              select 1 from updates r where r.stack_id = u.stack_id and r.id <> u.id and r.exclusive and r.status = 'running'
+            )
+          for update of u, j
+        ),
+        moved as (
+          update updates u set checkpoint_id = f.base_checkpoint_id from fenced f
+          where u.id = f.id and u.checkpoint_id is distinct from f.base_checkpoint_id
+        ),
+        head as (
+          update stacks s set checkpoint_id = f.base_checkpoint_id, updated_at = now() from fenced f
+          where s.id = f.stack_id and s.checkpoint_id is not distinct from f.checkpoint_id
+            and f.checkpoint_id is distinct from f.base_checkpoint_id
+        ),
+        superseded as (
+          delete from checkpoints c using fenced f where c.update_id = f.id
+            and not exists (
+              select 1 from updates o where o.id <> f.id and o.exclusive and (o.base_checkpoint_id = c.id or o.checkpoint_id = c.id)
+            )
+        )
+        update journals j set folded_entries = 0, fold_error = ${compaction.error},
+          fold_warning = describe_missing_entries(f.missing_entries), folded_at = null, fold_claim = null, fold_claimed_until = null
+        from fenced f where j.update_id = f.id returning f.id`);
+      return row !== null;
+    },
+
+    /** Records why entries of an ended update cannot be replayed. The update keeps its checkpoint. */
+    recordFault: (updateId: string, error: string) =>
+      db.query(sql.nothing`
+        /* journals.recordFault */
+        update journals j set fold_error = ${error}, folded_at = null, accepted_at = null from updates u
+        where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
+          and j.entry_count > j.folded_entries and j.fold_error is null`),
+
+    /**
+     * Records that the state of an ended update was read back intact as `checkpointId`, deletes its snapshots and releases the claim.
+     * Returns false if nothing was changed.
+     */
+    markCompacted: async (updateId: string, checkpointId: string | null): Promise<boolean> => {
+      const row = await db.maybeOne(sql.prepared('journals_mark_compacted', IdRow)`
+        /* journals.markCompacted */
+        with marked as (
+          update journals j set folded_at = clock_timestamp(), fold_claim = null, fold_claimed_until = null from updates u
+          where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
+            and u.checkpoint_id is not distinct from ${checkpointId}::uuid and j.folded_at is null
+            and (j.entry_count <= j.folded_entries or j.fold_error is not null)
+          returning j.update_id
+        ),
+        dropped as (delete from journal_fold_points p using marked m where p.update_id = m.update_id)
+        select update_id as id from marked`);
+      return row !== null;
+    },
+
+    /**
+     * Claims ended updates whose journal has not been compacted or read back yet. Updates that were never tried come first. Others
+     * are retried after a pause that starts at 20 s and doubles up to one hour. The pause is stored before the attempt, so an
+     * attempt that crashes the process also counts.
+     */
+    claimUncompacted: async (limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* journals.claimUncompacted */
+        with due as (
+          select j.update_id from journals j join stacks s on s.id = j.stack_id
+          where j.folded_at is null and s.deleted_at is null and j.ended_at is not null
+            and (j.next_fold_at is null or j.next_fold_at <= ${once}
+              -- The clock was set back.
+              or j.next_fold_at > ${once} + interval '1 hour')
+          order by j.next_fold_at nulls first, j.ended_at limit ${limit} for update of j skip locked
+        )
+        update journals j set fold_attempts = j.fold_attempts + 1,
+          next_fold_at = clock_timestamp() + least(interval '1 hour', interval '20 seconds' * 2 ^ least(j.fold_attempts, 12))
+        from due where j.update_id = due.update_id returning j.update_id as id`);
+      return rows.map((row) => row.id);
+    },
+
+    /** Updates whose journal has been kept longer than the grace period. */
+    listKeptLongerThan: async (graceSeconds: number, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* journals.listKeptLongerThan */
+        select j.update_id as id from journals j
+        where ${isDeletable} and greatest(j.folded_at, j.accepted_at) <= ${once} - make_interval(secs => ${graceSeconds})
+        order by greatest(j.folded_at, j.accepted_at) limit ${limit}`);
+      return rows.map((row) => row.id);
+    },
+
+    /** Deletes a compacted journal. Does nothing if some of its entries are in no state, unless an operator has accepted that. */
+    delete: (updateId: string) =>
+      db.query(sql.nothing`
+        /* journals.delete */
+        with deleted as (delete from journals j where j.update_id = ${updateId} and ${isDeletable} returning j.update_id),
+        snapshots as (delete from journal_fold_points p using deleted d where p.update_id = d.update_id)
+        delete from journal_entries e using deleted d where e.update_id = d.update_id`),
+
+    /** The stack's faulty journals, newest version first. */
+    findFaults: (stackId: string) =>
+      db.any(sql.prepared('journals_find_faults', JournalFaultRow)`
+        /* journals.findFaults */
+        select j.update_id as "updateId", o.name as organization, p.name as project, s.name as stack,
+          u.stack_version as "stackVersion", j.entry_count as "entryCount", j.folded_entries as "compactedEntries",
+          j.fold_error as "compactionError", j.fold_warning as "compactionWarning"
+        from journals j join updates u on u.id = j.update_id join stacks s on s.id = j.stack_id
+          join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+        where j.stack_id = ${stackId} and ${isFaulty} order by u.stack_version desc`),
+
+    /** Accepts the faults of all journals of the stack. Returns the ids of the affected updates. */
+    acceptFaults: async (stackId: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* journals.acceptFaults */
+        update journals j set accepted_at = clock_timestamp() where j.stack_id = ${stackId} and ${isFaulty}
+        returning j.update_id as id`);
+      return rows.map((row) => row.id);
+    },
+
+    /** The number of stacks with faulty journals, by type of fault. */
+    countFaultyStacks: () =>
+      db.one(sql.rows(FaultCountRow)`
+        /* journals.countFaultyStacks */
+        select count(distinct j.stack_id) filter (where j.fold_error is not null)::integer as error,
+          count(distinct j.stack_id) filter (where j.fold_warning is not null)::integer as "unknownKind"
+        from journals j where ${isFaulty}`),
+
+    /** The newest update of the stack that still has its journal, or the update of `stackVersion` if it has. */
+    findWithJournal: (stackId: string, stackVersion: number | null) =>
+      db.maybeOne(sql.rows(IdRow)`
+        /* journals.findWithJournal */
+        select u.id from journals j join updates u on u.id = j.update_id
+        where j.stack_id = ${stackId} and (${stackVersion}::integer is null or u.stack_version = ${stackVersion}::integer)
+        order by u.stack_version desc limit 1`),
+  };
+}

@@ -1,0 +1,178 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../../../platform/schema/standard-schema.ts';
+
+const Text = Nullable(Type.String());
+
+export const ApprovalRow = Type.Object({
+  id: Type.String(),
+  kind: Type.String(),
+  commit: Type.String(),
+  askedAt: Timestamp,
+  askedBy: Type.String(),
+  askedUserId: Text,
+  askedTokenId: Text,
+  updateId: Text,
+  request: Type.String(),
+  approvedAt: Nullable(Timestamp),
+  approvedBy: Text,
+  reason: Text,
+  expiresAt: Nullable(Timestamp),
+  /** Whether runs of the commit pass now. */
+  isValid: Type.Boolean(),
+  /** Whether the viewer is behind the token with which it was asked for. */
+  isOwn: Type.Boolean(),
+});
+export type ApprovalRow = Row<typeof ApprovalRow>;
+
+/** Who looks at approvals; by null, an operator. */
+export type ApprovalViewer = Omit<ApprovalActor, 'login'>;
+const operator: ApprovalViewer = { tokenId: null, userId: null };
+
+/** Columns of the approval `a`. */
+export const approvalColumns = ({ tokenId, userId }: ApprovalViewer) => sql.fragment`
+  a.id, a.kind, a.commit_id as commit, a.asked_at as "askedAt", a.asked_by as "askedBy", a.asked_user_id as "askedUserId",
+  a.asked_token_id as "askedTokenId", a.update_id as "updateId", a.request, a.approved_at as "approvedAt",
+  a.approved_by as "approvedBy", a.reason, a.expires_at as "expiresAt",
+  coalesce(a.expires_at > clock_timestamp(), false) as "isValid",
+  coalesce(a.asked_token_id = ${tokenId}::uuid, false)
+    or people_behind(a.asked_token_id, a.asked_user_id) && (select people_behind(${tokenId}::uuid, ${userId}::uuid)) as "isOwn"`;
+
+/** Requests of a stack that wait for an answer; further ones take the place of the oldest. */
+const maxRequests = 1_000;
+const droppedAtOnce = 10;
+
+const IdRow = Type.Object({ id: Type.String() });
+
+/** What an approval is for. */
+export interface ApprovalSubject {
+  readonly stackId: string;
+  readonly kind: string;
+  readonly commit: string;
+}
+
+/** Who asks for an approval, gives it or uses it. */
+export interface ApprovalActor {
+  readonly login: string;
+  readonly userId: string | null;
+  readonly tokenId: string | null;
+}
+
+/** Approvals of runs that delete or replace more than the rules of their stack allow. All times are by the database's clock. */
+export function createApprovalRepository(db: Queryable) {
+  // An approval that has expired is asked for anew; one that holds stays.
+  const asked = sql.fragment`
+    on conflict (stack_id, kind, commit_id) do update set asked_at = clock_timestamp(), asked_by = excluded.asked_by,
+      asked_user_id = excluded.asked_user_id, asked_token_id = excluded.asked_token_id, update_id = excluded.update_id,
+      request = excluded.request,
+      approved_at = case when a.expires_at > clock_timestamp() then a.approved_at end,
+      approved_by = case when a.expires_at > clock_timestamp() then a.approved_by end,
+      approved_user_id = case when a.expires_at > clock_timestamp() then a.approved_user_id end,
+      approved_token_id = case when a.expires_at > clock_timestamp() then a.approved_token_id end,
+      reason = case when a.expires_at > clock_timestamp() then a.reason end,
+      expires_at = case when a.expires_at > clock_timestamp() then a.expires_at end`;
+  /** Drops the oldest requests of the stack if there are too many. Locked ones stay for the next time. */
+  const dropOldest = (stackId: string) =>
+    db.query(sql.nothing`
+      /* approvals.dropOldest */
+      delete from update_approvals where id in (
+        select o.id from (
+          select id from update_approvals where stack_id = ${stackId} and approved_at is null
+          order by asked_at desc, id desc offset ${maxRequests} limit ${droppedAtOnce}) o
+        join update_approvals a on a.id = o.id for update of a skip locked)`);
+  return {
+    /** Asks in the name of whoever runs the update. */
+    askForUpdate: async (
+      updateId: string,
+      { stackId, kind, commit, request }: ApprovalSubject & { readonly request: string },
+    ): Promise<void> => {
+      await db.query(sql.nothing`
+        /* approvals.askForUpdate */
+        insert into update_approvals as a (stack_id, kind, commit_id, asked_by, asked_user_id, asked_token_id, update_id, request)
+        select ${stackId}, ${kind}, ${commit}, coalesce(p.login, nullif(t.name, ''), 'a token'), u.requested_by, u.token_id, u.id, ${request}
+        from updates u left join users p on p.id = u.requested_by left join api_tokens t on t.id = u.token_id
+        where u.id = ${updateId}
+        ${asked}`);
+      await dropOldest(stackId);
+    },
+
+    /** Asks ahead. Returns the id of the approval. */
+    ask: async (
+      { stackId, kind, commit }: ApprovalSubject,
+      { login, tokenId, userId }: ApprovalActor,
+      request: string,
+    ): Promise<string> => {
+      const row = await db.one(sql.rows(IdRow)`
+        /* approvals.ask */
+        insert into update_approvals as a (stack_id, kind, commit_id, asked_by, asked_user_id, asked_token_id, request)
+        values (${stackId}, ${kind}, ${commit}, ${login}, ${userId}, ${tokenId}, ${request})
+        ${asked}
+        returning id`);
+      await dropOldest(stackId);
+      return row.id;
+    },
+
+    /** Lets runs of the commit pass, for `seconds` from now. */
+    approve: (id: string, by: ApprovalActor, given: { readonly reason: string; readonly seconds: number }) =>
+      db.query(sql.nothing`
+        /* approvals.approve */
+        update update_approvals set approved_at = clock_timestamp(), approved_by = ${by.login}, approved_user_id = ${by.userId},
+          approved_token_id = ${by.tokenId}, reason = ${given.reason},
+          expires_at = clock_timestamp() + make_interval(secs => ${given.seconds})
+        where id = ${id}`),
+
+    /** Deletes up to `limit` that expired, or were asked for, more than `days` ago. Returns how many. */
+    deleteOld: async (days: number, limit: number): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* approvals.deleteOld */
+        delete from update_approvals where id = any (array(
+          select id from update_approvals where coalesce(expires_at, asked_at) < now() - make_interval(days => ${days})
+          order by coalesce(expires_at, asked_at) limit ${limit} for update skip locked))`);
+      return rowCount;
+    },
+
+    remove: (id: string) => db.query(sql.nothing`/* approvals.remove */ delete from update_approvals where id = ${id}`),
+
+    /**
+     * The approval that lets this run pass. Not one that somebody behind its own token has given; `byPeople`: nor one by a token that
+     * belongs to nobody.
+     */
+    findValid: (
+      { stackId, kind, commit }: ApprovalSubject,
+      { tokenId, userId }: ApprovalViewer,
+      { byPeople }: { readonly byPeople: boolean },
+    ) =>
+      db.maybeOne(sql.rows(ApprovalRow)`
+        /* approvals.findValid */
+        select ${approvalColumns({ tokenId, userId })} from update_approvals a
+        where a.stack_id = ${stackId} and a.kind = ${kind} and a.commit_id = ${commit} and a.expires_at > clock_timestamp()
+          and (a.approved_token_id is null or a.approved_token_id is distinct from ${tokenId}::uuid)
+          and not people_behind(a.approved_token_id, a.approved_user_id) && people_behind(${tokenId}::uuid, ${userId}::uuid)
+          and not (${byPeople} and a.approved_user_id is null and a.approved_token_id is not null)`),
+
+    /** What was asked for; null if nobody has asked. */
+    findId: async ({ stackId, kind, commit }: ApprovalSubject): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* approvals.findId */
+        select id from update_approvals where stack_id = ${stackId} and kind = ${kind} and commit_id = ${commit} for update`);
+      return row?.id ?? null;
+    },
+
+    /** Of this stack. Locked until the end of the transaction. */
+    lock: (stackId: string, id: string, viewer: ApprovalViewer) =>
+      db.maybeOne(sql.rows(ApprovalRow)`
+        /* approvals.lock */ select ${approvalColumns(viewer)} from update_approvals a where a.id = ${id} and a.stack_id = ${stackId} for update`),
+
+    /** The newest requests first. */
+    list: (stackId: string, limit: number) => {
+      // One after the other, as the index has them.
+      const page = (given: boolean) => sql.fragment`(
+        select * from update_approvals a where a.stack_id = ${stackId} and a.approved_at ${given ? sql.fragment`is not null` : sql.fragment`is null`}
+        order by a.asked_at desc, a.id desc limit ${limit})`;
+      return db.any(sql.rows(ApprovalRow)`
+        /* approvals.list */
+        select ${approvalColumns(operator)} from (${page(true)} union all ${page(false)}) a
+        order by a.asked_at desc, a.id desc limit ${limit}`);
+    },
+  };
+}

@@ -1,0 +1,78 @@
+import { JsonScanner } from '../../../platform/json/json-scanner.ts';
+import { scanInTurns, Turns } from '../../../platform/turns/turns.ts';
+import type { BatchEntry } from '../journal-batch.ts';
+
+/** What a begin entry says about its operation. */
+export interface BegunOperation {
+  readonly sequenceId: number;
+  /** Null if it is missing or not a positive integer. */
+  readonly operationId: number | null;
+  /** Such as `creating` or `deleting`; null for steps that change nothing, e.g. of a refresh. */
+  readonly type: string | null;
+  readonly urn: string;
+  readonly resourceType: string;
+  /** Whether the provider manages the resource: it is no component, no provider, and not only read. */
+  readonly isManaged: boolean;
+}
+
+/** How the text of an entry begins that was refused. No client writes this member. */
+export const refusedPrefix = '{"refused":true,';
+
+/** Reads the begin entries of a batch. */
+export async function readBegins(entries: readonly BatchEntry[]): Promise<BegunOperation[]> {
+  const turns = new Turns();
+  const begins: BegunOperation[] = [];
+  for (const entry of entries) {
+    if (!entry.isBegin) continue;
+    begins.push(await readBegin(entry));
+    await turns.spend(entry.text.length);
+  }
+  return begins;
+}
+
+/** Reads a begin entry, whose text is valid JSON. Fields of a wrong type are read as missing: only a replay rejects them. */
+export async function readBegin({ sequenceId, text }: BatchEntry): Promise<BegunOperation> {
+  const values = new Map<string, unknown>();
+  const scanner = new JsonScanner({
+    reportDepth: 3,
+    onValue: (path, kind, start, end) => {
+      if (kind === 'object' || kind === 'array') return;
+      const name = path.join('.');
+      if (names.has(name)) values.set(name, JSON.parse(text.toString('utf8', start, end)));
+    },
+  });
+  await scanInTurns(scanner, text);
+  scanner.end();
+  const string = (name: string): string => {
+    const value = values.get(name);
+    return typeof value === 'string' ? value : '';
+  };
+  const operationId = values.get('operationID');
+  const resourceType = string('operation.resource.type');
+  return {
+    sequenceId,
+    operationId: Number.isSafeInteger(operationId) && (operationId as number) > 0 ? (operationId as number) : null,
+    type: string('operation.type') || null,
+    urn: string('operation.resource.urn'),
+    resourceType,
+    isManaged:
+      values.get('operation.resource.custom') === true &&
+      values.get('operation.resource.external') !== true &&
+      !resourceType.startsWith('pulumi:providers:'),
+  };
+}
+
+const names = new Set([
+  'operationID',
+  'operation.type',
+  ...['urn', 'type', 'custom', 'external'].map((member) => `operation.resource.${member}`),
+]);
+
+/**
+ * What is stored in place of a begin entry that was refused: it takes the entry's number, so that the journal has no gap, and adds
+ * no pending operation, because the engine never calls the provider.
+ */
+export function refusedEntry({ operationId, sequenceId }: BegunOperation): BatchEntry {
+  const fields = { version: 1, kind: 0, sequenceID: sequenceId, ...(operationId && { operationID: operationId }) };
+  return { sequenceId, isBegin: true, text: Buffer.from(refusedPrefix + JSON.stringify(fields).slice(1)) };
+}

@@ -1,0 +1,48 @@
+import type { Queryable } from '../../../platform/db/sql.ts';
+import { ConflictError, InvalidRequestError } from '../../../platform/errors/errors.ts';
+import type { LockedUpdate } from '../../../updates/locked-update-repository.ts';
+import { isActive } from '../../../updates/update-state.ts';
+import { createGuardRepository } from './guard-repository.ts';
+
+/** Who ends an update gently, and why. */
+export interface Drain {
+  readonly by: string;
+  /** Empty: none was given. */
+  readonly reason: string;
+}
+
+const maxReasonChars = 300;
+
+/** A reason that people are shown in terminals. Throws InvalidRequestError. */
+export function parseReason(text: string): string {
+  if (text.length > maxReasonChars || !text.isWellFormed() || /\p{Cc}/u.test(text)) {
+    throw new InvalidRequestError(`A reason is one line of at most ${maxReasonChars} characters`);
+  }
+  return text.trim();
+}
+
+/**
+ * Lets a locked update begin nothing more, from the commit on. What it has begun goes on and is saved; then its client ends it. Returns
+ * false if it was stopped before. Throws ConflictError if it does not run, or sends no journal, so that what it begins is not known.
+ */
+export async function drainUpdate(tx: Queryable, { update }: LockedUpdate, drain: Drain): Promise<boolean> {
+  if (!isActive(update.status)) throw new ConflictError('This update has ended');
+  if (update.status !== 'running') {
+    throw new ConflictError('This update has not started yet: drain it when it runs, or cancel it');
+  }
+  if (update.journalVersion === 0) {
+    throw new ConflictError(
+      'This update sends no journal, so what it is about to begin is not known here. Cancel it, or wait for its end',
+    );
+  }
+  const guards = createGuardRepository(tx);
+  if ((await guards.find(update.id))?.stop) return false;
+  await guards.stop(update.id, { reason: 'drain', message: drainMessage(drain) });
+  await guards.guard(update.id);
+  return true;
+}
+
+function drainMessage({ by, reason }: Drain): string {
+  const because = reason === '' ? '' : ` (${reason})`;
+  return `${by} ends this update gently${because}: it begins nothing more, what is running is finished and saved. Run it again to continue`;
+}

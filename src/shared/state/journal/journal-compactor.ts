@@ -1,0 +1,223 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError, UnavailableError } from '../../platform/errors/errors.ts';
+import type { Logger } from '../../platform/logger/logger.ts';
+import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
+import { isActive } from '../../updates/update-state.ts';
+import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
+import type { DocumentGuard } from '../checks/document-guard.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
+import type { OpenReplays } from './ahead/open-replays.ts';
+import { CompactionClaims } from './compaction-claims.ts';
+import { CompactionCommitter, warningOf } from './compaction-committer.ts';
+import type { ClaimedRow, CompactionRepository } from './compaction-repository.ts';
+import type { JournalRepository } from './journal-repository.ts';
+import type { JournalSnapshots } from './journal-snapshots.ts';
+import { JournalReplayer } from './replay/journal-replayer.ts';
+import { InvalidJournalError, type ReplayRunner } from './replay/runner/replay-runner.ts';
+import type { ReplayedText } from './replay/runner/replay-work.ts';
+import { StateRebuilder } from './state-rebuilder.ts';
+
+const attempts = 10;
+const firstPauseMs = 50;
+const maxPauseMs = 1_000;
+/** Longer than any compaction takes. */
+const waitLimitMs = 10 * 60_000;
+
+/** A document built from the base and the entries, but not stored. */
+export interface ReplayedState extends ReplayedText {
+  /** A sentence describing what the replay skipped; null if nothing. */
+  readonly warning: string | null;
+}
+
+/** The result of replaying a journal again: how many entries could be applied, and why not all of them. */
+export interface Recompacted {
+  readonly entries: number;
+  readonly error: string | null;
+  readonly warning: string | null;
+  /** Whether the result replaced the existing state. */
+  readonly committed: boolean;
+}
+
+/**
+ * Compacts an update's base and journal into a checkpoint, starting from the last journal snapshot if there is one. Only one
+ * process at a time compacts a journal; the others wait for its result.
+ */
+export class JournalCompactor {
+  readonly #updates: UpdateRepository;
+  readonly #snapshots: JournalSnapshots;
+  readonly #compactions: CompactionRepository;
+  readonly #replayer: JournalReplayer;
+  readonly #claims: CompactionClaims;
+  readonly #committer: CompactionCommitter;
+  readonly #rebuilder: StateRebuilder;
+
+  constructor(parts: {
+    updates: UpdateRepository;
+    checkpoints: CheckpointRepository;
+    documents: DocumentStore;
+    guard: DocumentGuard;
+    journal: JournalRepository;
+    journalSnapshots: JournalSnapshots;
+    compactions: CompactionRepository;
+    /** For replays that would block this thread for too long. */
+    largeReplays: ReplayRunner;
+    /** Replays that `advance` keeps open. */
+    openReplays: OpenReplays;
+    /** How long compacted journals are kept; 0 deletes them at once. */
+    graceSeconds: number;
+    logger: Logger;
+  }) {
+    const replayer = new JournalReplayer(parts);
+    this.#updates = parts.updates;
+    this.#snapshots = parts.journalSnapshots;
+    this.#compactions = parts.compactions;
+    this.#replayer = replayer;
+    this.#claims = new CompactionClaims(parts.compactions, parts.logger);
+    this.#committer = new CompactionCommitter({ ...parts, replayer });
+    this.#rebuilder = new StateRebuilder({ ...parts, replayer });
+  }
+
+  /**
+   * Compacts until the update's checkpoint contains all entries that existed at the time of the call. The checkpoint of an ended
+   * update is then read back, after which its journal is kept for the grace period only. If an entry is invalid, throws
+   * InvalidJournalError while the update is running; for an ended update, the longest valid prefix becomes its state and the fault
+   * is recorded. Throws UnavailableError if the update keeps changing.
+   */
+  async compact(updateId: string): Promise<void> {
+    const deadline = performance.now() + waitLimitMs;
+    let goal: number | null = null;
+    let pauseMs = firstPauseMs;
+    for (let attempt = 1; attempt <= attempts && performance.now() < deadline; ) {
+      let isDone = false;
+      // First, because the claim returns the update, and usually nobody else has it.
+      const isClaimed = await this.#claims.run(updateId, async (claimed) => {
+        goal ??= claimed.entryCount;
+        const outcome = await this.#compactClaimed(claimed, goal, attempt);
+        isDone = outcome === 'done' || outcome === 'needless';
+        return outcome === 'done' || outcome === 'committed';
+      });
+      if (isDone) return;
+      if (isClaimed) {
+        attempt++;
+        continue;
+      }
+      const update = await this.#updates.find(updateId);
+      if (!update || !isActive(update.status)) this.#replayer.forget(updateId);
+      if (!update) return;
+      goal ??= update.entryCount;
+      if (!needsCompaction(update, goal)) return;
+      // Another process has committed the entries and is reading the checkpoint back; there is no need to wait for that.
+      if (!update.hasPendingEntries) return;
+      await sleep(pauseMs * (0.5 + Math.random()));
+      pauseMs = Math.min(pauseMs * 1.5, maxPauseMs);
+    }
+    throw new UnavailableError('The update keeps changing while its journal is being compacted; please retry');
+  }
+
+  /**
+   * Handles a failed compaction, here or on a worker. If the base of an ended update is damaged beyond repair, records that its
+   * journal cannot be replayed, so that an operator can decide; nothing is deleted. Rethrows any other error, and any error while
+   * the update is running.
+   */
+  async setAside(updateId: string, error: unknown): Promise<void> {
+    const update = isDamagedDocument(error) ? await this.#updates.find(updateId) : null;
+    if (!update || isActive(update.status)) throw error;
+    await this.#compactions.recordFault(updateId, (error as Error).message);
+  }
+
+  /**
+   * Stores a snapshot of a running update's journal. Takes none if there are gaps (missing entries could not be applied later), if
+   * entries of unknown kinds were skipped (a newer release may know them), or if an entry is invalid.
+   */
+  async takeSnapshot(updateId: string): Promise<void> {
+    const update = await this.#updates.find(updateId);
+    if (!update || !isActive(update.status)) return;
+    try {
+      await this.#replayer.catchUp(update, async ({ replay, progress, fault }) => {
+        if (fault || progress.hasGap || progress.unknownKinds) return;
+        await this.#snapshots.save(updateId, progress.entries, await replay.snapshot());
+      });
+    } catch (error) {
+      if (!(error instanceof InvalidJournalError)) throw error;
+    }
+  }
+
+  /** See JournalReplayer. */
+  advance(updateId: string): Promise<void> {
+    return this.#replayer.advance(updateId);
+  }
+
+  /**
+   * Replays the base and the entries into a document without storing it. Returns null if they have been compacted and deleted in
+   * the meantime. Throws InvalidJournalError.
+   */
+  replay(update: UpdateRow): Promise<ReplayedState | null> {
+    return this.#replayer.catchUp(update, async ({ replay, progress, fault }) => {
+      if (fault) throw fault;
+      const written = await replay.write(await this.#replayer.manifest(update.id));
+      return { ...written, warning: warningOf(progress) };
+    });
+  }
+
+  /**
+   * Replays the whole journal of an ended update again, for example after an upgrade. Commits the result if it is complete or
+   * contains more entries than the current state, and no update is running. Returns null if there is no journal or another process
+   * is compacting it.
+   */
+  async recompact(updateId: string): Promise<Recompacted | null> {
+    let recompacted: Recompacted | null = null;
+    await this.#claims.run(updateId, async (update) => {
+      const prefix = !isActive(update.status) && (await this.#replayer.longestPrefix(update, { fromBase: true }));
+      if (!prefix) return false;
+      const error = prefix.fault?.message ?? null;
+      const { entries } = prefix.progress;
+      const isBetter = error === null || (update.compactionError !== null && entries > update.compactedEntries);
+      const committed = isBetter && (await this.#committer.commitPrefix(update, prefix));
+      recompacted = { entries, error, warning: warningOf(prefix.progress), committed };
+      return committed;
+    });
+    if ((recompacted as Recompacted | null)?.committed) await this.compact(updateId);
+    return recompacted;
+  }
+
+  /**
+   * Rebuilds an update's state from its base and its journal, and replaces the damaged checkpoint everywhere the stack refers to
+   * it, also of a deleted stack that can be restored. Returns false if the journal is gone or contributed nothing to the state, or if another
+   * process is compacting it.
+   */
+  async rebuild(updateId: string): Promise<boolean> {
+    let rebuilt = false;
+    const work = async (claimed: ClaimedRow): Promise<boolean> => {
+      rebuilt = await this.#rebuilder.rebuild(claimed);
+      return false;
+    };
+    await this.#claims.run(updateId, work, { deletedToo: true });
+    return rebuilt;
+  }
+
+  /** `done`: committed, and there is nothing more to do for now. `needless`: there was nothing to do at all. */
+  async #compactClaimed(
+    update: ClaimedRow,
+    goal: number,
+    attempt: number,
+  ): Promise<'done' | 'needless' | 'committed' | 'not committed'> {
+    if (!isActive(update.status)) this.#replayer.forget(update.id);
+    if (!needsCompaction(update, goal)) return 'needless';
+    if (isActive(update.status)) return (await this.#committer.commitAll(update)) ? 'done' : 'not committed';
+    if (!update.hasPendingEntries) return (await this.#rebuilder.readBack(update, attempt)) ? 'done' : 'not committed';
+    const prefix = await this.#replayer.longestPrefix(update);
+    const isCommitted = prefix !== null && (await this.#committer.commitPrefix(update, prefix));
+    return isCommitted ? 'committed' : 'not committed';
+  }
+}
+
+/** Whether the update's checkpoint does not yet contain the first `goal` entries or, if it has ended, has not been read back. */
+function needsCompaction(update: UpdateRow, goal: number): boolean {
+  if (isActive(update.status)) return update.hasPendingEntries && update.compactedEntries < goal;
+  return update.hasJournal && update.compactedAt === null;
+}
+
+/** Checks the code, because the error's class is lost when it comes from a worker. */
+function isDamagedDocument(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'document-damaged';
+}

@@ -1,0 +1,141 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { inBatches } from '../../platform/db/text-chunks.ts';
+import { Nullable } from '../../platform/schema/standard-schema.ts';
+import type { LeaseFence } from '../../updates/lease.ts';
+import type { BatchEntry } from './journal-batch.ts';
+import type { JournalPage } from './replay/runner/replay-work.ts';
+
+/** Limits of a page, which is decoded in one turn of the event loop. */
+const pageEntries = 1_000;
+const pageBytes = 2 * 1024 * 1024;
+
+const PageRow = Type.Object({ index: Nullable(Type.String()), text: Nullable(Type.String()) });
+const AppendedRow = Type.Object({ entryCount: Type.Integer(), added: Type.Integer() });
+export type Appended = Row<typeof AppendedRow>;
+
+/** The lease ended between the statements of one batch; rolls all of them back. */
+class FenceError extends Error {
+  override readonly name = 'FenceError';
+}
+
+export type JournalRepository = ReturnType<typeof createJournalRepository>;
+
+/** Stores journal entries as raw text, keyed by (update, sequenceID). */
+export function createJournalRepository(db: Queryable) {
+  const insert = (
+    tx: Queryable,
+    fence: LeaseFence,
+    entries: readonly BatchEntry[],
+    isChecked: boolean,
+  ): Promise<Appended | null> => {
+    // A guard has to look at what begins. The condition is checked again on the newest row after a wait for its lock.
+    const mayBeGuarded = isChecked || !entries.some(({ isBegin }) => isBegin);
+    const sequenceIds = sql.array(
+      entries.map((entry) => entry.sequenceId),
+      'int8',
+    );
+    const texts = sql.array(
+      entries.map(({ text }) => text.toString('utf8')),
+      'text',
+    );
+    return tx.maybeOne(sql.prepared('journal_append_unguarded', AppendedRow)`
+      /* journalEntries.append */
+      with turn as materialized (select lock_shared(${fence.updateId})),
+      fenced as (
+        select id from turn, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
+          and expires_at > clock_timestamp() and journal_version = 1 and (${mayBeGuarded}::boolean or not is_guarded)
+          for share of updates
+      ),
+      added as (
+        insert into journal_entries (update_id, sequence_id, entry)
+        select f.id, e.sequence_id, e.entry from fenced f, unnest(${sequenceIds}, ${texts}) as e (sequence_id, entry)
+        on conflict (update_id, sequence_id) do nothing returning 1
+      )
+      update journals j set entry_count = j.entry_count + (select count(*)::integer from added)
+      from fenced f where j.update_id = f.id
+      returning j.entry_count as "entryCount", (select count(*)::integer from added) as added`);
+  };
+
+  const repository = {
+    /** Creates the journal of an update that is being started. */
+    open: (updateId: string) =>
+      db.query(sql.command('journals_open')`
+        /* journals.open */
+        insert into journals (update_id, stack_id) select id, stack_id from updates where id = ${updateId}`),
+
+    /**
+     * Adds the entries that do not exist yet, if the lease is still valid and the update has a journal. Uses one statement, or a
+     * transaction of several above 1 MiB; the cost does not depend on the size of the state. Takes only a shared lock on the update's
+     * row, so that batches of entries and events can run concurrently; ending the update waits for them. The entry count is
+     * incremented in the journal's own row, so that a concurrent commit of a compaction cannot miss entries. Returns the counts
+     * after the append, or null if the lease is invalid or the update has no journal, or if it has a guard that has to look at
+     * these entries first. `isChecked`: the guard has seen them, in this transaction.
+     */
+    append: async (fence: LeaseFence, entries: readonly BatchEntry[], isChecked = false): Promise<Appended | null> => {
+      const batches = inBatches(entries, ({ text }) => text.length);
+      if (batches.length === 1) return insert(db, fence, entries, isChecked);
+      try {
+        return await db.transaction(async (tx) => {
+          const total = { entryCount: 0, added: 0 };
+          for (const batch of batches) {
+            const appended = await insert(tx, fence, batch, isChecked);
+            if (!appended) throw new FenceError();
+            total.entryCount = appended.entryCount;
+            total.added += appended.added;
+          }
+          return total;
+        });
+      } catch (error) {
+        if (error instanceof FenceError) return null;
+        throw error;
+      }
+    },
+
+    /**
+     * Reads the next entries with a sequenceID above `after`, in order; none at the end. The query returns them as one row, because
+     * decoding a thousand rows takes several times as long.
+     */
+    readPage: async (updateId: string, after: number): Promise<JournalPage & { readonly isLast: boolean }> => {
+      const row = await db.one(sql.prepared('journal_read_page', PageRow)`
+        /* journalEntries.readPage */
+        with next as (
+          select sequence_id, entry from journal_entries where update_id = ${updateId} and sequence_id > ${after}
+          order by sequence_id limit ${pageEntries}
+        ),
+        measured as (
+          select sequence_id, entry, sum(octet_length(entry)) over (order by sequence_id) - octet_length(entry) as bytes_before from next
+        )
+        select string_agg(sequence_id || ' ' || octet_length(convert_to(entry, 'UTF8')), ' ' order by sequence_id) as index,
+          string_agg(entry, '' order by sequence_id) as text
+        from measured where bytes_before < ${pageBytes}`);
+      const index = row.index?.split(' ').map(Number) ?? [];
+      // Not from Buffer's pool, so that the memory can be transferred to another thread.
+      const text = Buffer.allocUnsafeSlow(Buffer.byteLength(row.text ?? ''));
+      text.write(row.text ?? '');
+      const page = {
+        sequenceIds: index.filter((_, at) => at % 2 === 0),
+        lengths: index.filter((_, at) => at % 2 === 1),
+        text,
+      };
+      return { ...page, isLast: page.lengths.length < pageEntries && text.length < pageBytes };
+    },
+
+    /** Yields the entries' texts in order. Holds one page in memory at a time. */
+    async *readTexts(updateId: string): AsyncGenerator<string> {
+      let after = 0;
+      for (;;) {
+        const { sequenceIds, lengths, text, isLast } = await repository.readPage(updateId, after);
+        let end = 0;
+        for (const length of lengths) {
+          const start = end;
+          end += length;
+          yield Buffer.from(text.buffer, text.byteOffset + start, length).toString('utf8');
+        }
+        if (isLast || sequenceIds.length === 0) return;
+        after = sequenceIds.at(-1) as number;
+      }
+    },
+  };
+  return repository;
+}

@@ -1,0 +1,88 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
+import type { StoredDocument } from '../documents/document-store.ts';
+
+const JournalSnapshotRow = Type.Object({
+  entries: Type.Integer(),
+  sha256: Bytes,
+  sizeBytes: Type.Integer(),
+  codec: Type.String(),
+  inlineBytes: Nullable(Bytes),
+  blobKey: Nullable(Type.String()),
+});
+export type JournalSnapshotRow = Row<typeof JournalSnapshotRow>;
+const ClaimedRow = Type.Object({ updateId: Type.String(), sizeBytes: Type.Integer() });
+
+export type JournalSnapshotRepository = ReturnType<typeof createJournalSnapshotRepository>;
+
+/** Stores snapshots from which the replay of an update's journal can resume. They are a cache: losing one costs time, not state. */
+export function createJournalSnapshotRepository(db: Queryable) {
+  return {
+    find: (updateId: string) =>
+      db.maybeOne(sql.rows(JournalSnapshotRow)`
+        /* journalFoldPoints.find */
+        select entries, sha256, size_bytes as "sizeBytes", codec, inline_bytes as "inlineBytes", blob_key as "blobKey"
+        from journal_fold_points where update_id = ${updateId}`),
+
+    /**
+     * Stores the snapshot, replacing an earlier one. Does nothing if there is a later one, the new snapshot's blob is condemned, or the
+     * journal is compacted: nothing would delete the snapshot. Waits for whoever is recording that.
+     */
+    upsert: (updateId: string, entries: number, document: StoredDocument) =>
+      db.query(sql.nothing`
+        /* journalFoldPoints.upsert */
+        with blob as (select key from blobs where key = ${document.blobKey}::text and condemned_at is null for key share),
+        -- The update first, as compactions do, whose row the foreign key locks later.
+        journal as (
+          select j.update_id from updates u join journals j on j.update_id = u.id
+          where u.id = ${updateId}::uuid and j.folded_at is null for key share of u for share of j)
+        insert into journal_fold_points (update_id, entries, sha256, size_bytes, codec, inline_bytes, blob_key)
+        select update_id, ${entries}::integer, ${sql.binary(document.sha256)}, ${document.sizeBytes}::bigint, ${document.codec}::text,
+               ${document.inlineBytes ? sql.binary(document.inlineBytes) : null}::bytea, ${document.blobKey}::text
+        from journal where ${document.blobKey}::text is null or exists (select 1 from blob)
+        on conflict (update_id) do update set entries = excluded.entries, sha256 = excluded.sha256, size_bytes = excluded.size_bytes,
+          codec = excluded.codec, inline_bytes = excluded.inline_bytes, blob_key = excluded.blob_key, checked_at = now()
+        where journal_fold_points.entries < excluded.entries`),
+
+    /** Claims snapshots that have not been read back within `periodSeconds`. They are due again after `claimSeconds`. */
+    claimChecks: async (periodSeconds: number, claimSeconds: number, limit: number) =>
+      db.any(sql.rows(ClaimedRow)`
+        /* journalFoldPoints.claimChecks */
+        update journal_fold_points set checked_at = now() - make_interval(secs => ${periodSeconds}) + make_interval(secs => ${claimSeconds})
+        where update_id in (
+          select update_id from journal_fold_points where checked_at < now() - make_interval(secs => ${periodSeconds})
+          order by checked_at limit ${limit} for no key update skip locked)
+        returning update_id as "updateId", size_bytes as "sizeBytes"`),
+
+    /** Lists updates that have a snapshot, ordered by id and starting after `after`. */
+    listAfter: async (after: string, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(ClaimedRow)`
+        /* journalFoldPoints.listAfter */
+        select update_id as "updateId", size_bytes as "sizeBytes" from journal_fold_points
+        where update_id > ${after}::uuid order by update_id limit ${limit}`);
+      return rows.map((row) => row.updateId);
+    },
+
+    /** Those of the updates that have a snapshot. */
+    listOfUpdates: async (updateIds: readonly string[]): Promise<string[]> => {
+      const rows = await db.any(sql.rows(ClaimedRow)`
+        /* journalFoldPoints.listOfUpdates */
+        select update_id as "updateId", size_bytes as "sizeBytes" from journal_fold_points
+        where update_id = any (${sql.array([...updateIds], 'uuid')})`);
+      return rows.map((row) => row.updateId);
+    },
+
+    /** Records that the snapshot was read back intact. */
+    markIntact: (updateId: string, sha256: Buffer) =>
+      db.query(sql.nothing`
+        /* journalFoldPoints.markIntact */
+        update journal_fold_points set checked_at = now() where update_id = ${updateId} and sha256 = ${sql.binary(sha256)}`),
+
+    /** Deletes the snapshot if it still has this hash. */
+    delete: (updateId: string, sha256: Buffer) =>
+      db.query(sql.nothing`
+        /* journalFoldPoints.delete */
+        delete from journal_fold_points where update_id = ${updateId} and sha256 = ${sql.binary(sha256)}`),
+  };
+}

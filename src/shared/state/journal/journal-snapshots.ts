@@ -1,0 +1,65 @@
+import type { Logger } from '../../platform/logger/logger.ts';
+import type { EncodedDocument } from '../documents/document-codec.ts';
+import { findDamage } from '../documents/document-damage.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
+import type { JournalSnapshotRepository, JournalSnapshotRow } from './journal-snapshot-repository.ts';
+
+/**
+ * Snapshots of journals, from which a later replay can resume. They are a cache: the journal has all the data, so a damaged
+ * snapshot is simply dropped.
+ */
+export class JournalSnapshots {
+  readonly #rows: JournalSnapshotRepository;
+  readonly #documents: DocumentStore;
+  readonly #logger: Logger;
+
+  constructor(parts: { rows: JournalSnapshotRepository; documents: DocumentStore; logger: Logger }) {
+    this.#rows = parts.rows;
+    this.#documents = parts.documents;
+    this.#logger = parts.logger;
+  }
+
+  find(updateId: string): Promise<JournalSnapshotRow | null> {
+    return this.#rows.find(updateId);
+  }
+
+  /** Reads the snapshot as stored, without verifying it; decoding verifies it. */
+  readEncoded(snapshot: JournalSnapshotRow): Promise<EncodedDocument> {
+    return this.#documents.readEncoded(snapshot);
+  }
+
+  /** Stores a snapshot of the first `entries` entries, replacing an earlier one. */
+  async save(updateId: string, entries: number, document: EncodedDocument): Promise<void> {
+    await this.#rows.upsert(updateId, entries, await this.#documents.saveEncoded(document));
+  }
+
+  /** Reads a snapshot back and drops it if it is damaged. Throws the blob store's errors and the abort reason of `signal`. */
+  async check(updateId: string, signal?: AbortSignal): Promise<'intact' | 'repaired' | 'gone'> {
+    const snapshot = await this.#rows.find(updateId);
+    if (!snapshot) return 'gone';
+    const damage = await findDamage(this.#documents, snapshot, signal);
+    if (damage) await this.drop(updateId, snapshot, damage);
+    else await this.#rows.markIntact(updateId, snapshot.sha256);
+    return damage ? 'repaired' : 'intact';
+  }
+
+  /** Drops a damaged snapshot unless it has been replaced. */
+  async drop(updateId: string, snapshot: JournalSnapshotRow, cause: unknown): Promise<void> {
+    this.#logger.error({ updateId, blobKey: snapshot.blobKey, err: cause }, 'journal snapshot is damaged: dropped');
+    await this.#rows.delete(updateId, snapshot.sha256);
+  }
+
+  /** See JournalSnapshotRepository. */
+  claimChecks(periodSeconds: number, claimSeconds: number, limit: number) {
+    return this.#rows.claimChecks(periodSeconds, claimSeconds, limit);
+  }
+
+  /** See JournalSnapshotRepository. */
+  listAfter(after: string, limit: number): Promise<string[]> {
+    return this.#rows.listAfter(after, limit);
+  }
+
+  listOfUpdates(updateIds: readonly string[]): Promise<string[]> {
+    return this.#rows.listOfUpdates(updateIds);
+  }
+}

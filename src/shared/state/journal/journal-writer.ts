@@ -1,0 +1,79 @@
+import type { Metrics } from '../../platform/telemetry/metrics.ts';
+import { type LeaseFence, LeaseLostError } from '../../updates/lease.ts';
+import type { JournalBacklog } from './ahead/journal-backlog.ts';
+import { appendGuarded, BeginRefusedError, type GuardParts } from './guards/guarded-append.ts';
+import { type BatchEntry, splitJournalBatch } from './journal-batch.ts';
+import type { Appended as AppendedEntries, JournalRepository } from './journal-repository.ts';
+
+/**
+ * A snapshot is due every `entriesPerSnapshot` entries and, in a long journal, whenever it has grown by a quarter. This limits both
+ * the replay at the end and the cost of the snapshots, each of which contains all changes since the update began.
+ */
+const entriesPerSnapshot = 5_000;
+const snapshotGrowth = 1.25;
+
+/** What a batch has made due. */
+export interface Appended {
+  /** A snapshot of the journal; see `isSnapshotDue`. */
+  readonly snapshotDue: boolean;
+  /** Compacting ahead; see JournalBacklog. */
+  readonly aheadDue: boolean;
+}
+
+/** Stores batches of journal entries. Splits them without parsing the entries. */
+export class JournalWriter {
+  readonly #guards: GuardParts;
+  readonly #journal: JournalRepository;
+  readonly #backlog: JournalBacklog;
+  readonly #metrics: Metrics;
+
+  constructor(parts: {
+    guards: GuardParts;
+    journal: JournalRepository;
+    backlog: JournalBacklog;
+    metrics: Metrics;
+  }) {
+    this.#guards = parts.guards;
+    this.#journal = parts.journal;
+    this.#backlog = parts.backlog;
+    this.#metrics = parts.metrics;
+  }
+
+  /**
+   * Resolves once all entries of the batch (an inflated PATCH body) are committed. Entries that already exist are kept.
+   * Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError; nothing is changed then. Throws BeginRefusedError if the
+   * update may begin nothing of what the batch begins; everything else in it is committed then.
+   */
+  async append(fence: LeaseFence, body: Buffer): Promise<Appended> {
+    const entries = await splitJournalBatch(body);
+    const appended = (await this.#journal.append(fence, entries)) ?? (await this.#appendGuarded(fence, entries));
+    return this.#note(fence, appended, body.length);
+  }
+
+  async #appendGuarded(fence: LeaseFence, entries: readonly BatchEntry[]): Promise<AppendedEntries> {
+    const guarded = entries.some(({ isBegin }) => isBegin) ? await appendGuarded(this.#guards, fence, entries) : null;
+    if (!guarded) throw new LeaseLostError();
+    const { appended, refusal } = guarded;
+    if (!refusal) return appended;
+    this.#metrics.batchesRefused.labels(refusal.reason).inc();
+    throw new BeginRefusedError(refusal.message);
+  }
+
+  #note(fence: LeaseFence, { added, entryCount }: AppendedEntries, bytes: number): Appended {
+    const aheadDue = added > 0 && this.#backlog.add(fence.updateId, added, bytes);
+    return { snapshotDue: isSnapshotDue(entryCount, added), aheadDue };
+  }
+}
+
+/** Whether the last `added` entries made the journal reach or pass a count at which a snapshot is due. */
+export function isSnapshotDue(entryCount: number, added: number): boolean {
+  return snapshotsWithin(entryCount) > snapshotsWithin(entryCount - added);
+}
+
+/** The number of snapshots due within the first `entryCount` entries. */
+function snapshotsWithin(entryCount: number): number {
+  // Above this count, a quarter of the journal is more than the fixed step.
+  const linearLimit = entriesPerSnapshot / (snapshotGrowth - 1);
+  const geometricSteps = Math.log(Math.max(entryCount / linearLimit, 1)) / Math.log(snapshotGrowth);
+  return Math.floor(Math.min(entryCount, linearLimit) / entriesPerSnapshot) + Math.floor(geometricSteps);
+}

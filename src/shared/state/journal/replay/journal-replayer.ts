@@ -1,0 +1,234 @@
+import type { UpdateRepository, UpdateRow } from '../../../updates/update-repository.ts';
+import { isActive } from '../../../updates/update-state.ts';
+import type { DocumentGuard } from '../../checks/document-guard.ts';
+import type { ManifestSource } from '../../deployments/write-document.ts';
+import { DocumentMissingError } from '../../documents/document-store.ts';
+import type { KeptReplay, OpenReplays } from '../ahead/open-replays.ts';
+import type { JournalSnapshots } from '../journal-snapshots.ts';
+import { type Applied, type ReplayParts, ReplaySteps } from './replay-steps.ts';
+import { InvalidJournalError, type OpenReplay, ReplayEndedError } from './runner/replay-runner.ts';
+import { DamagedStartError, type ReplayedDocument, type ReplayProgress } from './runner/replay-work.ts';
+
+/** A replay that has reached the end of the journal, an invalid entry or the requested limit. */
+export interface CaughtUp {
+  readonly replay: OpenReplay;
+  readonly progress: ReplayProgress;
+  /** Why it could not continue; null if no entry was invalid. */
+  readonly fault: InvalidJournalError | null;
+}
+
+export interface ReplayBounds {
+  /** Stop after this many entries, counted from the first. */
+  readonly entries?: number;
+  /** Start from the base instead of a snapshot, which an older release that knew fewer kinds may have taken. */
+  readonly fromBase?: boolean;
+  /** False if the journal is known to have no snapshot. */
+  readonly hasSnapshot?: boolean;
+}
+
+/** The longest prefix of a journal that yields a valid deployment. */
+export interface LongestPrefix {
+  /** The end of the prefix. With 0 entries, the state is the base itself. */
+  readonly progress: ReplayProgress;
+  readonly replayed: ReplayedDocument | null;
+  /** Why the next entry is not included; null if the prefix is the whole journal. */
+  readonly fault: InvalidJournalError | null;
+}
+
+const attempts = 3;
+const noProgress: ReplayProgress = { entries: 0, lastSequenceId: 0, hasGap: false, unknownKinds: null };
+
+/** Reads the base, the snapshot and the journal pages of an update and passes them to a replay runner. */
+export class JournalReplayer {
+  readonly #updates: UpdateRepository;
+  readonly #guard: DocumentGuard;
+  readonly #snapshots: JournalSnapshots;
+  readonly #steps: ReplaySteps;
+  readonly #open: OpenReplays;
+
+  constructor(parts: ReplayParts & { readonly updates: UpdateRepository }) {
+    this.#updates = parts.updates;
+    this.#guard = parts.guard;
+    this.#snapshots = parts.journalSnapshots;
+    this.#steps = new ReplaySteps(parts);
+    this.#open = parts.openReplays;
+  }
+
+  async manifest(updateId: string): Promise<ManifestSource> {
+    return { time: new Date().toISOString(), version: await this.#updates.findClientVersion(updateId) };
+  }
+
+  /**
+   * Applies all entries, or those before the first invalid one, and then runs `work`. Goes on with the update's kept replay if there
+   * is one. Returns null if the entries have been compacted and deleted in the meantime. Drops a damaged snapshot and repairs a
+   * damaged base. Throws InvalidJournalError if the base is not a valid deployment, and DocumentDamagedError if it is damaged beyond
+   * repair.
+   */
+  async catchUp<T>(
+    update: UpdateRow,
+    work: (caughtUp: CaughtUp) => Promise<T>,
+    bounds: ReplayBounds = {},
+  ): Promise<T | null> {
+    const { entries = Number.POSITIVE_INFINITY, fromBase = false } = bounds;
+    if (fromBase || entries !== Number.POSITIVE_INFINITY || !this.#open.has(update.id)) {
+      return this.#replay(update, work, bounds);
+    }
+    return this.#open.use(update.id, async (kept) => {
+      const goneOn = kept && (await this.#goOn(update, kept));
+      if (!goneOn) return { result: await this.#replay(update, work, bounds), keep: null };
+      const result = await work(goneOn.caughtUp);
+      return { result, keep: isActive(update.status) ? goneOn.keep : null };
+    });
+  }
+
+  /**
+   * Brings the kept replay of a running update up to its last entry, starting one if there is room. Stores nothing: a later
+   * compaction goes on from there, if this process runs it. Entries behind a gap are left for later, since a replay cannot go back.
+   */
+  async advance(updateId: string): Promise<void> {
+    await this.#open.use(updateId, async (kept) => ({
+      result: undefined,
+      keep: kept
+        ? this.#keepable(updateId, kept.replay, kept.bytes, await this.#steps.applyNew(updateId, kept, true))
+        : await this.#startAhead(updateId),
+    }));
+  }
+
+  /** Releases what is kept for an update that has ended. */
+  forget(updateId: string): void {
+    this.#open.drop(updateId);
+  }
+
+  async #startAhead(updateId: string): Promise<KeptReplay | null> {
+    const update = await this.#updates.find(updateId);
+    if (!update || !isActive(update.status) || !this.#open.admits(updateId, 0)) return null;
+    const started = await this.#steps.start(update, { isAhead: true });
+    if (!started) return null;
+    const { replay, page, bytes } = started;
+    try {
+      const from = { progress: replay.initialProgress, page, aheadFrom: bytes };
+      return this.#keepable(updateId, replay, bytes, await this.#steps.applyAll(updateId, replay, from));
+    } catch (error) {
+      replay.close();
+      throw error;
+    }
+  }
+
+  /** The replay to keep. None after an invalid entry, which `complete` reports: it would be found again each time. */
+  #keepable(updateId: string, replay: OpenReplay, bytes: number, applied: Applied): KeptReplay | null {
+    if (!applied.fault) return { replay, progress: applied.progress, bytes: bytes + applied.bytes };
+    this.#open.refuse(updateId);
+    replay.close();
+    return null;
+  }
+
+  /** Applies what is new to a kept replay. Returns null if it has to start over. */
+  async #goOn(update: UpdateRow, kept: KeptReplay): Promise<{ caughtUp: CaughtUp; keep: KeptReplay | null } | null> {
+    const { replay } = kept;
+    try {
+      const { bytes, progress, fault } = await this.#steps.applyNew(update.id, kept);
+      if (!fault && progress.entries < update.entryCount) return null;
+      const keep = fault || progress.hasGap ? null : { replay, progress, bytes: kept.bytes + bytes };
+      return { caughtUp: { replay, progress, fault }, keep };
+    } catch (error) {
+      // Its thread has ended: the journal has everything.
+      if (error instanceof ReplayEndedError) return null;
+      throw error;
+    }
+  }
+
+  async #replay<T>(
+    update: UpdateRow,
+    work: (caughtUp: CaughtUp) => Promise<T>,
+    bounds: ReplayBounds,
+  ): Promise<T | null> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#catchUp(update, work, bounds);
+      } catch (error) {
+        // The base was replaced by another checkpoint, possibly as a repair.
+        if (error instanceof DocumentMissingError) return null;
+        if (!(error instanceof DamagedStartError) || attempt === attempts) throw error;
+        if (!(await this.#repairStart(update, error))) return null;
+      }
+    }
+  }
+
+  /** Drops the damaged snapshot or repairs the base. Returns whether the replay can be retried. Throws DocumentDamagedError. */
+  async #repairStart(update: UpdateRow, damage: DamagedStartError): Promise<boolean> {
+    if (damage.part === 'snapshot') {
+      const snapshot = await this.#snapshots.find(update.id);
+      if (snapshot) await this.#snapshots.drop(update.id, snapshot, damage);
+      return true;
+    }
+    const { baseCheckpointId } = update;
+    return baseCheckpointId !== null && (await this.#guard.recover(baseCheckpointId, damage)) !== null;
+  }
+
+  async #catchUp<T>(
+    update: UpdateRow,
+    work: (caughtUp: CaughtUp) => Promise<T>,
+    { entries: limit = Number.POSITIVE_INFINITY, fromBase = false, hasSnapshot = true }: ReplayBounds,
+  ): Promise<T | null> {
+    const usesSnapshot = hasSnapshot && !fromBase;
+    const started = await this.#steps.start(update, { limit, usesSnapshot });
+    if (!started) return null;
+    const { replay, page } = started;
+    try {
+      const applied = await this.#steps.applyAll(update.id, replay, { progress: replay.initialProgress, page, limit });
+      const { progress, fault } = applied;
+      // Fewer entries than the update had: another compaction has committed them and the journal was deleted.
+      if (!fault && progress.entries < Math.min(update.entryCount, limit)) return null;
+      return await work({ replay, progress, fault });
+    } finally {
+      replay.close();
+    }
+  }
+
+  /**
+   * Finds the longest prefix of the journal, ordered by sequence id, that yields a valid deployment. Returns null as `catchUp` does.
+   * If the fault only shows in the finished deployment, searches backwards from the end in doubling steps and then bisects.
+   */
+  async longestPrefix(update: UpdateRow, bounds: Omit<ReplayBounds, 'entries'> = {}): Promise<LongestPrefix | null> {
+    const manifest = await this.manifest(update.id);
+    const upTo = (entries: number): Promise<LongestPrefix | null> =>
+      this.catchUp(
+        update,
+        async ({ replay, progress, fault }) => {
+          if (progress.entries === 0 && fault) return { progress, replayed: null, fault };
+          try {
+            return { progress, replayed: await replay.encode(manifest), fault };
+          } catch (error) {
+            if (!(error instanceof InvalidJournalError)) throw error;
+            return { progress, replayed: null, fault: error };
+          }
+        },
+        { ...bounds, entries },
+      );
+
+    let best: LongestPrefix = { progress: noProgress, replayed: null, fault: null };
+    let failing: LongestPrefix | null;
+    try {
+      failing = await upTo(Number.POSITIVE_INFINITY);
+    } catch (error) {
+      if (!(error instanceof InvalidJournalError)) throw error;
+      return { ...best, fault: error };
+    }
+    if (!failing || failing.replayed || failing.progress.entries === 0) return failing;
+
+    const end = failing.progress.entries;
+    for (let step = 1; failing.progress.entries - best.progress.entries > 1; step *= 2) {
+      const middle = Math.floor((best.progress.entries + failing.progress.entries) / 2);
+      const probed = await upTo(best.replayed ? middle : Math.max(end - step, 1));
+      if (!probed) return null;
+      if (probed.replayed) best = probed;
+      else failing = probed;
+    }
+    const prefix = `Journal entry ${failing.progress.lastSequenceId}: `;
+    const message = failing.fault?.message ?? '';
+    const fault = new InvalidJournalError(message.startsWith(prefix) ? message : prefix + message, {
+      cause: failing.fault,
+    });
+    return { ...best, fault };
+  }
+}

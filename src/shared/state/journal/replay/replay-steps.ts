@@ -1,0 +1,162 @@
+import type { UpdateRow } from '../../../updates/update-repository.ts';
+import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
+import type { DocumentGuard } from '../../checks/document-guard.ts';
+import { isDamage } from '../../documents/document-damage.ts';
+import type { KeptReplay, OpenReplays } from '../ahead/open-replays.ts';
+import type { JournalRepository } from '../journal-repository.ts';
+import type { JournalSnapshotRow } from '../journal-snapshot-repository.ts';
+import type { JournalSnapshots } from '../journal-snapshots.ts';
+import {
+  InvalidJournalError,
+  isShortReplay,
+  type OpenReplay,
+  type ReplayRunner,
+  replayHere,
+} from './runner/replay-runner.ts';
+import { DamagedStartError, type JournalPage, type ReplayProgress, type ReplayStart } from './runner/replay-work.ts';
+
+/** A replay that has not applied any page yet, and the first page. */
+export interface StartedReplay {
+  readonly replay: OpenReplay;
+  readonly page: ReadPage;
+  /** Size of the base and the snapshot. */
+  readonly bytes: number;
+}
+
+export type ReadPage = JournalPage & { readonly isLast: boolean };
+
+/** Where a replay stopped, and why; no fault if it has applied everything. */
+export interface Applied {
+  readonly progress: ReplayProgress;
+  readonly fault: InvalidJournalError | null;
+  /** Size of the entries that were read. */
+  readonly bytes: number;
+}
+
+/** What a replay reads from, and what runs it. */
+export interface ReplayParts {
+  readonly checkpoints: CheckpointRepository;
+  readonly guard: DocumentGuard;
+  readonly journal: JournalRepository;
+  readonly journalSnapshots: JournalSnapshots;
+  /** For replays that would block this thread for too long. */
+  readonly largeReplays: ReplayRunner;
+  readonly openReplays: OpenReplays;
+}
+
+/** The steps of a replay that read: its start, and the pages of the journal. */
+export class ReplaySteps {
+  readonly #checkpoints: CheckpointRepository;
+  readonly #guard: DocumentGuard;
+  readonly #journal: JournalRepository;
+  readonly #snapshots: JournalSnapshots;
+  readonly #largeReplays: ReplayRunner;
+  readonly #open: OpenReplays;
+
+  constructor(parts: ReplayParts) {
+    this.#checkpoints = parts.checkpoints;
+    this.#guard = parts.guard;
+    this.#journal = parts.journal;
+    this.#snapshots = parts.journalSnapshots;
+    this.#largeReplays = parts.largeReplays;
+    this.#open = parts.openReplays;
+  }
+
+  /** Opens a replay of the base and the last snapshot. Returns null if the base is gone, or there is no room to work ahead. */
+  async start(
+    update: UpdateRow,
+    { limit = Number.POSITIVE_INFINITY, usesSnapshot = true, isAhead = false },
+  ): Promise<StartedReplay | null> {
+    const [base, found, pageFromBase] = await Promise.all([
+      update.baseCheckpointId ? this.#checkpoints.find(update.baseCheckpointId) : null,
+      usesSnapshot ? this.#snapshots.find(update.id) : null,
+      usesSnapshot ? null : this.#journal.readPage(update.id, 0),
+    ]);
+    if (update.baseCheckpointId && !base) return null;
+    const snapshot = found && found.entries <= limit ? found : null;
+    const bytes = (base?.sizeBytes ?? 0) + (snapshot?.sizeBytes ?? 0);
+    if (isAhead && !this.#open.admits(update.id, bytes)) return null;
+    // A snapshot has no gaps, so the last sequenceID is the number of its entries.
+    const expected = snapshot?.entries ?? 0;
+    const [baseBytes, snapshotBytes, firstPage] = await Promise.all([
+      base && this.#guard.readEncoded(base),
+      snapshot && this.#readSnapshot(snapshot),
+      pageFromBase ?? this.#journal.readPage(update.id, expected),
+    ]);
+    const size = {
+      entries: firstPage.isLast ? firstPage.lengths.length : Number.POSITIVE_INFINITY,
+      bytes: bytes + firstPage.text.byteLength,
+    };
+    const replay = await (isShortReplay(size) && !isAhead ? replayHere : this.#largeReplays).open({
+      base: baseBytes,
+      snapshot: snapshot && snapshotBytes && { document: snapshotBytes, entries: snapshot.entries },
+    });
+    const { lastSequenceId } = replay.initialProgress;
+    if (lastSequenceId === expected) return { replay, page: firstPage, bytes };
+    try {
+      return { replay, page: await this.#journal.readPage(update.id, lastSequenceId), bytes };
+    } catch (error) {
+      replay.close();
+      throw error;
+    }
+  }
+
+  /** Applies what comes after `kept`, up to a gap if this is ahead. */
+  async applyNew(updateId: string, { replay, progress, bytes }: KeptReplay, isAhead = false): Promise<Applied> {
+    const page = await this.#journal.readPage(updateId, progress.lastSequenceId);
+    return this.applyAll(updateId, replay, { progress, page, aheadFrom: isAhead ? bytes : undefined });
+  }
+
+  /**
+   * Applies this page and all that follow. Reads each page while the previous one is being applied. `aheadFrom`: the size of the replay
+   * so far, if this is ahead. It then stops before a gap, and where the replay has become too large to be kept.
+   */
+  async applyAll(
+    updateId: string,
+    replay: OpenReplay,
+    from: { progress: ReplayProgress; page: ReadPage; limit?: number; aheadFrom?: number | undefined },
+  ): Promise<Applied> {
+    const { limit = Number.POSITIVE_INFINITY, aheadFrom } = from;
+    let { progress, page } = from;
+    let bytes = 0;
+    const maxBytes = aheadFrom === undefined ? Number.POSITIVE_INFINITY : this.#open.maxBytesEach - aheadFrom;
+    while (page.lengths.length > 0 && progress.entries < limit && bytes <= maxBytes) {
+      const room =
+        aheadFrom !== undefined ? contiguousEntries(page, progress.lastSequenceId) : limit - progress.entries;
+      const isLast = page.isLast || room < page.lengths.length;
+      const next = isLast ? null : this.#journal.readPage(updateId, page.sequenceIds.at(-1) as number);
+      bytes += page.text.byteLength;
+      // Waits for both even if one fails, so that nothing is still running when the replay is closed.
+      const [applied, read] = await Promise.allSettled([replay.apply(truncatePage(page, room)), next]);
+      if (applied.status === 'rejected') {
+        if (!(applied.reason instanceof InvalidJournalError)) throw applied.reason;
+        return { progress: await replay.progress(), fault: applied.reason, bytes };
+      }
+      progress = applied.value;
+      if (read.status === 'rejected') throw read.reason;
+      if (!read.value) break;
+      page = read.value;
+    }
+    return { progress, fault: null, bytes };
+  }
+
+  async #readSnapshot(snapshot: JournalSnapshotRow): Promise<ReplayStart['base']> {
+    try {
+      return await this.#snapshots.readEncoded(snapshot);
+    } catch (error) {
+      if (isDamage(error)) throw new DamagedStartError('snapshot', error.message);
+      throw error;
+    }
+  }
+}
+
+function truncatePage(page: JournalPage, maxEntries: number): JournalPage {
+  if (page.lengths.length <= maxEntries) return page;
+  return { ...page, sequenceIds: page.sequenceIds.slice(0, maxEntries), lengths: page.lengths.slice(0, maxEntries) };
+}
+
+/** The number of entries that follow `lastSequenceId` without a gap. */
+function contiguousEntries({ sequenceIds }: JournalPage, lastSequenceId: number): number {
+  const gap = sequenceIds.findIndex((sequenceId, at) => sequenceId !== lastSequenceId + 1 + at);
+  return gap === -1 ? sequenceIds.length : gap;
+}

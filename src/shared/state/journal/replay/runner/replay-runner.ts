@@ -1,0 +1,79 @@
+import { InvalidRequestError, UnavailableError } from '../../../../platform/errors/errors.ts';
+import type { ManifestSource } from '../../../deployments/write-document.ts';
+import { JournalReplayError } from '../rules/replay-error.ts';
+import {
+  type JournalPage,
+  type ReplayedDocument,
+  type ReplayedText,
+  type ReplayProgress,
+  type ReplayStart,
+  ReplayWork,
+} from './replay-work.ts';
+
+/** The journal cannot be replayed. Its entries are kept and the state is unchanged. */
+export class InvalidJournalError extends InvalidRequestError {
+  override readonly name = 'InvalidJournalError';
+  override readonly code = 'invalid-journal';
+}
+
+/** The thread of a replay has ended. The replay can be repeated in another one. */
+export class ReplayEndedError extends UnavailableError {
+  override readonly name = 'ReplayEndedError';
+}
+
+/** Runs the computation of replays, either in this thread or in a separate one. */
+export interface ReplayRunner {
+  /**
+   * Takes ownership of the bytes passed in. Rejects with InvalidJournalError or DamagedStartError; any other error can be retried.
+   */
+  open(start: ReplayStart): Promise<OpenReplay>;
+}
+
+/** One replay; see ReplayWork for what the steps do. Steps run in the order of the calls and fail as `open` does. */
+export interface OpenReplay {
+  /** The progress at the start: 0 entries, or those of the snapshot. */
+  readonly initialProgress: ReplayProgress;
+  apply(page: JournalPage): Promise<ReplayProgress>;
+  /** The current progress. After a failed `apply`, it includes the entries before the invalid one. */
+  progress(): Promise<ReplayProgress>;
+  write(manifest: ManifestSource): Promise<ReplayedText>;
+  encode(manifest: ManifestSource): Promise<ReplayedDocument>;
+  snapshot(): Promise<ReplayedDocument['document']>;
+  close(): void;
+}
+
+/** Runs replays in this thread. For replays that take a few ms at most. */
+export const replayHere: ReplayRunner = {
+  open: async (start) => {
+    const work = asInvalidJournal(() => new ReplayWork(start));
+    return {
+      initialProgress: work.progress,
+      apply: async (page) => asInvalidJournal(() => work.apply(page)),
+      progress: async () => work.progress,
+      write: async (manifest) => asInvalidJournal(() => work.write(manifest)),
+      encode: async (manifest) => asInvalidJournal(() => work.encode(manifest)),
+      snapshot: async () => work.snapshot(),
+      close: () => {},
+    };
+  },
+};
+
+/**
+ * Limits of a replay that runs in the calling thread, which it blocks for 6 to 9 ms. Larger replays use another thread or a
+ * worker.
+ */
+const shortEntries = 500;
+const shortBytes = 512 * 1024;
+
+export function isShortReplay(size: { entries: number; bytes: number }): boolean {
+  return size.entries <= shortEntries && size.bytes <= shortBytes;
+}
+
+function asInvalidJournal<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof JournalReplayError) throw new InvalidJournalError(error.message, { cause: error });
+    throw error;
+  }
+}

@@ -1,0 +1,40 @@
+import type { Database } from '../platform/db/database.ts';
+import type { Queryable } from '../platform/db/sql.ts';
+import { createStackRepository } from '../stacks/stack-repository.ts';
+import { type ExpiredUpdate, reclaimExpired } from '../updates/update-closer.ts';
+import { createUpdateRepository } from '../updates/update-repository.ts';
+import { isActive } from '../updates/update-state.ts';
+import { assertNoFault } from './journal/journal-fault.ts';
+
+export interface ReclaimOptions {
+  readonly admitsFault?: boolean;
+  /** Whether an update holds the stack whose time is known not to be over: there is none to end then. */
+  readonly isHeld?: boolean;
+}
+
+/** Prepares a stack for its next change; see reclaimStack. */
+export type Reclaim = (stackId: string, options?: ReclaimOptions) => Promise<void>;
+
+/**
+ * Prepares a stack for its next change: ends an update whose lease has expired and calls `compact` for an ended update with pending
+ * entries, so that the head is complete. A running update continues, but for at most one more lease unless it is renewed. Returns
+ * the update that it ended. Throws JournalFaultError if the head lacks entries that could not be replayed, unless `admitsFault`
+ * is set.
+ */
+export async function reclaimStack(
+  db: Database,
+  stackId: string,
+  leaseSeconds: number,
+  compact: (updateId: string) => Promise<void>,
+  { admitsFault = false, isHeld = false }: ReclaimOptions = {},
+): Promise<ExpiredUpdate | null> {
+  const reclaim = async (tx: Queryable): Promise<ExpiredUpdate | null> => {
+    const stack = await createStackRepository(tx).lockById(stackId);
+    return stack ? reclaimExpired(tx, stack, leaseSeconds) : null;
+  };
+  const ended = isHeld ? null : await db.inTransaction(reclaim);
+  const pending = await createUpdateRepository(db).findWithPendingEntries(stackId);
+  if (pending && !isActive(pending.status)) await compact(pending.id);
+  if (!admitsFault) await assertNoFault(db, stackId);
+  return ended;
+}

@@ -1,0 +1,101 @@
+import type { AuditSource } from '../audit/audit-event.ts';
+import { createAuditRepository } from '../audit/audit-repository.ts';
+import type { Queryable } from '../platform/db/sql.ts';
+import { violatedConstraint } from '../platform/db/sqlstate.ts';
+import { formatStackRef, type StackRef } from '../stacks/names.ts';
+import { stackExists, stackNotFound } from '../stacks/stack-errors.ts';
+import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
+import { readTags, tagsIn } from '../stacks/tags.ts';
+import { type AdmittedChange, type AdmittedChanges, StackChangedError } from '../updates/admitted-changes.ts';
+import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
+import type { DocumentGuard } from './checks/document-guard.ts';
+import { renameDeployment } from './deployments/rename-deployment.ts';
+import type { DocumentStore } from './documents/document-store.ts';
+import { recordVersion } from './versions/record-version.ts';
+
+/** Idempotent: running the same rename twice commits it once. */
+export interface StackRenaming extends AdmittedChange {
+  readonly from: StackRef;
+  readonly to: StackRef;
+  readonly requestedBy: string | null;
+  readonly source?: AuditSource | undefined;
+}
+
+/**
+ * Renames or moves a stack and rewrites every reference to it in its newest state (URNs, root resource, secrets provider), because
+ * the CLI leaves that to the server. Recorded as an update of kind rename with its own stack version. Memory use does not grow with
+ * the state.
+ */
+export class StackRenamer {
+  readonly #changes: AdmittedChanges;
+  readonly #checkpoints: CheckpointRepository;
+  readonly #documents: DocumentStore;
+  readonly #guard: DocumentGuard;
+
+  constructor(parts: {
+    changes: AdmittedChanges;
+    checkpoints: CheckpointRepository;
+    documents: DocumentStore;
+    guard: DocumentGuard;
+  }) {
+    this.#changes = parts.changes;
+    this.#checkpoints = parts.checkpoints;
+    this.#documents = parts.documents;
+    this.#guard = parts.guard;
+  }
+
+  /**
+   * Resolves once the rename is committed on top of the head that it was admitted against. Throws NotFoundError, ConflictError (the
+   * target exists), DocumentDamagedError and the errors of AdmittedChanges.commit; nothing is changed then.
+   */
+  async rename(request: StackRenaming, beforeCommit: () => Promise<void> = async () => {}): Promise<void> {
+    if (await this.#changes.isCommitted(request)) return;
+    const renamed = await this.#renameState(request);
+    await beforeCommit();
+    try {
+      await this.#changes.commit(request, async (tx, stack, assertMayBecome) => {
+        const { project, stack: name } = request.to;
+        await assertMayBecome({ project, stack: name, tags: tagsIn(project, readTags(stack.tags)) });
+        await commit(tx, stack, request, renamed);
+      });
+    } catch (error) {
+      throw violatedConstraint(error) === 'stacks_name_key' ? stackExists(request.to) : error;
+    }
+  }
+
+  /** Stores the newest state with the new names. Returns null if the stack has no state. Throws StackChangedError. */
+  async #renameState({ from, to, admission }: StackRenaming): Promise<NewCheckpoint | null> {
+    if (admission.checkpointId === null) return null;
+    const checkpoint = await this.#checkpoints.find(admission.checkpointId);
+    if (!checkpoint) throw new StackChangedError();
+    const renamed = await renameDeployment(() => this.#guard.open(checkpoint), { from, to });
+    return { document: await this.#documents.save(renamed), resourceCount: checkpoint.resourceCount };
+  }
+}
+
+async function commit(
+  tx: Queryable,
+  stack: StackRow,
+  { updateId, from, to, requestedBy, source }: StackRenaming,
+  state: NewCheckpoint | null,
+): Promise<void> {
+  if (formatStackRef(stack) !== formatStackRef(from)) throw stackNotFound(from);
+  await recordVersion(tx, stack, {
+    updateId,
+    kind: 'rename',
+    message: `Renamed ${formatStackRef(from)} to ${formatStackRef(to)}`,
+    requestedBy,
+    state,
+  });
+  const stacks = createStackRepository(tx);
+  await stacks.insertFormerName(stack);
+  await stacks.rename(stack.id, await stacks.ensureProject(stack.organizationId, to.project), to.stack);
+  if (source) {
+    const event = { organization: from.organization, object: formatStackRef(from), updateId };
+    const details = { stackId: stack.id, to: formatStackRef(to) };
+    await createAuditRepository(tx).insert(source, { action: 'stack.rename', ...event, details });
+  }
+  const tags = readTags(stack.tags);
+  if (tags['pulumi:project'] === undefined) return;
+  await stacks.setTags(stack.id, JSON.stringify(tagsIn(to.project, tags)));
+}

@@ -1,0 +1,231 @@
+import type { Replica } from '../platform/db/replica/replica.ts';
+import type { Queryable } from '../platform/db/sql.ts';
+import { UnavailableError } from '../platform/errors/errors.ts';
+import type { StackRef } from '../stacks/names.ts';
+import { createStackRepository, type StackRepository, type StackRow } from '../stacks/stack-repository.ts';
+import { createUpdateRepository, type UpdateRepository, type UpdateRow } from '../updates/update-repository.ts';
+import { isActive } from '../updates/update-state.ts';
+import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
+import type { DocumentGuard } from './checks/document-guard.ts';
+import { DocumentMissingError } from './documents/document-store.ts';
+import { createPieceRepository, type PieceRepository } from './documents/piece-repository.ts';
+import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
+import type { JournalCompactor } from './journal/journal-compactor.ts';
+import { describeFault, type JournalFault } from './journal/journal-fault.ts';
+import { InvalidJournalError, isShortReplay } from './journal/replay/runner/replay-runner.ts';
+
+/** A stack without state, as the contract has it: `resources` null and no manifest. */
+const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
+
+/** A superseded checkpoint can be deleted between finding and opening it. The head has moved then, and the read is retried. */
+const attempts = 5;
+
+/** A state document, ready to send. */
+export interface StateDocument {
+  readonly sizeBytes: number;
+  /** Compressed size; null if the document is not stored. */
+  readonly storedBytes: number | null;
+  /** Must be read or returned once; a blob stays open until then. */
+  readonly bytes: AsyncIterable<Buffer>;
+  readonly resourceCount: number;
+  /** Null if the document does not come from a checkpoint (empty, or replayed on demand). */
+  readonly checkpointId: string | null;
+  /** Describes journal entries that are missing from the document; null if none. */
+  readonly warning: string | null;
+}
+
+/** The rows that an attempt reads, all from the same server. */
+interface Rows {
+  readonly stacks: StackRepository;
+  readonly updates: UpdateRepository;
+  readonly checkpoints: CheckpointRepository;
+  readonly compactions: CompactionRepository;
+  /** Null: those of the document store. */
+  readonly pieces: PieceRepository | null;
+}
+
+/**
+ * Reads the newest state of a stack or the state of any version, always including pending journal entries. Reading a damaged
+ * document throws DocumentDamagedError, at the latest in place of its last chunk.
+ */
+export class StateReader {
+  readonly #rows: Rows;
+  readonly #replica: Replica | null;
+  readonly #guard: DocumentGuard;
+  readonly #compactor: JournalCompactor;
+  readonly #compactLarge: (updateId: string) => Promise<void>;
+
+  constructor(parts: {
+    stacks: StackRepository;
+    updates: UpdateRepository;
+    checkpoints: CheckpointRepository;
+    guard: DocumentGuard;
+    compactor: JournalCompactor;
+    compactions: CompactionRepository;
+    /** Compacts a large journal. In the API, a worker does it, so that the process is not blocked. */
+    compactLarge: (updateId: string) => Promise<void>;
+    /** Serves what is stored; entries that are not compacted yet are always read from the primary. */
+    replica?: Replica | null;
+  }) {
+    const { stacks, updates, checkpoints, compactions } = parts;
+    this.#rows = { stacks, updates, checkpoints, compactions, pieces: null };
+    this.#replica = parts.replica ?? null;
+    this.#guard = parts.guard;
+    this.#compactor = parts.compactor;
+    this.#compactLarge = parts.compactLarge;
+  }
+
+  /** The stack's newest state; null if the stack does not exist. */
+  readHead(ref: StackRef): Promise<{ stack: StackRow; state: StateDocument } | null> {
+    return this.#retryWhileMoving(async (rows) => {
+      const stack = await rows.stacks.findHead(ref);
+      if (!stack) return null;
+      if (stack.pendingUpdateId !== null && rows !== this.#rows) return 'moved';
+      const pending = stack.pendingUpdateId === null ? null : await rows.updates.find(stack.pendingUpdateId);
+      if (stack.pendingUpdateId !== null && !pending?.hasPendingEntries) return 'moved';
+      const state = pending ? await this.#replay(pending) : await this.#open(rows, stack.checkpointId);
+      if (state === 'moved' || !stack.hasFaults) return state === 'moved' ? state : { stack, state };
+      const faults = await rows.compactions.findFaults(stack.id);
+      return { stack, state: { ...state, warning: faults.map(describeFault).join(' ') || state.warning } };
+    });
+  }
+
+  /** The state of this version; null if the stack has no such version. */
+  readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
+    return this.#retryWhileMoving(async (rows) => {
+      const update = await rows.updates.findByVersion(stackId, stackVersion);
+      if (!update) return null;
+      if (update.hasPendingEntries) return rows === this.#rows ? this.#replay(update) : 'moved';
+      return this.#openCompacted(rows, update);
+    });
+  }
+
+  /**
+   * Retries while the state changes during the read. Of the attempts, only the first is made at a replica. Throws
+   * UnavailableError if all fail.
+   */
+  async #retryWhileMoving<T>(read: (rows: Rows) => Promise<T | 'moved'>): Promise<T> {
+    const replica = await this.#replica?.begin();
+    let missing: DocumentMissingError | null = null;
+    for (let attempt = replica ? 0 : 1; attempt <= attempts; attempt++) {
+      try {
+        const result = await read(replica && attempt === 0 ? rowsOf(replica) : this.#rows);
+        if (result !== 'moved') return result;
+      } catch (error) {
+        if (!(error instanceof DocumentMissingError)) throw error;
+        missing = error;
+      }
+    }
+    throw (
+      missing ??
+      new UnavailableError('The state changes too quickly to be read; please retry', { retryAfterSeconds: 1 })
+    );
+  }
+
+  /** Replays a short journal over a small state on demand. Otherwise has a worker compact it into a checkpoint first. */
+  async #replay(update: UpdateRow): Promise<StateDocument | 'moved'> {
+    const base = update.baseCheckpointId ? await this.#rows.checkpoints.find(update.baseCheckpointId) : null;
+    if (!isShortReplay({ entries: update.entryCount, bytes: base?.sizeBytes ?? 0 })) {
+      await this.#compactLarge(update.id);
+      const compacted = await this.#rows.updates.find(update.id);
+      return compacted ? this.#openCompacted(this.#rows, compacted) : 'moved';
+    }
+    const replayed = await this.#compactor.replay(update).catch(async (error: unknown) => {
+      if (!(error instanceof InvalidJournalError) || isActive(update.status)) throw error;
+      // The longest valid prefix becomes the state of an ended update; the next attempt reads that.
+      await this.#compactor.compact(update.id);
+      return null;
+    });
+    if (!replayed) return 'moved';
+    const { buffer, byteOffset, byteLength } = replayed.document;
+    return {
+      sizeBytes: byteLength,
+      storedBytes: null,
+      bytes: once(Buffer.from(buffer, byteOffset, byteLength)),
+      resourceCount: replayed.resourceCount,
+      checkpointId: null,
+      warning: describeWarnings(update, replayed.warning),
+    };
+  }
+
+  /** Opens the update's checkpoint, with a warning if its compaction skipped entries. */
+  async #openCompacted(rows: Rows, update: UpdateRow): Promise<StateDocument | 'moved'> {
+    const state = await this.#open(rows, update.checkpointId);
+    const isFaulty = update.compactionError !== null || update.compactionWarning !== null;
+    return state === 'moved' || !isFaulty ? state : { ...state, warning: describeFault(asFault(update)) };
+  }
+
+  async #open(rows: Rows, checkpointId: string | null): Promise<StateDocument | 'moved'> {
+    if (checkpointId === null) {
+      return {
+        sizeBytes: emptyDocument.length,
+        storedBytes: null,
+        bytes: once(emptyDocument),
+        resourceCount: 0,
+        checkpointId,
+        warning: null,
+      };
+    }
+    const checkpoint = await rows.checkpoints.find(checkpointId);
+    if (!checkpoint) return 'moved';
+    const bytes = this.#guard.open(checkpoint, rows.pieces ?? undefined);
+    // Reads the first chunk here, so that a deleted blob can still be handled by a retry and a damaged one by an error response. A
+    // small document is fully verified at this point.
+    const first = await bytes.next();
+    return {
+      sizeBytes: checkpoint.sizeBytes,
+      storedBytes: checkpoint.storedBytes,
+      resourceCount: checkpoint.resourceCount,
+      checkpointId,
+      bytes: resume(first, bytes),
+      warning: null,
+    };
+  }
+}
+
+function rowsOf(db: Queryable): Rows {
+  return {
+    stacks: createStackRepository(db),
+    updates: createUpdateRepository(db),
+    checkpoints: createCheckpointRepository(db),
+    compactions: createCompactionRepository(db),
+    pieces: createPieceRepository(db),
+  };
+}
+
+/** Of an update whose entries were replayed for this read. */
+function describeWarnings(update: UpdateRow, warning: string | null): string | null {
+  const warnings = [update.compactionWarning, warning].filter((each) => each !== null);
+  if (warnings.length === 0) return null;
+  return describeFault({
+    ...asFault(update),
+    compactionError: null,
+    compactionWarning: [...new Set(warnings)].join('; '),
+  });
+}
+
+function asFault({ id, ...update }: UpdateRow): JournalFault {
+  return { updateId: id, ...update };
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes;
+}
+
+/**
+ * Iterates the chunk that was already read and then the rest. Not a generator: returning an unstarted generator would not close
+ * `rest`.
+ */
+function resume(first: IteratorResult<Buffer>, rest: AsyncGenerator<Buffer>): AsyncIterable<Buffer> {
+  let pending: IteratorResult<Buffer> | null = first;
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: async () => {
+        const step = pending ?? (await rest.next());
+        pending = null;
+        return step;
+      },
+      return: () => rest.return(undefined),
+    }),
+  };
+}

@@ -1,0 +1,255 @@
+import type { Logger } from '../../platform/logger/logger.ts';
+import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
+import type { DocumentGuard } from '../checks/document-guard.ts';
+import { isDamage } from '../documents/document-damage.ts';
+import { type DocumentStore, piecesCodec } from '../documents/document-store.ts';
+import { checkPiece, decodePiece, encodePiece, hashInTurns } from '../documents/piece-codec.ts';
+import { cutAtResources, type PieceSizes, pieceSizes, type TextPiece } from '../documents/piece-cutter.ts';
+import type { PieceRepository, PieceRow } from '../documents/piece-repository.ts';
+import type { DueState, NewPiece, VersionRepository, VersionRow } from './version-repository.ts';
+
+/** How versions refer to each other, and how they are cut. */
+export interface EncodingShape {
+  /** Every so many versions one is compressed alone. A damaged one makes at most as many unreadable. */
+  readonly keyEvery: number;
+  /**
+   * Versions refer to the one before them, except that every so many one refers to the last of its kind; of those, every so many
+   * one refers to the last of its own kind, and so on. So a version is reached in fewer steps than this for each such level.
+   */
+  readonly groupSize: number;
+  readonly sizes: PieceSizes;
+  /** States stored in fewer bytes stay whole: the rows of their pieces would take about as much. */
+  readonly minStoredBytes: number;
+}
+
+export const encodingShape: EncodingShape = {
+  keyEvery: 256,
+  groupSize: 4,
+  sizes: pieceSizes,
+  minStoredBytes: 4096,
+};
+
+/** A piece that its base does not make at least this much smaller is compressed alone, which ends its chain. */
+const worthwhileShare = 0.6;
+const busySeconds = 600;
+const damagedSeconds = 3600;
+/** Of a deleted stack that may be restored. */
+const deletedSeconds = 24 * 3600;
+
+/** What was done for a state. */
+export interface EncodingResult {
+  /** Versions encoded, and those of them whose bytes an earlier version already had. */
+  readonly encoded: number;
+  readonly shared: number;
+  /** Bytes of text that were read. */
+  readonly textBytes: number;
+  readonly savedBytes: number;
+}
+
+type Outcome = 'encoded' | 'shared' | 'settled' | 'busy' | 'damaged';
+
+/**
+ * Encodes versions that are no longer the newest as pieces that refer to earlier versions. The row of a version changes in one
+ * statement, after the pieces were read back; until then, and for readers that began before, its bytes stay where they are. Safe on
+ * any number of processes: of two that encode the same version one has its work discarded.
+ */
+export class VersionEncoder {
+  readonly #versions: VersionRepository;
+  readonly #checkpoints: CheckpointRepository;
+  readonly #pieces: PieceRepository;
+  readonly #documents: DocumentStore;
+  readonly #guard: DocumentGuard;
+  readonly #logger: Logger;
+  readonly #shape: EncodingShape;
+
+  constructor(
+    parts: {
+      versions: VersionRepository;
+      checkpoints: CheckpointRepository;
+      pieces: PieceRepository;
+      documents: DocumentStore;
+      guard: DocumentGuard;
+      logger: Logger;
+    },
+    shape: EncodingShape = encodingShape,
+  ) {
+    this.#versions = parts.versions;
+    this.#checkpoints = parts.checkpoints;
+    this.#pieces = parts.pieces;
+    this.#documents = parts.documents;
+    this.#guard = parts.guard;
+    this.#logger = parts.logger;
+    this.#shape = shape;
+  }
+
+  /**
+   * Encodes the state from which the update of a due state began, and the state itself unless it is the newest, whose turn comes with
+   * the next. Postpones the state while one of the two is in use or damaged, or the stack is deleted and may be restored. Throws what the blob store throws, and
+   * `signal`'s reason.
+   */
+  async encodeDue(due: DueState, signal?: AbortSignal): Promise<EncodingResult> {
+    const state = await this.#versions.find(due.id);
+    let result: EncodingResult = { encoded: 0, shared: 0, textBytes: 0, savedBytes: 0 };
+    if (!state) return result;
+    let wait = state.isRestorable ? deletedSeconds : 0;
+    for (const id of state.isDeleted ? [] : [state.previousId, state.id]) {
+      const version = id === null ? null : await this.#versions.find(id);
+      if (!version) continue;
+      const outcome = await this.#encode(version, signal);
+      if (outcome === 'busy') wait = Math.max(wait, busySeconds);
+      if (outcome === 'damaged') wait = damagedSeconds;
+      if (outcome !== 'encoded' && outcome !== 'shared') continue;
+      const storedBytes = (await this.#checkpoints.find(version.id))?.storedBytes ?? version.storedBytes;
+      result = {
+        encoded: result.encoded + 1,
+        shared: result.shared + (outcome === 'shared' ? 1 : 0),
+        textBytes: result.textBytes + version.sizeBytes,
+        savedBytes: result.savedBytes + Math.max(0, version.storedBytes - storedBytes),
+      };
+    }
+    await (wait > 0 ? this.#versions.postpone(due, wait) : this.#versions.settle(due));
+    return result;
+  }
+
+  async #encode(version: VersionRow, signal: AbortSignal | undefined): Promise<Outcome> {
+    if (version.codec === piecesCodec || version.storedBytes < this.#shape.minStoredBytes || version.isHead) {
+      return 'settled';
+    }
+    if (version.damaged) return 'damaged';
+    if (version.isInUse) return 'busy';
+    const checkpoint = await this.#checkpoints.find(version.id);
+    if (!checkpoint || checkpoint.codec === piecesCodec) return 'settled';
+    try {
+      const same = await this.#sameText(version);
+      const pieces = same ?? (await this.#cutAndStore(version, checkpoint, signal));
+      const number = await this.#versions.nextNumber(version.stackId);
+      const isDone = await this.#versions.encode({ ...checkpoint, stackId: version.stackId }, number, pieces);
+      if (!isDone) return 'busy';
+      return same ? 'shared' : 'encoded';
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      // Marks, reports and repairs it. A repaired one is encoded next time.
+      const outcome = await this.#guard.check(version.id);
+      return outcome === 'gone' ? 'settled' : 'damaged';
+    }
+  }
+
+  /** The pieces of a version with the same text, read back; null if there is none. */
+  async #sameText(version: VersionRow): Promise<NewPiece[] | null> {
+    const same = await this.#versions.findSame(version);
+    const found = same && (await this.#checkpoints.find(same.id));
+    if (!found || (await this.#guard.check(found.id)) !== 'intact') return null;
+    const pieces = await this.#pieces.list(found.id);
+    return pieces.length === 0 ? null : pieces.map(({ id }) => ({ id, added: null }));
+  }
+
+  /**
+   * Stores the pieces of a version. Reading it to its end compares its text with its hash; each piece is read back and compared with
+   * the hash of that part of the text. Throws DamagedBytesError.
+   */
+  async #cutAndStore(
+    version: VersionRow,
+    checkpoint: CheckpointRow,
+    signal: AbortSignal | undefined,
+  ): Promise<NewPiece[]> {
+    const base = await this.#findBase(version.stackId);
+    const counterparts = new Counterparts(base?.pieces ?? []);
+    const pieces: (PieceRow | Unsaved)[] = [];
+    const texts = this.#documents.open(checkpoint);
+    for await (const piece of cutAtResources(texts, checkpoint.sizeBytes, counterparts.keys, this.#shape.sizes)) {
+      signal?.throwIfAborted();
+      pieces.push(await this.#storePiece(version, piece, counterparts.of(piece.cutKey), base?.id ?? null));
+    }
+    const ids = await this.#pieces.reserveIds(pieces.filter((piece) => !('id' in piece)).length);
+    return pieces.map((piece) =>
+      'id' in piece ? { id: piece.id, added: null } : { id: ids.shift() as number, added: piece },
+    );
+  }
+
+  /** The version that the next one of the stack refers to. */
+  async #findBase(stackId: string): Promise<{ id: string; pieces: readonly PieceRow[] } | null> {
+    const number = baseNumber(await this.#versions.nextNumber(stackId), this.#shape);
+    const base = number === null ? null : await this.#versions.findEncoded(stackId, number);
+    return base && { id: base.id, pieces: await this.#pieces.list(base.id) };
+  }
+
+  /** Returns a piece with this text, from which the text was read back. */
+  async #storePiece(
+    version: VersionRow,
+    { text, cutKey }: TextPiece,
+    counterpart: PieceRow | null,
+    baseId: string | null,
+  ): Promise<PieceRow | Unsaved> {
+    const digest = { sha256: await hashInTurns(text), sizeBytes: text.length };
+    const same = await this.#pieces.findText(version.stackId, digest);
+    if (same && (await this.#readPiece(same, null))) return same;
+
+    let base = counterpart && counterpart.depth < this.#maxDepth ? counterpart : null;
+    let dictionary = base && (await this.#readPiece(base, baseId));
+    let bytes = await encodePiece(text, dictionary);
+    const expectedBytes = (version.storedBytes / version.sizeBytes) * text.length;
+    if (!dictionary || bytes.length > worthwhileShare * expectedBytes) {
+      if (dictionary) bytes = await encodePiece(text, null);
+      base = null;
+      dictionary = null;
+    }
+    const place = await this.#documents.savePiece(digest.sha256, bytes, { wasSealed: version.codec !== 'zstd' });
+    const stored = await this.#documents.readStoredPiece({ ...digest, ...place });
+    await checkPiece(await decodePiece(stored, dictionary, digest.sizeBytes), digest);
+    const depth = base ? base.depth + 1 : 0;
+    return { ...digest, baseId: base?.id ?? null, depth, cutKey, place };
+  }
+
+  get #maxDepth(): number {
+    const { keyEvery, groupSize } = this.#shape;
+    return (groupSize - 1) * Math.ceil(Math.log(keyEvery) / Math.log(groupSize));
+  }
+
+  /** The text of an existing piece, or null if it is damaged; the version that it belongs to is then checked. */
+  async #readPiece(piece: PieceRow, checkpointId: string | null): Promise<Buffer | null> {
+    try {
+      return await this.#documents.readPiece(piece);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      this.#logger.warn(
+        { pieceId: piece.id, checkpointId, err: error },
+        'a piece that a version could refer to is damaged',
+      );
+      if (checkpointId !== null) await this.#guard.check(checkpointId);
+      return null;
+    }
+  }
+}
+
+type Unsaved = NonNullable<NewPiece['added']>;
+
+/** The version to which the version with this number refers; null if it is compressed alone. */
+export function baseNumber(
+  number: number,
+  { groupSize, keyEvery }: Pick<EncodingShape, 'groupSize' | 'keyEvery'>,
+): number | null {
+  const place = number % keyEvery;
+  if (place === 0) return null;
+  let step = 1;
+  while (place % (step * groupSize) === 0) step *= groupSize;
+  return number - step;
+}
+
+/** Finds the piece of the base that has most in common with a piece. */
+class Counterparts {
+  readonly keys: ReadonlySet<string>;
+  readonly #pieces: readonly PieceRow[];
+  #at = -1;
+
+  constructor(pieces: readonly PieceRow[]) {
+    this.#pieces = pieces;
+    this.keys = new Set(pieces.flatMap(({ cutKey }) => cutKey ?? []));
+  }
+
+  /** Call for each piece, in order. */
+  of(cutKey: string | null): PieceRow | null {
+    const found = cutKey === null ? -1 : this.#pieces.findIndex((piece) => piece.cutKey === cutKey);
+    this.#at = found >= 0 ? found : Math.min(this.#at + 1, this.#pieces.length - 1);
+    return this.#pieces[this.#at] ?? null;
+  }
+}

@@ -1,0 +1,164 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useState } from 'react';
+import type { AccessPolicy } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { thenRefresh } from '../platform/app/then-refresh.ts';
+import { apiClient, trpc } from '../platform/app/trpc.ts';
+import { useEdit } from '../platform/app/use-edit.ts';
+import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+import { Button } from '../platform/ui/button.tsx';
+import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
+import { SelectField } from '../platform/ui/field.tsx';
+import { Page } from '../platform/ui/page.tsx';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { lostPermissions, memberPermissions, withNeeds } from './default-permissions.ts';
+import { PermissionChoice, PermissionSet } from './permission-set.tsx';
+
+const route = getRouteApi('/$organization/~/access');
+
+/** What the roles of members give in this organization. */
+export function AccessPage() {
+  const { organization } = route.useParams();
+  const [asked, setAsked] = useState<'decrypt' | 'defaults' | null>(null);
+  const query = useQuery(trpc.access.policy.queryOptions({ organization }));
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const policy = query.data;
+  return (
+    <Page
+      title="Access"
+      lead="What viewers and members may do on every stack here by their role. Admins may always do all of it; grants give more to single people, teams and tokens."
+    >
+      {policy === undefined ? (
+        <Skeleton width={320} />
+      ) : (
+        <FactList>
+          <FactRow name="Roles give">
+            <DefaultWords defaults={policy.defaultPermissions} />
+            <Button size="small" aria-label="Change what roles give" onClick={() => setAsked('defaults')}>
+              Change
+            </Button>
+          </FactRow>
+          <FactRow name="Secrets">
+            {policy.decryptByRole
+              ? 'Viewers and members may decrypt them.'
+              : 'Only admins may decrypt them, and whoever is allowed to by a grant.'}
+            <Button size="small" onClick={() => setAsked('decrypt')}>
+              {policy.decryptByRole ? 'Take it from roles' : 'Let roles decrypt'}
+            </Button>
+          </FactRow>
+        </FactList>
+      )}
+      {policy !== undefined && asked === 'decrypt' ? (
+        <DecryptDialog organization={organization} policy={policy} onClose={() => setAsked(null)} />
+      ) : null}
+      {policy !== undefined && asked === 'defaults' ? (
+        <DefaultsDialog organization={organization} policy={policy} onClose={() => setAsked(null)} />
+      ) : null}
+    </Page>
+  );
+}
+
+function DefaultWords({ defaults }: { readonly defaults: AccessPolicy['defaultPermissions'] }) {
+  if (defaults === null) return <span>All that the role has.</span>;
+  if (withNeeds(defaults).length === 0) return <span>Nothing: grants decide.</span>;
+  return (
+    <>
+      <span>At most</span>
+      <PermissionSet names={withNeeds(defaults)} />
+    </>
+  );
+}
+
+interface DialogProps {
+  readonly organization: string;
+  readonly onClose: () => void;
+}
+
+const lossWords =
+  'At once, on all stacks. What grants give stays. Running updates that nothing permits any more lose their lock; what they have saved is kept.';
+
+function DecryptDialog({ onClose, organization, policy }: DialogProps & { readonly policy: AccessPolicy }) {
+  const [isOn] = useState(policy.decryptByRole);
+  const { base, dialog } = useEdit({ item: policy, draftOf: () => ({}), read: () => readPolicy(organization) });
+  const change = useMutation(trpc.access.changePolicy.mutationOptions(thenRefresh(onClose)));
+  return (
+    <ActionDialog
+      title={isOn ? 'Take decryption from viewers and members?' : 'Let viewers and members decrypt?'}
+      description={
+        isOn
+          ? `Commands that need secrets then fail for them, pulumi up of stacks with secrets too, unless a grant allows it. ${lossWords}`
+          : 'Everybody in the organization who may read a stack can then read its secrets.'
+      }
+      action={isOn ? 'Take it from roles' : 'Let roles decrypt'}
+      isDanger={isOn}
+      {...(isOn ? { typed: organization } : {})}
+      {...dialog(change)}
+      onSubmit={() => change.mutate({ organization, revision: base.revision, decryptByRole: !isOn })}
+      onClose={onClose}
+    />
+  );
+}
+
+const ways = [
+  ['all', 'All that the role has'],
+  ['some', 'At most some permissions'],
+  ['none', 'Nothing: only grants decide'],
+] as const;
+type Way = (typeof ways)[number][0];
+
+function draftOf({ defaultPermissions }: AccessPolicy): { readonly way: Way; readonly names: readonly string[] } {
+  const names = withNeeds(defaultPermissions);
+  return { way: defaultPermissions === null ? 'all' : names.length === 0 ? 'none' : 'some', names };
+}
+
+function readPolicy(organization: string): Promise<AccessPolicy> {
+  return apiClient.access.policy.query({ organization });
+}
+
+function DefaultsDialog({ onClose, organization, policy }: DialogProps & { readonly policy: AccessPolicy }) {
+  const {
+    base,
+    change: edit,
+    dialog,
+    draft: { names, way },
+  } = useEdit({ item: policy, draftOf, read: () => readPolicy(organization) });
+  const before = base.defaultPermissions;
+  const change = useMutation(trpc.access.changePolicy.mutationOptions(thenRefresh(onClose)));
+  const after = way === 'all' ? null : way === 'none' ? [] : [...withNeeds(names)];
+  const lost = lostPermissions(before, after);
+  return (
+    <ActionDialog
+      title="Change what roles give"
+      description="Of viewers and members, each role gives what it has of this. Admins keep all."
+      action={lost.length > 0 ? 'Take it away' : 'Save'}
+      isDanger={lost.length > 0}
+      {...(lost.length > 0 ? { typed: organization } : {})}
+      isReady={way !== 'some' || names.length > 0}
+      {...dialog(change)}
+      onSubmit={() => change.mutate({ organization, revision: base.revision, defaultPermissions: after })}
+      onClose={onClose}
+    >
+      <SelectField
+        label="Roles give"
+        value={way}
+        options={ways}
+        onChange={({ target }) => edit({ way: target.value as Way })}
+      />
+      {way === 'some' ? (
+        <PermissionChoice
+          label="Permissions"
+          names={withNeeds(names)}
+          of={memberPermissions}
+          onChange={(chosen) => edit({ names: chosen })}
+        />
+      ) : null}
+      {lost.length > 0 ? (
+        <p>
+          Viewers and members lose <b>{lost.join(', ')}</b> by their roles. {lossWords}
+        </p>
+      ) : null}
+    </ActionDialog>
+  );
+}

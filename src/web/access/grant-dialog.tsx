@@ -1,0 +1,147 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import styles from '../platform/app/settings-page.module.css';
+import { LoginField, StackPathField, TagField, TeamField, TokenIdField } from '../platform/app/suggest-fields.tsx';
+import { thenRefresh } from '../platform/app/then-refresh.ts';
+import { trpc } from '../platform/app/trpc.ts';
+import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+import { SelectField } from '../platform/ui/field.tsx';
+import type { GrantPlace } from './grant-place.ts';
+import { PermissionChoice } from './permission-set.tsx';
+
+const kinds = [
+  ['user', 'A member'],
+  ['team', 'A team'],
+  ['token', 'A token'],
+] as const;
+type Kind = (typeof kinds)[number][0];
+
+const names = { user: 'Login', team: 'Name of the team', token: 'Id of the token' } as const satisfies Record<
+  Kind,
+  string
+>;
+
+const nameFields = { user: LoginField, team: TeamField, token: TokenIdField } as const satisfies Record<Kind, unknown>;
+
+/** Allows or denies something. In a team, to the team; on a stack, with its name as the pattern to begin with. */
+export function GrantDialog({
+  onClose,
+  organization,
+  place,
+}: {
+  readonly organization: string;
+  readonly place: GrantPlace;
+  readonly onClose: () => void;
+}) {
+  const team = 'team' in place ? place.team : null;
+  const [kind, setKind] = useState<Kind>(team === null ? 'user' : 'team');
+  const [name, setName] = useState(team ?? '');
+  const [effect, setEffect] = useState<'allow' | 'deny'>('allow');
+  const [role, setRole] = useState('');
+  const [chosen, setChosen] = useState<readonly string[]>(['read']);
+  const [stacks, setStacks] = useState('on' in place ? `${place.on.project}/${place.on.stack}` : '*/*');
+  const [tag, setTag] = useState('');
+  const roles = useQuery(trpc.roles.list.queryOptions({ organization })).data?.items ?? [];
+  const give = useMutation(trpc.grants.give.mutationOptions(thenRefresh(onClose)));
+  const [tagName = '', ...tagValue] = tag.trim().split('=');
+  const NameField = nameFields[kind];
+  const isOfRole = effect === 'allow' && role !== '';
+  const submit = (): void =>
+    give.mutate({
+      organization,
+      [kind]: name.trim(),
+      effect,
+      stacks: stacks.trim(),
+      ...(isOfRole ? { role } : { permissions: [...chosen] }),
+      ...(tagName === ''
+        ? {}
+        : { tag: { name: tagName, ...(tagValue.length === 0 ? {} : { value: tagValue.join('=') }) } }),
+    });
+  return (
+    <ActionDialog
+      title={team === null ? 'Give a grant' : `Give a grant to ${team}`}
+      description="It holds at once, beside what roles give. What is denied is denied to everybody it names, admins included."
+      action={effect === 'deny' ? 'Deny it' : 'Allow it'}
+      isDanger={effect === 'deny'}
+      error={give.error}
+      isPending={give.isPending}
+      isReady={name.trim() !== '' && stacks.trim() !== '' && (isOfRole || chosen.length > 0)}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      {team === null ? (
+        <div className={styles['row']}>
+          <SelectField
+            label="To"
+            value={kind}
+            options={kinds}
+            onChange={({ target }) => setKind(target.value as Kind)}
+          />
+          <div className={styles['grow']} key={kind}>
+            <NameField
+              organization={organization}
+              label={names[kind]}
+              value={name}
+              maxLength={200}
+              required
+              onChange={setName}
+            />
+          </div>
+        </div>
+      ) : null}
+      <div className={styles['row']}>
+        <SelectField
+          label="Effect"
+          value={effect}
+          options={[
+            ['allow', 'Allow'],
+            ['deny', 'Deny'],
+          ]}
+          onChange={({ target }) => setEffect(target.value as 'allow' | 'deny')}
+        />
+        {effect === 'deny' ? null : (
+          <div className={styles['grow']}>
+            <SelectField
+              label="What"
+              value={role}
+              options={[
+                ['', 'Single permissions'],
+                ...roles.map((each) => [each.id, `The role ${each.name}`] as const),
+              ]}
+              onChange={({ target }) => setRole(target.value)}
+            />
+          </div>
+        )}
+      </div>
+      {isOfRole ? (
+        <p className={styles['note']}>
+          {roles.find(({ id }) => id === role)?.permissions.join(', ')}. The grant changes with the role.
+        </p>
+      ) : (
+        <PermissionChoice label="Permissions" names={chosen} onChange={setChosen} />
+      )}
+      <StackPathField
+        organization={organization}
+        label="Stacks"
+        value={stacks}
+        maxLength={201}
+        required
+        hint={
+          <>
+            <code>project/stack</code>, in which <code>*</code> stands for any characters
+          </>
+        }
+        onChange={setStacks}
+      />
+      <TagField
+        organization={organization}
+        label="Tag"
+        value={tag}
+        maxLength={300}
+        placeholder="owner=data"
+        hint="Only stacks with this tag. Empty: with any."
+        onChange={setTag}
+      />
+    </ActionDialog>
+  );
+}

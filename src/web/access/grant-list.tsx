@@ -1,0 +1,163 @@
+import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { Plus } from 'lucide-react';
+import { useState } from 'react';
+import type { GrantItem } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { RowMenu } from '../platform/app/row-menu.tsx';
+import styles from '../platform/app/settings-page.module.css';
+import { thenRefresh } from '../platform/app/then-refresh.ts';
+import { trpc } from '../platform/app/trpc.ts';
+import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+import { Badge } from '../platform/ui/badge.tsx';
+import { Button } from '../platform/ui/button.tsx';
+import { MenuItem } from '../platform/ui/menu.tsx';
+import { Section } from '../platform/ui/page.tsx';
+import { type Column, Table } from '../platform/ui/table.tsx';
+import { Time } from '../platform/ui/time.tsx';
+import { GrantDialog } from './grant-dialog.tsx';
+import type { GrantPlace } from './grant-place.ts';
+import { PermissionSet } from './permission-set.tsx';
+
+/** Grants to a team or on a stack, for admins of the organization. */
+export function GrantList({
+  lead,
+  organization,
+  place,
+}: {
+  readonly organization: string;
+  readonly place: GrantPlace;
+  readonly lead: string;
+}) {
+  const [asked, setAsked] = useState<'give' | GrantItem | null>(null);
+  const query = useInfiniteQuery(
+    trpc.grants.list.infiniteQueryOptions({ organization, ...place }, { getNextPageParam: ({ next }) => next }),
+  );
+  const problem = useProblem(query);
+  const columns: Column<GrantItem>[] = [
+    ...('team' in place ? [] : [toWhom(organization)]),
+    ...columnsOfAll,
+    {
+      name: 'Actions',
+      isActions: true,
+      cell: (grant) => (
+        <RowMenu of={`the grant on ${grant.stacks}`}>
+          <MenuItem onSelect={() => setAsked(grant)}>Take it back…</MenuItem>
+        </RowMenu>
+      ),
+    },
+  ];
+  return (
+    <Section
+      title="Grants"
+      lead={lead}
+      actions={
+        <Button onClick={() => setAsked('give')}>
+          <Plus size={16} aria-hidden="true" />
+          Give a grant
+        </Button>
+      }
+    >
+      {problem ? (
+        <Problem {...problem} />
+      ) : (
+        <Table
+          label="Grants"
+          columns={columns}
+          items={query.data?.pages.flatMap(({ items }) => items)}
+          keyOf={({ id }) => id}
+          isBusy={query.isFetchingNextPage}
+          hasMore={query.hasNextPage}
+          onMore={() => void query.fetchNextPage()}
+          empty={<p className={styles['note']}>None. What roles give is all there is.</p>}
+        />
+      )}
+      {asked === 'give' ? (
+        <GrantDialog organization={organization} place={place} onClose={() => setAsked(null)} />
+      ) : asked === null ? null : (
+        <TakeDialog organization={organization} grant={asked} onClose={() => setAsked(null)} />
+      )}
+    </Section>
+  );
+}
+
+function toWhom(organization: string): Column<GrantItem> {
+  return {
+    name: 'To',
+    isTitle: true,
+    cell: ({ team, token, user }) =>
+      team === undefined ? (
+        <span className={styles['name']}>
+          {user ?? token?.name}
+          {token === undefined ? null : <span className={styles['second']}>token</span>}
+        </span>
+      ) : (
+        <span className={styles['name']}>
+          <Link to="/$organization/~/teams/$team" params={{ organization, team }}>
+            {team}
+          </Link>
+          <span className={styles['second']}>team</span>
+        </span>
+      ),
+  };
+}
+
+const columnsOfAll: readonly Column<GrantItem>[] = [
+  {
+    name: 'What',
+    cell: ({ effect, permissions, role }) => (
+      <span className={styles['badges']}>
+        <Badge tone={effect === 'deny' ? 'failure' : 'success'}>{effect === 'deny' ? 'denies' : 'allows'}</Badge>
+        {role === undefined ? null : <span>role {role.name}</span>}
+        <PermissionSet names={permissions} />
+      </span>
+    ),
+  },
+  {
+    name: 'Stacks',
+    cell: ({ stacks, tag }) => (
+      <span className={styles['badges']}>
+        <code className={styles['pattern']}>{stacks}</code>
+        {tag === undefined ? null : (
+          <span className={styles['note']}>
+            with the tag{' '}
+            <code>
+              {tag.name}
+              {tag.value === undefined ? '' : `=${tag.value}`}
+            </code>
+          </span>
+        )}
+      </span>
+    ),
+  },
+  { name: 'Since', align: 'right', isMinor: true, cell: ({ created }) => <Time at={created} /> },
+];
+
+function TakeDialog({
+  grant,
+  onClose,
+  organization,
+}: {
+  readonly organization: string;
+  readonly grant: GrantItem;
+  readonly onClose: () => void;
+}) {
+  const take = useMutation(trpc.grants.take.mutationOptions(thenRefresh(onClose)));
+  const whose = grant.team ?? grant.user ?? grant.token?.name ?? '';
+  return (
+    <ActionDialog
+      title="Take this grant back?"
+      description={
+        grant.effect === 'deny'
+          ? `${whose} may again do on ${grant.stacks} what roles and other grants allow.`
+          : `${whose} keeps on ${grant.stacks} only what roles and other grants allow. Running updates that nothing else permits lose their lock at once.`
+      }
+      action="Take it back"
+      isDanger
+      error={take.error}
+      isPending={take.isPending}
+      onSubmit={() => take.mutate({ organization, id: grant.id })}
+      onClose={onClose}
+    />
+  );
+}

@@ -1,0 +1,127 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import type { Limit } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { every, trpc } from '../platform/app/trpc.ts';
+import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
+import { Page, Section } from '../platform/ui/page.tsx';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { Time } from '../platform/ui/time.tsx';
+import styles from './limits-page.module.css';
+
+const route = getRouteApi('/$organization/~/limits');
+const pollMs = 15_000;
+
+const names: Readonly<Record<Limit['name'], { readonly name: string; readonly about: string }>> = {
+  stacks: { name: 'Stacks', about: 'that exist' },
+  updates: { name: 'Updates at once', about: 'with previews' },
+  keptBytes: {
+    name: 'Stored',
+    about: 'states, journals and events of all stacks, and of deleted ones that can be restored',
+  },
+  inFlightBytes: { name: 'In flight', about: 'bodies of requests that are being written' },
+  requestsPerSecond: { name: 'Requests per second', about: 'by all members, on each replica' },
+};
+
+/** What the organization may use, and what it uses. */
+export function LimitsPage() {
+  const { organization } = route.useParams();
+  const query = useQuery(trpc.limits.get.queryOptions({ organization }, { refetchInterval: every(pollMs) }));
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const limits = query.data;
+  return (
+    <Page
+      title="Limits"
+      lead="What this organization uses, and how much it may. The operators of the server set the limits."
+    >
+      {limits === undefined ? (
+        <div className={styles['list']} aria-busy="true">
+          {[48, 32, 56, 40].map((width) => (
+            <Skeleton key={width} width={`${width}%`} height={20} />
+          ))}
+        </div>
+      ) : (
+        <>
+          <dl className={styles['list']}>
+            {limits.items.map((limit) => (
+              <LimitRow key={limit.name} limit={limit} measuredAt={limits.measuredAt} />
+            ))}
+          </dl>
+          <Section
+            title="Requests"
+            lead="Of the whole server, for everybody. Who makes more has to wait, and then to try again."
+          >
+            <FactList>
+              <FactRow name="With one token">{perMinute(limits.requestsPerMinute.token)}</FactRow>
+              <FactRow name="By one user">{perMinute(limits.requestsPerMinute.user)}</FactRow>
+              <FactRow name="From one address">{perMinute(limits.requestsPerMinute.address)}</FactRow>
+            </FactList>
+          </Section>
+        </>
+      )}
+    </Page>
+  );
+}
+
+function LimitRow({
+  limit: { limit, name, used },
+  measuredAt,
+}: {
+  readonly limit: Limit;
+  readonly measuredAt: string | null;
+}) {
+  const isBytes = name === 'keptBytes' || name === 'inFlightBytes';
+  const show = isBytes ? bytes : (value: number) => value.toLocaleString();
+  const share = limit === null || used === null ? null : Math.min(1, used / limit);
+  const id = `limit-${name}`;
+  return (
+    <div className={styles['row']}>
+      <dt className={styles['name']}>
+        <span id={id}>{names[name].name}</span>
+        <span className={styles['about']}>{names[name].about}</span>
+      </dt>
+      <dd className={styles['value']}>
+        <span className={styles['figures']}>
+          {used === null ? name === 'requestsPerSecond' ? '' : 'not measured' : <b>{show(used)}</b>}
+          {limit === null ? (
+            <span className={styles['about']}>no limit</span>
+          ) : (
+            <span>
+              {used === null ? 'at most ' : 'of '}
+              {show(limit)}
+            </span>
+          )}
+          {share !== null && share >= 0.8 ? (
+            <span className={share >= 1 ? styles['full'] : styles['near']}>
+              {share >= 1 ? 'reached' : `${Math.floor(share * 100)} % used`}
+            </span>
+          ) : null}
+          {name === 'keptBytes' && measuredAt !== null ? (
+            <span className={styles['about']}>
+              measured <Time at={measuredAt} />
+            </span>
+          ) : null}
+        </span>
+        {share === null ? null : (
+          <meter className={styles['meter']} aria-labelledby={id} min={0} max={1} high={0.8} value={share} />
+        )}
+      </dd>
+    </div>
+  );
+}
+
+function perMinute(limit: number | null): string {
+  return limit === null ? 'no limit' : `${limit.toLocaleString()} per minute`;
+}
+
+const units = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const;
+
+function bytes(value: number): string {
+  let [left, unit] = [value, 0];
+  while (left >= 1000 && unit < units.length - 1) {
+    left /= 1000;
+    unit++;
+  }
+  return `${left.toLocaleString(undefined, { maximumFractionDigits: left < 10 && unit > 0 ? 1 : 0 })} ${units[unit]}`;
+}

@@ -1,0 +1,198 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { Plus } from 'lucide-react';
+import { useState } from 'react';
+import type { RoleItem } from '../platform/app/contract.ts';
+import { useMayManage } from '../platform/app/organization-pages.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { RowMenu } from '../platform/app/row-menu.tsx';
+import styles from '../platform/app/settings-page.module.css';
+import { thenRefresh } from '../platform/app/then-refresh.ts';
+import { apiClient, trpc } from '../platform/app/trpc.ts';
+import { useEdit, useRemoval } from '../platform/app/use-edit.ts';
+import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+import { Badge } from '../platform/ui/badge.tsx';
+import { Button } from '../platform/ui/button.tsx';
+import { TextArea, TextField } from '../platform/ui/field.tsx';
+import { MenuItem } from '../platform/ui/menu.tsx';
+import { Page } from '../platform/ui/page.tsx';
+import { type Column, Table } from '../platform/ui/table.tsx';
+import { PermissionChoice, PermissionSet } from './permission-set.tsx';
+
+const route = getRouteApi('/$organization/~/roles');
+
+type Asked = { readonly what: 'create' } | { readonly what: 'edit' | 'delete'; readonly role: RoleItem };
+
+/** Named sets of permissions that grants give. */
+export function RolesPage() {
+  const { organization } = route.useParams();
+  const mayManage = useMayManage(organization);
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const query = useQuery(trpc.roles.list.queryOptions({ organization }));
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const close = () => setAsked(null);
+  const actions: Column<RoleItem> = {
+    name: 'Actions',
+    isActions: true,
+    cell: (role) =>
+      role.isBuiltIn ? null : (
+        <RowMenu of={role.name}>
+          <MenuItem onSelect={() => setAsked({ what: 'edit', role })}>Edit…</MenuItem>
+          <MenuItem onSelect={() => setAsked({ what: 'delete', role })}>Delete…</MenuItem>
+        </RowMenu>
+      ),
+  };
+  return (
+    <Page
+      title="Roles"
+      lead="Members have one of the three built-in roles. Grants give any role to members, teams and tokens, on the stacks that they name."
+      actions={
+        mayManage ? (
+          <Button kind="main" onClick={() => setAsked({ what: 'create' })}>
+            <Plus size={16} aria-hidden="true" />
+            Create a role
+          </Button>
+        ) : null
+      }
+    >
+      <Table
+        label="Roles"
+        columns={mayManage ? [...columns, actions] : columns}
+        items={query.data?.items}
+        keyOf={({ id }) => id}
+        empty={null}
+      />
+      {asked?.what === 'create' ? <RoleDialog organization={organization} shown={null} onClose={close} /> : null}
+      {asked?.what === 'edit' ? <RoleDialog organization={organization} shown={asked.role} onClose={close} /> : null}
+      {asked?.what === 'delete' ? (
+        <DeleteRoleDialog organization={organization} shown={asked.role} onClose={close} />
+      ) : null}
+    </Page>
+  );
+}
+
+const columns: readonly Column<RoleItem>[] = [
+  {
+    name: 'Name',
+    isTitle: true,
+    cell: ({ description, isBuiltIn, name }) => (
+      <span className={styles['name']}>
+        <span className={styles['badges']}>
+          {name}
+          {isBuiltIn ? <Badge>built in</Badge> : null}
+        </span>
+        <span className={styles['second']}>{isBuiltIn ? description.replace(/^Built in: /, '') : description}</span>
+      </span>
+    ),
+  },
+  { name: 'Permissions', cell: ({ permissions }) => <PermissionSet names={permissions} /> },
+];
+
+interface DialogProps {
+  readonly organization: string;
+  readonly onClose: () => void;
+}
+
+function draftOf(role: RoleItem | null) {
+  return {
+    name: role?.name ?? '',
+    description: role?.description ?? '',
+    permissions: (role?.permissions ?? ['read']) as readonly string[],
+  };
+}
+
+/** What a role is now; null: it is gone. */
+async function readRole(organization: string, id: string | undefined): Promise<RoleItem | null> {
+  const { items } = await apiClient.roles.list.query({ organization });
+  return items.find((role) => role.id === id) ?? null;
+}
+
+/** `role`: the one that is changed; null: a new one. */
+function RoleDialog({ onClose, organization, shown: role }: DialogProps & { readonly shown: RoleItem | null }) {
+  const {
+    base,
+    change,
+    dialog,
+    draft: { description, name, permissions },
+  } = useEdit({
+    item: role,
+    draftOf,
+    read: () => readRole(organization, role?.id),
+  });
+  const options = thenRefresh(onClose);
+  const create = useMutation(trpc.roles.create.mutationOptions(options));
+  const edit = useMutation(trpc.roles.edit.mutationOptions(options));
+  const given = { organization, name: name.trim(), description, permissions: [...permissions] };
+  return (
+    <ActionDialog
+      title={role === null ? 'Create a role' : `Edit ${role.name}`}
+      description={
+        role === null
+          ? 'It gives nothing by itself: grants give it.'
+          : 'All grants that give it change with it, at once. Running updates that they no longer permit lose their lock.'
+      }
+      action={role === null ? 'Create the role' : 'Save'}
+      {...dialog(role === null ? create : edit)}
+      isReady={name.trim() !== '' && permissions.length > 0}
+      onSubmit={() =>
+        role === null
+          ? create.mutate(given)
+          : edit.mutate({ ...given, id: role.id, ...(base === null ? {} : { revision: base.revision }) })
+      }
+      onClose={onClose}
+    >
+      <TextField
+        label="Name"
+        value={name}
+        maxLength={100}
+        required
+        onChange={({ target }) => change({ name: target.value })}
+      />
+      <TextArea
+        label="Description"
+        rows={2}
+        value={description}
+        maxLength={2_000}
+        onChange={({ target }) => change({ description: target.value })}
+      />
+      <PermissionChoice
+        label="Permissions"
+        names={permissions}
+        onChange={(chosen) => change({ permissions: chosen })}
+      />
+    </ActionDialog>
+  );
+}
+
+function DeleteRoleDialog({ onClose, organization, shown }: DialogProps & { readonly shown: RoleItem }) {
+  const { dialog, item: role } = useRemoval({
+    item: shown,
+    read: async () => (await readRole(organization, shown.id)) ?? shown,
+  });
+  const grants = useQuery(trpc.roles.countGrants.queryOptions({ organization, id: role.id })).data?.grants;
+  const remove = useMutation(trpc.roles.delete.mutationOptions(thenRefresh(onClose)));
+  return (
+    <ActionDialog
+      title={`Delete ${role.name}?`}
+      description={
+        grants === undefined
+          ? 'Looking for grants that give it…'
+          : grants === 0
+            ? 'No grant gives it.'
+            : `${grants === 1 ? 'One grant gives' : `${grants} grants give`} it, and ${grants === 1 ? 'ends' : 'end'} with it. Running updates that nothing else permits lose their lock.`
+      }
+      action="Delete the role"
+      isDanger
+      {...(grants === undefined || grants === 0 ? {} : { typed: role.name })}
+      {...dialog(remove)}
+      isReady={grants !== undefined}
+      onSubmit={() =>
+        remove.mutate({ organization, id: role.id, revision: role.revision, force: grants !== undefined && grants > 0 })
+      }
+      onClose={onClose}
+    >
+      <PermissionSet names={role.permissions} />
+    </ActionDialog>
+  );
+}

@@ -1,0 +1,55 @@
+import type { AuditItem } from '../platform/app/contract.ts';
+import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
+import styles from './audit-details.module.css';
+
+const signIns: Readonly<Record<string, string>> = {
+  token: 'a personal token',
+  'team-token': 'a token of a team',
+  'organization-token': 'a token of the organization',
+  'service-token': 'a token of a service',
+  'id-token': 'a CI run that is trusted',
+  session: 'a browser',
+  'system-user': 'a command on the server',
+  lease: 'the update itself',
+};
+
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
+
+/** All that the log has about an event. */
+export function AuditDetails({ event }: { readonly event: AuditItem }) {
+  const facts: readonly (readonly [string, string | null])[] = [
+    ['Time', exact.format(new Date(event.at))],
+    ['Action', event.action],
+    ['By', signIns[event.signIn] ?? event.signIn],
+    ['Token', event.tokenName],
+    ['Role', event.role],
+    ['Permitted by', event.grantedBy],
+    ['Address', event.address],
+    ['Program', event.userAgent],
+    ['Update', event.updateId],
+    ['Request', event.requestId],
+    ['Event', String(event.number)],
+  ];
+  const details = Object.keys(event.details).length === 0 ? null : event.details;
+  return (
+    <div className={styles['details']}>
+      <FactList>
+        {facts.map(([name, value]) =>
+          value === null || value === '' ? null : (
+            <FactRow key={name} name={name}>
+              {value}
+            </FactRow>
+          ),
+        )}
+      </FactList>
+      {details === null && event.ciRun === null ? null : (
+        <div className={styles['data']}>
+          {details === null ? null : <pre className={styles['json']}>{JSON.stringify(details, null, 2)}</pre>}
+          {event.ciRun === null ? null : (
+            <pre className={styles['json']}>{JSON.stringify({ ciRun: event.ciRun }, null, 2)}</pre>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}

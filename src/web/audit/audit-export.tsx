@@ -1,0 +1,77 @@
+import { useEffect, useRef, useState } from 'react';
+import styles from '../platform/app/settings-page.module.css';
+import { type AuditSearch, toAuditQuery } from '../platform/app/settings-search.ts';
+import { apiClient } from '../platform/app/trpc.ts';
+import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+
+const types = { csv: 'text/csv', jsonl: 'application/jsonl' } as const;
+
+/** Collects what the filters leave, a part at a time, and saves it as a file. */
+export function ExportDialog({
+  format,
+  onClose,
+  organization,
+  search,
+}: {
+  readonly organization: string;
+  readonly search: AuditSearch;
+  readonly format: 'csv' | 'jsonl';
+  readonly onClose: () => void;
+}) {
+  const [parts, setParts] = useState<number | null>(null);
+  const [error, setError] = useState<{ readonly message: string } | null>(null);
+  const isGone = useRef(false);
+  useEffect(() => {
+    isGone.current = false;
+    return () => {
+      isGone.current = true;
+    };
+  }, []);
+  const collect = async (): Promise<void> => {
+    const texts: string[] = [];
+    const query = { organization, format, ...toAuditQuery(search) };
+    for (let cursor: string | null = null; ; ) {
+      setParts(texts.length);
+      const part: { text: string; next: string | null } = await apiClient.audit.export.mutate({ ...query, cursor });
+      if (isGone.current) return;
+      texts.push(part.text);
+      cursor = part.next;
+      if (cursor === null) break;
+    }
+    save(new Blob(texts, { type: types[format] }), `audit-${organization}.${format}`);
+    onClose();
+  };
+  const submit = (): void => {
+    setError(null);
+    collect().catch((problem: unknown) => {
+      if (isGone.current) return;
+      setParts(null);
+      setError(problem instanceof Error ? problem : { message: String(problem) });
+    });
+  };
+  return (
+    <ActionDialog
+      title={format === 'csv' ? 'Export as CSV' : 'Export as JSON lines'}
+      description="All events that the filters leave, newest first. The log records the export."
+      action="Export"
+      error={error}
+      isPending={parts !== null}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      {parts === null ? null : (
+        <p className={styles['note']} role="status">
+          {parts === 0 ? 'Reading…' : `Reading… ${parts} ${parts === 1 ? 'part' : 'parts'} so far`}
+        </p>
+      )}
+    </ActionDialog>
+  );
+}
+
+function save(file: Blob, name: string): void {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(file);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

@@ -1,0 +1,233 @@
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { ChevronDown, ChevronRight, Download, ScrollText } from 'lucide-react';
+import { useState } from 'react';
+import type { AuditItem } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import styles from '../platform/app/settings-page.module.css';
+import { type AuditSearch, toAuditQuery } from '../platform/app/settings-search.ts';
+import { TextFilter } from '../platform/app/text-filter.tsx';
+import { trpc } from '../platform/app/trpc.ts';
+import { Badge } from '../platform/ui/badge.tsx';
+import { Button } from '../platform/ui/button.tsx';
+import { Code } from '../platform/ui/code.tsx';
+import { Empty } from '../platform/ui/empty.tsx';
+import { SelectField, TextField } from '../platform/ui/field.tsx';
+import { Menu, MenuItem } from '../platform/ui/menu.tsx';
+import { FilterBar, Page } from '../platform/ui/page.tsx';
+import { type Column, Table } from '../platform/ui/table.tsx';
+import { Time } from '../platform/ui/time.tsx';
+import { AuditDetails } from './audit-details.tsx';
+import { ExportDialog } from './audit-export.tsx';
+
+const route = getRouteApi('/$organization/~/audit');
+
+/** Who did what, and when. */
+export function AuditPage() {
+  const { organization } = route.useParams();
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
+  const [format, setFormat] = useState<'csv' | 'jsonl' | null>(null);
+  const query = useInfiniteQuery(
+    trpc.audit.list.infiniteQueryOptions(
+      { organization, ...toAuditQuery(search) },
+      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData },
+    ),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const items = query.data?.pages.flatMap((page) => page.items);
+  const toggle = (number: number): void => {
+    const next = new Set(open);
+    if (!next.delete(number)) next.add(number);
+    setOpen(next);
+  };
+  return (
+    <Page
+      title="Audit log"
+      lead="Every change, and every read of a state or a secret."
+      actions={
+        <Menu
+          align="end"
+          trigger={
+            <Button>
+              <Download size={16} aria-hidden="true" />
+              Export
+            </Button>
+          }
+        >
+          <MenuItem onSelect={() => setFormat('csv')}>As CSV…</MenuItem>
+          <MenuItem onSelect={() => setFormat('jsonl')}>As JSON lines…</MenuItem>
+        </Menu>
+      }
+    >
+      <Filters
+        organization={organization}
+        search={search}
+        onChange={(change) => void navigate({ search: { ...search, ...change }, replace: true })}
+      />
+      <Table
+        label="Events"
+        columns={auditColumns(organization, open, toggle)}
+        items={items}
+        keyOf={({ number }) => String(number)}
+        isBusy={query.isFetchingNextPage}
+        hasMore={query.hasNextPage}
+        onMore={() => void query.fetchNextPage()}
+        details={(event) => (open.has(event.number) ? <AuditDetails event={event} /> : undefined)}
+        empty={
+          <Empty title={query.hasNextPage ? 'Nothing found yet' : 'Nothing matches'} icon={<ScrollText size={20} />}>
+            {query.hasNextPage ? (
+              <>
+                <p>The newest events that the filters leave do not match. There are older ones.</p>
+                <p>
+                  <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+                    {query.isFetchingNextPage ? 'Looking…' : 'Look further back'}
+                  </Button>
+                </p>
+              </>
+            ) : (
+              <>
+                <p>The same on the command line:</p>
+                <Code>pulumi org audit-log list --all</Code>
+              </>
+            )}
+          </Empty>
+        }
+      />
+      {format === null ? null : (
+        <ExportDialog organization={organization} search={search} format={format} onClose={() => setFormat(null)} />
+      )}
+    </Page>
+  );
+}
+
+function Filters({
+  onChange,
+  organization,
+  search,
+}: {
+  readonly organization: string;
+  readonly search: AuditSearch;
+  readonly onChange: (change: Partial<AuditSearch>) => void;
+}) {
+  const actions = useQuery(trpc.audit.actions.queryOptions({ organization }, { staleTime: Number.POSITIVE_INFINITY }))
+    .data?.items;
+  const { action, actor, from, object, outcome, until } = search;
+  const options = (actions ?? []).map(({ description, name }) => [name, description] as const);
+  return (
+    <FilterBar>
+      <div className={styles['filter']}>
+        <TextFilter
+          label="Who"
+          organization={organization}
+          value={actor}
+          placeholder="Login"
+          onChange={(value) => onChange({ actor: value })}
+        />
+      </div>
+      <div className={styles['filter']}>
+        <SelectField
+          label="What"
+          value={action ?? ''}
+          options={[
+            ['', 'Anything'],
+            ...(action === undefined || options.some(([name]) => name === action) ? [] : [[action, action] as const]),
+            ...options,
+          ]}
+          onChange={({ target }) => onChange({ action: target.value || undefined })}
+        />
+      </div>
+      <div className={styles['filter']}>
+        <TextFilter
+          label="On what"
+          value={object}
+          placeholder="Part of a name"
+          onChange={(value) => onChange({ object: value })}
+        />
+      </div>
+      <SelectField
+        label="Outcome"
+        value={outcome ?? ''}
+        options={[
+          ['', 'Any'],
+          ['done', 'Done'],
+          ['refused', 'Refused'],
+        ]}
+        onChange={({ target }) => onChange({ outcome: (target.value || undefined) as AuditSearch['outcome'] })}
+      />
+      <TextField
+        type="date"
+        label="From"
+        value={from ?? ''}
+        onChange={({ target }) => onChange({ from: target.value || undefined })}
+      />
+      <TextField
+        type="date"
+        label="Until"
+        value={until ?? ''}
+        onChange={({ target }) => onChange({ until: target.value || undefined })}
+      />
+    </FilterBar>
+  );
+}
+
+/** `toggle` shows or hides the details of an event. */
+export function auditColumns(
+  organization: string,
+  open: ReadonlySet<number>,
+  toggle: (number: number) => void,
+): readonly Column<AuditItem>[] {
+  return [
+    {
+      name: 'What',
+      isTitle: true,
+      cell: ({ description, outcome }) => (
+        <span className={styles['badges']}>
+          {description}
+          {outcome === 'refused' ? <Badge tone="failure">refused</Badge> : null}
+        </span>
+      ),
+    },
+    { name: 'On', cell: ({ object }) => <AuditObject organization={organization} object={object} /> },
+    {
+      name: 'Who',
+      cell: ({ actor, isPerson, tokenName }) => (
+        <span className={styles['name']}>
+          {isPerson ? actor : actor.replace(/:$/, '')}
+          {tokenName === '' ? null : <span className={styles['second']}>{tokenName}</span>}
+        </span>
+      ),
+    },
+    { name: 'When', align: 'right', cell: ({ at }) => <Time at={at} /> },
+    {
+      name: 'Details',
+      isActions: true,
+      cell: ({ description, number }) => (
+        <Button
+          kind="quiet"
+          size="icon"
+          aria-label={`Details of ${description}`}
+          aria-expanded={open.has(number)}
+          onClick={() => toggle(number)}
+        >
+          {open.has(number) ? <ChevronDown size={16} /> : <ChevronRight size={16} />}
+        </Button>
+      ),
+    },
+  ];
+}
+
+/** The object of an event; a link if it is a stack. */
+function AuditObject({ object, organization }: { readonly organization: string; readonly object: string }) {
+  const [of, project, stack, ...rest] = object.split('/');
+  const isStack = of === organization && project && stack && rest.length === 0 && !object.includes('*');
+  return isStack ? (
+    <Link to="/$organization/$project/$stack" params={{ organization, project, stack }} className={styles['pattern']}>
+      {project}/{stack}
+    </Link>
+  ) : (
+    <span className={styles['pattern']}>{object}</span>
+  );
+}

@@ -1,0 +1,238 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { type LinkProps, useNavigate } from '@tanstack/react-router';
+import {
+  Activity,
+  Building2,
+  Layers,
+  LogOut,
+  Monitor,
+  Moon,
+  Search,
+  Star,
+  Sun,
+  UserRound,
+  Waypoints,
+  Workflow,
+  Zap,
+} from 'lucide-react';
+import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from 'react';
+import styles from './command-palette.module.css';
+import { operatorPages } from './operator/operator-pages.ts';
+import type { StackRef } from './platform/app/contract.ts';
+import { useMe } from './platform/app/me.ts';
+import { organizationPages, useMayManage } from './platform/app/organization-pages.ts';
+import { listPageActions, runPageAction } from './platform/app/page-actions.ts';
+import type { SectionLink } from './platform/app/section-layout.tsx';
+import { signOut } from './platform/app/session.ts';
+import { chooseTheme } from './platform/app/theme.ts';
+import { trpc } from './platform/app/trpc.ts';
+import { CutName } from './platform/ui/cut-name.tsx';
+import { Dialog } from './platform/ui/dialog.tsx';
+import { useFavourites } from './stacks/favourites.ts';
+
+const maxStacks = 8;
+
+/** Actions of pages of the organization that can be begun from everywhere. */
+const remoteActions = [
+  { name: 'Add a member', to: '/$organization/~/members', isForAdmins: true },
+  { name: 'Invite a member', to: '/$organization/~/members', isForAdmins: true },
+  { name: 'Create a token', to: '/$organization/~/tokens', isForAdmins: false },
+  { name: 'Freeze stacks', to: '/$organization/~/rules', isForAdmins: true },
+  { name: 'Add a webhook', to: '/$organization/~/webhooks', isForAdmins: true },
+] as const;
+
+interface Command {
+  readonly id: string;
+  readonly group: string;
+  readonly name: string;
+  readonly icon: ReactNode;
+  readonly run: () => void;
+}
+
+/** Goes to stacks and pages by their names, with the keyboard alone. */
+export default function CommandPalette({
+  onClose,
+  organization,
+}: {
+  readonly organization: string | undefined;
+  readonly onClose: () => void;
+}) {
+  const [text, setText] = useState('');
+  const [chosen, setChosen] = useState(0);
+  const list = useRef<HTMLDivElement>(null);
+  const [actions] = useState(listPageActions);
+  const commands = useCommands(text.trim(), organization, actions);
+  const at = Math.min(chosen, commands.length - 1);
+  const run = ({ run }: Command): void => {
+    onClose();
+    run();
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the choice moves.
+  useEffect(() => {
+    list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' });
+  }, [at]);
+  return (
+    <Dialog title="Go to" place="top" isOpen onClose={onClose}>
+      <div className={styles['field']}>
+        <Search size={17} aria-hidden="true" />
+        <input
+          autoFocus
+          role="combobox"
+          aria-expanded="true"
+          aria-controls="commands"
+          aria-activedescendant={commands[at] ? `command-${at}` : undefined}
+          aria-label="Stack, page or command"
+          placeholder="Stack, page or command"
+          value={text}
+          maxLength={200}
+          spellCheck={false}
+          autoComplete="off"
+          onChange={({ target }) => {
+            setText(target.value);
+            setChosen(0);
+          }}
+          onKeyDown={(event) => {
+            const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+            const command = commands[at];
+            if (step !== undefined) setChosen((at + step + commands.length) % Math.max(commands.length, 1));
+            else if (event.key === 'Enter' && command) run(command);
+            else return;
+            event.preventDefault();
+          }}
+        />
+      </div>
+      <div ref={list} id="commands" role="listbox" aria-label="Results" className={styles['list']}>
+        {commands.map((command, index) => (
+          <div
+            key={command.id}
+            id={`command-${index}`}
+            role="option"
+            aria-selected={index === at}
+            className={styles['option']}
+            data-first={command.group === commands[index - 1]?.group ? undefined : command.group}
+            onMouseMove={() => setChosen(index)}
+            onClick={() => run(command)}
+          >
+            {command.icon}
+            <CutName text={command.name} className={styles['name']} />
+            {command.group === commands[index - 1]?.group ? null : (
+              <span className={styles['group']}>{command.group}</span>
+            )}
+          </div>
+        ))}
+      </div>
+      {commands.length === 0 ? <p className={styles['none']}>Nothing has this name.</p> : null}
+    </Dialog>
+  );
+}
+
+/** What there is to go to: stacks by the server's search, all else by its name. */
+function useCommands(text: string, organization: string | undefined, actions: readonly string[]): readonly Command[] {
+  const navigate = useNavigate();
+  const me = useMe();
+  const favourites = useFavourites();
+  const deferred = useDeferredValue(text);
+  const found = useQuery(
+    trpc.stacks.list.queryOptions(
+      { ...(organization === undefined ? {} : { organization }), text: deferred, limit: maxStacks },
+      { enabled: deferred !== '', placeholderData: keepPreviousData },
+    ),
+  );
+  const stackCommand =
+    (group: string, icon: ReactNode) =>
+    (stack: StackRef): Command => ({
+      id: `${group} ${stack.organization}/${stack.project}/${stack.stack}`,
+      group,
+      name: `${stack.organization}/${stack.project}/${stack.stack}`,
+      icon,
+      run: () =>
+        void navigate({
+          to: '/$organization/$project/$stack',
+          params: { organization: stack.organization, project: stack.project, stack: stack.stack },
+        }),
+    });
+  const isAdmin = useMayManage(organization ?? '');
+  const toPage = (group: string, icon: ReactNode, { link, name }: SectionLink): Command => ({
+    id: `${group} ${name}`,
+    ...{ group, name, icon },
+    run: () =>
+      void navigate({ ...link, ...(organization === undefined ? {} : { params: { organization } }) } as LinkProps),
+  });
+  const ofOrganization =
+    organization === undefined
+      ? []
+      : [
+          toPage(organization, <Workflow size={16} />, { name: 'CI', link: { to: '/$organization/~/ci' } }),
+          toPage(organization, <Waypoints size={16} />, {
+            name: 'References',
+            link: { to: '/$organization/~/references' },
+          }),
+          ...organizationPages(isAdmin).map((page) => toPage(organization, <Building2 size={16} />, page)),
+        ];
+  const action = (name: string, run: () => void): Command => ({
+    id: `action ${name}`,
+    ...{ group: 'Actions', name, icon: <Zap size={16} />, run },
+  });
+  const elsewhere = remoteActions.filter(
+    ({ isForAdmins, name }) =>
+      organization !== undefined &&
+      (isAdmin || !isForAdmins) &&
+      (name !== 'Add a member' || me?.mayAddMembers === true) &&
+      (name !== 'Invite a member' || me?.mayAddMembers === false) &&
+      !actions.includes(name),
+  );
+  const fixed: readonly Command[] = [
+    ...favourites.map(stackCommand('Favourites', <Star size={16} />)),
+    ...actions.map((name) => action(name, () => runPageAction(name))),
+    ...elsewhere.map(({ name, to }) =>
+      action(name, () => {
+        runPageAction(name);
+        void navigate({ to, params: { organization } } as LinkProps);
+      }),
+    ),
+    ...ofOrganization,
+    ...(me?.isOperator ? operatorPages.map((page) => toPage('Operations', <Activity size={16} />, page)) : []),
+    {
+      id: 'stacks',
+      group: 'Pages',
+      name: 'Stacks of all organizations',
+      icon: <Layers size={16} />,
+      run: () => void navigate({ to: '/' }),
+    },
+    ...(me?.organizations ?? []).map(({ name }) => ({
+      id: `organization ${name}`,
+      group: 'Pages',
+      name: `Stacks of ${name}`,
+      icon: <Building2 size={16} />,
+      run: () => void navigate({ to: '/$organization', params: { organization: name } }),
+    })),
+    {
+      id: 'account',
+      group: 'Pages',
+      name: 'Your account',
+      icon: <UserRound size={16} />,
+      run: () => location.assign('/account'),
+    },
+    { id: 'light', group: 'Theme', name: 'Light theme', icon: <Sun size={16} />, run: () => chooseTheme('light') },
+    { id: 'dark', group: 'Theme', name: 'Dark theme', icon: <Moon size={16} />, run: () => chooseTheme('dark') },
+    {
+      id: 'system',
+      group: 'Theme',
+      name: 'Theme of the system',
+      icon: <Monitor size={16} />,
+      run: () => chooseTheme('system'),
+    },
+    { id: 'sign-out', group: 'Session', name: 'Sign out', icon: <LogOut size={16} />, run: signOut },
+  ];
+  if (text === '') return fixed;
+  const words = text.toLowerCase().split(/\s+/);
+  const matching = fixed.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)));
+  const search: Command = {
+    id: 'search',
+    group: 'Resources',
+    name: `Search resources for ${text}`,
+    icon: <Search size={16} />,
+    run: () => void navigate({ to: '/~/search', search: { q: text } }),
+  };
+  return [...(found.data?.items ?? []).map(stackCommand('Stacks', <Layers size={16} />)), ...matching, search];
+}

@@ -1,0 +1,92 @@
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { CircleCheck, Waves } from 'lucide-react';
+import type { CiDays } from '../platform/app/ci-search.ts';
+import type { CiDrift } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { stackColumn } from '../platform/app/stack-link.tsx';
+import { every, trpc } from '../platform/app/trpc.ts';
+import { Badge } from '../platform/ui/badge.tsx';
+import { Code } from '../platform/ui/code.tsx';
+import { Empty } from '../platform/ui/empty.tsx';
+import { pagedList } from '../platform/ui/paged-list.ts';
+import { type Column, Table } from '../platform/ui/table.tsx';
+import { Time } from '../platform/ui/time.tsx';
+
+const refreshMs = 60_000;
+
+/** Stacks that differ from what their programs say, and those that were brought back lately. */
+export function DriftView({ days, organization }: { readonly organization: string; readonly days: CiDays }) {
+  const query = useInfiniteQuery(
+    trpc.ci.drift.infiniteQueryOptions(
+      { organization, days },
+      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: every(refreshMs) },
+    ),
+  );
+  const { isBusy, ...list } = pagedList(query);
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  return (
+    <Table
+      label="Stacks that have drifted"
+      columns={columns(organization)}
+      {...list}
+      keyOf={({ stackId }) => stackId}
+      isBusy={isBusy || query.isPlaceholderData}
+      empty={
+        <Empty title="No drift was found" icon={<Waves size={20} />}>
+          <p>A stack is compared with reality by any refresh, for example by a pipeline at night:</p>
+          <Code>pulumi refresh --preview-only --non-interactive</Code>
+        </Empty>
+      }
+    />
+  );
+}
+
+function columns(organization: string): readonly Column<CiDrift>[] {
+  return [
+    stackColumn(organization),
+    {
+      name: 'State',
+      cell: ({ cleanAt }) =>
+        cleanAt === null ? (
+          <Badge tone="warning" icon={<Waves aria-hidden="true" />}>
+            Drifted
+          </Badge>
+        ) : (
+          <Badge tone="success" icon={<CircleCheck aria-hidden="true" />}>
+            Clean again
+          </Badge>
+        ),
+    },
+    { name: 'Differences', align: 'right', cell: ({ differences }) => differences.toLocaleString() },
+    { name: 'Since', align: 'right', cell: ({ since }) => <Time at={since} /> },
+    {
+      name: 'Last found',
+      align: 'right',
+      cell: ({ foundAt, project, stack, updateId }) => (
+        <Link
+          to="/$organization/$project/$stack/previews/$updateId"
+          params={{ organization, project, stack, updateId }}
+        >
+          <Time at={foundAt} />
+        </Link>
+      ),
+    },
+    {
+      name: 'Clean',
+      align: 'right',
+      cell: ({ cleanAt, cleanUpdateId, project, stack }) =>
+        cleanAt === null || cleanUpdateId === null ? (
+          '–'
+        ) : (
+          <Link
+            to="/$organization/$project/$stack/previews/$updateId"
+            params={{ organization, project, stack, updateId: cleanUpdateId }}
+          >
+            <Time at={cleanAt} />
+          </Link>
+        ),
+    },
+  ];
+}

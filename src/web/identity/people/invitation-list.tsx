@@ -1,0 +1,50 @@
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { InvitationItem } from '../../platform/app/contract.ts';
+import { RowMenu } from '../../platform/app/row-menu.tsx';
+import { trpc } from '../../platform/app/trpc.ts';
+import { Badge } from '../../platform/ui/badge.tsx';
+import { MenuItem } from '../../platform/ui/menu.tsx';
+import { Section } from '../../platform/ui/page.tsx';
+import { type Column, Table } from '../../platform/ui/table.tsx';
+import { Time } from '../../platform/ui/time.tsx';
+import { WithdrawInvitationDialog } from './member-dialogs.tsx';
+
+/** Who was invited and has not answered. Nothing if that is nobody. */
+export function InvitationList({ organization }: { readonly organization: string }) {
+  const [asked, setAsked] = useState<string | null>(null);
+  const { data } = useQuery(trpc.members.invitations.queryOptions({ organization }));
+  if (data === undefined || data.items.length === 0) return null;
+  return (
+    <Section title="Invitations" lead="Open until they are answered, for 14 days.">
+      <Table
+        label="Invitations"
+        columns={columnsOf(setAsked)}
+        items={data.items}
+        keyOf={({ login }) => login}
+        empty={null}
+      />
+      {asked === null ? null : (
+        <WithdrawInvitationDialog organization={organization} login={asked} onClose={() => setAsked(null)} />
+      )}
+    </Section>
+  );
+}
+
+function columnsOf(withdraw: (login: string) => void): Column<InvitationItem>[] {
+  return [
+    { name: 'Login', isTitle: true, cell: ({ login }) => login },
+    { name: 'Role', cell: ({ role }) => <Badge tone={role === 'admin' ? 'accent' : 'neutral'}>{role}</Badge> },
+    { name: 'Invited by', isMinor: true, cell: ({ invitedBy }) => invitedBy },
+    { name: 'Ends', align: 'right', cell: ({ until }) => <Time at={until} /> },
+    {
+      name: 'Actions',
+      isActions: true,
+      cell: ({ login }) => (
+        <RowMenu of={`the invitation for ${login}`}>
+          <MenuItem onSelect={() => withdraw(login)}>Withdraw…</MenuItem>
+        </RowMenu>
+      ),
+    },
+  ];
+}

@@ -1,0 +1,27 @@
+import { expect, test } from '@jest/globals';
+import {
+  parseAuditSearch,
+  parseMemberSearch,
+  parseTokenSearch,
+  toAuditQuery,
+} from '../../platform/app/settings-search.ts';
+
+test('filters in a URL are kept, and what is none is left out', () => {
+  expect(parseMemberSearch({ text: 'ada', role: 'owner' })).toEqual({ text: 'ada', role: undefined });
+  expect(parseTokenSearch({ of: 'me', runs: '1' })).toEqual({ of: 'me', runs: '1' });
+  expect(parseTokenSearch({ of: 'you', runs: 'x' })).toEqual({ of: undefined, runs: undefined });
+  expect(parseAuditSearch({ actor: 'ada', outcome: 'refused', from: '2026-01-31', until: '2026-99-99' })).toEqual({
+    action: undefined,
+    actor: 'ada',
+    object: undefined,
+    outcome: 'refused',
+    from: '2026-01-31',
+    until: undefined,
+  });
+});
+
+test('a range of days includes its last day, and filters that are not set are not sent', () => {
+  const query = toAuditQuery({ actor: 'ada', from: '2026-01-31', until: '2026-01-31' });
+  expect(Object.keys(query).sort()).toEqual(['actor', 'from', 'until']);
+  expect(Date.parse(query.until as string) - Date.parse(query.from as string)).toBe(86_400_000 - 1);
+});

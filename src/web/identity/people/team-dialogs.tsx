@@ -1,0 +1,152 @@
+import { useMutation } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import type { TeamDetails, TeamMemberItem } from '../../platform/app/contract.ts';
+import { LoginField } from '../../platform/app/suggest-fields.tsx';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
+import { apiClient, queryClient, trpc } from '../../platform/app/trpc.ts';
+import { useEdit, useRemoval } from '../../platform/app/use-edit.ts';
+import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
+import { TextArea, TextField } from '../../platform/ui/field.tsx';
+
+interface DialogProps {
+  readonly organization: string;
+  readonly team: string;
+  readonly onClose: () => void;
+}
+
+export function EditTeamDialog({ onClose, organization, shown, team }: DialogProps & { readonly shown: TeamDetails }) {
+  const { base, change, dialog, draft } = useEdit({
+    item: shown,
+    draftOf: ({ description, displayName }: TeamDetails) => ({ description, displayName }),
+    read: () => apiClient.teams.get.query({ organization, team }),
+  });
+  const { description, displayName } = draft;
+  const { revision } = base;
+  const edit = useMutation(trpc.teams.edit.mutationOptions(thenRefresh(onClose)));
+  return (
+    <ActionDialog
+      title={`Edit ${team}`}
+      action="Save"
+      {...dialog(edit)}
+      isReady={displayName.trim() !== ''}
+      onSubmit={() => edit.mutate({ organization, team, revision, displayName: displayName.trim(), description })}
+      onClose={onClose}
+    >
+      <TextField
+        label="Shown as"
+        value={displayName}
+        maxLength={200}
+        required
+        onChange={({ target }) => change({ displayName: target.value })}
+      />
+      <TextArea
+        label="Description"
+        value={description}
+        maxLength={2_000}
+        onChange={({ target }) => change({ description: target.value })}
+      />
+    </ActionDialog>
+  );
+}
+
+export function DeleteTeamDialog({
+  onClose,
+  organization,
+  shown,
+  team,
+}: DialogProps & { readonly shown: TeamDetails }) {
+  const navigate = useNavigate();
+  const { dialog, item } = useRemoval({ item: shown, read: () => apiClient.teams.get.query({ organization, team }) });
+  const remove = useMutation(
+    trpc.teams.delete.mutationOptions({
+      onSuccess: async () => {
+        // Away from the page first: what it asks for is gone.
+        await navigate({ to: '/$organization/~/teams', params: { organization } });
+        await queryClient.invalidateQueries();
+      },
+    }),
+  );
+  return (
+    <ActionDialog
+      title={`Delete ${item.displayName}?`}
+      description="Its grants and tokens end with it, and running updates that nothing else permits lose their lock. Its members stay members of the organization."
+      action="Delete the team"
+      isDanger
+      typed={team}
+      {...dialog(remove)}
+      onSubmit={() => remove.mutate({ organization, team, revision: item.revision })}
+      onClose={onClose}
+    >
+      {item.description === '' ? null : <p>{item.description}</p>}
+    </ActionDialog>
+  );
+}
+
+export function AddToTeamDialog({ onClose, organization, team }: DialogProps) {
+  const [login, setLogin] = useState('');
+  const add = useMutation(trpc.teams.setMember.mutationOptions(thenRefresh(onClose)));
+  return (
+    <ActionDialog
+      title={`Add a member to ${team}`}
+      description="They get all that the team is granted, at once."
+      action="Add to the team"
+      error={add.error}
+      isPending={add.isPending}
+      isReady={login.trim() !== ''}
+      onSubmit={() => add.mutate({ organization, team, login: login.trim() })}
+      onClose={onClose}
+    >
+      <LoginField
+        organization={organization}
+        label="Login"
+        value={login}
+        maxLength={100}
+        required
+        hint={`Of a member of ${organization}`}
+        onChange={setLogin}
+      />
+    </ActionDialog>
+  );
+}
+
+export function TeamMemberDialog({
+  member: { isAdmin, login },
+  onClose,
+  organization,
+  team,
+  what,
+}: DialogProps & { readonly member: TeamMemberItem; readonly what: 'admin' | 'remove' }) {
+  const options = thenRefresh(onClose);
+  const set = useMutation(trpc.teams.setMember.mutationOptions(options));
+  const remove = useMutation(trpc.teams.removeMember.mutationOptions(options));
+  if (what === 'remove') {
+    return (
+      <ActionDialog
+        title={`Remove ${login} from ${team}?`}
+        description="What the team is granted is theirs no longer. Running updates of theirs that nothing else permits lose their lock."
+        action="Remove from the team"
+        isDanger
+        error={remove.error}
+        isPending={remove.isPending}
+        onSubmit={() => remove.mutate({ organization, team, login })}
+        onClose={onClose}
+      />
+    );
+  }
+  return (
+    <ActionDialog
+      title={isAdmin ? `Make ${login} an ordinary member of ${team}?` : `Make ${login} an admin of ${team}?`}
+      description={
+        isAdmin
+          ? 'They no longer choose its members, nor make its tokens.'
+          : 'They choose its members and make its tokens, which may do what the team is granted.'
+      }
+      action={isAdmin ? 'Make an ordinary member' : 'Make an admin of the team'}
+      error={set.error}
+      isPending={set.isPending}
+      onSubmit={() => set.mutate({ organization, team, login, isAdmin: !isAdmin })}
+      onClose={onClose}
+    />
+  );
+}

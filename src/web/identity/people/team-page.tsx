@@ -1,0 +1,151 @@
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { UserPlus } from 'lucide-react';
+import { useState } from 'react';
+import { GrantList } from '../../access/grant-list.tsx';
+import type { TeamMemberItem } from '../../platform/app/contract.ts';
+import { useMayManage } from '../../platform/app/organization-pages.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { RowMenu } from '../../platform/app/row-menu.tsx';
+import styles from '../../platform/app/settings-page.module.css';
+import { trpc } from '../../platform/app/trpc.ts';
+import { Badge } from '../../platform/ui/badge.tsx';
+import { Button } from '../../platform/ui/button.tsx';
+import { MenuItem } from '../../platform/ui/menu.tsx';
+import { Page, Section } from '../../platform/ui/page.tsx';
+import { Skeleton } from '../../platform/ui/skeleton.tsx';
+import { type Column, Table } from '../../platform/ui/table.tsx';
+import { TokenList } from '../tokens/token-list.tsx';
+import { AddToTeamDialog, DeleteTeamDialog, EditTeamDialog, TeamMemberDialog } from './team-dialogs.tsx';
+
+const route = getRouteApi('/$organization/~/teams/$team');
+
+type Asked =
+  | { readonly what: 'edit' | 'delete' | 'add' }
+  | { readonly what: 'admin' | 'remove'; readonly member: TeamMemberItem };
+
+/** One team: who is in it, what it is granted, and its tokens. */
+export function TeamPage() {
+  const { organization, team: name } = route.useParams();
+  const managesAll = useMayManage(organization);
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const query = useQuery(trpc.teams.get.queryOptions({ organization, team: name }));
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const team = query.data;
+  if (team === undefined) return <Skeleton width={240} height={24} />;
+  const mayManage = managesAll || team.isAdmin;
+  const close = () => setAsked(null);
+  const place = { organization, team: name };
+  return (
+    <Page
+      title={team.displayName}
+      lead={team.description || (team.displayName === name ? undefined : name)}
+      actions={
+        mayManage ? (
+          <>
+            <Button onClick={() => setAsked({ what: 'edit' })}>Edit</Button>
+            {managesAll ? (
+              <Button kind="danger" onClick={() => setAsked({ what: 'delete' })}>
+                Delete
+              </Button>
+            ) : null}
+          </>
+        ) : null
+      }
+    >
+      <Section
+        title="Members"
+        lead="Admins of a team describe it, choose its members and make its tokens."
+        actions={
+          mayManage ? (
+            <Button onClick={() => setAsked({ what: 'add' })}>
+              <UserPlus size={16} aria-hidden="true" />
+              Add to the team
+            </Button>
+          ) : null
+        }
+      >
+        <TeamMembers place={place} mayManage={mayManage} onAsk={setAsked} />
+      </Section>
+      {managesAll ? (
+        <GrantList
+          organization={organization}
+          place={{ team: name }}
+          lead="What the team may do with which stacks, beyond the roles of its members."
+        />
+      ) : null}
+      {mayManage ? (
+        <Section title="Tokens" lead="For machines. They may do what the team is granted, and belong to no person.">
+          <TokenList owner={{ of: 'team', ...place }} />
+        </Section>
+      ) : null}
+      {asked?.what === 'edit' ? <EditTeamDialog {...place} shown={team} onClose={close} /> : null}
+      {asked?.what === 'delete' ? <DeleteTeamDialog {...place} shown={team} onClose={close} /> : null}
+      {asked?.what === 'add' ? <AddToTeamDialog {...place} onClose={close} /> : null}
+      {asked?.what === 'admin' || asked?.what === 'remove' ? (
+        <TeamMemberDialog {...place} what={asked.what} member={asked.member} onClose={close} />
+      ) : null}
+    </Page>
+  );
+}
+
+function TeamMembers({
+  mayManage,
+  onAsk,
+  place,
+}: {
+  readonly place: { readonly organization: string; readonly team: string };
+  readonly mayManage: boolean;
+  readonly onAsk: (asked: Asked) => void;
+}) {
+  const query = useInfiniteQuery(
+    trpc.teams.members.infiniteQueryOptions(place, { getNextPageParam: ({ next }) => next }),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const actions: Column<TeamMemberItem> = {
+    name: 'Actions',
+    isActions: true,
+    cell: (member) => (
+      <RowMenu of={member.login}>
+        <MenuItem onSelect={() => onAsk({ what: 'admin', member })}>
+          {member.isAdmin ? 'Make an ordinary member…' : 'Make an admin of the team…'}
+        </MenuItem>
+        <MenuItem onSelect={() => onAsk({ what: 'remove', member })}>Remove from the team…</MenuItem>
+      </RowMenu>
+    ),
+  };
+  return (
+    <Table
+      label="Members of the team"
+      columns={mayManage ? [...memberColumns, actions] : memberColumns}
+      items={query.data?.pages.flatMap(({ items }) => items)}
+      keyOf={({ login }) => login}
+      isBusy={query.isFetchingNextPage}
+      hasMore={query.hasNextPage}
+      onMore={() => void query.fetchNextPage()}
+      empty={<p className={styles['note']}>Nobody yet.</p>}
+    />
+  );
+}
+
+const memberColumns: readonly Column<TeamMemberItem>[] = [
+  {
+    name: 'Name',
+    isTitle: true,
+    cell: ({ displayName, isActive, login }) => (
+      <span className={styles['name']}>
+        <span className={styles['badges']}>
+          {displayName || login}
+          {isActive ? null : <Badge tone="warning">deactivated</Badge>}
+        </span>
+        {displayName ? <span className={styles['second']}>{login}</span> : null}
+      </span>
+    ),
+  },
+  {
+    name: 'In the team',
+    cell: ({ isAdmin }) => <Badge tone={isAdmin ? 'accent' : 'neutral'}>{isAdmin ? 'admin' : 'member'}</Badge>,
+  },
+];

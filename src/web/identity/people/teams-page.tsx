@@ -1,0 +1,160 @@
+import { keepPreviousData, useInfiniteQuery, useMutation } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { Plus, UsersRound } from 'lucide-react';
+import { useState } from 'react';
+import type { TeamItem } from '../../platform/app/contract.ts';
+import { useMayManage } from '../../platform/app/organization-pages.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import styles from '../../platform/app/settings-page.module.css';
+import { TextFilter } from '../../platform/app/text-filter.tsx';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
+import { trpc } from '../../platform/app/trpc.ts';
+import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
+import { Badge } from '../../platform/ui/badge.tsx';
+import { Button } from '../../platform/ui/button.tsx';
+import { Code } from '../../platform/ui/code.tsx';
+import { Empty } from '../../platform/ui/empty.tsx';
+import { TextArea, TextField } from '../../platform/ui/field.tsx';
+import { FilterBar, Page } from '../../platform/ui/page.tsx';
+import { type Column, Table } from '../../platform/ui/table.tsx';
+
+const route = getRouteApi('/$organization/~/teams');
+
+/** The teams of the organization. */
+export function TeamsPage() {
+  const { organization } = route.useParams();
+  const { text } = route.useSearch();
+  const navigate = route.useNavigate();
+  const mayManage = useMayManage(organization);
+  const [isCreating, setIsCreating] = useState(false);
+  const query = useInfiniteQuery(
+    trpc.teams.list.infiniteQueryOptions(
+      { organization, ...(text === undefined ? {} : { text }) },
+      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData },
+    ),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const items = query.data?.pages.flatMap(({ items: each }) => each);
+  const isFiltered = text !== undefined;
+  return (
+    <Page
+      title="Teams"
+      lead="A grant to a team holds for all its members, and for its tokens."
+      actions={
+        mayManage ? (
+          <Button kind="main" onClick={() => setIsCreating(true)}>
+            <Plus size={16} aria-hidden="true" />
+            Create a team
+          </Button>
+        ) : null
+      }
+    >
+      {items?.length === 0 && !isFiltered ? null : (
+        <FilterBar>
+          <div className={styles['filter']}>
+            <TextFilter
+              label="Name"
+              value={text}
+              placeholder="Any"
+              onChange={(value) => void navigate({ search: { text: value }, replace: true })}
+            />
+          </div>
+        </FilterBar>
+      )}
+      <Table
+        label="Teams"
+        columns={columnsOf(organization)}
+        items={items}
+        keyOf={({ name }) => name}
+        isBusy={query.isFetchingNextPage}
+        hasMore={query.hasNextPage}
+        onMore={() => void query.fetchNextPage()}
+        empty={
+          <Empty title={isFiltered ? 'No team matches' : 'No teams yet'} icon={<UsersRound size={20} />}>
+            <p>
+              {isFiltered
+                ? 'The filter looks at the names of teams.'
+                : 'Admins of the organization make them here, with the command below, or let the identity provider keep them.'}
+            </p>
+            {isFiltered ? null : <Code>{`holdfast admin team create NAME --organization ${organization}`}</Code>}
+          </Empty>
+        }
+      />
+      {isCreating ? <CreateTeamDialog organization={organization} onClose={() => setIsCreating(false)} /> : null}
+    </Page>
+  );
+}
+
+function columnsOf(organization: string): readonly Column<TeamItem>[] {
+  return [
+    {
+      name: 'Name',
+      isTitle: true,
+      cell: ({ displayName, isAdmin, isIn, name }) => (
+        <span className={styles['name']}>
+          <span className={styles['badges']}>
+            <Link to="/$organization/~/teams/$team" params={{ organization, team: name }}>
+              {displayName}
+            </Link>
+            {isIn ? <Badge>{isAdmin ? 'you are its admin' : 'you are in it'}</Badge> : null}
+          </span>
+          {displayName === name ? null : <span className={styles['second']}>{name}</span>}
+        </span>
+      ),
+    },
+    {
+      name: 'Description',
+      isMinor: true,
+      cell: ({ description }) => <span className={styles['second']}>{description}</span>,
+    },
+    { name: 'Members', align: 'right', cell: ({ members }) => members.toLocaleString() },
+  ];
+}
+
+function CreateTeamDialog({ onClose, organization }: { readonly organization: string; readonly onClose: () => void }) {
+  const navigate = route.useNavigate();
+  const [name, setName] = useState('');
+  const [displayName, setDisplayName] = useState('');
+  const [description, setDescription] = useState('');
+  const team = name.trim();
+  const create = useMutation(
+    trpc.teams.create.mutationOptions(
+      thenRefresh(() => void navigate({ to: '/$organization/~/teams/$team', params: { organization, team } })),
+    ),
+  );
+  return (
+    <ActionDialog
+      title="Create a team"
+      description="It is empty and may do nothing until you add members and give it grants."
+      action="Create the team"
+      error={create.error}
+      isPending={create.isPending}
+      isReady={team !== ''}
+      onSubmit={() => create.mutate({ organization, name: team, displayName: displayName.trim(), description })}
+      onClose={onClose}
+    >
+      <TextField
+        label="Name"
+        value={name}
+        maxLength={100}
+        required
+        hint="In commands and URLs. It does not change."
+        onChange={({ target }) => setName(target.value)}
+      />
+      <TextField
+        label="Shown as"
+        value={displayName}
+        maxLength={200}
+        placeholder={team}
+        onChange={({ target }) => setDisplayName(target.value)}
+      />
+      <TextArea
+        label="Description"
+        value={description}
+        maxLength={2_000}
+        onChange={({ target }) => setDescription(target.value)}
+      />
+    </ActionDialog>
+  );
+}

@@ -1,0 +1,73 @@
+import { Plus, X } from 'lucide-react';
+import { PermissionChoice } from '../../access/permission-set.tsx';
+import styles from '../../platform/app/settings-page.module.css';
+import { Button } from '../../platform/ui/button.tsx';
+import { TextField } from '../../platform/ui/field.tsx';
+
+/** What a token may do at most. */
+export interface Scope {
+  readonly stacks: string;
+  readonly permissions: readonly string[];
+}
+
+export const newScope: Scope = { stacks: '*/*', permissions: ['read'] };
+
+export function isWhole({ permissions, stacks }: Scope): boolean {
+  return stacks.trim() !== '' && permissions.length > 0;
+}
+
+/** Chooses what a token may do with which stacks. */
+export function ScopesField({
+  onChange,
+  scopes,
+}: {
+  readonly scopes: readonly Scope[];
+  readonly onChange: (scopes: readonly Scope[]) => void;
+}) {
+  const change = (at: number, scope: Scope) => onChange(scopes.map((each, place) => (place === at ? scope : each)));
+  return (
+    <>
+      {scopes.map((scope, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the place is what identifies a scope.
+        <fieldset key={at} className={styles['group']}>
+          <legend>Scope {scopes.length === 1 ? '' : at + 1}</legend>
+          <div className={styles['row']}>
+            <div className={styles['grow']}>
+              <TextField
+                label="Stacks"
+                value={scope.stacks}
+                maxLength={300}
+                required
+                hint={
+                  <>
+                    <code>project/stack</code>, in which <code>*</code> stands for any characters
+                  </>
+                }
+                onChange={({ target }) => change(at, { ...scope, stacks: target.value })}
+              />
+            </div>
+            {scopes.length === 1 ? null : (
+              <Button
+                kind="quiet"
+                size="icon"
+                aria-label={`Remove scope ${at + 1}`}
+                onClick={() => onChange(scopes.filter((each) => each !== scope))}
+              >
+                <X size={16} />
+              </Button>
+            )}
+          </div>
+          <PermissionChoice
+            label="Permissions"
+            names={scope.permissions}
+            onChange={(permissions) => change(at, { ...scope, permissions })}
+          />
+        </fieldset>
+      ))}
+      <Button size="small" className={styles['start']} onClick={() => onChange([...scopes, newScope])}>
+        <Plus size={14} aria-hidden="true" />
+        Another scope
+      </Button>
+    </>
+  );
+}

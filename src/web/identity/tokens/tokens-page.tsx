@@ -1,0 +1,43 @@
+import { getRouteApi } from '@tanstack/react-router';
+import { useMe } from '../../platform/app/me.ts';
+import { useMayManage } from '../../platform/app/organization-pages.ts';
+import { Page } from '../../platform/ui/page.tsx';
+import { Tab, Tabs } from '../../platform/ui/tabs.tsx';
+import { TokenList } from './token-list.tsx';
+
+const route = getRouteApi('/$organization/~/tokens');
+
+/** Tokens of the organization, for its admins, and those of the user. */
+export function TokensPage() {
+  const { organization } = route.useParams();
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  // Whose tokens are shown depends on it: a list that is replaced by another would take its open dialog with it.
+  const isKnown = useMe() !== undefined;
+  const mayManage = useMayManage(organization);
+  const isMine = !mayManage || search.of === 'me';
+  return (
+    <Page title="Tokens" lead="For the CLI, CI and other machines. Tokens of teams are on the pages of the teams.">
+      {mayManage ? (
+        <Tabs label="Whose tokens">
+          <Tab to="." search={{}} isChosen={!isMine}>
+            Of {organization}
+          </Tab>
+          <Tab to="." search={{ of: 'me' }} isChosen={isMine}>
+            Your own
+          </Tab>
+        </Tabs>
+      ) : null}
+      {!isKnown ? null : isMine ? (
+        <TokenList key="mine" owner={{ of: 'me' }} />
+      ) : (
+        <TokenList
+          key="organization"
+          owner={{ of: 'organization', organization }}
+          showsRuns={search.runs === '1'}
+          onShowRuns={(shows) => void navigate({ search: { ...search, runs: shows ? '1' : undefined }, replace: true })}
+        />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,134 @@
+import { useMutation } from '@tanstack/react-query';
+import type { IssuerItem } from '../../platform/app/contract.ts';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
+import { apiClient, trpc } from '../../platform/app/trpc.ts';
+import { useEdit, useRemoval } from '../../platform/app/use-edit.ts';
+import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
+import { SelectField, TextField } from '../../platform/ui/field.tsx';
+
+interface DialogProps {
+  readonly organization: string;
+  readonly onClose: () => void;
+}
+
+const replays = [
+  ['once', 'Once'],
+  ['within-life', 'As often as its holder likes'],
+] as const;
+type Replay = (typeof replays)[number][0];
+type EditedIssuer = Omit<IssuerItem, 'policies'>;
+
+function draftOf(issuer: EditedIssuer | null) {
+  return {
+    name: issuer?.name ?? '',
+    url: issuer?.url ?? 'https://',
+    audience: issuer?.audience ?? '',
+    replay: issuer?.replay ?? ('once' as Replay),
+    life: issuer?.maxSeconds?.toString() ?? '',
+  };
+}
+
+/** `issuer`: the one that is changed; null: a new one. */
+export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { readonly issuer: IssuerItem | null }) {
+  const {
+    base,
+    change,
+    dialog,
+    draft: { audience, life, name, replay, url },
+  } = useEdit<EditedIssuer | null, ReturnType<typeof draftOf>>({
+    item: issuer,
+    draftOf,
+    read: () => readIssuer(organization, issuer?.id ?? ''),
+  });
+  const options = thenRefresh(onClose);
+  const create = useMutation(trpc.issuers.create.mutationOptions(options));
+  const edit = useMutation(trpc.issuers.edit.mutationOptions(options));
+  const submit = (): void => {
+    const given = {
+      organization,
+      name: name.trim(),
+      replay,
+      maxSeconds: life === '' ? null : Number(life),
+      ...(audience.trim() === '' ? {} : { audience: audience.trim() }),
+    };
+    if (issuer === null) create.mutate({ ...given, url: url.trim() });
+    else edit.mutate({ ...given, id: issuer.id, ...(base === null ? {} : { revision: base.revision }) });
+  };
+  return (
+    <ActionDialog
+      title={issuer === null ? 'Trust an issuer' : `Edit ${issuer.name}`}
+      description={
+        issuer === null
+          ? 'Its runs are given nothing until a policy says so.'
+          : 'What is changed counts from the next exchange on.'
+      }
+      action={issuer === null ? 'Trust the issuer' : 'Save'}
+      {...dialog(issuer === null ? create : edit)}
+      isReady={name.trim() !== '' && URL.canParse(url) && /^\d*$/.test(life)}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <TextField
+        label="Name"
+        value={name}
+        maxLength={100}
+        required
+        onChange={({ target }) => change({ name: target.value })}
+      />
+      {issuer === null ? (
+        <TextField
+          label="URL"
+          type="url"
+          value={url}
+          maxLength={500}
+          required
+          hint="As the id tokens have it in iss, such as https://token.actions.githubusercontent.com"
+          onChange={({ target }) => change({ url: target.value })}
+        />
+      ) : null}
+      <TextField
+        label="Audience"
+        value={audience}
+        maxLength={500}
+        placeholder={`urn:pulumi:org:${organization}`}
+        hint="As the id tokens have it in aud. The CLI asks for the one shown."
+        onChange={({ target }) => change({ audience: target.value })}
+      />
+      <SelectField
+        label="An id token can be exchanged"
+        value={replay}
+        options={replays}
+        onChange={({ target }) => change({ replay: target.value as Replay })}
+      />
+      <TextField
+        label="What is given lives for at most, in seconds"
+        value={life}
+        inputMode="numeric"
+        maxLength={6}
+        placeholder="7200"
+        onChange={({ target }) => change({ life: target.value.trim() })}
+      />
+    </ActionDialog>
+  );
+}
+
+async function readIssuer(organization: string, id: string): Promise<EditedIssuer> {
+  return (await apiClient.issuers.get.query({ organization, id })).issuer;
+}
+
+export function DeleteIssuerDialog({ issuer, onClose, organization }: DialogProps & { readonly issuer: IssuerItem }) {
+  const { dialog, item } = useRemoval<EditedIssuer>({ item: issuer, read: () => readIssuer(organization, issuer.id) });
+  const remove = useMutation(trpc.issuers.delete.mutationOptions(thenRefresh(onClose)));
+  return (
+    <ActionDialog
+      title={`Forget ${item.name}?`}
+      description="Its policies go with it. All tokens that its runs were given end at once, and updates that run with them lose their lock."
+      action="Forget the issuer"
+      isDanger
+      typed={item.name}
+      {...dialog(remove)}
+      onSubmit={() => remove.mutate({ organization, id: item.id, revision: item.revision })}
+      onClose={onClose}
+    />
+  );
+}

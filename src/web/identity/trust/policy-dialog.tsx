@@ -1,0 +1,197 @@
+import { useMutation } from '@tanstack/react-query';
+import { Plus, X } from 'lucide-react';
+import type { IssuerDetails } from '../../platform/app/contract.ts';
+import styles from '../../platform/app/settings-page.module.css';
+import { TeamField } from '../../platform/app/suggest-fields.tsx';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
+import { apiClient, trpc } from '../../platform/app/trpc.ts';
+import { useEdit } from '../../platform/app/use-edit.ts';
+import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
+import { Button } from '../../platform/ui/button.tsx';
+import { CheckboxField, SelectField, TextArea, TextField } from '../../platform/ui/field.tsx';
+import { isWhole, newScope, ScopesField } from '../tokens/scopes-field.tsx';
+import { decided, draftOf, draftToSent, isReady, type Policy, type PolicyDraft, toSent } from './policy-form.ts';
+
+const kinds = [
+  ['organization', 'A token of the organization'],
+  ['team', 'A token of a team'],
+  ['service', 'A token for a service: only its scopes'],
+  ['personal', 'A token of a person'],
+] as const;
+const deniedKinds = [['any', 'Any token'], ...kinds] as const;
+
+/**
+ * Adds a policy at the end, or changes one in its place. One that somebody else has meanwhile changed or removed is another one, beside which what
+ * was typed here is added.
+ */
+export function PolicyDialog({
+  details,
+  onClose,
+  organization,
+  policy,
+}: {
+  readonly organization: string;
+  readonly details: IssuerDetails;
+  /** The one that is changed; null: a new one. */
+  readonly policy: Policy | null;
+  readonly onClose: () => void;
+}) {
+  const { base, change, dialog, draft } = useEdit<IssuerDetails, PolicyDraft>({
+    item: details,
+    draftOf: ({ policies }) => draftOf(policies.find(({ id }) => id === policy?.id) ?? policy),
+    read: () => apiClient.issuers.get.query({ organization, id: details.issuer.id }),
+  });
+  const { issuer, policies, version } = base;
+  const set = useMutation(trpc.issuers.setPolicies.mutationOptions(thenRefresh(onClose)));
+  const isAllowed = draft.decision === 'allow';
+  const needsScopes = isAllowed && draft.tokenType === 'service';
+  const scopes = isAllowed ? (draft.scopes ?? (needsScopes ? [newScope] : null)) : null;
+  const sent = draftToSent({ ...draft, scopes });
+  const isThere = policies.some(({ id }) => id === policy?.id);
+  const next = !isThere
+    ? [...policies.map(toSent), sent]
+    : policies.map((each) => (each.id === policy?.id ? sent : toSent(each)));
+  return (
+    <ActionDialog
+      title={policy === null ? `Add a policy of ${issuer.name}` : `Edit a policy of ${issuer.name}`}
+      description={
+        policy === null
+          ? 'Denials win; otherwise the first policy counts that allows what a run asks for.'
+          : 'Tokens that the policy has given end, and updates that run with them lose their lock.'
+      }
+      action={isThere ? 'Save' : 'Add the policy'}
+      isDanger={policy !== null}
+      {...dialog(set)}
+      isReady={isReady(draft) && (scopes === null || scopes.every(isWhole))}
+      onSubmit={() => set.mutate({ organization, id: issuer.id, version, policies: next })}
+      onClose={onClose}
+    >
+      <div className={styles['row']}>
+        <SelectField
+          label="Decision"
+          value={draft.decision}
+          options={[
+            ['allow', 'Allow'],
+            ['deny', 'Deny'],
+          ]}
+          onChange={({ target }) => change(decided(draft, target.value as 'allow' | 'deny'))}
+        />
+        <div className={styles['grow']}>
+          <SelectField
+            label={isAllowed ? 'What is given' : 'What is denied'}
+            value={draft.tokenType}
+            options={isAllowed ? kinds : deniedKinds}
+            onChange={({ target }) => change({ tokenType: target.value })}
+          />
+        </div>
+      </div>
+      <Owner organization={organization} draft={draft} onChange={change} />
+      <Rules draft={draft} onChange={change} />
+      {isAllowed && draft.tokenType === 'organization' ? (
+        <CheckboxField
+          label="With the role admin, if the run asks for it"
+          checked={draft.isAdmin}
+          onChange={({ target }) => change({ isAdmin: target.checked })}
+        />
+      ) : null}
+      {isAllowed && !needsScopes ? (
+        <CheckboxField
+          label="Limit it to some stacks and permissions"
+          checked={draft.scopes !== null}
+          onChange={({ target }) => change({ scopes: target.checked ? [newScope] : null })}
+        />
+      ) : null}
+      {scopes === null ? null : <ScopesField scopes={scopes} onChange={(changed) => change({ scopes: changed })} />}
+      {isAllowed ? (
+        <TextField
+          label="Lives for at most, in seconds"
+          value={draft.life}
+          inputMode="numeric"
+          maxLength={6}
+          placeholder="As the issuer says"
+          onChange={({ target }) => change({ life: target.value.trim() })}
+        />
+      ) : null}
+    </ActionDialog>
+  );
+}
+
+interface PartProps {
+  readonly draft: PolicyDraft;
+  readonly onChange: (part: Partial<PolicyDraft>) => void;
+}
+
+function Owner({
+  draft: { decision, owner, tokenType },
+  onChange,
+  organization,
+}: PartProps & { readonly organization: string }) {
+  if (tokenType !== 'team' && tokenType !== 'personal') return null;
+  const isTeam = tokenType === 'team';
+  const hint = isTeam ? undefined : 'You can let CI act as yourself only.';
+  const field = {
+    label: isTeam ? 'Name of the team' : 'Login',
+    value: owner,
+    maxLength: 100,
+    required: decision === 'allow',
+    placeholder: decision === 'deny' ? 'Any' : undefined,
+    ...(hint === undefined ? {} : { hint }),
+  };
+  return isTeam ? (
+    <TeamField {...field} organization={organization} onChange={(value) => onChange({ owner: value })} />
+  ) : (
+    <TextField {...field} onChange={({ target }) => onChange({ owner: target.value })} />
+  );
+}
+
+function Rules({ draft: { rules }, onChange }: PartProps) {
+  const change = (at: number, part: Partial<(typeof rules)[number]>) =>
+    onChange({ rules: rules.map((rule, place) => (place === at ? { ...rule, ...part } : rule)) });
+  return (
+    <fieldset className={styles['group']}>
+      <legend>Rules: all must match</legend>
+      {rules.map((rule, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the place is what identifies a rule.
+        <div key={at} className={styles['row']}>
+          <div className={styles['grow']}>
+            <TextField
+              label="Claim"
+              value={rule.claim}
+              maxLength={200}
+              required
+              onChange={({ target }) => change(at, { claim: target.value })}
+            />
+          </div>
+          <div className={styles['grow']}>
+            <TextArea
+              label="Patterns, one a line"
+              rows={Math.max(1, rule.patterns.split('\n').length)}
+              value={rule.patterns}
+              required
+              placeholder="repo:acme/web:*"
+              onChange={({ target }) => change(at, { patterns: target.value })}
+            />
+          </div>
+          {rules.length === 1 ? null : (
+            <Button
+              kind="quiet"
+              size="icon"
+              aria-label={`Remove the rule for ${rule.claim}`}
+              onClick={() => onChange({ rules: rules.filter((each) => each !== rule) })}
+            >
+              <X size={16} />
+            </Button>
+          )}
+        </div>
+      ))}
+      <Button
+        size="small"
+        className={styles['start']}
+        onClick={() => onChange({ rules: [...rules, { claim: '', patterns: '' }] })}
+      >
+        <Plus size={14} aria-hidden="true" />
+        Another rule
+      </Button>
+    </fieldset>
+  );
+}

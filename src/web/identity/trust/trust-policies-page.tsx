@@ -1,0 +1,59 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { Plus, ShieldCheck } from 'lucide-react';
+import { useState } from 'react';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { trpc } from '../../platform/app/trpc.ts';
+import { Button } from '../../platform/ui/button.tsx';
+import { Code } from '../../platform/ui/code.tsx';
+import { Empty } from '../../platform/ui/empty.tsx';
+import { Page } from '../../platform/ui/page.tsx';
+import { Skeleton } from '../../platform/ui/skeleton.tsx';
+import { IssuerDialog } from './issuer-dialogs.tsx';
+import { IssuerSection } from './issuer-section.tsx';
+
+const route = getRouteApi('/$organization/~/trust-policies');
+const pageSize = 20;
+
+/** Whose CI runs are trusted, and what they are given. */
+export function TrustPoliciesPage() {
+  const { organization } = route.useParams();
+  const [isAdding, setIsAdding] = useState(false);
+  const query = useInfiniteQuery(
+    trpc.issuers.list.infiniteQueryOptions({ organization, limit: pageSize }, { getNextPageParam: ({ next }) => next }),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const items = query.data?.pages.flatMap((page) => page.items);
+  return (
+    <Page
+      title="Trust policies"
+      lead="A CI system can vouch for its runs: each gets a token that lives for a while, and no secret is kept in the CI system."
+      actions={
+        <Button kind="main" onClick={() => setIsAdding(true)}>
+          <Plus size={16} aria-hidden="true" />
+          Trust an issuer
+        </Button>
+      }
+    >
+      {items === undefined ? <Skeleton width={320} height={20} /> : null}
+      {items?.length === 0 ? (
+        <Empty title="No CI system is trusted" icon={<ShieldCheck size={20} />}>
+          <p>Trust the issuer of its id tokens, then say which runs get what. For GitHub Actions, for example:</p>
+          <Code>{`holdfast admin issuer add github --organization ${organization} --url https://token.actions.githubusercontent.com`}</Code>
+        </Empty>
+      ) : null}
+      {items?.map((issuer) => (
+        <IssuerSection key={issuer.id} organization={organization} issuer={issuer} />
+      ))}
+      {query.hasNextPage ? (
+        <p>
+          <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+            {query.isFetchingNextPage ? 'Loading…' : 'Show more'}
+          </Button>
+        </p>
+      ) : null}
+      {isAdding ? <IssuerDialog organization={organization} issuer={null} onClose={() => setIsAdding(false)} /> : null}
+    </Page>
+  );
+}

@@ -1,0 +1,82 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { organizationRoute } from './platform/app/organization-route.tsx';
+import {
+  parseAuditSearch,
+  parseMemberSearch,
+  parseTextSearch,
+  parseTokenSearch,
+} from './platform/app/settings-search.ts';
+import { settingRoutes } from './setting-routes.tsx';
+
+const members = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/members',
+  component: lazyRouteComponent(() => import('./identity/people/members-page.tsx'), 'MembersPage'),
+  validateSearch: parseMemberSearch,
+  staticData: { crumb: 'Members' },
+});
+
+const teams = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/teams',
+  component: lazyRouteComponent(() => import('./identity/people/teams-page.tsx'), 'TeamsPage'),
+  validateSearch: parseTextSearch,
+  staticData: { crumb: 'Teams' },
+});
+
+const team = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/teams/$team',
+  component: lazyRouteComponent(() => import('./identity/people/team-page.tsx'), 'TeamPage'),
+  staticData: { crumb: 'Team' },
+});
+
+const roles = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/roles',
+  component: lazyRouteComponent(() => import('./access/roles-page.tsx'), 'RolesPage'),
+  staticData: { crumb: 'Roles' },
+});
+
+const tokens = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/tokens',
+  component: lazyRouteComponent(() => import('./identity/tokens/tokens-page.tsx'), 'TokensPage'),
+  validateSearch: parseTokenSearch,
+  staticData: { crumb: 'Tokens' },
+});
+
+const trustPolicies = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/trust-policies',
+  component: lazyRouteComponent(() => import('./identity/trust/trust-policies-page.tsx'), 'TrustPoliciesPage'),
+  staticData: { crumb: 'Trust policies' },
+});
+
+const access = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/access',
+  component: lazyRouteComponent(() => import('./access/access-page.tsx'), 'AccessPage'),
+  staticData: { crumb: 'Access' },
+});
+
+const audit = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/audit',
+  component: lazyRouteComponent(() => import('./audit/audit-page.tsx'), 'AuditPage'),
+  validateSearch: parseAuditSearch,
+  staticData: { crumb: 'Audit log' },
+});
+
+/** The pages of organizations. */
+export const organizationRoutes = organizationRoute.addChildren([
+  members,
+  teams,
+  team,
+  roles,
+  tokens,
+  trustPolicies,
+  access,
+  audit,
+  ...settingRoutes,
+]);

@@ -1,0 +1,69 @@
+import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
+import type { AppRouter as ServerRouter } from '../../../api/router.ts';
+
+// What the pages know of the server: types of its procedures.
+
+export type AppRouter = ServerRouter;
+
+export interface StackRef {
+  readonly organization: string;
+  readonly project: string;
+  readonly stack: string;
+}
+
+type Outputs = inferRouterOutputs<AppRouter>;
+type Inputs = inferRouterInputs<AppRouter>;
+
+export type Me = Outputs['me']['get'];
+export type StackItem = Outputs['stacks']['list']['items'][number];
+export type StackFilter = Inputs['stacks']['list'];
+export type StackDetails = Outputs['stacks']['get'];
+export type UpdateItem = Outputs['updates']['list']['items'][number];
+export type UpdateDetails = Outputs['updates']['get'];
+export type UpdateFigures = Outputs['updates']['figures'];
+export type CiFigures = Outputs['ci']['figures'];
+export type CiRefusal = Outputs['ci']['refusals']['items'][number];
+export type CiDrift = Outputs['ci']['drift']['items'][number];
+export type OperatorHealth = Outputs['operator']['health'];
+export type OperatorQueues = Outputs['operator']['queues'];
+export type OperatorLock = Outputs['operator']['locks']['items'][number];
+export type OperatorSlow = Outputs['operator']['slow']['items'][number];
+export type OperatorStorage = Outputs['operator']['storage'];
+export type OperatorOrganization = Outputs['operator']['organizations']['items'][number];
+export type OperatorTasks = Outputs['operator']['maintenance'];
+export type SecretPlace = Inputs['secrets']['reveal']['place'];
+export type FoundResource = Outputs['search']['list']['items'][number];
+export type SearchCounts = Outputs['search']['count'];
+export type SearchField = Inputs['search']['count']['by'];
+export type ReferenceNode = Outputs['references']['graph']['nodes'][number];
+export type QueueItem = Outputs['queue']['list']['items'][number];
+export type ResourceItem = Outputs['resources']['list']['items'][number];
+export type VersionItem = Outputs['versions']['list']['items'][number];
+export type VersionDifference = Outputs['versions']['diff']['items'][number];
+export type InvitationItem = Outputs['members']['invitations']['items'][number];
+export type MemberItem = Outputs['members']['list']['items'][number];
+export type TeamItem = Outputs['teams']['list']['items'][number];
+export type TeamDetails = Outputs['teams']['get'];
+export type TeamMemberItem = Outputs['teams']['members']['items'][number];
+export type RoleItem = Outputs['roles']['list']['items'][number];
+export type GrantItem = Outputs['grants']['list']['items'][number];
+export type TokenItem = Outputs['tokens']['list']['items'][number];
+export type IssuerItem = Outputs['issuers']['list']['items'][number];
+export type IssuerDetails = Outputs['issuers']['get'];
+export type AuditItem = Outputs['audit']['list']['items'][number];
+export type AccessPolicy = Outputs['access']['policy'];
+export type AccessHolder = Outputs['access']['list']['items'][number];
+
+export type Rule = Outputs['rules']['list']['items'][number];
+export type RulePreview = Outputs['rules']['preview'];
+export type Approval = Outputs['approvals']['list']['items'][number];
+export type Webhook = Outputs['webhooks']['list']['items'][number];
+export type Delivery = Outputs['webhooks']['deliveries']['items'][number];
+export type PolicyGroup = Outputs['policies']['groups']['items'][number];
+export type PolicyPack = Outputs['policies']['packs']['items'][number];
+export type DeletedStack = Outputs['deletedStacks']['list']['items'][number];
+export type Limit = Outputs['limits']['get']['items'][number];
+export type StackDifference = Outputs['versions']['diffStacks']['items'][number];
+export type PendingSteps = Outputs['stacks']['pending'];
+export type PendingStep = PendingSteps['items'][number];
+export type Blame = Outputs['resources']['blame'];

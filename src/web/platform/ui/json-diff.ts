@@ -1,0 +1,118 @@
+import { childrenOf, isSealed, joinPath, kindOf } from './json-tree.ts';
+
+/** One difference between two values. */
+export interface JsonChange {
+  /** In Pulumi's notation. */
+  path: string;
+  kind: 'added' | 'removed' | 'changed';
+  before: unknown;
+  after: unknown;
+}
+
+/** The differences, in the order of the newer value, and whether there are more than `limit`. */
+export interface JsonDiff {
+  changes: JsonChange[];
+  isCut: boolean;
+}
+
+/**
+ * Compares two JSON values property by property. What arrays have in common at their beginning and end is not a
+ * change, so an item that is added in the middle is one change. Sealed secrets are equal to each other: only the
+ * server knows whether they changed.
+ */
+export function diffJson(before: unknown, after: unknown, limit = 1000): JsonDiff {
+  const changes: JsonChange[] = [];
+  const stack: { path: string; before: unknown; after: unknown }[] = [{ path: '', before, after }];
+  while (changes.length <= limit) {
+    const next = stack.pop();
+    if (next === undefined) break;
+    const children = compare(next, changes);
+    for (let at = children.length - 1; at >= 0; at--) {
+      const child = children[at];
+      if (child !== undefined) stack.push(child);
+    }
+  }
+  return { changes: changes.slice(0, limit), isCut: changes.length > limit };
+}
+
+interface Pair {
+  path: string;
+  before: unknown;
+  after: unknown;
+}
+
+function compare({ path, before, after }: Pair, changes: JsonChange[]): Pair[] {
+  if (before === absent || after === absent) {
+    const kind = before === absent ? 'added' : 'removed';
+    changes.push({
+      path,
+      kind,
+      before: before === absent ? undefined : before,
+      after: after === absent ? undefined : after,
+    });
+    return [];
+  }
+  const kind = kindOf(before);
+  if (kind !== kindOf(after)) {
+    changes.push({ path, kind: 'changed', before, after });
+    return [];
+  }
+  if (kind === 'object') return pairProperties(path, before as object, after as object);
+  if (kind === 'array') return pairItems(path, before as unknown[], after as unknown[]);
+  if (!isEqual(before, after)) changes.push({ path, kind: 'changed', before, after });
+  return [];
+}
+
+/** Stands for a property that is not there: null is a value. */
+const absent = Symbol('absent');
+
+function pairProperties(path: string, before: object, after: object): Pair[] {
+  const pairs: Pair[] = [];
+  const old = new Map(childrenOf(before, path).map((child) => [child.key, child]));
+  for (const child of childrenOf(after, path)) {
+    const match = old.get(child.key);
+    old.delete(child.key);
+    pairs.push({ path: child.path, before: match === undefined ? absent : match.value, after: child.value });
+  }
+  for (const child of old.values()) pairs.push({ path: child.path, before: child.value, after: absent });
+  return pairs;
+}
+
+function pairItems(path: string, before: unknown[], after: unknown[]): Pair[] {
+  if (before.length === after.length) {
+    return after.map((item, at) => ({ path: joinPath(path, at), before: before[at], after: item }));
+  }
+  const shorter = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < shorter && isEqual(before[start], after[start])) start += 1;
+  let end = 0;
+  while (end < shorter - start && isEqual(before.at(-1 - end), after.at(-1 - end))) end += 1;
+  const oldCount = before.length - start - end;
+  const newCount = after.length - start - end;
+  return Array.from({ length: Math.max(oldCount, newCount) }, (_, at) => ({
+    path: joinPath(path, start + at),
+    before: at < oldCount ? before[start + at] : absent,
+    after: at < newCount ? after[start + at] : absent,
+  }));
+}
+
+/** Whether two JSON values are the same, in whatever order their properties are. */
+export function isEqual(one: unknown, other: unknown): boolean {
+  const stack: [unknown, unknown][] = [[one, other]];
+  for (let pair = stack.pop(); pair !== undefined; pair = stack.pop()) {
+    const [left, right] = pair;
+    if (Object.is(left, right) || (isSealed(left) && isSealed(right))) continue;
+    const kind = kindOf(left);
+    if (kind !== kindOf(right)) return false;
+    if (kind === 'object' || kind === 'array') {
+      const mine = childrenOf(left, '');
+      const theirs = new Map(childrenOf(right, '').map((child) => [child.key, child.value]));
+      if (mine.length !== theirs.size) return false;
+      for (const { key, value } of mine) {
+        if (!theirs.has(key)) return false;
+        stack.push([value, theirs.get(key)]);
+      }
+    } else if (left !== right) return false;
+  }
+  return true;
+}

@@ -1,0 +1,116 @@
+/** What stands in a state for a value that may not be seen. */
+const secretMark = '[secret]';
+/** Pulumi's own mark of special values in states, and its value for secrets. */
+const signatureKey = '4dabf18193072939515e22adb298388d';
+const secretSignature = '1b47061264138c4ac30d75fd1eb44270';
+
+export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'boolean' | 'null' | 'secret';
+
+/** A line of a JSON value that is shown as a tree. */
+export interface JsonRow {
+  /** Path in Pulumi's notation; the empty text is the value itself. */
+  path: string;
+  /** Name of the property or index in its array; null for the value itself. */
+  key: string | null;
+  /** The same as names and indexes. */
+  parts: readonly (string | number)[];
+  depth: number;
+  kind: JsonKind;
+  /** The value of a leaf, or null. */
+  value: string | null;
+  childCount: number;
+  isOpen: boolean;
+}
+
+/** Whether a value stands for a secret. Such values are leaves, whatever else they contain. */
+export function isSealed(value: unknown): boolean {
+  if (value === secretMark) return true;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return Object.hasOwn(value, secretMark) || (value as Record<string, unknown>)[signatureKey] === secretSignature;
+}
+
+/** The kind of a value, with sealed secrets as a kind of their own. */
+export function kindOf(value: unknown): JsonKind {
+  if (isSealed(value)) return 'secret';
+  if (value === null || value === undefined) return 'null';
+  if (Array.isArray(value)) return 'array';
+  const type = typeof value;
+  return type === 'object' || type === 'number' || type === 'boolean' ? type : 'string';
+}
+
+/** The path of a property: `tags.Name`, `ports[0]`, `tags["a.b"]`. */
+export function joinPath(path: string, key: string | number): string {
+  if (typeof key === 'number') return `${path}[${key}]`;
+  // As the server writes paths (src/shared/search/index/property-leaves.ts).
+  if (!/^[\p{L}\p{N}_$/:@-]+$/u.test(key)) return `${path}[${JSON.stringify(key)}]`;
+  return path === '' ? key : `${path}.${key}`;
+}
+
+/** The children of an object or array with their paths. Sealed values have none. */
+export function childrenOf(value: unknown, path: string): { key: string; path: string; value: unknown }[] {
+  const kind = kindOf(value);
+  if (kind === 'array') {
+    return (value as unknown[]).map((child, at) => ({ key: String(at), path: joinPath(path, at), value: child }));
+  }
+  if (kind !== 'object') return [];
+  const entries = Object.entries(value as Record<string, unknown>);
+  return entries.map(([key, child]) => ({ key, path: joinPath(path, key), value: child }));
+}
+
+/**
+ * The lines of a value. `isOpen` says whether an object or array is shown with what it contains; what is closed is not
+ * walked, so the cost is that of the lines. At most `maxRows`.
+ */
+export function listJsonRows(
+  value: unknown,
+  isOpen: (path: string, depth: number) => boolean,
+  maxRows = 100_000,
+): JsonRow[] {
+  const rows: JsonRow[] = [];
+  const stack: {
+    key: string | null;
+    path: string;
+    parts: readonly (string | number)[];
+    value: unknown;
+    depth: number;
+  }[] = [{ key: null, path: '', parts: [], value, depth: 0 }];
+  while (rows.length < maxRows) {
+    const next = stack.pop();
+    if (next === undefined) break;
+    const kind = kindOf(next.value);
+    const isContainer = kind === 'object' || kind === 'array';
+    const childCount = isContainer ? countChildren(next.value as object) : 0;
+    const open = childCount > 0 && isOpen(next.path, next.depth);
+    const { key, path, parts, depth } = next;
+    rows.push({
+      key,
+      path,
+      parts,
+      depth,
+      kind,
+      value: isContainer ? null : leafText(next.value, kind),
+      childCount,
+      isOpen: open,
+    });
+    if (!open) continue;
+    const children = childrenOf(next.value, path);
+    for (let at = children.length - 1; at >= 0; at--) {
+      const child = children[at];
+      if (child === undefined) continue;
+      const part = kind === 'array' ? at : child.key;
+      stack.push({ ...child, parts: [...parts, part], depth: depth + 1 });
+    }
+  }
+  return rows;
+}
+
+/** A leaf as text: strings without quotes, numbers as JSON has them. */
+export function leafText(value: unknown, kind: JsonKind): string {
+  if (kind === 'secret') return secretMark;
+  if (kind === 'string') return String(value);
+  return value === undefined ? '' : JSON.stringify(value);
+}
+
+function countChildren(value: object): number {
+  return Array.isArray(value) ? value.length : Object.keys(value).length;
+}

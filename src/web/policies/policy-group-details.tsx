@@ -1,0 +1,260 @@
+import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { X } from 'lucide-react';
+import { useDeferredValue, useId, useState } from 'react';
+import type { PolicyGroup, PolicyPack } from '../platform/app/contract.ts';
+import { queryClient, trpc } from '../platform/app/trpc.ts';
+import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+import { Button } from '../platform/ui/button.tsx';
+import { SelectField, TextField } from '../platform/ui/field.tsx';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
+import styles from './policies.module.css';
+
+interface DetailsProps {
+  readonly organization: string;
+  readonly group: PolicyGroup;
+  readonly packs: readonly PolicyPack[];
+  readonly mayManage: boolean;
+}
+
+/** The packs and the stacks of a group, with what an admin may change. */
+export function PolicyGroupDetails({
+  group: { isDefault, name: group },
+  mayManage,
+  organization,
+  packs,
+}: DetailsProps) {
+  const [isRemoving, setIsRemoving] = useState(false);
+  const change = useMutation(
+    trpc.policies.changeGroup.mutationOptions({
+      onSuccess: () => queryClient.invalidateQueries({ queryKey: trpc.policies.pathKey() }),
+    }),
+  );
+  const details = useQuery(trpc.policies.group.queryOptions({ organization, group }));
+  const stacks = useInfiniteQuery(
+    trpc.policies.groupStacks.infiniteQueryOptions(
+      { organization, group },
+      { enabled: !isDefault, getNextPageParam: (page) => page.next },
+    ),
+  );
+  const send = (part: Omit<Parameters<typeof change.mutate>[0], 'organization' | 'group'>): void =>
+    change.mutate({ organization, group, ...part });
+  return (
+    <div className={styles['details']}>
+      {change.error ? (
+        <p className={styles['error']} role="alert">
+          {change.error.message}
+        </p>
+      ) : null}
+      <section className={styles['part']}>
+        <h3>Packs</h3>
+        {details.data === undefined ? (
+          <Skeleton width={180} />
+        ) : details.data.packs.length === 0 ? (
+          <p className={styles['none']}>None: its updates run no policies.</p>
+        ) : (
+          <ul className={styles['list']}>
+            {details.data.packs.map(({ config, displayName, name, versionTag }) => (
+              <li key={name} className={styles['item']}>
+                <span>
+                  {displayName} <code>{versionTag}</code>
+                  {Object.keys(config).length === 0 ? null : <span className={styles['minor']}> configured</span>}
+                </span>
+                {mayManage ? (
+                  <Button
+                    size="small"
+                    kind="quiet"
+                    disabled={change.isPending}
+                    aria-label={`Disable ${name} in ${group}`}
+                    onClick={() => send({ disable: { pack: name } })}
+                  >
+                    Disable
+                  </Button>
+                ) : null}
+              </li>
+            ))}
+          </ul>
+        )}
+        {mayManage && packs.length > 0 && details.data !== undefined ? (
+          <EnableForm
+            packs={packs}
+            isPending={change.isPending}
+            onEnable={({ pack, tag }) => {
+              // Another version of a pack keeps its configuration.
+              const config = details.data.packs.find(({ name }) => name === pack)?.config;
+              send({ enable: { pack, tag, ...(config === undefined ? {} : { config }) } });
+            }}
+          />
+        ) : null}
+      </section>
+      <section className={styles['part']}>
+        <h3>Stacks</h3>
+        {isDefault ? (
+          <p className={styles['none']}>All stacks that are in no other group.</p>
+        ) : (
+          <>
+            <ul className={styles['list']}>
+              {(stacks.data?.pages.flatMap(({ items }) => items) ?? []).map(({ project, stack }) => (
+                <li key={`${project}/${stack}`} className={styles['item']}>
+                  <Link to="/$organization/$project/$stack" params={{ organization, project, stack }}>
+                    {project}/{stack}
+                  </Link>
+                  {mayManage ? (
+                    <Button
+                      size="icon"
+                      kind="quiet"
+                      disabled={change.isPending}
+                      aria-label={`Remove ${project}/${stack} from ${group}`}
+                      onClick={() => send({ removeStack: { project, stack } })}
+                    >
+                      <X size={14} />
+                    </Button>
+                  ) : null}
+                </li>
+              ))}
+            </ul>
+            {stacks.hasNextPage ? (
+              <Button size="small" disabled={stacks.isFetchingNextPage} onClick={() => void stacks.fetchNextPage()}>
+                Show more
+              </Button>
+            ) : null}
+            {mayManage ? (
+              <StackForm
+                organization={organization}
+                isPending={change.isPending}
+                onAdd={(addStack) => send({ addStack })}
+              />
+            ) : null}
+          </>
+        )}
+      </section>
+      {mayManage && !isDefault ? (
+        <div>
+          <Button size="small" kind="danger" onClick={() => setIsRemoving(true)}>
+            Remove the group
+          </Button>
+        </div>
+      ) : null}
+      {isRemoving ? (
+        <RemoveGroupDialog organization={organization} group={group} onClose={() => setIsRemoving(false)} />
+      ) : null}
+    </div>
+  );
+}
+
+function EnableForm({
+  isPending,
+  onEnable,
+  packs,
+}: {
+  readonly packs: readonly PolicyPack[];
+  readonly isPending: boolean;
+  readonly onEnable: (enabled: { readonly pack: string; readonly tag: string }) => void;
+}) {
+  const [name, setName] = useState(packs[0]?.name ?? '');
+  const pack = packs.find((each) => each.name === name) ?? packs[0];
+  const [tag, setTag] = useState('');
+  if (pack === undefined) return null;
+  const chosen = pack.versions.find((each) => each.tag === tag)?.tag ?? pack.versions[0]?.tag ?? '';
+  return (
+    <form
+      className={styles['form']}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onEnable({ pack: pack.name, tag: chosen });
+      }}
+    >
+      <SelectField
+        label="Pack"
+        value={pack.name}
+        options={packs.map((each) => [each.name, each.displayName])}
+        onChange={({ target }) => setName(target.value)}
+      />
+      <SelectField
+        label="Version"
+        value={chosen}
+        options={pack.versions.map((each) => [each.tag, each.tag])}
+        onChange={({ target }) => setTag(target.value)}
+      />
+      <Button type="submit" disabled={isPending}>
+        Enable
+      </Button>
+    </form>
+  );
+}
+
+function StackForm({
+  isPending,
+  onAdd,
+  organization,
+}: {
+  readonly organization: string;
+  readonly isPending: boolean;
+  readonly onAdd: (stack: { readonly project: string; readonly stack: string }) => void;
+}) {
+  const listId = useId();
+  const [text, setText] = useState('');
+  const searched = useDeferredValue(text.trim());
+  const found = useQuery(
+    trpc.stacks.list.queryOptions({ organization, text: searched, limit: 10 }, { enabled: searched.length > 1 }),
+  );
+  const [project = '', stack = '', ...rest] = text.trim().split('/');
+  const isReady = project !== '' && stack !== '' && rest.length === 0;
+  return (
+    <form
+      className={styles['form']}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (isReady) onAdd({ project, stack });
+      }}
+    >
+      <TextField
+        label="Stack"
+        placeholder="project/stack"
+        list={listId}
+        value={text}
+        onChange={({ target }) => setText(target.value)}
+      />
+      <datalist id={listId}>
+        {found.data?.items.map((each) => (
+          <option key={`${each.project}/${each.stack}`} value={`${each.project}/${each.stack}`} />
+        ))}
+      </datalist>
+      <Button type="submit" disabled={isPending || !isReady}>
+        Add
+      </Button>
+    </form>
+  );
+}
+
+function RemoveGroupDialog({
+  group,
+  onClose,
+  organization,
+}: {
+  readonly organization: string;
+  readonly group: string;
+  readonly onClose: () => void;
+}) {
+  const remove = useMutation(
+    trpc.policies.removeGroup.mutationOptions({
+      onSuccess: async () => {
+        await queryClient.invalidateQueries({ queryKey: trpc.policies.groups.pathKey() });
+        onClose();
+      },
+    }),
+  );
+  return (
+    <ActionDialog
+      title={`Remove ${group}?`}
+      description="Its stacks run the packs of their other groups, or of the default group."
+      action="Remove"
+      stay="Keep it"
+      isDanger
+      isPending={remove.isPending}
+      error={remove.error}
+      onClose={onClose}
+      onSubmit={() => remove.mutate({ organization, group })}
+    />
+  );
+}

@@ -1,0 +1,152 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { Waypoints } from 'lucide-react';
+import { lazy, Suspense, useEffect, useMemo, useState } from 'react';
+import type { ReferenceNode } from '../../platform/app/contract.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { trpc } from '../../platform/app/trpc.ts';
+import { Empty } from '../../platform/ui/empty.tsx';
+import { Page } from '../../platform/ui/page.tsx';
+import { Segments } from '../../platform/ui/segments.tsx';
+import { Skeleton } from '../../platform/ui/skeleton.tsx';
+import { Table } from '../../platform/ui/table.tsx';
+import styles from './references.module.css';
+import { StackName } from './stack-name.tsx';
+
+const FlowGraph = lazy(async () => ({ default: (await import('../../platform/ui/flow-graph.tsx')).FlowGraph }));
+
+interface Row {
+  readonly name: string;
+  readonly node: ReferenceNode;
+  readonly reads: readonly ReferenceNode[];
+  readonly readBy: readonly ReferenceNode[];
+}
+
+/** Which stacks of an organization read the outputs of which. */
+export function ReferencesPage() {
+  const { organization } = useParams({ from: '/$organization/~/references' });
+  const query = useQuery(trpc.references.graph.queryOptions({ organization }));
+  const problem = useProblem(query);
+  const navigate = useNavigate();
+  // A graph cannot be read on a phone, nor with a screen reader.
+  const [shape, setShape] = useState<'graph' | 'list'>(() =>
+    matchMedia('(width < 800px)').matches ? 'list' : 'graph',
+  );
+  useEffect(() => {
+    document.title = `References of ${organization} - Holdfast`;
+  }, [organization]);
+  const rows = useMemo(() => rowsOf(query.data?.nodes ?? [], query.data?.edges ?? []), [query.data]);
+  const nodes = useMemo(
+    () =>
+      query.data?.nodes.map((node) => ({
+        id: nameOf(node),
+        name: `${node.project}/${node.stack}`,
+        detail: node.organization === organization ? (node.isReadable ? '' : 'not to be read') : node.organization,
+        isFaint: !node.isReadable,
+      })),
+    [query.data, organization],
+  );
+  const open = (id: string): void => {
+    const node = query.data?.nodes.find((each) => nameOf(each) === id);
+    if (node?.isReadable) {
+      const { organization: of, project, stack } = node;
+      void navigate({ to: '/$organization/$project/$stack', params: { organization: of, project, stack } });
+    }
+  };
+  return (
+    <Page
+      title="References"
+      lead="Stacks that read the outputs of others, by the stack references in their newest states."
+      actions={
+        <Segments
+          label="Shown as"
+          value={shape}
+          onChange={setShape}
+          options={[
+            { value: 'graph', label: 'Graph' },
+            { value: 'list', label: 'List' },
+          ]}
+        />
+      }
+    >
+      {problem ? (
+        <Problem {...problem} />
+      ) : query.data?.nodes.length === 0 ? (
+        <Empty title="No stack reads another" icon={<Waypoints size={20} />}>
+          <p>
+            A program reads the outputs of another stack with{' '}
+            <code>new pulumi.StackReference("organization/project/stack")</code>. It appears here after its next update.
+          </p>
+        </Empty>
+      ) : shape === 'graph' ? (
+        <Suspense fallback={<Skeleton width="60%" />}>
+          <FlowGraph
+            label="Graph of stack references"
+            nodes={nodes}
+            edges={query.data?.edges ?? []}
+            chosen={null}
+            onOpen={open}
+            caption={
+              <>
+                To the left is what is read, to the right who reads it. Dashed boxes are stacks that you may not read,
+                or that do not exist.{query.data?.isCut ? ' Only the first 500 stacks are shown.' : ''}
+              </>
+            }
+          />
+        </Suspense>
+      ) : (
+        <>
+          <Table
+            label="Stack references"
+            items={query.data && rows}
+            keyOf={({ name }) => name}
+            empty={null}
+            columns={[
+              { name: 'Stack', isTitle: true, cell: ({ node }) => <StackName node={node} within={organization} /> },
+              { name: 'Reads', cell: ({ reads }) => <Names nodes={reads} within={organization} /> },
+              { name: 'Read by', cell: ({ readBy }) => <Names nodes={readBy} within={organization} /> },
+            ]}
+          />
+          {query.data?.isCut ? <p className={styles['note']}>Only the first 500 stacks are shown.</p> : null}
+        </>
+      )}
+      <p className={styles['note']}>
+        A guard can refuse updates that remove outputs which other stacks read: <code>consumers</code>, under{' '}
+        <Link to="/$organization/~/rules" params={{ organization }}>
+          Rules
+        </Link>
+        .
+      </p>
+    </Page>
+  );
+}
+
+function Names({ nodes, within }: { readonly nodes: readonly ReferenceNode[]; readonly within: string }) {
+  if (nodes.length === 0) return <span className={styles['none']}>–</span>;
+  return (
+    <ul className={styles['names']}>
+      {nodes.map((node) => (
+        <li key={nameOf(node)}>
+          <StackName node={node} within={within} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function nameOf({ organization, project, stack }: ReferenceNode): string {
+  return `${organization}/${project}/${stack}`;
+}
+
+function rowsOf(nodes: readonly ReferenceNode[], edges: readonly { from: string; to: string }[]): Row[] {
+  const known = new Map(nodes.map((node) => [nameOf(node), node]));
+  const ends = (names: readonly string[]) => names.flatMap((name) => known.get(name) ?? []);
+  return [...known]
+    .map(([name, node]) => ({
+      name,
+      node,
+      reads: ends(edges.filter(({ from }) => from === name).map(({ to }) => to)),
+      readBy: ends(edges.filter(({ to }) => to === name).map(({ from }) => from)),
+    }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}

@@ -1,0 +1,46 @@
+import { useQuery } from '@tanstack/react-query';
+import type { ReferenceNode, StackRef } from '../../platform/app/contract.ts';
+import { trpc } from '../../platform/app/trpc.ts';
+import { FactList, FactRow } from '../../platform/ui/fact-list.tsx';
+import styles from './references.module.css';
+import { StackName } from './stack-name.tsx';
+
+/** What a stack reads, and which stacks read it. Nothing without references. */
+export function StackReferences({ stack }: { readonly stack: StackRef }) {
+  const { organization, project, stack: name } = stack;
+  const { data } = useQuery(trpc.references.ofStack.queryOptions({ organization, project, stack: name }));
+  if (data === undefined || data.reads.length + data.readBy.length === 0) return null;
+  return (
+    <section className={styles['section']}>
+      <h2>References</h2>
+      <FactList>
+        <Names title="Reads" nodes={data.reads} within={organization} />
+        <Names title="Read by" nodes={data.readBy} within={organization} />
+      </FactList>
+      {data.isCut ? <p className={styles['note']}>and more</p> : null}
+    </section>
+  );
+}
+
+function Names({
+  nodes,
+  title,
+  within,
+}: {
+  readonly title: string;
+  readonly nodes: readonly ReferenceNode[];
+  readonly within: string;
+}) {
+  if (nodes.length === 0) return null;
+  return (
+    <FactRow name={title}>
+      <ul className={styles['names']}>
+        {nodes.map((node) => (
+          <li key={`${node.organization}/${node.project}/${node.stack}`}>
+            <StackName node={node} within={within} />
+          </li>
+        ))}
+      </ul>
+    </FactRow>
+  );
+}

@@ -1,0 +1,78 @@
+import { Outlet, useParams } from '@tanstack/react-router';
+import { Menu as MenuIcon, Search } from 'lucide-react';
+import { lazy, Suspense, useEffect, useState } from 'react';
+import { AwayNotice } from './platform/app/away-notice.tsx';
+import { Breadcrumb } from './platform/app/breadcrumb.tsx';
+import { InvitationNotice } from './platform/app/invitation-notice.tsx';
+import { Button } from './platform/ui/button.tsx';
+import { Rail } from './rail.tsx';
+import styles from './shell.module.css';
+
+const RailDrawer = lazy(() => import('./rail-drawer.tsx'));
+const loadPalette = () => import('./command-palette.tsx');
+const CommandPalette = lazy(loadPalette);
+/** After that the palette is there when somebody asks for it: what they type meanwhile would be lost. */
+const paletteMs = 2_000;
+
+/** What all pages have in common: the rail, the bar above, and the command palette. */
+export function Shell() {
+  const [isPaletteOpen, setIsPaletteOpen] = useState(false);
+  const [isRailOpen, setIsRailOpen] = useState(false);
+  const { organization } = useParams({ strict: false });
+  useEffect(() => {
+    const timer = setTimeout(() => void loadPalette().catch(() => {}), paletteMs);
+    return () => clearTimeout(timer);
+  }, []);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'k') return;
+      event.preventDefault();
+      setIsPaletteOpen((isOpen) => !isOpen);
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  return (
+    <>
+      <a className={styles['skip']} href="#content">
+        Skip to the content
+      </a>
+      <div className={styles['shell']}>
+        <aside className={styles['rail']}>
+          <Rail organization={organization} onLeave={() => {}} />
+        </aside>
+        <header className={styles['bar']}>
+          <Button
+            kind="quiet"
+            size="icon"
+            className={styles['railButton']}
+            aria-label="Open the navigation"
+            onClick={() => setIsRailOpen(true)}
+          >
+            <MenuIcon size={18} />
+          </Button>
+          <Breadcrumb />
+          <button
+            type="button"
+            className={styles['search']}
+            aria-keyshortcuts="Control+K Meta+K"
+            onClick={() => setIsPaletteOpen(true)}
+          >
+            <Search size={15} aria-hidden="true" />
+            <span className={styles['searchText']}>Go to…</span>
+            <span className={styles['key']}>Ctrl K</span>
+          </button>
+        </header>
+        <main id="content" className={styles['content']} tabIndex={-1}>
+          <AwayNotice />
+          <InvitationNotice />
+          <Outlet />
+        </main>
+      </div>
+      <Suspense>
+        {isRailOpen ? <RailDrawer organization={organization} onClose={() => setIsRailOpen(false)} /> : null}
+        {isPaletteOpen ? <CommandPalette organization={organization} onClose={() => setIsPaletteOpen(false)} /> : null}
+      </Suspense>
+    </>
+  );
+}

@@ -1,0 +1,97 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { ArchiveRestore } from 'lucide-react';
+import { useState } from 'react';
+import type { DeletedStack } from '../../platform/app/contract.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { RowMenu } from '../../platform/app/row-menu.tsx';
+import { every, trpc } from '../../platform/app/trpc.ts';
+import { Button } from '../../platform/ui/button.tsx';
+import { Empty } from '../../platform/ui/empty.tsx';
+import { MenuItem } from '../../platform/ui/menu.tsx';
+import { Page } from '../../platform/ui/page.tsx';
+import { pagedList } from '../../platform/ui/paged-list.ts';
+import { type Column, Table } from '../../platform/ui/table.tsx';
+import { Time } from '../../platform/ui/time.tsx';
+import { PurgeStackDialog, RestoreStackDialog } from './deleted-stack-dialogs.tsx';
+import styles from './deleted-stacks.module.css';
+
+const route = getRouteApi('/$organization/~/deleted-stacks');
+const pollMs = 30_000;
+
+/** Stacks that were deleted and can be restored, for admins of the organization. */
+export function DeletedStacksPage() {
+  const { organization } = route.useParams();
+  const navigate = useNavigate();
+  const [restoring, setRestoring] = useState<DeletedStack | null>(null);
+  const [purging, setPurging] = useState<DeletedStack | null>(null);
+  const query = useInfiniteQuery(
+    trpc.deletedStacks.list.infiniteQueryOptions(
+      { organization },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(pollMs) },
+    ),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const columns: Column<DeletedStack>[] = [
+    { name: 'Stack', isTitle: true, cell: nameOf },
+    {
+      name: 'Deleted',
+      cell: ({ deletedAt, deletedBy }) => (
+        <span>
+          {deletedBy === '' ? null : `${deletedBy}, `}
+          <Time at={deletedAt} />
+        </span>
+      ),
+    },
+    { name: 'Can be restored until', cell: ({ restorableUntil }) => <Time at={restorableUntil} /> },
+    { name: 'Resources', isMinor: true, cell: ({ resourceCount }) => resourceCount },
+    {
+      name: 'Actions',
+      isActions: true,
+      cell: (stack) => (
+        <span className={styles['actions']}>
+          <Button size="small" aria-label={`Restore ${nameOf(stack)}`} onClick={() => setRestoring(stack)}>
+            Restore
+          </Button>
+          <RowMenu of={nameOf(stack)}>
+            <MenuItem onSelect={() => setPurging(stack)}>Delete for good…</MenuItem>
+          </RowMenu>
+        </span>
+      ),
+    },
+  ];
+  return (
+    <Page
+      title="Deleted stacks"
+      lead="They keep their states, history and secrets for some days, and can be restored until then. Their resources in the cloud were not touched."
+    >
+      <Table
+        {...pagedList(query)}
+        label="Deleted stacks"
+        columns={columns}
+        keyOf={({ id }) => id}
+        empty={
+          <Empty title="No stack can be restored" icon={<ArchiveRestore size={20} />}>
+            <p>Stacks that somebody deletes appear here, until their time is over.</p>
+          </Empty>
+        }
+      />
+      {restoring === null ? null : (
+        <RestoreStackDialog
+          organization={organization}
+          stack={restoring}
+          onClose={() => setRestoring(null)}
+          onRestored={(params) => void navigate({ to: '/$organization/$project/$stack', params })}
+        />
+      )}
+      {purging === null ? null : (
+        <PurgeStackDialog organization={organization} stack={purging} onClose={() => setPurging(null)} />
+      )}
+    </Page>
+  );
+}
+
+function nameOf({ project, stack }: DeletedStack): string {
+  return `${project}/${stack}`;
+}

@@ -1,0 +1,59 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import type { Blame, StackRef } from '../../platform/app/contract.ts';
+import { trpc } from '../../platform/app/trpc.ts';
+import { ExternalLink } from '../../platform/ui/external-link.tsx';
+import { relativeTime } from '../../platform/ui/relative-time.ts';
+import { shortCommit } from '../../updates/update-status.ts';
+import styles from './blame-note.module.css';
+import { blameOf } from './blamed-path.ts';
+
+/** Which version has set each property of a resource, if that is asked for. */
+export function useBlame(stack: StackRef, urn: string, isEnabled: boolean) {
+  const { organization, project, stack: name } = stack;
+  return useQuery(
+    trpc.resources.blame.queryOptions({ organization, project, stack: name, urn }, { enabled: isEnabled }),
+  );
+}
+
+/** What is shown beside the properties of one part of a resource. */
+export function annotation(
+  blame: Blame | undefined,
+  stack: StackRef,
+  part: 'inputs' | 'outputs',
+): ((path: string) => ReactNode) | undefined {
+  if (blame === undefined) return undefined;
+  return (path) => (
+    <BlameNote blame={blame} stack={stack} path={path.startsWith('[') ? part + path : `${part}.${path}`} />
+  );
+}
+
+function BlameNote({ blame, path, stack }: { readonly blame: Blame; readonly stack: StackRef; readonly path: string }) {
+  const found = blameOf(blame.properties, path);
+  if (found === null) return null;
+  const { isExact, version } = found;
+  if (version === null) return <span className={styles['note']}>not known yet</span>;
+  if (version === 0) return <span className={styles['note']}>since the beginning</span>;
+  if (!isExact)
+    return (
+      <span className={styles['note']} title="The index does not say in which one">
+        {version === blame.headVersion ? `version ${version} or before` : `before version ${version + 1}`}
+      </span>
+    );
+  const change = blame.changes.find((each) => each.version === version);
+  return (
+    <span className={styles['note']}>
+      <Link
+        to="/$organization/$project/$stack/updates/$version"
+        params={{ ...stack, version: String(version) }}
+        title={change === undefined ? undefined : `${change.kind}, ${relativeTime(new Date(change.at), new Date())}`}
+      >
+        version {version}
+      </Link>
+      {change?.commit == null ? null : <code title={change.commit}>{shortCommit(change.commit)}</code>}
+      {change?.by == null ? null : <span>{change.by}</span>}
+      {change?.ciUrl == null ? null : <ExternalLink href={change.ciUrl}>CI</ExternalLink>}
+    </span>
+  );
+}

@@ -1,0 +1,281 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { ChevronDown, ChevronRight, Lock } from 'lucide-react';
+import { lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react';
+import type { ResourceItem, StackRef } from '../../platform/app/contract.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { shortType } from '../../platform/app/resource-name.ts';
+import type { StackPageSearch } from '../../platform/app/stack-search.ts';
+import { trpc } from '../../platform/app/trpc.ts';
+import { Button } from '../../platform/ui/button.tsx';
+import { CutName } from '../../platform/ui/cut-name.tsx';
+import { Empty } from '../../platform/ui/empty.tsx';
+import { ListSearch, ListSection } from '../../platform/ui/list-bar.tsx';
+import { PaperNote } from '../../platform/ui/paper-note.tsx';
+import { Segments } from '../../platform/ui/segments.tsx';
+import { Skeleton } from '../../platform/ui/skeleton.tsx';
+import { useWindowRows } from '../../platform/ui/window-rows.ts';
+import styles from './resource-list.module.css';
+import { ResourcePanel } from './resource-panel.tsx';
+
+const ResourceGraph = lazy(() => import('./resource-graph.tsx'));
+
+const pageSize = 100;
+const rowPixels = 40;
+const shapes = [
+  { value: undefined, label: 'List' },
+  { value: 'tree', label: 'Tree' },
+  { value: 'graph', label: 'Graph' },
+] as const;
+
+interface ResourceListProps {
+  readonly stack: StackRef;
+  readonly search: StackPageSearch;
+}
+
+/** The resources of the newest state: as list, tree or graph, with one of them beside it. */
+export function ResourceList({ search, stack }: ResourceListProps) {
+  const navigate = useNavigate();
+  const change = (changes: Partial<StackPageSearch>): void =>
+    void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
+  const open = (urn: string): void => change({ urn });
+  return (
+    <ListSection
+      label="Resources"
+      bar={
+        <>
+          <Segments label="Show as" options={shapes} value={search.shape} onChange={(shape) => change({ shape })} />
+          {search.shape === undefined ? (
+            <>
+              <ListSearch
+                label="Filter resources by name"
+                placeholder="Filter by name"
+                value={search.text ?? ''}
+                onText={(text) => change({ text: text || undefined })}
+              />
+              <ListSearch
+                label="Only resources of this type"
+                placeholder="Type: aws:s3/bucket:Bucket"
+                value={search.type ?? ''}
+                onText={(type) => change({ type: type || undefined })}
+              />
+            </>
+          ) : null}
+        </>
+      }
+    >
+      <div className={search.urn === undefined ? styles['alone'] : styles['beside']}>
+        <div className={styles['main']}>
+          {search.shape === undefined ? <FlatList stack={stack} search={search} onOpen={open} /> : null}
+          {search.shape === 'tree' ? (
+            <TreeLevel stack={stack} parent={null} depth={0} chosen={search.urn} onOpen={open} />
+          ) : null}
+          {search.shape === 'graph' ? (
+            <Suspense fallback={<Rows />}>
+              <ResourceGraph stack={stack} chosen={search.urn ?? null} onOpen={open} />
+            </Suspense>
+          ) : null}
+        </div>
+        {search.urn === undefined ? null : (
+          <ResourcePanel
+            key={search.urn}
+            stack={stack}
+            urn={search.urn}
+            onOpen={open}
+            isBlaming={search.blame !== undefined}
+            onBlame={(isBlaming) => change({ blame: isBlaming ? '1' : undefined })}
+            onClose={() => change({ urn: undefined })}
+          />
+        )}
+      </div>
+    </ListSection>
+  );
+}
+
+interface PartProps {
+  readonly stack: StackRef;
+  readonly onOpen: (urn: string) => void;
+}
+
+function FlatList({ onOpen, search, stack }: PartProps & { readonly search: StackPageSearch }) {
+  const { organization, project, stack: name } = stack;
+  const query = useInfiniteQuery(
+    trpc.resources.list.infiniteQueryOptions(
+      {
+        ...{ organization, project, stack: name, limit: pageSize },
+        ...(search.text === undefined ? {} : { text: search.text }),
+        ...(search.type === undefined ? {} : { type: search.type }),
+      },
+      { getNextPageParam: (page) => page.next, placeholderData: (before) => before },
+    ),
+  );
+  const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
+  const list = useRef<HTMLUListElement>(null);
+  const { height, lastIndex, rows: shown } = useWindowRows({ items, keyOf: urnOf, list, rowPx: rowPixels });
+  const isNearEnd = lastIndex >= items.length - pageSize / 2;
+  const { fetchNextPage, hasNextPage, isError, isFetchingNextPage } = query;
+  useEffect(() => {
+    if (isNearEnd && hasNextPage && !isFetchingNextPage && !isError) void fetchNextPage();
+  }, [isNearEnd, hasNextPage, isFetchingNextPage, isError, fetchNextPage]);
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <Rows />;
+  const [page] = query.data.pages;
+  if (items.length === 0) return <NoResources isFiltered={search.text !== undefined || search.type !== undefined} />;
+  return (
+    <>
+      <IndexNotice indexedVersion={page?.indexedVersion ?? null} headVersion={page?.headVersion ?? null} />
+      <ul ref={list} className={styles['rows']} style={{ height }} data-window-rows>
+        {shown.map(({ item, key, offsetPx }) => (
+          <li key={key} className={styles['place']} style={{ transform: `translateY(${offsetPx}px)` }}>
+            <ResourceButton resource={item} isChosen={item.urn === search.urn} onOpen={onOpen} />
+          </li>
+        ))}
+      </ul>
+      <PaperNote count={items.length} hasMore={hasNextPage} />
+    </>
+  );
+}
+
+function urnOf({ urn }: ResourceItem): string {
+  return urn;
+}
+
+/** Whether the list is behind the newest state. */
+function IndexNotice({
+  headVersion,
+  indexedVersion,
+}: {
+  readonly indexedVersion: number | null;
+  readonly headVersion: number | null;
+}) {
+  if (headVersion === null || indexedVersion === headVersion) return null;
+  return (
+    <p className={styles['notice']}>
+      {indexedVersion === null
+        ? 'The resources are being indexed.'
+        : `These are the resources of version ${indexedVersion}; version ${headVersion} is being indexed.`}
+    </p>
+  );
+}
+
+interface ResourceButtonProps {
+  readonly resource: ResourceItem;
+  readonly isChosen: boolean;
+  readonly onOpen: (urn: string) => void;
+}
+
+function ResourceButton({ isChosen, onOpen, resource }: ResourceButtonProps) {
+  return (
+    <button
+      type="button"
+      className={styles['row']}
+      aria-current={isChosen ? 'true' : undefined}
+      title={resource.urn}
+      onClick={() => onOpen(resource.urn)}
+    >
+      <CutName text={resource.name} className={styles['name']} />
+      <span className={styles['type']}>{shortType(resource.type)}</span>
+      <span className={styles['flags']}>{resource.protect ? <Lock size={12} aria-label="protected" /> : null}</span>
+      <span className={styles['provider']}>
+        {resource.provider} {resource.providerVersion}
+      </span>
+      <span className={styles['changed']}>{resource.changedIn === null ? '' : `v${resource.changedIn}`}</span>
+    </button>
+  );
+}
+
+interface TreeLevelProps extends PartProps {
+  readonly parent: string | null;
+  readonly depth: number;
+  readonly chosen: string | undefined;
+}
+
+/** The children of a resource, which are loaded when it is opened. */
+function TreeLevel({ chosen, depth, onOpen, parent, stack }: TreeLevelProps) {
+  const { organization, project, stack: name } = stack;
+  const query = useInfiniteQuery(
+    trpc.resources.tree.infiniteQueryOptions(
+      { organization, project, stack: name, parent, limit: pageSize },
+      { getNextPageParam: (page) => page.next },
+    ),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return depth === 0 ? <Rows /> : <p className={styles['loading']}>Loading…</p>;
+  const items = query.data.pages.flatMap((page) => page.items);
+  if (items.length === 0 && depth === 0) return <NoResources isFiltered={false} />;
+  return (
+    <ul className={depth === 0 ? styles['tree'] : styles['branch']}>
+      {items.map((resource) => (
+        <TreeNode key={resource.urn} resource={resource} stack={stack} depth={depth} chosen={chosen} onOpen={onOpen} />
+      ))}
+      {query.hasNextPage ? (
+        <li>
+          <Button size="small" kind="quiet" onClick={() => void query.fetchNextPage()}>
+            More
+          </Button>
+        </li>
+      ) : null}
+    </ul>
+  );
+}
+
+/** Levels that are open at first. */
+const openLevels = 1;
+
+function TreeNode({
+  chosen,
+  depth,
+  onOpen,
+  resource,
+  stack,
+}: Omit<TreeLevelProps, 'parent'> & { readonly resource: ResourceItem }): ReactNode {
+  const [isOpen, setIsOpen] = useState(depth < openLevels);
+  const hasChildren = resource.children > 0;
+  return (
+    <li>
+      <div className={styles['node']}>
+        {hasChildren ? (
+          <button
+            type="button"
+            className={styles['chevron']}
+            aria-expanded={isOpen}
+            aria-label={isOpen ? `Hide what is in ${resource.name}` : `Show what is in ${resource.name}`}
+            onClick={() => setIsOpen(!isOpen)}
+          >
+            {isOpen ? <ChevronDown size={14} /> : <ChevronRight size={14} />}
+          </button>
+        ) : (
+          <span className={styles['chevron']} />
+        )}
+        <ResourceButton resource={resource} isChosen={chosen === resource.urn} onOpen={onOpen} />
+      </div>
+      {isOpen && hasChildren ? (
+        <TreeLevel stack={stack} parent={resource.urn} depth={depth + 1} chosen={chosen} onOpen={onOpen} />
+      ) : null}
+    </li>
+  );
+}
+
+function NoResources({ isFiltered }: { readonly isFiltered: boolean }) {
+  return (
+    <Empty title={isFiltered ? 'No resource matches' : 'No resources'}>
+      <p>
+        {isFiltered
+          ? 'No resource of the newest state has this in its name, or is of this type.'
+          : 'Resources appear here with the first update that creates some.'}
+      </p>
+    </Empty>
+  );
+}
+
+function Rows() {
+  return (
+    <div className={styles['skeleton']} aria-busy="true">
+      {[52, 44, 60, 38, 49, 56].map((width) => (
+        <Skeleton key={width} width={`${width}%`} />
+      ))}
+    </div>
+  );
+}

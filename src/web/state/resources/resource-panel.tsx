@@ -1,0 +1,223 @@
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { X } from 'lucide-react';
+import { type ReactNode, useEffect, useRef } from 'react';
+import type { StackRef } from '../../platform/app/contract.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { nameInUrn, shortType } from '../../platform/app/resource-name.ts';
+import { trpc } from '../../platform/app/trpc.ts';
+import { Button } from '../../platform/ui/button.tsx';
+import { CopyButton } from '../../platform/ui/code.tsx';
+import { ExternalLink } from '../../platform/ui/external-link.tsx';
+import { FactList, FactRow } from '../../platform/ui/fact-list.tsx';
+import { CheckboxField } from '../../platform/ui/field.tsx';
+import { JsonView } from '../../platform/ui/json-view.tsx';
+import { Skeleton } from '../../platform/ui/skeleton.tsx';
+import { Time } from '../../platform/ui/time.tsx';
+import { Secret } from '../../secrets/secret.tsx';
+import { shortCommit } from '../../updates/update-status.ts';
+import { annotation, useBlame } from './blame-note.tsx';
+import styles from './resource-panel.module.css';
+
+const historySize = 20;
+const maxPaths = 12;
+
+interface ResourcePanelProps {
+  readonly stack: StackRef;
+  readonly urn: string;
+  /** Whether the version that set it is shown beside each property. */
+  readonly isBlaming: boolean;
+  readonly onBlame: (isBlaming: boolean) => void;
+  readonly onOpen: (urn: string) => void;
+  readonly onClose: () => void;
+}
+
+/** One resource: what it is, its properties, what it hangs on and what hangs on it, and which versions changed it. */
+export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn }: ResourcePanelProps) {
+  const query = useQuery(trpc.resources.get.queryOptions({ ...stack, urn }));
+  const panel = useRef<HTMLElement>(null);
+  // Below the list on a phone.
+  useEffect(() => panel.current?.scrollIntoView({ block: 'nearest' }), []);
+  const resource = query.data;
+  const problem = useProblem(query);
+  const blame = useBlame(stack, urn, isBlaming);
+  const blameProblem = useProblem(blame);
+  return (
+    <section ref={panel} className={styles['panel']} aria-label={`Resource ${nameInUrn(urn)}`}>
+      <header className={styles['head']}>
+        <div className={styles['titles']}>
+          <h2 className={styles['name']}>{nameInUrn(urn)}</h2>
+          <p className={styles['type']}>{resource === undefined ? '' : shortType(resource.type)}</p>
+        </div>
+        <Button kind="quiet" size="icon" aria-label="Close" onClick={onClose}>
+          <X size={16} />
+        </Button>
+      </header>
+      {problem ? <Problem {...problem} /> : query.isPending ? <Skeleton width="70%" /> : null}
+      {resource === undefined ? null : (
+        <>
+          <FactList>
+            <FactRow name="URN">
+              <code className={styles['urn']}>{urn}</code>
+              <CopyButton text={urn} label="Copy the URN" />
+            </FactRow>
+            {resource.id === null ? null : (
+              <FactRow name="Id">
+                <code>{resource.id}</code>
+              </FactRow>
+            )}
+            {resource.provider === null ? null : (
+              <FactRow name="Provider">
+                {resource.provider} {resource.providerVersion}
+              </FactRow>
+            )}
+            {resource.protect ? <FactRow name="Protected">it cannot be deleted</FactRow> : null}
+          </FactList>
+          {hasProperties(resource.inputs) || hasProperties(resource.outputs) ? (
+            <CheckboxField
+              label="Who set each property"
+              checked={isBlaming}
+              onChange={({ target }) => onBlame(target.checked)}
+            />
+          ) : null}
+          {blameProblem ? <Problem {...blameProblem} /> : null}
+          <Properties
+            title="Inputs"
+            part="inputs"
+            stack={stack}
+            urn={urn}
+            value={resource.inputs}
+            annotate={annotation(blame.data, stack, 'inputs')}
+          />
+          <Properties
+            title="Outputs"
+            part="outputs"
+            stack={stack}
+            urn={urn}
+            value={resource.outputs}
+            annotate={annotation(blame.data, stack, 'outputs')}
+          />
+          <Relatives title="Depends on" urns={resource.dependencies} onOpen={onOpen} />
+          <Relatives title="Needed by" urns={resource.dependents} onOpen={onOpen} />
+        </>
+      )}
+      <History stack={stack} urn={urn} />
+    </section>
+  );
+}
+
+function Section({ children, title }: { readonly title: string; readonly children: ReactNode }) {
+  return (
+    <section className={styles['section']}>
+      <h3>{title}</h3>
+      {children}
+    </section>
+  );
+}
+
+function hasProperties(value: unknown): boolean {
+  return value !== null && (typeof value !== 'object' || Object.keys(value).length > 0);
+}
+
+function Properties({
+  annotate,
+  part,
+  stack,
+  title,
+  urn,
+  value,
+}: {
+  readonly title: string;
+  readonly part: 'inputs' | 'outputs';
+  readonly value: unknown;
+  readonly annotate: ((path: string) => ReactNode) | undefined;
+  readonly stack: StackRef;
+  readonly urn: string;
+}) {
+  if (!hasProperties(value)) return null;
+  return (
+    <Section title={title}>
+      <JsonView
+        label={title}
+        value={value}
+        annotate={annotate}
+        renderSecret={({ parts, path }) => (
+          <Secret stack={stack} name={path} place={{ of: 'resource', urn, part, path: [...parts] }} />
+        )}
+      />
+    </Section>
+  );
+}
+
+function Relatives({
+  onOpen,
+  title,
+  urns,
+}: {
+  readonly title: string;
+  readonly urns: readonly string[];
+  readonly onOpen: (urn: string) => void;
+}) {
+  if (urns.length === 0) return null;
+  return (
+    <Section title={`${title} ${urns.length}`}>
+      <ul>
+        {urns.map((urn) => (
+          <li key={urn}>
+            <button type="button" className={styles['relative']} title={urn} onClick={() => onOpen(urn)}>
+              {nameInUrn(urn)}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function History({ stack, urn }: { readonly stack: StackRef; readonly urn: string }) {
+  const { organization, project, stack: name } = stack;
+  const query = useInfiniteQuery(
+    trpc.resources.history.infiniteQueryOptions(
+      { organization, project, stack: name, urn, limit: historySize },
+      { getNextPageParam: (page) => page.next },
+    ),
+  );
+  const items = query.data?.pages.flatMap((page) => page.items) ?? [];
+  if (items.length === 0) return null;
+  return (
+    <Section title="History">
+      <ol className={styles['history']}>
+        {items.map((item) => (
+          <li key={item.version}>
+            <p>
+              <Link
+                to="/$organization/$project/$stack/updates/$version"
+                params={{ ...stack, version: String(item.version) }}
+              >
+                Version {item.version}
+              </Link>{' '}
+              {item.change}
+            </p>
+            <p className={styles['when']}>
+              <Time at={item.at} />
+              {item.by === null ? null : <span>{item.by}</span>}
+              {item.commit === null ? null : <code title={item.commit}>{shortCommit(item.commit)}</code>}
+              {item.ciUrl === null ? null : <ExternalLink href={item.ciUrl}>CI run</ExternalLink>}
+            </p>
+            {item.paths === null || item.paths.length === 0 ? null : (
+              <p className={styles['paths']}>
+                {item.paths.slice(0, maxPaths).join(', ')}
+                {item.pathCount > maxPaths ? ` and ${item.pathCount - Math.min(maxPaths, item.paths.length)} more` : ''}
+              </p>
+            )}
+          </li>
+        ))}
+      </ol>
+      {query.hasNextPage ? (
+        <Button size="small" kind="quiet" onClick={() => void query.fetchNextPage()}>
+          Older versions
+        </Button>
+      ) : null}
+    </Section>
+  );
+}

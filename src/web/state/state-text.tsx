@@ -1,0 +1,60 @@
+import { useQuery } from '@tanstack/react-query';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { useMemo, useRef } from 'react';
+import type { StackRef } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { trpc } from '../platform/app/trpc.ts';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { jsonLines } from './json-lines.ts';
+import styles from './state-text.module.css';
+
+const linePixels = 20;
+/** Longer lines are cut, in characters. */
+const maxCharacters = 4_000;
+
+/** A state as text, of which only the lines in view are on the page. */
+export function StateText({ stack, version }: { readonly stack: StackRef; readonly version: number }) {
+  const { organization, project, stack: name } = stack;
+  const query = useQuery(
+    trpc.versions.text.queryOptions(
+      { organization, project, stack: name, version },
+      // Each read is recorded.
+      { staleTime: Number.POSITIVE_INFINITY, refetchOnWindowFocus: false, refetchOnReconnect: false },
+    ),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <Skeleton width="60%" />;
+  if (query.data.text === null) return <p>This state is too large to be shown as one text.</p>;
+  return <Lines text={query.data.text} label={`State of version ${version} as text`} />;
+}
+
+function Lines({ label, text }: { readonly text: string; readonly label: string }) {
+  const lines = useMemo(() => jsonLines(text), [text]);
+  const box = useRef<HTMLDivElement>(null);
+  const virtualizer = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => linePixels,
+    overscan: 30,
+  });
+  const digits = String(lines.length).length;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it.
+    <section ref={box} className={styles['box']} aria-label={label} tabIndex={0}>
+      <div className={styles['lines']} style={{ height: virtualizer.getTotalSize() }}>
+        {virtualizer.getVirtualItems().map(({ index, key, start }) => {
+          const line = lines[index] ?? '';
+          return (
+            <pre key={key} className={styles['line']} style={{ transform: `translateY(${start}px)` }}>
+              <span className={styles['number']} style={{ width: `${digits + 1}ch` }} aria-hidden="true">
+                {index + 1}
+              </span>
+              {line.length > maxCharacters ? `${line.slice(0, maxCharacters)}…` : line}
+            </pre>
+          );
+        })}
+      </div>
+    </section>
+  );
+}

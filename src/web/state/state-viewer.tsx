@@ -1,0 +1,156 @@
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Download } from 'lucide-react';
+import { useState } from 'react';
+import type { StackRef } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { shortType } from '../platform/app/resource-name.ts';
+import { trpc } from '../platform/app/trpc.ts';
+import { Button, buttonClass } from '../platform/ui/button.tsx';
+import { Empty } from '../platform/ui/empty.tsx';
+import { JsonView } from '../platform/ui/json-view.tsx';
+import { ListSearch, ListSection } from '../platform/ui/list-bar.tsx';
+import { OpeningList, OpeningRow } from '../platform/ui/opening-list.tsx';
+import { Segments } from '../platform/ui/segments.tsx';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { byteSize } from './byte-size.ts';
+import { StateText } from './state-text.tsx';
+import styles from './state-viewer.module.css';
+
+const pageSize = 100;
+
+/** The state of one version: resource by resource, or as text while it is not too large. Secrets are sealed. */
+export function StateViewer({ stack, version }: { readonly stack: StackRef; readonly version: number }) {
+  const [isText, setIsText] = useState(false);
+  const [filter, setFilter] = useState('');
+  const text = filter.trim();
+  const query = useInfiniteQuery(
+    trpc.versions.resources.infiniteQueryOptions(
+      { ...refOf(stack), version, limit: pageSize, ...(text === '' ? {} : { text }) },
+      {
+        getNextPageParam: (page) => page.next,
+        staleTime: Number.POSITIVE_INFINITY,
+        placeholderData: (former) => former,
+      },
+    ),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <Skeleton width="50%" />;
+  const [first] = query.data.pages;
+  const items = query.data.pages.flatMap((page) => page.items);
+  const showsText = isText && first?.isText === true;
+  return (
+    <ListSection
+      label={`State of version ${version}`}
+      bar={
+        <>
+          <Segments
+            label="Show the state"
+            value={showsText ? 'text' : 'resources'}
+            options={[
+              { value: 'resources', label: 'By resource' },
+              { value: 'text', label: 'Text', why: first?.isText ? undefined : 'Too large to be shown as one text' },
+            ]}
+            onChange={(value) => setIsText(value === 'text')}
+          />
+          {showsText ? null : (
+            <ListSearch
+              label="Filter the resources of the state"
+              placeholder="Filter by name or type"
+              value={filter}
+              onText={setFilter}
+            />
+          )}
+          <a className={buttonClass({ size: 'small' })} href={downloadPath(stack, version)} download>
+            <Download size={14} aria-hidden="true" />
+            Download
+          </a>
+        </>
+      }
+      facts={first && `${first.resourceCount.toLocaleString('en')} resources, ${byteSize(first.sizeBytes)}`}
+    >
+      {showsText ? (
+        <StateText stack={stack} version={version} />
+      ) : items.length === 0 ? (
+        <Empty title={text === '' ? 'No resources' : 'No resource matches'}>
+          <p>{text === '' ? 'The state of this version is empty.' : 'The filter compares with parts of URNs.'}</p>
+        </Empty>
+      ) : (
+        <>
+          {/* A resource that is to be deleted has the URN of the one that replaced it; versions do not change. */}
+          <OpeningList
+            items={items}
+            keyOf={(_, at) => at}
+            row={(item) => <ResourceText stack={stack} version={version} item={item} />}
+          />
+          {query.hasNextPage ? (
+            <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+              More resources
+            </Button>
+          ) : null}
+        </>
+      )}
+    </ListSection>
+  );
+}
+
+/** Where the browser gets the state as it is stored, ciphertexts included. */
+function downloadPath({ organization, project, stack }: StackRef, version: number): string {
+  return `/trpc/states/${[organization, project, stack, String(version)].map(encodeURIComponent).join('/')}`;
+}
+
+function refOf({ organization, project, stack }: StackRef): StackRef {
+  return { organization, project, stack };
+}
+
+interface Item {
+  readonly urn: string;
+  readonly type: string;
+  readonly name: string;
+  readonly bytes: number;
+  readonly isDeleted: boolean;
+}
+
+function ResourceText({
+  item,
+  stack,
+  version,
+}: {
+  readonly item: Item;
+  readonly stack: StackRef;
+  readonly version: number;
+}) {
+  return (
+    <OpeningRow
+      name={item.name}
+      type={shortType(item.type)}
+      urn={item.urn}
+      fact={item.isDeleted ? 'to be deleted' : byteSize(item.bytes)}
+    >
+      {() => (item.isDeleted ? null : <Values stack={stack} version={version} urn={item.urn} />)}
+    </OpeningRow>
+  );
+}
+
+function Values({ stack, urn, version }: { readonly stack: StackRef; readonly version: number; readonly urn: string }) {
+  const query = useQuery(
+    trpc.resources.get.queryOptions({ ...refOf(stack), urn, version }, { staleTime: Number.POSITIVE_INFINITY }),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <Skeleton width="40%" />;
+  const { dependencies, id, inputs, outputs, parent, protect } = query.data;
+  const all = { urn, id, parent, protect, dependencies, inputs, outputs };
+  const shown = Object.fromEntries(
+    Object.entries(all).filter(([, value]) => value !== null && value !== false && !isEmptyList(value)),
+  );
+  return (
+    <div className={styles['values']}>
+      <JsonView label={`State of ${urn}`} value={shown} />
+    </div>
+  );
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}

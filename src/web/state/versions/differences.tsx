@@ -1,0 +1,111 @@
+import type { StackDifference, VersionDifference } from '../../platform/app/contract.ts';
+import { shortType } from '../../platform/app/resource-name.ts';
+import { isSealed } from '../../platform/ui/json-tree.ts';
+import { Sealed } from '../../platform/ui/json-view.tsx';
+import { OpeningList, OpeningRow } from '../../platform/ui/opening-list.tsx';
+import { viewOperation } from '../../updates/operations.ts';
+import { listShownPaths } from './shown-paths.ts';
+import styles from './version-diff.module.css';
+
+const maxCharacters = 600;
+const operations = { created: 'create', updated: 'update', deleted: 'delete', replaced: 'replace' } as const;
+
+/** What a difference is called, and its two sides. */
+export interface DifferenceWords {
+  readonly changes: Readonly<Record<keyof typeof operations, string>>;
+  readonly before: string;
+  readonly after: string;
+}
+
+export const versionWords: DifferenceWords = {
+  changes: { created: 'created', updated: 'updated', deleted: 'deleted', replaced: 'replaced' },
+  before: 'before',
+  after: 'after',
+};
+
+/** Resources that differ, with their properties. */
+export function Differences({
+  items,
+  words = versionWords,
+}: {
+  readonly items: readonly (VersionDifference | StackDifference)[];
+  readonly words?: DifferenceWords;
+}) {
+  return (
+    <OpeningList items={items} keyOf={({ urn }) => urn} row={(item) => <Difference item={item} words={words} />} />
+  );
+}
+
+interface DifferenceProps {
+  readonly item: VersionDifference | StackDifference;
+  readonly words: DifferenceWords;
+}
+
+function Difference({ item, words }: DifferenceProps) {
+  const operation = viewOperation(operations[item.change]);
+  const isKept = item.change === 'updated' || item.change === 'replaced';
+  return (
+    <OpeningRow
+      name={item.name}
+      type={shortType(item.type)}
+      urn={item.urn}
+      isOpen={isKept && item.paths.length <= 20}
+      sign={
+        <span className={`${styles['sign']} ${styles[operation.tone]}`} aria-hidden="true">
+          {operation.sign}
+        </span>
+      }
+      fact={
+        <>
+          {words.changes[item.change]}
+          {isKept && item.pathCount > 0
+            ? `, ${item.pathCount} ${item.pathCount === 1 ? 'property' : 'properties'}`
+            : ''}
+        </>
+      }
+    >
+      {() => <Paths item={item} words={words} />}
+    </OpeningRow>
+  );
+}
+
+function Paths({ item, words }: DifferenceProps) {
+  const shown = listShownPaths(item.paths);
+  return (
+    <>
+      <dl className={styles['paths']}>
+        {shown.map(({ after, before, isAlsoOutput = false, path }) => (
+          <div key={path} className={styles['path']}>
+            <dt>
+              {path}
+              {isAlsoOutput ? <span className={styles['also']}> and its output</span> : null}
+            </dt>
+            {before === null ? null : (
+              <dd className={styles['before']}>
+                <span className="unseen">{words.before}: </span>
+                <Value value={before} />
+              </dd>
+            )}
+            {after === null ? null : (
+              <dd className={styles['after']}>
+                <span className="unseen">{words.after}: </span>
+                <Value value={after} />
+              </dd>
+            )}
+          </div>
+        ))}
+      </dl>
+      {item.pathCount > item.paths.length ? (
+        <p className={styles['more']}>{item.pathCount - item.paths.length} more properties differ.</p>
+      ) : null}
+    </>
+  );
+}
+
+function Value({ value }: { readonly value: unknown }) {
+  if (isSealed(value)) return <Sealed />;
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return (
+    <span className={styles['value']}>{text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text}</span>
+  );
+}

@@ -1,0 +1,57 @@
+import { useMutation } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { StackRef } from '../../platform/app/contract.ts';
+import { queryClient, trpc } from '../../platform/app/trpc.ts';
+import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
+import styles from './restore-dialog.module.css';
+import { VersionDiff } from './version-diff.tsx';
+
+/** Makes an earlier version the newest one, after showing what that changes in the state. */
+export function RestoreDialog({
+  headVersion,
+  onClose,
+  onRestored,
+  stack,
+  version,
+}: {
+  readonly stack: StackRef;
+  readonly version: number;
+  readonly headVersion: number;
+  readonly onRestored: (from: number, to: number) => void;
+  readonly onClose: () => void;
+}) {
+  // What is confirmed is the difference that is shown, so a newer version must not slip in.
+  const [seen] = useState(headVersion);
+  const restoring = useMutation(
+    trpc.versions.restore.mutationOptions({
+      onSuccess: ({ version: restored }) => {
+        for (const changed of [trpc.stacks, trpc.versions, trpc.updates, trpc.resources])
+          void queryClient.invalidateQueries({ queryKey: changed.pathKey() });
+        onRestored(seen, restored);
+      },
+    }),
+  );
+  return (
+    <ActionDialog
+      title={`Restore version ${version}`}
+      description={`Its state becomes version ${seen + 1}. Versions up to ${seen} stay as they are.`}
+      action={`Restore version ${version}`}
+      isDanger
+      isPending={restoring.isPending}
+      error={restoring.error}
+      typed={stack.stack}
+      onClose={onClose}
+      onSubmit={() => restoring.mutate({ ...stack, version, headVersion: seen })}
+    >
+      <p className={styles['note']}>
+        This changes the state, not the cloud. Resources that it adds to the state may not exist any more, and resources
+        that it takes out of the state go on to exist without Pulumi knowing of them. Run{' '}
+        <code>pulumi preview --refresh</code> afterwards to see what really differs.
+      </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}
+      <section className={styles['diff']} aria-label="What the restore changes in the state" tabIndex={0}>
+        <VersionDiff stack={stack} from={seen} to={version} />
+      </section>
+    </ActionDialog>
+  );
+}

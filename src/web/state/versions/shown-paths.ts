@@ -1,0 +1,68 @@
+import { nameInUrn } from '../../platform/app/resource-name.ts';
+import { diffJson, isEqual } from '../../platform/ui/json-diff.ts';
+
+/** A property that differs. Null: it is not there on that side. */
+export interface ShownPath {
+  readonly path: string;
+  readonly before?: unknown;
+  readonly after?: unknown;
+  /** Whether the output of the same name has the same change. */
+  readonly isAlsoOutput?: boolean;
+}
+
+const maxInText = 50;
+
+/**
+ * What is worth reading of the properties that differ: texts that are JSON documents are compared inside, providers have their short names, and
+ * outputs that only repeat the change of their input are shown with it.
+ */
+export function listShownPaths(paths: readonly ShownPath[]): ShownPath[] {
+  const inputs = new Map(paths.filter(({ path }) => path.startsWith('inputs.')).map((each) => [each.path, each]));
+  const repeated = new Set<string>();
+  const kept = paths.filter(({ after, before, path }) => {
+    const input = path.startsWith('outputs.') ? inputs.get(path.replace('outputs.', 'inputs.')) : undefined;
+    if (input === undefined || !isEqual(input.before, before) || !isEqual(input.after, after)) return true;
+    repeated.add(input.path);
+    return false;
+  });
+  return kept.flatMap((each) =>
+    insideOf(each).map((shown) => (repeated.has(each.path) ? { ...shown, isAlsoOutput: true } : shown)),
+  );
+}
+
+function insideOf({ after, before, path }: ShownPath): ShownPath[] {
+  if (path === 'provider') return [{ path, before: providerName(before), after: providerName(after) }];
+  const [old, next] = [documentIn(before), documentIn(after)];
+  if (old === null || next === null) return [{ path, before, after }];
+  const { changes, isCut } = diffJson(old, next, maxInText);
+  // Texts that differ in their spaces alone, or in too much.
+  if (changes.length === 0 || isCut) return [{ path, before, after }];
+  return changes.map((change) => ({
+    path: joinInside(path, change.path),
+    before: change.before ?? null,
+    after: change.after ?? null,
+  }));
+}
+
+/** `a` and `[0].b` are `a[0].b`, as the CLI shows documents in texts. */
+function joinInside(path: string, inside: string): string {
+  return inside === '' || inside.startsWith('[') ? `${path}${inside}` : `${path}.${inside}`;
+}
+
+function documentIn(value: unknown): object | null {
+  if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return null;
+  try {
+    const document: unknown = JSON.parse(value);
+    return typeof document === 'object' ? document : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Of `urn::id`: a provider's name says its package and version. */
+function providerName(value: unknown): unknown {
+  if (typeof value !== 'string' || !value.startsWith('urn:')) return value;
+  const parts = value.split('::');
+  const [stack, project, type, name] = parts;
+  return parts.length < 4 ? value : `${type?.split(':').at(-1)} ${nameInUrn([stack, project, type, name].join('::'))}`;
+}

@@ -1,0 +1,45 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import type { StackRef } from '../../platform/app/contract.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { trpc } from '../../platform/app/trpc.ts';
+import { Button } from '../../platform/ui/button.tsx';
+import { Skeleton } from '../../platform/ui/skeleton.tsx';
+import { Differences } from './differences.tsx';
+import styles from './version-diff.module.css';
+
+const pageSize = 50;
+
+/** Resources that differ between two versions, with their properties. */
+export function VersionDiff({
+  from,
+  stack,
+  to,
+}: {
+  readonly stack: StackRef;
+  readonly from: number;
+  readonly to: number;
+}) {
+  const { organization, project, stack: name } = stack;
+  const query = useInfiniteQuery(
+    trpc.versions.diff.infiniteQueryOptions(
+      { organization, project, stack: name, from, to, limit: pageSize },
+      // Versions do not change.
+      { getNextPageParam: (page) => page.next, staleTime: Number.POSITIVE_INFINITY },
+    ),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <Skeleton width="50%" />;
+  const items = query.data.pages.flatMap((page) => page.items);
+  if (items.length === 0) return <p className={styles['none']}>No resource differs.</p>;
+  return (
+    <>
+      <Differences items={items} />
+      {query.hasNextPage ? (
+        <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+          More differences
+        </Button>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,216 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { RotateCcw } from 'lucide-react';
+import { useState } from 'react';
+import type { StackDetails, StackRef, VersionItem } from '../../platform/app/contract.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import type { StackPageSearch } from '../../platform/app/stack-search.ts';
+import { trpc } from '../../platform/app/trpc.ts';
+import { Button } from '../../platform/ui/button.tsx';
+import { Empty } from '../../platform/ui/empty.tsx';
+import { Segments } from '../../platform/ui/segments.tsx';
+import { Skeleton } from '../../platform/ui/skeleton.tsx';
+import { Time } from '../../platform/ui/time.tsx';
+import { ChangeBar } from '../../updates/change-bar.tsx';
+import { viewKind } from '../../updates/update-status.ts';
+import { StateViewer } from '../state-viewer.tsx';
+import { RestoreDialog } from './restore-dialog.tsx';
+import { StackCompare } from './stack-compare.tsx';
+import { VersionDiff } from './version-diff.tsx';
+import styles from './version-list.module.css';
+
+const pageSize = 50;
+
+const views = [
+  { value: undefined, label: 'Differences' },
+  { value: 'state', label: 'State' },
+  { value: 'stacks', label: 'Another stack' },
+] as const;
+
+interface VersionListProps {
+  readonly stack: StackRef;
+  readonly details: StackDetails;
+  readonly search: StackPageSearch;
+}
+
+/** The versions of a stack's state: what differs between any two of them, what is in one, and how another stack differs. */
+export function VersionList({ details, search, stack }: VersionListProps) {
+  const navigate = useNavigate();
+  const [isRestoring, setIsRestoring] = useState(false);
+  const { organization, project, stack: name } = stack;
+  const query = useInfiniteQuery(
+    trpc.versions.list.infiniteQueryOptions(
+      { organization, project, stack: name, limit: pageSize },
+      { getNextPageParam: (page) => page.next },
+    ),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  if (query.data === undefined) return <Skeleton width="60%" />;
+  const versions = query.data.pages.flatMap(({ items }) => items);
+  const newest = versions[0]?.version;
+  if (newest === undefined) {
+    return (
+      <Empty title="No versions yet">
+        <p>Each update that writes the state makes a version. The first update makes version 1.</p>
+      </Empty>
+    );
+  }
+  const to = search.to ?? newest;
+  const from = search.from ?? Math.max(0, to - 1);
+  const change = (chosen: Partial<StackPageSearch>): void =>
+    void navigate({ to: '.', search: { ...search, ...chosen }, replace: true, resetScroll: false });
+  const choose = (chosen: { readonly from: number; readonly to: number }): void => change(chosen);
+  const mayRestore = to < newest && details.active === null && details.permissions.includes('write');
+  const shapes = (
+    <Segments label="Show of versions" options={views} value={search.show} onChange={(show) => change({ show })} />
+  );
+  if (search.show === 'stacks')
+    return (
+      <div className={styles['whole']}>
+        {shapes}
+        <StackCompare stack={stack} search={search} />
+      </div>
+    );
+  return (
+    <div className={styles['whole']}>
+      {shapes}
+      {isRestoring ? (
+        <RestoreDialog
+          stack={{ organization, project, stack: name }}
+          version={to}
+          headVersion={newest}
+          onClose={() => setIsRestoring(false)}
+          onRestored={(before, restored) => {
+            setIsRestoring(false);
+            choose({ from: before, to: restored });
+          }}
+        />
+      ) : null}
+      <div className={styles['split']}>
+        <section className={styles['versions']} aria-label="Versions">
+          <ol className={styles['rows']}>
+            {versions.map((version) => (
+              <li key={version.version}>
+                <VersionRow
+                  version={version}
+                  isChosen={version.version === to}
+                  onChoose={() => choose({ from: Math.max(0, version.version - 1), to: version.version })}
+                />
+              </li>
+            ))}
+          </ol>
+          {query.hasNextPage ? (
+            <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+              Older versions
+            </Button>
+          ) : null}
+        </section>
+        <section
+          className={styles['diff']}
+          aria-label={search.show === 'state' ? `Version ${to}` : `Differences of versions ${from} and ${to}`}
+        >
+          <header className={styles['head']}>
+            <h2>
+              {search.show === 'state' ? (
+                `Version ${to}`
+              ) : (
+                <>
+                  <Choice
+                    label="From version"
+                    value={from}
+                    versions={[...versions.map((each) => each.version), 0]}
+                    onChange={(value) => choose({ from: value, to })}
+                  />{' '}
+                  to{' '}
+                  <Choice
+                    label="To version"
+                    value={to}
+                    versions={versions.map((each) => each.version)}
+                    onChange={(value) => choose({ from, to: value })}
+                  />
+                </>
+              )}
+            </h2>
+            <div className={styles['actions']}>
+              <Link to="/$organization/$project/$stack/updates/$version" params={{ ...stack, version: String(to) }}>
+                Its update
+              </Link>
+              {mayRestore ? (
+                <Button size="small" onClick={() => setIsRestoring(true)}>
+                  <RotateCcw size={14} aria-hidden="true" />
+                  Restore version {to}
+                </Button>
+              ) : null}
+            </div>
+          </header>
+          {search.show === 'state' ? (
+            <StateViewer key={to} stack={stack} version={to} />
+          ) : (
+            <VersionDiff key={`${from} ${to}`} stack={stack} from={from} to={to} />
+          )}
+        </section>
+      </div>
+    </div>
+  );
+}
+
+function Choice({
+  label,
+  onChange,
+  value,
+  versions,
+}: {
+  readonly label: string;
+  readonly value: number;
+  readonly versions: readonly number[];
+  readonly onChange: (version: number) => void;
+}) {
+  const known = versions.includes(value) ? versions : [value, ...versions];
+  return (
+    <select
+      className={styles['choice']}
+      aria-label={label}
+      value={value}
+      onChange={(event) => onChange(Number(event.target.value))}
+    >
+      {known.map((version) => (
+        <option key={version} value={version}>
+          {version === 0 ? 'empty' : `version ${version}`}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function VersionRow({
+  isChosen,
+  onChoose,
+  version,
+}: {
+  readonly version: VersionItem;
+  readonly isChosen: boolean;
+  readonly onChoose: () => void;
+}) {
+  const { changed } = version;
+  const changes = changed && {
+    ...{ create: changed.created, update: changed.updated, delete: changed.deleted, replace: changed.replaced },
+  };
+  return (
+    <button type="button" className={styles['row']} aria-current={isChosen ? 'true' : undefined} onClick={onChoose}>
+      <span className={styles['number']}>{version.version}</span>
+      <span className={styles['what']}>
+        <span className={styles['kind']}>
+          {viewKind(version)}
+          {version.message ? <span className={styles['message']}> {version.message}</span> : null}
+        </span>
+        <span className={styles['when']}>
+          <Time at={version.at} />
+          {version.by === null ? '' : ` by ${version.by}`}
+          {version.resourceCount === null ? '' : `, ${version.resourceCount.toLocaleString('en')} resources`}
+        </span>
+      </span>
+      <ChangeBar changes={changes} />
+    </button>
+  );
+}

@@ -1,0 +1,91 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useEffect } from 'react';
+import { DriftView } from '../drift/drift-view.tsx';
+import { type CiView, ciPeriods } from '../platform/app/ci-search.ts';
+import { every, trpc } from '../platform/app/trpc.ts';
+import { Page } from '../platform/ui/page.tsx';
+import { Tab, Tabs } from '../platform/ui/tabs.tsx';
+import styles from './ci-page.module.css';
+import { LineView } from './line-view.tsx';
+import { RefusalsView } from './refusals-view.tsx';
+import { RunsView } from './runs-view.tsx';
+
+const route = getRouteApi('/$organization/~/ci');
+const refreshMs = 60_000;
+
+const views: readonly (readonly [CiView, string])[] = [
+  ['line', 'Queue'],
+  ['runs', 'Runs'],
+  ['refusals', 'Refused'],
+  ['drift', 'Drift'],
+];
+
+/** The runs of an organization: who waits for whom now, and what has become of runs lately. */
+export function CiPage() {
+  const { organization } = route.useParams();
+  const { days = 7, view = 'line' } = route.useSearch();
+  useEffect(() => {
+    document.title = `CI of ${organization} - Holdfast`;
+  }, [organization]);
+  // Also where it is not shown: the other views are one click away.
+  const figures = useQuery(
+    trpc.ci.figures.queryOptions(
+      { organization, days },
+      { refetchInterval: every(refreshMs), staleTime: refreshMs / 2 },
+    ),
+  );
+  const refused = figures.data?.refusals.reduce((sum, { times }) => sum + times, 0);
+  return (
+    <Page
+      title="CI"
+      lead="Who runs and who waits, what was refused, and where pipelines lose time."
+      actions={view === 'line' ? undefined : <Period days={days} />}
+    >
+      <Tabs label="Views of CI">
+        {views.map(([name, text]) => (
+          <Tab
+            key={name}
+            to="."
+            search={(before) => ({ ...before, view: name === 'line' ? undefined : name })}
+            isChosen={name === view}
+            count={name === 'refusals' ? refused : undefined}
+          >
+            {text}
+          </Tab>
+        ))}
+      </Tabs>
+      {view === 'line' ? <LineView organization={organization} /> : null}
+      {view === 'runs' ? <RunsView organization={organization} days={days} figures={figures} /> : null}
+      {view === 'refusals' ? (
+        <RefusalsView
+          organization={organization}
+          days={days}
+          figures={figures.data}
+          isCounting={figures.isPending && figures.failureCount === 0}
+        />
+      ) : null}
+      {view === 'drift' ? <DriftView organization={organization} days={days} /> : null}
+    </Page>
+  );
+}
+
+function Period({ days }: { readonly days: number }) {
+  return (
+    <nav className={styles['period']} aria-label="Period">
+      {ciPeriods.map((each) => (
+        <Link
+          key={each}
+          to="."
+          search={(before) => ({ ...before, days: each === 7 ? undefined : each })}
+          className={styles['days']}
+          activeOptions={{ exact: true }}
+          activeProps={{}}
+          aria-current={each === days ? 'true' : undefined}
+        >
+          {each} days
+        </Link>
+      ))}
+    </nav>
+  );
+}

@@ -1,0 +1,62 @@
+import type { ProjectOrder } from '../platform/app/ci-search.ts';
+import type { CiFigures } from '../platform/app/contract.ts';
+
+type Figures = Omit<CiFigures['days'][number], 'day'>;
+
+const none: Figures = {
+  runs: 0,
+  failed: 0,
+  cancelled: 0,
+  previews: 0,
+  failedPreviews: 0,
+  waits: 0,
+  runMs: 0,
+  waitedMs: 0,
+  longestMs: 0,
+  refused: 0,
+};
+
+/** All together. */
+export function sumFigures(all: readonly Figures[]): Figures {
+  return all.reduce<Figures>(
+    (sum, each) => ({
+      runs: sum.runs + each.runs,
+      failed: sum.failed + each.failed,
+      cancelled: sum.cancelled + each.cancelled,
+      previews: sum.previews + each.previews,
+      failedPreviews: sum.failedPreviews + each.failedPreviews,
+      waits: sum.waits + each.waits,
+      runMs: sum.runMs + each.runMs,
+      waitedMs: sum.waitedMs + each.waitedMs,
+      longestMs: Math.max(sum.longestMs, each.longestMs),
+      refused: sum.refused + each.refused,
+    }),
+    none,
+  );
+}
+
+/** Mean duration of a run, in ms. */
+export function meanMs({ runMs, runs }: Pick<Figures, 'runMs' | 'runs'>): number {
+  return runs === 0 ? 0 : runMs / runs;
+}
+
+/** A share in percent: "12 %", "0.4 %"; "–" of nothing. */
+export function rate(part: number, all: number): string {
+  if (all === 0) return '–';
+  const percent = (100 * part) / all;
+  return `${percent === 0 || percent >= 10 ? Math.round(percent) : percent.toFixed(1)} %`;
+}
+
+/** Projects with those first that need a look. */
+export function orderProjects<P extends Figures & { readonly project: string }>(
+  projects: readonly P[],
+  order: ProjectOrder,
+): P[] {
+  const weigh: Record<ProjectOrder, (project: P) => number> = {
+    slowest: meanMs,
+    failures: ({ failed }) => failed,
+    line: ({ waitedMs }) => waitedMs,
+    runs: ({ runs }) => runs,
+  };
+  return projects.toSorted((a, b) => weigh[order](b) - weigh[order](a) || (a.project < b.project ? -1 : 1));
+}

@@ -1,0 +1,155 @@
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { Ban, OctagonX, X } from 'lucide-react';
+import type { CiDays } from '../platform/app/ci-search.ts';
+import type { CiFigures, CiRefusal } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { stackColumn } from '../platform/app/stack-link.tsx';
+import { every, trpc } from '../platform/app/trpc.ts';
+import { Badge } from '../platform/ui/badge.tsx';
+import { Empty } from '../platform/ui/empty.tsx';
+import { ExternalLink } from '../platform/ui/external-link.tsx';
+import { pagedList } from '../platform/ui/paged-list.ts';
+import { duration } from '../platform/ui/relative-time.ts';
+import { type Column, Table } from '../platform/ui/table.tsx';
+import { Time } from '../platform/ui/time.tsx';
+import { shortCommit, viewKind } from '../updates/update-status.ts';
+import { isStop, viewReason } from './refusal-reasons.ts';
+import styles from './refusals-view.module.css';
+
+const route = getRouteApi('/$organization/~/ci');
+const refreshMs = 30_000;
+
+/** Runs that were refused, sent away while they waited, or stopped by a rule. */
+export function RefusalsView({
+  days,
+  figures,
+  isCounting,
+  organization,
+}: {
+  readonly organization: string;
+  readonly days: CiDays;
+  readonly figures: CiFigures | undefined;
+  /** The figures are being loaded: the list below them would move. */
+  readonly isCounting: boolean;
+}) {
+  const { project, reason } = route.useSearch();
+  const query = useInfiniteQuery(
+    trpc.ci.refusals.infiniteQueryOptions(
+      {
+        ...{ organization, days },
+        ...(project === undefined ? {} : { project }),
+        ...(reason === undefined ? {} : { reasons: [reason] }),
+      },
+      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: every(refreshMs) },
+    ),
+  );
+  const { isBusy, ...list } = pagedList(query);
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  return (
+    <>
+      {isCounting ? null : <Reasons figures={figures} />}
+      <Table
+        label="Refused runs"
+        columns={columns(organization)}
+        {...list}
+        items={isCounting ? undefined : list.items}
+        keyOf={({ id }) => id}
+        isBusy={isBusy || query.isPlaceholderData}
+        details={({ message }) => <p className={styles['message']}>{message}</p>}
+        empty={
+          <Empty title={`No run was refused in ${days} days`} icon={<Ban size={20} />}>
+            <p>
+              Runs that a busy stack, a freeze, a limit or another rule has refused are listed here, with what they were
+              told.
+            </p>
+          </Empty>
+        }
+      />
+    </>
+  );
+}
+
+/** How many of each reason; a choice of one. */
+function Reasons({ figures }: { readonly figures: CiFigures | undefined }) {
+  const { project, reason } = route.useSearch();
+  const counts = figures?.refusals ?? [];
+  if (counts.length === 0 && project === undefined && reason === undefined) return null;
+  const isListed = reason === undefined || counts.some((each) => each.reason === reason);
+  return (
+    <nav className={styles['reasons']} aria-label="Reasons">
+      {[...counts, ...(isListed ? [] : [{ reason: reason as string, times: 0 }])].map((each) => (
+        <Link
+          key={each.reason}
+          to="."
+          search={(before) => ({ ...before, reason: each.reason === reason ? undefined : each.reason })}
+          className={styles['reason']}
+          activeOptions={{ exact: true }}
+          activeProps={{}}
+          aria-current={each.reason === reason ? 'true' : undefined}
+        >
+          {viewReason(each.reason)}
+          <span className={styles['count']}>{each.times.toLocaleString()}</span>
+        </Link>
+      ))}
+      {project === undefined ? null : (
+        <Link
+          to="."
+          search={(before) => ({ ...before, project: undefined })}
+          className={styles['reason']}
+          activeOptions={{ exact: true }}
+          activeProps={{}}
+          aria-label={`Runs of all projects, not only ${project}`}
+        >
+          Project {project}
+          <X size={13} aria-hidden="true" />
+        </Link>
+      )}
+    </nav>
+  );
+}
+
+function columns(organization: string): readonly Column<CiRefusal>[] {
+  return [
+    stackColumn(organization),
+    {
+      name: 'Why',
+      cell: ({ reason, times }) => (
+        <Badge
+          tone={isStop(reason) ? 'failure' : reason === 'superseded' ? 'neutral' : 'warning'}
+          icon={isStop(reason) ? <OctagonX aria-hidden="true" /> : <Ban aria-hidden="true" />}
+        >
+          {viewReason(reason)}
+          {times === 1 ? '' : ` × ${times.toLocaleString()}`}
+        </Badge>
+      ),
+    },
+    {
+      name: 'Run',
+      cell: ({ branch, by, ciUrl, commit, kind, project, stack, updateId }) => (
+        <span className={styles['run']}>
+          {updateId === null ? (
+            <span>
+              {kind === null ? 'Run' : viewKind({ kind })}
+              {by === null ? '' : ` by ${by}`}
+            </span>
+          ) : (
+            <Link
+              to="/$organization/$project/$stack/previews/$updateId"
+              params={{ organization, project, stack, updateId }}
+            >
+              {kind === null ? 'Update' : viewKind({ kind })}
+              {by === null ? '' : ` by ${by}`}
+            </Link>
+          )}
+          {branch === null ? null : <code>{branch}</code>}
+          {commit === null ? null : <code title={commit}>{shortCommit(commit)}</code>}
+          {ciUrl === null ? null : <ExternalLink href={ciUrl}>CI run</ExternalLink>}
+        </span>
+      ),
+    },
+    { name: 'Waited', align: 'right', cell: ({ waitedMs }) => (waitedMs < 1000 ? '–' : duration(waitedMs / 1000)) },
+    { name: 'When', align: 'right', cell: ({ at }) => <Time at={at} /> },
+  ];
+}

@@ -1,0 +1,14 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { parseCiSearch } from '../platform/app/ci-search.ts';
+import { rootRoute } from '../platform/app/root-route.tsx';
+
+const ci = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/$organization/~/ci',
+  component: lazyRouteComponent(() => import('./ci-page.tsx'), 'CiPage'),
+  validateSearch: parseCiSearch,
+  staticData: { crumb: 'CI' },
+});
+
+/** The pages about the runs of an organization. */
+export const ciRoutes = [ci] as const;

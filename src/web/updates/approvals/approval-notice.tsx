@@ -1,0 +1,75 @@
+import { useQuery } from '@tanstack/react-query';
+import { ShieldQuestion } from 'lucide-react';
+import { useState } from 'react';
+import type { Approval, StackRef } from '../../platform/app/contract.ts';
+import { every, trpc } from '../../platform/app/trpc.ts';
+import { Button } from '../../platform/ui/button.tsx';
+import { Notice } from '../../platform/ui/notice.tsx';
+import { Time } from '../../platform/ui/time.tsx';
+import { shortCommit } from '../update-status.ts';
+import { ApprovalLinks } from './approval-table.tsx';
+import { ApproveDialog } from './approve-dialog.tsx';
+import { WithdrawDialog } from './withdraw-dialog.tsx';
+
+const pollMs = 10_000;
+const maxShown = 3;
+/** What nobody has approved for longer is found on the page of approvals. In ms. */
+const maxAgeMs = 7 * 24 * 3_600_000;
+
+/** Approvals of a stack that nobody has given yet. A page that asks for them at once has them together with the stack. */
+export function useAskedApprovals({ organization, project, stack }: StackRef) {
+  const input = { organization, project, stack, given: false, limit: maxShown };
+  return useQuery(trpc.approvals.ofStack.queryOptions(input, { refetchInterval: every(pollMs) }));
+}
+
+/** Approvals that runs of this stack have asked for, or those of one commit alone, with the button for those who may give them. */
+export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; readonly commit?: string }) {
+  const query = useAskedApprovals(stack);
+  const [chosen, setChosen] = useState<Approval | null>(null);
+  const [withdrawn, setWithdrawn] = useState<Approval | null>(null);
+  const isShown = (approval: Approval): boolean =>
+    (commit === undefined || approval.commit === commit) && Date.now() - Date.parse(approval.askedAt) < maxAgeMs;
+  const asked = query.data?.items.filter(isShown) ?? [];
+  return (
+    <>
+      {asked.map((approval) => (
+        <Notice
+          key={approval.id}
+          tone="warning"
+          icon={<ShieldQuestion size={17} />}
+          title={
+            <>
+              Approval asked for <code title={approval.commit}>{shortCommit(approval.commit)}</code> by{' '}
+              {approval.askedBy}, <Time at={approval.askedAt} />
+            </>
+          }
+          action={
+            <>
+              <ApprovalLinks organization={stack.organization} approval={approval} />
+              {approval.mayWithdraw ? (
+                <Button size="small" kind="quiet" onClick={() => setWithdrawn(approval)}>
+                  Withdraw
+                </Button>
+              ) : null}
+              {approval.mayGive ? (
+                <Button size="small" onClick={() => setChosen(approval)}>
+                  Approve
+                </Button>
+              ) : null}
+            </>
+          }
+        >
+          {approval.request === '' ? null : <p>{approval.request}</p>}
+          {approval.refusal === null ? null : <p>{approval.refusal}.</p>}
+          {approval.mayGive ? null : <p>An admin of the stack who has not asked can approve it.</p>}
+        </Notice>
+      ))}
+      {chosen === null ? null : (
+        <ApproveDialog organization={stack.organization} approval={chosen} onClose={() => setChosen(null)} />
+      )}
+      {withdrawn === null ? null : (
+        <WithdrawDialog organization={stack.organization} approval={withdrawn} onClose={() => setWithdrawn(null)} />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,166 @@
+import { Link } from '@tanstack/react-router';
+import { Check, Clock } from 'lucide-react';
+import { type ReactNode, useState } from 'react';
+import type { Approval } from '../../platform/app/contract.ts';
+import { stackColumn } from '../../platform/app/stack-link.tsx';
+import { Badge } from '../../platform/ui/badge.tsx';
+import { Button } from '../../platform/ui/button.tsx';
+import { ExternalLink } from '../../platform/ui/external-link.tsx';
+import { type Column, Table } from '../../platform/ui/table.tsx';
+import { Time } from '../../platform/ui/time.tsx';
+import { shortCommit } from '../update-status.ts';
+import styles from './approvals.module.css';
+import { ApproveDialog } from './approve-dialog.tsx';
+import { isWithdrawable, WithdrawDialog, withdrawWord } from './withdraw-dialog.tsx';
+
+/** Approvals: what run of which commit, why, and the button for those who may give them. */
+export function ApprovalTable({
+  empty,
+  organization,
+  ...list
+}: {
+  readonly organization: string;
+  readonly items: readonly Approval[] | undefined;
+  readonly hasMore: boolean;
+  readonly isBusy: boolean;
+  readonly onMore: () => void;
+  readonly empty: ReactNode;
+}) {
+  const [chosen, setChosen] = useState<Approval | null>(null);
+  const [withdrawn, setWithdrawn] = useState<Approval | null>(null);
+  const columns: Column<Approval>[] = [
+    stackColumn(organization),
+    {
+      name: 'Commit',
+      cell: ({ commit, kind }) => (
+        <span className={styles['inline']}>
+          <code title={commit}>{shortCommit(commit)}</code>
+          <span className={styles['kind']}>{kind}</span>
+        </span>
+      ),
+    },
+    {
+      name: 'Asked',
+      cell: ({ askedAt, askedBy }) => (
+        <span>
+          {askedBy}, <Time at={askedAt} />
+        </span>
+      ),
+    },
+    { name: 'Links', cell: (approval) => <ApprovalLinks organization={organization} approval={approval} /> },
+    ...(list.items?.some(({ approvedAt }) => approvedAt !== null)
+      ? [
+          {
+            name: 'State',
+            cell: (approval: Approval) => (approval.approvedAt === null ? null : <Validity approval={approval} />),
+          },
+        ]
+      : []),
+    {
+      name: 'Actions',
+      isActions: true,
+      cell: (approval) => (
+        <span className={styles['inline']}>
+          {isWithdrawable(approval) ? (
+            <Button
+              size="small"
+              kind="quiet"
+              aria-label={`${withdrawWord(approval)} ${shortCommit(approval.commit)} for ${approval.project}/${approval.stack}`}
+              onClick={() => setWithdrawn(approval)}
+            >
+              {withdrawWord(approval)}
+            </Button>
+          ) : null}
+          {approval.mayGive && approval.approvedAt === null ? (
+            <Button
+              size="small"
+              aria-label={`Approve ${shortCommit(approval.commit)} for ${approval.project}/${approval.stack}`}
+              onClick={() => setChosen(approval)}
+            >
+              Approve
+            </Button>
+          ) : null}
+        </span>
+      ),
+    },
+  ];
+  return (
+    <>
+      <Table
+        {...list}
+        label="Approvals"
+        columns={columns}
+        keyOf={({ id }) => id}
+        empty={empty}
+        details={(approval) => <Why approval={approval} />}
+      />
+      {chosen === null ? null : (
+        <ApproveDialog organization={organization} approval={chosen} onClose={() => setChosen(null)} />
+      )}
+      {withdrawn === null ? null : (
+        <WithdrawDialog organization={organization} approval={withdrawn} onClose={() => setWithdrawn(null)} />
+      )}
+    </>
+  );
+}
+
+/** To the update that was stopped, and to its run. */
+export function ApprovalLinks({
+  approval: { ciUrl, project, stack, updateId },
+  organization,
+}: {
+  readonly organization: string;
+  readonly approval: Approval;
+}) {
+  return (
+    <span className={styles['inline']}>
+      {updateId === null ? (
+        <span className={styles['kind']}>before any run</span>
+      ) : (
+        <Link
+          to="/$organization/$project/$stack/previews/$updateId"
+          params={{ organization, project, stack, updateId }}
+        >
+          Update
+        </Link>
+      )}
+      {ciUrl === null ? null : <ExternalLink href={ciUrl}>CI run</ExternalLink>}
+    </span>
+  );
+}
+
+function Why({ approval }: { readonly approval: Approval }) {
+  const { approvedBy, approvedAt, message, reason, refusal, request } = approval;
+  return (
+    <div className={styles['why']}>
+      {request === '' ? null : <p className={styles['request']}>{request}</p>}
+      {message === null || message === '' ? null : <p>{message}</p>}
+      {approvedAt === null ? null : (
+        <p>
+          Approved by {approvedBy}, <Time at={approvedAt} />
+          {reason === null ? '' : `: ${reason}`}
+        </p>
+      )}
+      {approvedAt !== null || refusal === null ? null : <p>{refusal}.</p>}
+    </div>
+  );
+}
+
+function Validity({ approval: { expiresAt, isValid } }: { readonly approval: Approval }) {
+  return (
+    <span className={styles['inline']}>
+      <Badge
+        tone={isValid ? 'success' : 'neutral'}
+        icon={isValid ? <Check aria-hidden="true" /> : <Clock aria-hidden="true" />}
+      >
+        {isValid ? 'Valid' : 'Expired'}
+      </Badge>
+      {expiresAt === null ? null : (
+        <span className={styles['kind']}>
+          {isValid ? 'ends ' : ''}
+          <Time at={expiresAt} />
+        </span>
+      )}
+    </span>
+  );
+}

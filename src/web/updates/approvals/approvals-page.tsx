@@ -1,0 +1,60 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { ShieldCheck } from 'lucide-react';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { every, trpc } from '../../platform/app/trpc.ts';
+import { Empty } from '../../platform/ui/empty.tsx';
+import { Page } from '../../platform/ui/page.tsx';
+import { pagedList } from '../../platform/ui/paged-list.ts';
+import { Tab, Tabs } from '../../platform/ui/tabs.tsx';
+import { ApprovalTable } from './approval-table.tsx';
+
+const route = getRouteApi('/$organization/~/approvals');
+const pollMs = 10_000;
+
+/** Approvals of the stacks that the user may read. */
+export function ApprovalsPage() {
+  const { organization } = route.useParams();
+  const isGiven = route.useSearch().given === '1';
+  const query = useInfiniteQuery(
+    trpc.approvals.list.infiniteQueryOptions(
+      { organization, given: isGiven },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(pollMs) },
+    ),
+  );
+  const problem = useProblem(query);
+  return (
+    <Page
+      title="Approvals"
+      lead="A run that would delete or replace more than the rules allow is stopped and asks. Once somebody else approves its commit, the next run passes."
+    >
+      <Tabs label="Approvals">
+        <Tab to="." search={{}} isChosen={!isGiven}>
+          Asked for
+        </Tab>
+        <Tab to="." search={{ given: '1' }} isChosen={isGiven}>
+          Given
+        </Tab>
+      </Tabs>
+      {problem ? (
+        <Problem {...problem} />
+      ) : (
+        <ApprovalTable
+          {...pagedList(query)}
+          organization={organization}
+          empty={
+            isGiven ? (
+              <Empty title="None was given yet" icon={<ShieldCheck size={20} />}>
+                <p>What is approved stays here, with who did it and why.</p>
+              </Empty>
+            ) : (
+              <Empty title="Nobody waits for an approval" icon={<ShieldCheck size={20} />}>
+                <p>Fuses and protected types, among the rules of the organization, decide which runs have to ask.</p>
+              </Empty>
+            )
+          }
+        />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,100 @@
+import { useMutation } from '@tanstack/react-query';
+import { ShieldQuestion } from 'lucide-react';
+import { useState } from 'react';
+import type { StackDetails, StackRef } from '../../platform/app/contract.ts';
+import { usePageAction } from '../../platform/app/page-actions.ts';
+import { thenRefresh } from '../../platform/app/then-refresh.ts';
+import { trpc } from '../../platform/app/trpc.ts';
+import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
+import { Button } from '../../platform/ui/button.tsx';
+import { SelectField, TextField } from '../../platform/ui/field.tsx';
+
+const kinds = [
+  ['update', 'pulumi up'],
+  ['destroy', 'pulumi destroy'],
+  ['refresh', 'pulumi refresh'],
+] as const;
+
+const whole = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
+
+/**
+ * Asks for an approval before a run is stopped, for those who may update a stack whose rules can stop it. `run`: what it is for, where that is known;
+ * nothing is shown for a run whose commit is not known whole.
+ */
+export function AskButton({
+  details,
+  run,
+  stack,
+}: {
+  readonly stack: StackRef;
+  readonly details: Pick<StackDetails, 'hasApprovals' | 'permissions'>;
+  readonly run?: { readonly commit: string | null; readonly kind: string };
+}) {
+  const [isAsked, setIsAsked] = useState(false);
+  const isKnown = run === undefined || (run.commit !== null && whole.test(run.commit));
+  const mayAsk = details.hasApprovals && details.permissions.includes('write') && isKnown;
+  usePageAction('Ask for an approval', mayAsk ? () => setIsAsked(true) : null);
+  if (!mayAsk) return null;
+  return (
+    <>
+      <Button size="small" onClick={() => setIsAsked(true)}>
+        <ShieldQuestion size={14} aria-hidden="true" />
+        Ask for an approval
+      </Button>
+      {isAsked ? (
+        <AskDialog
+          stack={stack}
+          commit={run?.commit ?? ''}
+          kind={run?.kind ?? 'update'}
+          onClose={() => setIsAsked(false)}
+        />
+      ) : null}
+    </>
+  );
+}
+
+function AskDialog({
+  onClose,
+  stack,
+  ...first
+}: {
+  readonly stack: StackRef;
+  readonly commit: string;
+  readonly kind: string;
+  readonly onClose: () => void;
+}) {
+  const [commit, setCommit] = useState(first.commit);
+  const [kind, setKind] = useState(first.kind);
+  const [reason, setReason] = useState('');
+  const ask = useMutation(trpc.approvals.ask.mutationOptions(thenRefresh(onClose)));
+  const name = commit.trim().toLowerCase();
+  return (
+    <ActionDialog
+      title="Ask for an approval?"
+      description={`Once somebody else approves the commit, its runs on ${stack.project}/${stack.stack} may delete and replace what rules would refuse, for a time. A run that is stopped asks by itself.`}
+      action="Ask"
+      isReady={whole.test(name)}
+      isPending={ask.isPending}
+      error={ask.error}
+      onClose={onClose}
+      onSubmit={() => ask.mutate({ ...stack, commit: name, kind, reason: reason.trim() })}
+    >
+      <TextField
+        label="Commit"
+        hint="Its whole hash, as git rev-parse HEAD prints it."
+        required
+        maxLength={64}
+        value={commit}
+        onChange={({ target }) => setCommit(target.value)}
+      />
+      <SelectField label="For" value={kind} options={kinds} onChange={({ target }) => setKind(target.value)} />
+      <TextField
+        label="Reason"
+        hint="Whoever decides reads it."
+        maxLength={200}
+        value={reason}
+        onChange={({ target }) => setReason(target.value)}
+      />
+    </ActionDialog>
+  );
+}

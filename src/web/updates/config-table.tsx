@@ -1,0 +1,46 @@
+import type { StackDetails, StackRef } from '../platform/app/contract.ts';
+import { Sealed } from '../platform/ui/json-view.tsx';
+import { Secret } from '../secrets/secret.tsx';
+import styles from './config-table.module.css';
+
+/** Configuration by namespace. Secrets are sealed until somebody asks for them. */
+export function ConfigTable({
+  config,
+  empty,
+  stack,
+}: {
+  readonly config: StackDetails['config'];
+  readonly empty: string;
+  /** The stack that has this configuration now; without it, secrets cannot be revealed. */
+  readonly stack?: StackRef;
+}) {
+  if (config === null) return <p className={styles['none']}>There is too much to show.</p>;
+  if (config.length === 0) return <p className={styles['none']}>{empty}</p>;
+  const sorted = [...config].sort((one, other) => (one.key < other.key ? -1 : 1));
+  return (
+    <table className={styles['table']} aria-label="Configuration: key and value">
+      <tbody>
+        {sorted.map(({ isSecret, key, value }) => {
+          const at = key.indexOf(':');
+          return (
+            <tr key={key}>
+              <th scope="row" className={styles['key']}>
+                <span className={styles['space']}>{key.slice(0, at + 1)}</span>
+                {key.slice(at + 1)}
+              </th>
+              <td className={styles['value']}>
+                {!isSecret && value !== null ? (
+                  value
+                ) : stack === undefined ? (
+                  <Sealed />
+                ) : (
+                  <Secret stack={stack} name={key} place={{ of: 'config', key }} />
+                )}
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}

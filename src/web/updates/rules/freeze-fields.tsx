@@ -1,0 +1,105 @@
+import { Plus } from 'lucide-react';
+import { useId } from 'react';
+import { Button } from '../../platform/ui/button.tsx';
+import { SelectField, TextField } from '../../platform/ui/field.tsx';
+import styles from './rule-dialog.module.css';
+import type { DraftWindow, SettingsProps } from './rule-draft.ts';
+
+const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const maxWindows = 20;
+
+const presets = [
+  { name: 'Nights', cron: '0 22 * * *', hours: '8' },
+  { name: 'Weekends', cron: '0 17 * * 5', hours: '61' },
+  { name: 'Own times', cron: '0 9 * * 1-5', hours: '2' },
+] as const;
+
+/** When a freeze is in force, and what becomes of updates meanwhile. */
+export function FreezeFields({ draft, onChange }: SettingsProps) {
+  const { until, windows } = draft;
+  const zones = useId();
+  const put = (at: number, part: Partial<DraftWindow>): void =>
+    onChange({ windows: windows.map((window, each) => (each === at ? { ...window, ...part } : window)) });
+  return (
+    <>
+      <div className={styles['pair']}>
+        <SelectField
+          label="Updates"
+          value={draft.mode}
+          options={[
+            ['refuse', 'are refused'],
+            ['wait', 'wait in line'],
+          ]}
+          onChange={({ target }) => onChange({ mode: target.value })}
+        />
+        <TextField
+          label="Until"
+          type="datetime-local"
+          hint="In your time. Empty: until somebody thaws."
+          value={until}
+          onChange={({ target }) => onChange({ until: target.value })}
+        />
+      </div>
+      <datalist id={zones}>
+        {Intl.supportedValuesOf('timeZone').map((zone) => (
+          <option key={zone} value={zone} />
+        ))}
+      </datalist>
+      {windows.map((window, at) => (
+        <fieldset
+          // biome-ignore lint/suspicious/noArrayIndexKey: windows have nothing else that tells them apart.
+          key={at}
+          className={styles['window']}
+        >
+          <legend className="unseen">Window {at + 1}</legend>
+          <div className={styles['pair']}>
+            <TextField
+              label="Begins (cron)"
+              hint="Minute, hour, day, month, day of the week."
+              value={window.cron}
+              onChange={({ target }) => put(at, { cron: target.value })}
+            />
+            <TextField
+              label="Hours"
+              type="number"
+              min={0}
+              step="any"
+              value={window.hours}
+              onChange={({ target }) => put(at, { hours: target.value })}
+            />
+            <TextField
+              label="Time zone"
+              list={zones}
+              value={window.timeZone}
+              onChange={({ target }) => put(at, { timeZone: target.value })}
+            />
+          </div>
+          <div>
+            <Button
+              size="small"
+              kind="quiet"
+              onClick={() => onChange({ windows: windows.filter((_, each) => each !== at) })}
+            >
+              Remove this window
+            </Button>
+          </div>
+        </fieldset>
+      ))}
+      {windows.length >= maxWindows ? null : (
+        <div className={styles['presets']}>
+          <span>{windows.length === 0 ? 'Always in force, or only:' : 'And also:'}</span>
+          {presets.map(({ cron, hours, name }) => (
+            <Button
+              key={name}
+              size="small"
+              onClick={() => onChange({ windows: [...windows, { cron, hours, timeZone: ownZone }] })}
+            >
+              <Plus size={14} aria-hidden="true" />
+              {name}
+            </Button>
+          ))}
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,183 @@
+import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { Snowflake } from 'lucide-react';
+import { useState } from 'react';
+import type { Rule } from '../../platform/app/contract.ts';
+import { usePageAction } from '../../platform/app/page-actions.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { apiClient, every, queryClient, trpc } from '../../platform/app/trpc.ts';
+import { useRemoval } from '../../platform/app/use-edit.ts';
+import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
+import { Button } from '../../platform/ui/button.tsx';
+import { Empty } from '../../platform/ui/empty.tsx';
+import { Page, Section } from '../../platform/ui/page.tsx';
+import { pagedList } from '../../platform/ui/paged-list.ts';
+import { Time } from '../../platform/ui/time.tsx';
+import { FreezeTable } from './freeze-table.tsx';
+import { RuleDialog } from './rule-dialog.tsx';
+import { emptyDraft } from './rule-draft.ts';
+import { RuleTable } from './rule-table.tsx';
+import { describeSettings, guardKinds, nameOfKind, queueKinds, type RuleKind } from './rule-words.ts';
+import styles from './rules.module.css';
+
+const route = getRouteApi('/$organization/~/rules');
+const pollMs = 30_000;
+
+interface Edited {
+  /** Null: a new one. */
+  readonly rule: Rule | null;
+  readonly kinds: readonly RuleKind[];
+}
+
+/** Rules for the updates of the organization's stacks. */
+export function RulesPage() {
+  const { organization } = route.useParams();
+  const { rule: chosen } = route.useSearch();
+  const [edited, setEdited] = useState<Edited | null>(null);
+  const [removed, setRemoved] = useState<Rule | null>(null);
+  const add = (kinds: readonly RuleKind[]): void => setEdited({ rule: null, kinds });
+  const edit = (rule: Rule): void => setEdited({ rule, kinds: [rule.kind as RuleKind] });
+  usePageAction('Freeze stacks', () => add(['freeze']));
+  const freezes = useRules(organization, ['freeze']);
+  const queues = useRules(organization, queueKinds);
+  const guards = useRules(organization, guardKinds);
+  const problem = useProblem(freezes, queues, guards);
+  if (problem) return <Problem {...problem} />;
+  return (
+    <Page
+      title="Rules"
+      lead="What updates may do, and when. Of most kinds, the most specific rule decides: stack, tag, project, organization."
+    >
+      <Section
+        title="Freezes"
+        lead={
+          <>
+            In an emergency, whoever may manage a stack passes with{' '}
+            <code className={styles['command']}>pulumi up -m "break-glass: why"</code>.
+          </>
+        }
+        actions={
+          <Button kind="main" onClick={() => add(['freeze'])}>
+            <Snowflake size={15} aria-hidden="true" />
+            Freeze
+          </Button>
+        }
+      >
+        <FreezeTable
+          {...pagedList(freezes)}
+          chosen={chosen}
+          onEdit={edit}
+          onThaw={setRemoved}
+          empty={
+            <Empty title="Nothing is frozen">
+              <p>
+                Freeze stacks for a release, a sale or each weekend. Whoever runs an update then reads why it has to
+                wait.
+              </p>
+            </Empty>
+          }
+        />
+      </Section>
+      <Section
+        title="Queues"
+        lead="How many updates run at once, how long others wait, and which waiting runs make way."
+        actions={<Button onClick={() => add(queueKinds)}>Add to the queues</Button>}
+      >
+        <RuleTable
+          {...pagedList(queues)}
+          label="Queues"
+          chosen={chosen}
+          onEdit={edit}
+          onRemove={setRemoved}
+          empty={<p>No rules: each stack runs one update at a time, and others wait as the server is set up.</p>}
+        />
+      </Section>
+      <Section
+        title="Guards"
+        lead="What updates may not do without a preview or an approval."
+        actions={<Button onClick={() => add(guardKinds)}>Add a guard</Button>}
+      >
+        <RuleTable
+          {...pagedList(guards)}
+          label="Guards"
+          chosen={chosen}
+          onEdit={edit}
+          onRemove={setRemoved}
+          empty={<p>No guards: whoever may update a stack may delete all of it.</p>}
+        />
+      </Section>
+      {edited === null ? null : (
+        <RuleDialog
+          organization={organization}
+          first={emptyDraft(edited.kinds[0] as RuleKind)}
+          rule={edited.rule}
+          kinds={edited.kinds}
+          onClose={() => setEdited(null)}
+        />
+      )}
+      {removed === null ? null : (
+        <RemoveDialog organization={organization} rule={removed} onClose={() => setRemoved(null)} />
+      )}
+    </Page>
+  );
+}
+
+function useRules(organization: string, kinds: readonly RuleKind[]) {
+  return useInfiniteQuery(
+    trpc.rules.list.infiniteQueryOptions(
+      { organization, kinds: [...kinds] },
+      { getNextPageParam: (page) => page.next, refetchInterval: every(pollMs) },
+    ),
+  );
+}
+
+/** Asks before a rule is removed. */
+export function RemoveDialog({
+  onClose,
+  organization,
+  rule,
+}: {
+  readonly organization: string;
+  readonly rule: Omit<Rule, 'freeze'>;
+  readonly onClose: () => void;
+}) {
+  const { dialog, item } = useRemoval({
+    item: rule,
+    read: () => apiClient.rules.get.query({ organization, ruleId: rule.id }),
+  });
+  const remove = useMutation(
+    trpc.rules.remove.mutationOptions({
+      onSuccess: async () => {
+        await queryClient.invalidateQueries();
+        onClose();
+      },
+    }),
+  );
+  const { kind, note, scope, settings } = item;
+  const isFreeze = kind === 'freeze';
+  const until = isFreeze ? settings['until'] : undefined;
+  return (
+    <ActionDialog
+      title={isFreeze ? 'Thaw?' : `Remove the rule ${nameOfKind(kind)}?`}
+      description={
+        <>
+          {isFreeze ? 'Updates are allowed again at once, and its windows are gone: ' : 'It no longer holds for '}
+          {scope}
+          {isFreeze ? null : ` (${describeSettings(kind, settings)})`}
+          {typeof until === 'string' ? (
+            <>
+              , which it would hold until <Time at={until} />
+            </>
+          ) : null}
+          {note === '' ? '.' : `: ${note}`}
+        </>
+      }
+      action={isFreeze ? 'Thaw' : 'Remove'}
+      stay="Keep it"
+      isDanger={!isFreeze}
+      {...dialog(remove)}
+      onClose={onClose}
+      onSubmit={() => remove.mutate({ organization, ruleId: rule.id, revision: item.revision })}
+    />
+  );
+}

@@ -1,0 +1,46 @@
+import type { RulePreview } from '../../platform/app/contract.ts';
+import { Time } from '../../platform/ui/time.tsx';
+import styles from './window-times.module.css';
+
+const days = new Intl.DateTimeFormat(undefined, {
+  ...({ weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' } as const),
+});
+
+type FreezeTimes = NonNullable<RulePreview['freeze']>;
+
+/** Whether a freeze is in force, and when its next windows are, in the reader's own time. */
+export function NextWindows({
+  freeze,
+  isStateShown = true,
+}: {
+  readonly freeze: FreezeTimes;
+  /** Whether it says that the freeze is in force now. */
+  readonly isStateShown?: boolean;
+}) {
+  const { inForce, next } = freeze;
+  return (
+    <div className={styles['times']}>
+      {inForce === null || !isStateShown ? null : (
+        <p>
+          In force
+          {inForce.until === null ? ' until somebody thaws.' : ', ends '}
+          {inForce.until === null ? null : <Time at={inForce.until} />}
+        </p>
+      )}
+      {next.length === 0 ? (
+        inForce === null ? (
+          <p>It will not be in force again.</p>
+        ) : null
+      ) : (
+        <>
+          <p>Next windows, in your time:</p>
+          <ul className={styles['windows']}>
+            {next.map(({ from, until }) => (
+              <li key={`${from} ${until}`}>{days.formatRange(new Date(from), new Date(until))}</li>
+            ))}
+          </ul>
+        </>
+      )}
+    </div>
+  );
+}

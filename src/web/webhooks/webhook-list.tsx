@@ -1,0 +1,84 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { CirclePause, Radio, Webhook as WebhookIcon } from 'lucide-react';
+import { type ReactNode, useState } from 'react';
+import type { Webhook } from '../platform/app/contract.ts';
+import { usePageAction } from '../platform/app/page-actions.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { Badge } from '../platform/ui/badge.tsx';
+import { Button } from '../platform/ui/button.tsx';
+import { Empty } from '../platform/ui/empty.tsx';
+import { pagedList } from '../platform/ui/paged-list.ts';
+import { type Column, Table } from '../platform/ui/table.tsx';
+import { WebhookDialog } from './webhook-dialog.tsx';
+import type { WebhookOwner } from './webhook-owner.ts';
+import { describeEvents, nameOfFormat } from './webhook-words.ts';
+import styles from './webhooks.module.css';
+
+/** The webhooks of an organization or a stack. `linkTo`: a link to one. */
+export function WebhookList({
+  linkTo,
+  owner: { calls, place },
+}: {
+  readonly owner: WebhookOwner;
+  readonly linkTo: (webhook: Webhook) => ReactNode;
+}) {
+  const query = useInfiniteQuery(calls.list.infiniteQueryOptions(place, { getNextPageParam: (page) => page.next }));
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const columns: Column<Webhook>[] = [
+    { name: 'Name', isTitle: true, cell: linkTo },
+    { name: 'URL', cell: ({ url }) => <span className={styles['url']}>{url}</span> },
+    { name: 'Format', isMinor: true, cell: ({ format }) => nameOfFormat(format) },
+    { name: 'Told of', isMinor: true, cell: describeEvents },
+    { name: 'State', cell: ({ isActive }) => <ActiveBadge isActive={isActive} /> },
+  ];
+  return (
+    <Table
+      {...pagedList(query)}
+      label="Webhooks"
+      columns={columns}
+      keyOf={({ name }) => name}
+      empty={
+        <Empty title="No webhooks yet" icon={<WebhookIcon size={20} />}>
+          <p>
+            Send what happens to Slack, Microsoft Teams, the status of commits, or any server that understands JSON.
+          </p>
+        </Empty>
+      }
+    />
+  );
+}
+
+/** Adds a webhook. `onMade`: its name. */
+export function AddWebhook({
+  onMade,
+  owner,
+}: {
+  readonly owner: WebhookOwner;
+  readonly onMade: (name: string) => void;
+}) {
+  const [isAdding, setIsAdding] = useState(false);
+  usePageAction('Add a webhook', () => setIsAdding(true));
+  return (
+    <>
+      <Button kind="main" onClick={() => setIsAdding(true)}>
+        Add a webhook
+      </Button>
+      {isAdding ? (
+        <WebhookDialog owner={owner} webhook={null} onClose={() => setIsAdding(false)} onMade={onMade} />
+      ) : null}
+    </>
+  );
+}
+
+export function ActiveBadge({ isActive }: { readonly isActive: boolean }) {
+  return isActive ? (
+    <Badge tone="success" icon={<Radio aria-hidden="true" />}>
+      Active
+    </Badge>
+  ) : (
+    <Badge tone="neutral" icon={<CirclePause aria-hidden="true" />}>
+      Paused
+    </Badge>
+  );
+}

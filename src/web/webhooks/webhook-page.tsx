@@ -1,0 +1,152 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import type { Webhook } from '../platform/app/contract.ts';
+import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
+import { queryClient } from '../platform/app/trpc.ts';
+import { useRemoval } from '../platform/app/use-edit.ts';
+import { ActionDialog } from '../platform/ui/action-dialog.tsx';
+import { Button } from '../platform/ui/button.tsx';
+import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
+import { Page, Section } from '../platform/ui/page.tsx';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { DeliveryTable } from './delivery-table.tsx';
+import { WebhookDialog } from './webhook-dialog.tsx';
+import { ActiveBadge } from './webhook-list.tsx';
+import { ofOrganization, readWebhook, type WebhookOwner } from './webhook-owner.ts';
+import { describeEvents, nameOfFormat } from './webhook-words.ts';
+import styles from './webhooks.module.css';
+
+const route = getRouteApi('/$organization/~/webhooks/$webhook');
+
+/** A webhook of the organization. */
+export function WebhookPage() {
+  const { organization, webhook } = route.useParams();
+  const { delivery } = route.useSearch();
+  const navigate = useNavigate();
+  const to = '/$organization/~/webhooks' as const;
+  return (
+    <WebhookView
+      owner={ofOrganization(organization)}
+      name={webhook}
+      delivery={delivery}
+      onOpen={(id) =>
+        void navigate({
+          ...{ to: `${to}/$webhook` as const, params: { organization, webhook } },
+          ...{ search: { delivery: id }, replace: true, resetScroll: false },
+        })
+      }
+      onRemoved={() => navigate({ to, params: { organization } })}
+    />
+  );
+}
+
+/** A webhook, what was sent to it, and what may be done with it. `delivery`: the one that is open. */
+export function WebhookView({
+  delivery,
+  name,
+  onOpen: open,
+  onRemoved,
+  owner,
+}: {
+  readonly owner: WebhookOwner;
+  readonly name: string;
+  readonly delivery: string | undefined;
+  readonly onOpen: (delivery: string | undefined) => void;
+  readonly onRemoved: () => Promise<void>;
+}) {
+  const { calls, place } = owner;
+  const [asked, setAsked] = useState<'change' | 'remove' | null>(null);
+  const query = useQuery(calls.get.queryOptions({ ...place, webhook: name }));
+  const ping = useMutation(
+    calls.ping.mutationOptions({
+      onSuccess: async ({ id }) => {
+        await queryClient.invalidateQueries({ queryKey: calls.deliveries.pathKey() });
+        open(id);
+      },
+    }),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const webhook = query.data;
+  if (webhook === undefined)
+    return (
+      <Page title={name}>
+        <Skeleton width={320} />
+      </Page>
+    );
+  return (
+    <Page
+      title={webhook.displayName}
+      lead={<span className={styles['url']}>{webhook.url}</span>}
+      actions={
+        <>
+          <Button kind="main" disabled={ping.isPending} onClick={() => ping.mutate({ ...place, webhook: name })}>
+            {ping.isPending ? 'Waiting for the response…' : 'Send a ping'}
+          </Button>
+          <Button onClick={() => setAsked('change')}>Change</Button>
+          <Button kind="danger" onClick={() => setAsked('remove')}>
+            Remove
+          </Button>
+        </>
+      }
+    >
+      {ping.error ? <p role="alert">{ping.error.message}</p> : null}
+      <FactList>
+        <FactRow name="State">
+          <ActiveBadge isActive={webhook.isActive} />
+        </FactRow>
+        <FactRow name="Format">{nameOfFormat(webhook.format)}</FactRow>
+        <FactRow name="Told of">{describeEvents(webhook)}</FactRow>
+        <FactRow name="Secret">{webhook.hasSecret ? 'set, never shown' : 'none: requests are not signed'}</FactRow>
+      </FactList>
+      <Section title="Deliveries" lead="The newest first. What was not accepted is sent again for a day.">
+        <DeliveryTable owner={owner} webhook={name} chosen={delivery} onOpen={open} />
+      </Section>
+      {asked === 'change' ? <WebhookDialog owner={owner} webhook={webhook} onClose={() => setAsked(null)} /> : null}
+      {asked === 'remove' ? (
+        <RemoveDialog owner={owner} webhook={webhook} onClose={() => setAsked(null)} onRemoved={onRemoved} />
+      ) : null}
+    </Page>
+  );
+}
+
+function RemoveDialog({
+  onClose,
+  onRemoved,
+  owner,
+  webhook,
+}: {
+  readonly owner: WebhookOwner;
+  readonly webhook: Webhook;
+  readonly onClose: () => void;
+  readonly onRemoved: () => Promise<void>;
+}) {
+  const { calls, place } = owner;
+  const { dialog, item } = useRemoval({ item: webhook, read: () => readWebhook(owner, webhook.name) });
+  const remove = useMutation(
+    calls.remove.mutationOptions({
+      onSuccess: async () => {
+        // Away from it first: what it asks for is gone.
+        await onRemoved();
+        await queryClient.invalidateQueries({ queryKey: calls.list.pathKey() });
+      },
+    }),
+  );
+  return (
+    <ActionDialog
+      title={`Remove ${item.displayName}?`}
+      description={
+        <>
+          Nothing more is sent to <span className={styles['url']}>{item.url}</span>, and its deliveries are forgotten.
+        </>
+      }
+      action="Remove"
+      stay="Keep it"
+      isDanger
+      {...dialog(remove)}
+      onClose={onClose}
+      onSubmit={() => remove.mutate({ ...place, webhook: item.name, revision: item.revision })}
+    />
+  );
+}

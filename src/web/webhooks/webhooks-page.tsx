@@ -1,0 +1,32 @@
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { Page } from '../platform/ui/page.tsx';
+import { AddWebhook, WebhookList } from './webhook-list.tsx';
+import { ofOrganization } from './webhook-owner.ts';
+
+const route = getRouteApi('/$organization/~/webhooks');
+
+/** Whom the organization tells of what happens. */
+export function WebhooksPage() {
+  const { organization } = route.useParams();
+  const navigate = useNavigate();
+  const owner = ofOrganization(organization);
+  const to = '/$organization/~/webhooks/$webhook' as const;
+  return (
+    <Page
+      title="Webhooks"
+      lead="Other systems that are told of updates, drift, freezes and approvals of all stacks. Those of a single stack are on its page."
+      actions={
+        <AddWebhook owner={owner} onMade={(webhook) => void navigate({ to, params: { organization, webhook } })} />
+      }
+    >
+      <WebhookList
+        owner={owner}
+        linkTo={({ displayName, name }) => (
+          <Link to={to} params={{ organization, webhook: name }}>
+            {displayName}
+          </Link>
+        )}
+      />
+    </Page>
+  );
+}

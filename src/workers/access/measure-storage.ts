@@ -1,0 +1,23 @@
+import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
+import type { AppContext } from '../../shared/context.ts';
+
+const organizationsAtOnce = 50;
+
+/** Measures what organizations keep, each some times a day. A failed measurement does not block the others. Returns how many it has measured. */
+export async function measureStorage(
+  { db, logger }: Pick<AppContext, 'db' | 'logger'>,
+  signal?: AbortSignal,
+): Promise<number> {
+  const storage = createStorageRepository(db);
+  let measured = 0;
+  for (const organizationId of await storage.listDue(organizationsAtOnce)) {
+    if (signal?.aborted) break;
+    try {
+      await storage.measure(organizationId);
+      measured++;
+    } catch (error) {
+      logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
+    }
+  }
+  return measured;
+}

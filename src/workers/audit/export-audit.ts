@@ -1,0 +1,67 @@
+import { type AuditFormat, batchText } from '../../shared/audit/audit-formats.ts';
+import { createAuditListRepository } from '../../shared/audit/audit-list-repository.ts';
+import { createSealRepository, type UnexportedRow } from '../../shared/audit/seal-repository.ts';
+import type { AppContext } from '../../shared/context.ts';
+import { holdfastVersion } from '../../shared/platform/config/config.ts';
+import { assertStoreReachable } from '../platform/bad-items.ts';
+
+const batchesAtOnce = 50;
+
+/**
+ * Writes the events of sealed batches to the blob store, one object for each batch. Its key and its bytes depend on the
+ * batch and the format alone, so a run that was killed is repeated, and a late put changes nothing. Returns how many batches. A batch that
+ * cannot be written holds its own organization up; its error is thrown after the others are done.
+ */
+export async function exportAudit(
+  { blobs, config, db, logger, metrics }: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,
+  signal?: AbortSignal,
+): Promise<number> {
+  const seals = createSealRepository(db);
+  const events = createAuditListRepository(db);
+  const { format } = config.audit;
+  let exported = 0;
+  /** By organization. */
+  const failures = new Map<string, unknown>();
+  const write = async (batch: UnexportedRow): Promise<void> => {
+    const bytes = Buffer.from(batchText(format, await events.listBatch(batch), holdfastVersion));
+    const key = exportKey(batch, format);
+    await blobs.put(key, chunksOf(bytes));
+    const stored = await blobs.stat(key);
+    if (stored?.storedBytes !== bytes.length)
+      throw new Error(`${key} should have ${bytes.length} bytes, but has ${stored?.storedBytes ?? 'none'}`);
+    await seals.noteExported('blobs', batch.organizationId, batch.batch);
+  };
+  for (;;) {
+    const batches = await seals.listUnexported('blobs', { except: [...failures.keys()], limit: batchesAtOnce });
+    for (const batch of batches) {
+      if (signal?.aborted) return exported;
+      if (failures.has(batch.organizationId)) continue;
+      try {
+        await write(batch);
+        exported++;
+      } catch (error) {
+        await assertStoreReachable(blobs, error);
+        failures.set(batch.organizationId, error);
+        metrics.maintenancePostponed.labels('export-audit').inc();
+        const { organizationId } = batch;
+        logger.warn({ organizationId, batch: batch.batch, err: error }, 'audit events could not be exported');
+      }
+    }
+    if (batches.length < batchesAtOnce) break;
+  }
+  for (const error of failures.values()) throw error;
+  return exported;
+}
+
+/** Where the events of a batch are in the blob store. */
+export function exportKey(
+  batch: { readonly organizationId: string; readonly batch: number; readonly month: string },
+  format: AuditFormat,
+): string {
+  const { organizationId, month } = batch;
+  return `audit/events/${organizationId}/${month.slice(0, 7)}/${String(batch.batch).padStart(12, '0')}.${format}`;
+}
+
+async function* chunksOf(bytes: Buffer): AsyncGenerator<Buffer> {
+  if (bytes.length > 0) yield bytes;
+}

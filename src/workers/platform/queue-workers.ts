@@ -1,0 +1,273 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DelayedError, type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
+import { Value } from 'typebox/value';
+import type { AdmissionRepository } from '../../shared/jobs/admission-repository.ts';
+import { Job, JobHead } from '../../shared/jobs/definitions.ts';
+import type { JobHandlers } from '../../shared/jobs/handlers.ts';
+import type { JobResultRepository } from '../../shared/jobs/job-result-repository.ts';
+import { type QueueName, queueNames } from '../../shared/jobs/queue-names.ts';
+import { type JobData, keptFailures, queuePrefix, redisQueueName } from '../../shared/jobs/queues.ts';
+import { AppError } from '../../shared/platform/errors/errors.ts';
+import { type Outcome, toRejection } from '../../shared/platform/errors/outcome.ts';
+import { LimitedWarning } from '../../shared/platform/logger/limited-warning.ts';
+import type { Logger } from '../../shared/platform/logger/logger.ts';
+import {
+  type BodySeal,
+  PayloadMissingError,
+  PayloadTamperedError,
+} from '../../shared/platform/payloads/payload-store.ts';
+import { disconnectRedis, type RedisConnection } from '../../shared/platform/redis/redis.ts';
+import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
+import { AdmittedJobs, NotAdmittedError, replyChannelOf, shown } from './admitted-jobs.ts';
+
+/**
+ * A worker that does not renew its locks for this long loses its jobs to others, which check for such jobs at half this interval;
+ * in ms. A call whose worker was killed waits up to 1.5 times as long, which is less than an API takes to shut down. A worker
+ * that was only slow does no harm: the fence rejects its late writes.
+ */
+const defaultLockMs = 15_000;
+/** How often a job may crash its worker before it fails permanently. */
+const maxStalls = 3;
+/** Delay before a job that this release does not know is offered again, in ms. */
+const unknownJobDelayMs = 250;
+/** Delay after Redis went away. The default of BullMQ would keep a worker idle for 15 s after Redis is back. */
+const redisRetryMs = 1_000;
+/** How long an idle worker may take to disconnect from Redis. */
+const closeGraceMs = 2_000;
+const closePollMs = 10;
+
+export interface QueueWorkersOptions {
+  /** A connection for BullMQ to duplicate; ended by `close`. */
+  readonly connect: () => RedisConnection;
+  readonly publisher: RedisConnection;
+  readonly handlers: JobHandlers;
+  readonly admissions: AdmissionRepository;
+  readonly jobResults: JobResultRepository;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly concurrency: Readonly<Record<QueueName, number>>;
+  /** Called for each job that has ended: committed, rejected or failed permanently. */
+  readonly onEnded: (job: Job) => Promise<void>;
+  readonly lockMs?: number;
+}
+
+export interface QueueWorkers {
+  /** Accepts no more jobs and waits for the running ones. */
+  close(): Promise<void>;
+}
+
+/** Runs the jobs of both queues. Stores each result in Postgres before it sends the completion message. */
+export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
+  const connection = options.connect();
+  const workers = queueNames.map((name) => new QueueWorker(name, connection, options));
+  return {
+    close: async () => {
+      // The last commands of BullMQ may fail as the connection closes; nothing depends on them.
+      const logFault = (error: unknown): void =>
+        options.logger.debug({ err: error }, 'worker did not disconnect from Redis cleanly');
+      const closing = Promise.all(workers.map((worker) => worker.close().catch(logFault)));
+      let closed = false;
+      void closing.finally(() => {
+        closed = true;
+      });
+      // BullMQ would wait for Redis without limit, although all jobs have ended.
+      let idleSince = performance.now();
+      while (!closed && performance.now() - idleSince < closeGraceMs) {
+        if (workers.some((worker) => worker.runningJobs > 0)) idleSince = performance.now();
+        await sleep(closePollMs);
+      }
+      disconnectRedis(connection);
+      // Nor does it always notice that the connection has ended, for one on its way to a new master.
+      await Promise.race([closing, sleep(closeGraceMs, undefined, { ref: false })]);
+    },
+  };
+}
+
+/** The job must not run, now or later. BullMQ stores the message in Redis. */
+class RefusedError extends UnrecoverableError {
+  constructor(message: string) {
+    super(message);
+    this.stack = message;
+  }
+}
+
+class QueueWorker {
+  readonly #options: QueueWorkersOptions;
+  readonly #logger: Logger;
+  readonly #warning: LimitedWarning;
+  readonly #admitted: AdmittedJobs;
+  readonly #worker: Worker<JobData>;
+  readonly #reporting = new Set<Promise<void>>();
+  #runningJobs = 0;
+  #lastError = '';
+
+  constructor(name: QueueName, connection: RedisConnection, options: QueueWorkersOptions) {
+    const { concurrency, logger, lockMs = defaultLockMs } = options;
+    this.#options = options;
+    this.#logger = logger.child({ queue: name });
+    this.#warning = new LimitedWarning(this.#logger);
+    this.#admitted = new AdmittedJobs({ ...options, logger: this.#logger });
+    this.#worker = new Worker<JobData>(
+      redisQueueName(name, connection),
+      (queued, token) => this.#runQueued(queued, token),
+      {
+        connection,
+        prefix: queuePrefix,
+        concurrency: concurrency[name],
+        lockDuration: lockMs,
+        stalledInterval: lockMs / 2,
+        maxStalledCount: maxStalls,
+        runRetryDelay: redisRetryMs,
+        // Also applies to jobs whose record lacks this option.
+        removeOnFail: keptFailures,
+      },
+    );
+    this.#worker.on('error', (error) => this.#logError(error));
+    this.#worker.on('active', () => {
+      this.#lastError = '';
+    });
+    this.#worker.on('stalled', (jobId) =>
+      this.#warning.warn('stalled', { jobId: shown(jobId) }, 'job stalled: another worker takes it over'),
+    );
+    this.#worker.on('failed', (queued, error) => {
+      if (queued?.finishedOn === undefined) return;
+      const report = this.#reportFailure(queued, error).finally(() => this.#reporting.delete(report));
+      this.#reporting.add(report);
+    });
+  }
+
+  /** Number of running jobs. */
+  get runningJobs(): number {
+    return this.#runningJobs;
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.close();
+    await Promise.all(this.#reporting);
+  }
+
+  async #runQueued(queued: QueuedJob<JobData>, token: string | undefined): Promise<Outcome['result']> {
+    this.#runningJobs++;
+    try {
+      return await this.#process(queued, token);
+    } finally {
+      this.#runningJobs--;
+    }
+  }
+
+  /** Returns a job of another release to the queue without counting an attempt. Always throws. */
+  async #requeue(queued: QueuedJob<JobData>, job: unknown, token: string | undefined): Promise<never> {
+    const { id: jobId, attemptsStarted } = queued;
+    if (!Value.Check(JobHead, job)) throw new Error('This release does not know the payload');
+    const { name, schema } = job;
+    if (attemptsStarted <= 1)
+      this.#logger.info({ jobId, job: name, schema }, 'job left to a worker of another release');
+    await queued.moveToDelayed(Date.now() + unknownJobDelayMs, token);
+    throw new DelayedError();
+  }
+
+  async #process(queued: QueuedJob<JobData>, token: string | undefined): Promise<Outcome['result']> {
+    const { metrics, jobResults } = this.#options;
+    const jobId = queued.id as string;
+    let name = 'unknown';
+    try {
+      const { job, seal, outcome: earlier } = await this.#admitted.find(queued);
+      if (!Value.Check(Job, job)) return await this.#requeue(queued, job, token);
+      name = job.name;
+      // An earlier run may have ended, but lost its worker before BullMQ was notified.
+      let outcome = earlier;
+      if (!outcome) {
+        outcome = await this.#run(job, seal);
+        await jobResults.insert(jobId, outcome);
+        metrics.jobsEnded.labels(name, outcome.result).inc();
+      }
+      this.#notify(queued, 'settled');
+      await this.#end(job);
+      return outcome.result;
+    } catch (error) {
+      if (error instanceof DelayedError) throw error;
+      if (error instanceof NotAdmittedError) throw new RefusedError(error.message);
+      if (error instanceof PayloadTamperedError) this.#admitted.distrust('body', jobId);
+      metrics.jobErrors.labels(name).inc();
+      this.#logger.warn({ jobId, job: name, attempt: queued.attemptsMade + 1, err: error }, 'job failed');
+      throw redacted(error);
+    }
+  }
+
+  async #run(job: Job, seal: BodySeal | null): Promise<Outcome> {
+    const { handlers, metrics } = this.#options;
+    const process = handlers[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
+    const timer = metrics.jobSeconds.labels(job.name).startTimer();
+    try {
+      await process(job, seal);
+      return { result: 'committed' };
+    } catch (error) {
+      const rejection = toRejection(error);
+      if (!rejection) throw error;
+      return { result: 'rejected', rejection };
+    } finally {
+      timer();
+    }
+  }
+
+  /** Reports a job that failed permanently. A job without an admission only counts as untrusted. */
+  async #reportFailure(queued: QueuedJob<JobData>, error: Error): Promise<void> {
+    if (error instanceof RefusedError) return;
+    let job: unknown;
+    try {
+      // First, so that the job cannot run again after its caller was notified.
+      job = await this.#admitted.revoke(queued);
+      if (job === null) return this.#admitted.distrust('unknown', queued.id);
+    } catch (fault) {
+      this.#logger.debug({ jobId: queued.id, err: fault }, 'job admission could not be deleted; it will expire');
+    }
+    const known = Value.Check(Job, job) ? job : null;
+    const name = known?.name ?? 'unknown';
+    this.#options.metrics.jobsEnded.labels(name, 'failed').inc();
+    this.#logger.error(
+      { jobId: queued.id, job: name, attempt: queued.attemptsMade, err: error },
+      'job failed permanently',
+    );
+    if (known) await this.#end(known);
+    this.#notify(queued, 'failed');
+  }
+
+  async #end(job: Job): Promise<void> {
+    try {
+      await this.#options.onEnded(job);
+    } catch (error) {
+      this.#logger.debug({ job: job.name, err: error }, 'job could not be cleaned up');
+    }
+  }
+
+  #notify(queued: QueuedJob<JobData>, result: 'settled' | 'failed'): void {
+    const channel = replyChannelOf(queued);
+    if (channel === null) return;
+    this.#options.publisher
+      .publish(channel, JSON.stringify({ jobId: queued.id, result }))
+      .catch((error: unknown) =>
+        this.#logger.debug({ jobId: queued.id, err: error }, 'completion message could not be sent'),
+      );
+  }
+
+  /** Logs each error once: while Redis is away, it repeats with every attempt to connect. */
+  #logError(error: Error): void {
+    if (error.message === this.#lastError) return;
+    this.#lastError = error.message;
+    this.#warning.warn('worker', { err: error }, 'worker');
+  }
+}
+
+/**
+ * The error as BullMQ may store it in Redis: only its kind, since the message may quote a body. The log has the rest. Only the
+ * client has a body that is missing or was changed, so such jobs are not retried.
+ */
+function redacted(error: unknown): Error {
+  const code = error instanceof AppError ? error.code : (error as { code?: unknown } | null)?.code;
+  const name = error instanceof Error ? error.name : 'unknown error';
+  const text = `${name}${code === undefined ? '' : ` (${String(code)})`}; see the worker's log`;
+  const isLost = error instanceof PayloadMissingError || error instanceof PayloadTamperedError;
+  const result = isLost ? new UnrecoverableError(text) : new Error(text);
+  result.stack = text;
+  return result;
+}

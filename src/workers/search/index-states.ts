@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { AppContext } from '../../shared/context.ts';
+import { createStateIndexRepository, type DueStack } from '../../shared/search/index/state-index-repository.ts';
+
+const pollMs = 1_000;
+/** A stack that commits all the time is indexed about this often. */
+const delaySeconds = 2;
+/** Longer than a step usually takes. If it takes longer, another process may begin, and one of the two writes nothing. */
+const claimSeconds = 120;
+const stacksAtOnce = 20;
+/**
+ * Indexing takes at most a quarter of the time of a process, so that a burst of saved states is not held up by it. The pause after a
+ * stack is no longer than this, in ms.
+ */
+const pauseShare = 3;
+const maxPauseMs = 500;
+/** How long a stack may wait for calls that begin and end updates, in ms, and the pauses of that wait. */
+const maxYieldMs = 2_000;
+const yieldMs = 100;
+/** Charge for each stack of the backlog, to account for the fixed cost of its statements, in bytes. */
+const minChargeBytes = 16 * 1024;
+
+type Parts = Pick<AppContext, 'config' | 'db' | 'indexer' | 'logger' | 'metrics'>;
+
+/** Indexes what is due, as `indexDue`, until the process stops. Any number of processes may. */
+export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle'>): void {
+  const { lifecycle, logger } = context;
+  const stop = new AbortController();
+  const backlog = new BacklogPace(context.config.indexing.backlogBytesPerSecond);
+  let turn: Promise<unknown> | null = null;
+  const timer = setInterval(() => {
+    turn ??= indexDue(context, { signal: stop.signal, delaySeconds, backlog })
+      .catch((error: unknown) => logger.warn({ err: error }, 'states could not be indexed'))
+      .finally(() => {
+        turn = null;
+      });
+  }, pollMs);
+  timer.unref();
+  lifecycle.onClose('work', 'state index', async () => {
+    clearInterval(timer);
+    stop.abort();
+    await turn;
+  });
+}
+
+/** Says when the next stack from before there was an index may be read. */
+export class BacklogPace {
+  readonly #bytesPerSecond: number;
+  #readyAt = 0;
+
+  /** With 0 bytes per second, never. */
+  constructor(bytesPerSecond: number) {
+    this.#bytesPerSecond = bytesPerSecond;
+  }
+
+  get isReady(): boolean {
+    return this.#bytesPerSecond > 0 && performance.now() >= this.#readyAt;
+  }
+
+  spend(bytes: number): void {
+    this.#readyAt = Math.max(this.#readyAt, performance.now()) + (1000 * bytes) / this.#bytesPerSecond;
+  }
+}
+
+/** Indexes stacks that have had no index for their newest state for `delaySeconds`. Returns how many. */
+export async function indexDue(
+  { db, indexer, logger, metrics }: Parts,
+  { backlog, delaySeconds: delay, signal }: { signal?: AbortSignal; delaySeconds: number; backlog: BacklogPace },
+): Promise<number> {
+  const rows = createStateIndexRepository(db);
+  let indexed = 0;
+  const run = async (stack: DueStack, claim: string): Promise<void> => {
+    try {
+      const { bytes, versions } = await indexer.index(stack.stackId, signal);
+      metrics.versionsIndexed.inc(versions);
+      if (stack.isBacklog) backlog.spend(Math.max(bytes, minChargeBytes));
+      // What is left is indexed when the claim is over.
+      if (signal?.aborted) return;
+      await rows.release(stack.stackId, claim);
+      indexed++;
+    } catch (error) {
+      logger.warn(
+        { stackId: stack.stackId, err: error },
+        'the state of a stack could not be indexed; tried again later',
+      );
+      await rows.postpone(stack.stackId, claim);
+    }
+  };
+  for (let count = 0; count < stacksAtOnce && !signal?.aborted; count++) {
+    if (signal) await yieldToCalls(db, signal);
+    const claim = randomUUID();
+    const options = { claim, claimSeconds, delaySeconds: delay, limit: 1, withBacklog: backlog.isReady };
+    const [stack] = await rows.claim(options);
+    if (!stack) break;
+    const began = performance.now();
+    await run(stack, claim);
+    const pauseMs = Math.min((performance.now() - began) * pauseShare, maxPauseMs);
+    if (signal) await sleep(pauseMs, undefined, { signal }).catch(() => {});
+  }
+  return indexed;
+}
+
+/** Waits while updates begin and end in this process: each stack takes tens of ms of the event loop and of Postgres. */
+async function yieldToCalls(db: Parts['db'], signal: AbortSignal): Promise<void> {
+  const until = performance.now() + maxYieldMs;
+  while (db.servesFirst() && performance.now() < until && !signal.aborted)
+    await sleep(yieldMs, undefined, { signal }).catch(() => {});
+}

@@ -1,0 +1,71 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { AppContext } from '../../shared/context.ts';
+import { VersionEncoder } from '../../shared/state/versions/version-encoder.ts';
+import { createVersionRepository, type VersionRepository } from '../../shared/state/versions/version-repository.ts';
+import { assertStoreReachable } from '../platform/bad-items.ts';
+import type { Maintenance } from '../platform/maintenance.ts';
+
+const batchSize = 50;
+/** Charge for each state, to account for the fixed cost of its statements, in bytes. */
+const minChargeBytes = 16 * 1024;
+/** A state that could not be encoded is tried again after this time. */
+const failedSeconds = 3600;
+const countedStates = 10_000;
+
+/**
+ * Creates the task that encodes older versions, at `config.encoding.bytesPerSecond` of their text. A run ends when nothing is due,
+ * or with the signal, after the state in hand.
+ */
+export function encodeInTurns(context: AppContext): Maintenance {
+  const versions = createVersionRepository(context.db);
+  let backlog = 0;
+  context.metrics.gauge(
+    'holdfast_versions_to_encode',
+    `States that are due to be looked at for encoding, counted up to ${countedStates}, as of the last sweep interval.`,
+    () => backlog,
+  );
+  return {
+    name: 'encode-versions',
+    observe: async () => {
+      backlog = await versions.countDue(countedStates);
+    },
+    run: async (signal) => {
+      await encodeVersions(context, { signal, versions });
+      while ((await context.pieces.sweep(batchSize)) === batchSize && !signal.aborted);
+    },
+  };
+}
+
+/** Encodes what is due. Returns how many versions were encoded. */
+export async function encodeVersions(
+  context: AppContext,
+  options: { signal?: AbortSignal; versions?: VersionRepository; encoder?: VersionEncoder } = {},
+): Promise<number> {
+  const { config, logger, metrics } = context;
+  const { signal, versions = createVersionRepository(context.db) } = options;
+  const encoder = options.encoder ?? new VersionEncoder({ ...context, versions });
+  let encoded = 0;
+  for (;;) {
+    const due = await versions.listDue(batchSize);
+    for (const state of due) {
+      if (signal?.aborted) return encoded;
+      try {
+        const done = await encoder.encodeDue(state, signal);
+        encoded += done.encoded;
+        metrics.versionsEncoded.labels('encoded').inc(done.encoded - done.shared);
+        metrics.versionsEncoded.labels('shared').inc(done.shared);
+        metrics.versionBytesSaved.inc(done.savedBytes);
+        const pauseMs = (1000 * Math.max(minChargeBytes, done.textBytes)) / config.encoding.bytesPerSecond;
+        await delay(pauseMs, undefined, signal && { signal }).catch(() => {});
+      } catch (error) {
+        if (signal?.aborted) return encoded;
+        await assertStoreReachable(context.blobs, error);
+        metrics.versionsEncoded.labels('failed').inc();
+        metrics.maintenancePostponed.labels('encode-versions').inc();
+        logger.warn({ checkpointId: state.id, err: error }, 'older version could not be encoded; it stays as it is');
+        await versions.postpone(state, failedSeconds);
+      }
+    }
+    if (due.length < batchSize) return encoded;
+  }
+}

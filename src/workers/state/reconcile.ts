@@ -1,0 +1,61 @@
+import { Value } from 'typebox/value';
+import type { AppContext } from '../../shared/context.ts';
+import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import {
+  beginReconcile,
+  ReconcileCounts,
+  ReconcilePlace,
+  reconcile,
+} from '../../shared/state/documents/reconcile-blobs.ts';
+import type { Maintenance } from '../platform/maintenance.ts';
+
+/** Name of the task. */
+const reconcileName = 'reconcile';
+
+/**
+ * Creates the reconcile task, which compares all blobs with the database every `config.reconcile.everySeconds`. Any process
+ * can resume where another one stopped. Every process reports the result of the last complete run.
+ */
+export function reconcileInTurns(
+  context: Pick<AppContext, 'blobRows' | 'blobs' | 'config' | 'logger' | 'metrics'>,
+  runs: RunRepository,
+): Maintenance {
+  const { config, logger, metrics } = context;
+  let lastCounts: ReconcileCounts | null = null;
+  metrics.gauge(
+    'holdfast_blobs_missing',
+    'Blobs that a state needs and the store does not have, as of the last reconcile run.',
+    () => lastCounts?.missing ?? 0,
+  );
+  metrics.gauge(
+    'holdfast_blobs_unknown',
+    'Objects without a database row that the last reconcile run left alone.',
+    () => lastCounts?.held ?? 0,
+  );
+  return {
+    name: reconcileName,
+    everySeconds: config.reconcile.everySeconds,
+    observe: async () => {
+      const counts: unknown = JSON.parse((await runs.findResult(reconcileName)) ?? 'null');
+      lastCounts = Value.Check(ReconcileCounts, counts) ? counts : null;
+    },
+    run: async (signal, { holder, place }) => {
+      // The place may be that of another release. Without its limit, objects would be left to the sweep that it must not delete.
+      const reached: unknown = JSON.parse(place ?? 'null');
+      const start = Value.Check(ReconcilePlace, reached) ? reached : await beginReconcile(context);
+      let adopted = start.counts.adopted;
+      const end = await reconcile(context, start, {
+        objectsPerSecond: config.reconcile.objectsPerSecond,
+        signal,
+        onPage: (next) => {
+          metrics.blobsAdopted.inc(next.counts.adopted - adopted);
+          adopted = next.counts.adopted;
+          return runs.savePlace(reconcileName, holder, JSON.stringify(next));
+        },
+      });
+      if (end.pass !== 'done') return;
+      await runs.saveResult(reconcileName, JSON.stringify(end.counts));
+      logger.info(end.counts, 'blob store and database compared');
+    },
+  };
+}

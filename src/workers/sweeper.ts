@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto';
+import type { AppContext } from '../shared/context.ts';
+import { createLevelRepository } from '../shared/identity/level-repository.ts';
+import { createExchangeRepository } from '../shared/identity/trust/exchange-repository.ts';
+import { createAdmissionRepository } from '../shared/jobs/admission-repository.ts';
+import { createJobResultRepository } from '../shared/jobs/job-result-repository.ts';
+import { createRunRepository } from '../shared/platform/maintenance/run-repository.ts';
+import { measureStorage } from './access/measure-storage.ts';
+import { measureUsage } from './access/measure-usage.ts';
+import { exportAudit } from './audit/export-audit.ts';
+import { addAuditPartitions, dropOldAudit } from './audit/keep-audit.ts';
+import { sealAudit, storeAuditHeads } from './audit/seal-audit.ts';
+import { receiverCalls, sendAudit } from './audit/send-audit.ts';
+import { evaluateDrift } from './drift/evaluate-drift.ts';
+import { packEventBacklog, packRecentEvents } from './events/pack-events.ts';
+import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
+import {
+  deleteAbandonedPacks,
+  deleteEmptyProjects,
+  deleteEndedTokens,
+  deleteLostPlaces,
+  deleteOldApprovals,
+} from './platform/delete-ended-rows.ts';
+import { type Maintenance, startMaintenance } from './platform/maintenance.ts';
+import { createStackDeletion } from './stacks/delete-stacks.ts';
+import { encodeInTurns } from './state/encode-versions.ts';
+import { reconcileInTurns } from './state/reconcile.ts';
+import { sweepBlobs } from './state/sweep-blobs.ts';
+import { deleteOldCiFigures } from './statistics/delete-ci-figures.ts';
+import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';
+import { deleteOldDeliveries } from './webhooks/delete-deliveries.ts';
+
+/** The queue board shows ended jobs for this long. */
+const admissionLifeSeconds = 3600;
+/** Longer than any caller waits for a job. */
+const jobResultLifeSeconds = 24 * 3600;
+
+/** Longer than it takes any level to drain to zero. */
+const levelLifeSeconds = 600;
+
+/** How many exchanges of id tokens are deleted at once. */
+const exchangesAtOnce = 5_000;
+
+/** Starts the sweeps and the reconcile task. Each runs on its own schedule, in one process at a time. */
+export function startSweeper(context: AppContext): void {
+  const { blobs, config, db, lifecycle } = context;
+  const admissions = createAdmissionRepository(db);
+  const jobResults = createJobResultRepository(db);
+  const failedLookups = createLevelRepository(db, 'failedLookups');
+  const requestLevels = createLevelRepository(db, 'requests');
+  const exchanges = createExchangeRepository(db);
+  const runs = createRunRepository(db);
+  const { format, receiverUrl } = config.audit;
+  const receiver =
+    receiverUrl === null
+      ? null
+      : {
+          url: receiverUrl,
+          token: config.secrets.auditToken,
+          format,
+          outgoing: receiverCalls(receiverUrl, config.outgoingAllow),
+        };
+  const kinds: Maintenance[] = [
+    { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
+    { name: 'fold-journals', run: (signal) => compactEndedUpdates(context, signal) },
+    { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
+    { name: 'pack-events', run: (signal) => packRecentEvents(context, signal) },
+    { name: 'pack-event-backlog', run: (signal) => packEventBacklog(context, signal) },
+    // Not 'delete-stacks': the release before, which would delete stacks that can be restored, gets no claim of that.
+    { name: 'purge-stacks', run: createStackDeletion(context) },
+    { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
+    // Removes unfinished uploads of killed workers.
+    { name: 'sweep-uploads', run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000) },
+    { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },
+    { name: 'sweep-job-results', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
+    { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(levelLifeSeconds) },
+    { name: 'sweep-request-levels', run: () => requestLevels.deleteOlderThan(levelLifeSeconds) },
+    { name: 'sweep-exchanges', everySeconds: 60, run: () => exchanges.deleteExpired(exchangesAtOnce) },
+    { name: 'sweep-tokens', everySeconds: 3600, run: (signal) => deleteEndedTokens(context, signal) },
+    { name: 'sweep-approvals', everySeconds: 3600, run: (signal) => deleteOldApprovals(context, signal) },
+    { name: 'sweep-lock-queue', everySeconds: 60, run: () => deleteLostPlaces(context) },
+    { name: 'sweep-projects', everySeconds: 3600, run: (signal) => deleteEmptyProjects(context, signal) },
+    { name: 'sweep-policy-packs', everySeconds: 3600, run: (signal) => deleteAbandonedPacks(context, signal) },
+    { name: 'sweep-sessions', everySeconds: 600, run: () => deleteEndedSignIns(context) },
+    { name: 'evaluate-drift', run: (signal) => evaluateDrift(context, signal) },
+    { name: 'sweep-webhook-log', everySeconds: 600, run: (signal) => deleteOldDeliveries(context, signal) },
+    { name: 'sweep-ci-figures', everySeconds: 3600, run: (signal) => deleteOldCiFigures(context, signal) },
+    { name: 'seal-audit', everySeconds: 30, run: (signal) => sealAudit(context, signal) },
+    { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
+    ...(config.audit.isExported
+      ? [{ name: 'export-audit', everySeconds: 30, run: (signal: AbortSignal) => exportAudit(context, signal) }]
+      : []),
+    ...(receiver
+      ? [{ name: 'send-audit', everySeconds: 15, run: (signal: AbortSignal) => sendAudit(context, receiver, signal) }]
+      : []),
+    { name: 'add-audit-partitions', everySeconds: 6 * 3600, run: () => addAuditPartitions(context) },
+    { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },
+    { name: 'measure-storage', everySeconds: 3600, run: (signal) => measureStorage(context, signal) },
+    { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
+    ...(config.encoding.isOn ? [encodeInTurns(context)] : []),
+    ...(config.reconcile.everySeconds > 0 ? [reconcileInTurns(context, runs)] : []),
+  ];
+  const holder = randomUUID();
+  const stop = kinds.map((kind) => startMaintenance(context, runs, holder, kind));
+  lifecycle.onClose('work', 'sweeper', async () => {
+    await Promise.all(stop.map((each) => each()));
+  });
+}
