@@ -1,4 +1,58 @@
--- Up Migration
+-- Engine events of updates, and notifications of browsers that show what changes.
+
+create table engine_events (
+  update_id uuid not null references updates (id) on delete cascade,
+  sequence bigint not null,
+  -- What readers of an event page need is stored beside each event, so that they need not parse it: the name of its payload
+  -- (empty if the event itself contains its type) and the resource that it concerns.
+  type text not null default '',
+  urn text,
+  event text not null,
+  primary key (update_id, sequence)
+);
+
+-- Events of ended updates, packed: a segment replaces the event rows from its first to its last sequence. Segments of an
+-- update never overlap.
+create table event_segments (
+  id uuid primary key default gen_random_uuid(),
+  update_id uuid not null references updates (id) on delete cascade,
+  first_sequence bigint not null,
+  last_sequence bigint not null,
+  event_count integer not null,
+  -- JSON text: position, checksum and contents of each compressed frame.
+  frames text not null,
+  -- Hash and size of all frames decompressed.
+  sha256 bytea not null,
+  size_bytes bigint not null,
+  stored_bytes bigint not null,
+  codec text not null,
+  -- The frames are either inline or in a blob.
+  inline_bytes bytea,
+  blob_key text references blobs (key),
+  checked_at timestamptz not null default now(),
+  damaged_at timestamptz,
+  constraint event_segments_place_check check ((inline_bytes is null) <> (blob_key is null)),
+  constraint event_segments_range_check check (first_sequence <= last_sequence),
+  constraint event_segments_last_key unique (update_id, last_sequence)
+);
+-- Already compressed, so Postgres should not try.
+alter table event_segments alter column inline_bytes set storage external;
+create index event_segments_blob on event_segments (blob_key) where blob_key is not null;
+create index event_segments_checked on event_segments (checked_at);
+create index event_segments_damaged on event_segments (checked_at) where damaged_at is not null;
+
+create trigger event_segments_blob_referenced after insert on event_segments
+  for each row when (new.blob_key is not null) execute function note_blob_referenced();
+create trigger event_segments_blob_released after delete on event_segments
+  for each row when (old.blob_key is not null) execute function note_blob_released();
+
+-- Outputs that an update or a preview has removed, as its events say: of stacks with a rule that cares. Names only, as a JSON list.
+create table output_losses (
+  update_id uuid primary key references updates (id) on delete cascade,
+  names text not null,
+  -- Set if the events that say what an update has removed could not be read when it ended. `names` is then an empty list.
+  is_unknown boolean not null default false
+);
 
 -- Says to the client of the statement what has changed: it tells others once the transaction has ended. An INFO message takes no lock and
 -- no round trip. NOTIFY would let all committing transactions of the database wait for each other.
@@ -9,11 +63,15 @@ begin
 end $$;
 
 create function tell_live_of_update() returns trigger language plpgsql as $$
+declare
+  told_organization uuid := new.organization_id;
 begin
-  perform tell_live(
+  if told_organization is null then
+    select p.organization_id into told_organization from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id;
+  end if;
+  raise info 'holdfast_live' using detail = concat_ws(' ',
     case new.status when 'not started' then 'update.created' when 'running' then 'update.started' else 'update.ended' end,
-    coalesce(new.organization_id, (select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id)),
-    new.stack_id, new.id);
+    coalesce(told_organization::text, '-'), new.stack_id, new.id);
   return null;
 end $$;
 create trigger updates_live_inserted after insert on updates for each row execute function tell_live_of_update();
@@ -21,14 +79,17 @@ create trigger updates_live_changed after update of status on updates
   for each row when (old.status <> new.status) execute function tell_live_of_update();
 
 create function tell_live_of_stack() returns trigger language plpgsql as $$
+declare
+  told_organization uuid;
 begin
-  perform tell_live('stack.changed', (select p.organization_id from projects p where p.id = new.project_id), new.id, null);
+  select p.organization_id into told_organization from projects p where p.id = new.project_id;
+  raise info 'holdfast_live' using detail = concat_ws(' ', 'stack.changed', coalesce(told_organization::text, '-'), new.id, '-');
   return null;
 end $$;
 create trigger stacks_live_inserted after insert on stacks for each row execute function tell_live_of_stack();
-create trigger stacks_live_changed after update of stack_version, checkpoint_id, tags, remote_config, name, project_id, deleted_at on stacks
-  for each row when ((old.stack_version, old.checkpoint_id, old.tags, old.remote_config, old.name, old.project_id, old.deleted_at)
-    is distinct from (new.stack_version, new.checkpoint_id, new.tags, new.remote_config, new.name, new.project_id, new.deleted_at))
+create trigger stacks_live_changed after update of stack_version, checkpoint_id, tags, name, project_id, deleted_at on stacks
+  for each row when ((old.stack_version, old.checkpoint_id, old.tags, old.name, old.project_id, old.deleted_at)
+    is distinct from (new.stack_version, new.checkpoint_id, new.tags, new.name, new.project_id, new.deleted_at))
   execute function tell_live_of_stack();
 
 create function tell_live_of_queue() returns trigger language plpgsql as $$
@@ -43,15 +104,6 @@ create trigger lock_waiters_live after insert or delete on lock_waiters for each
 create trigger lock_waiters_live_changed after update of superseded_by, held_by on lock_waiters
   for each row when ((old.superseded_by, old.held_by) is distinct from (new.superseded_by, new.held_by))
   execute function tell_live_of_queue();
-
-create function tell_live_of_index() returns trigger language plpgsql as $$
-begin
-  perform tell_live('index.changed',
-    (select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id), new.stack_id, null);
-  return null;
-end $$;
-create trigger state_indexes_live after update of edition on state_indexes
-  for each row when (old.edition <> new.edition) execute function tell_live_of_index();
 
 -- Whoever loses a right must not wait for a client that may have died meanwhile. Such changes are rare, so that their commits may wait for
 -- each other. Within a transaction, equal notifications are sent once.

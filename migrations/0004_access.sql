@@ -1,6 +1,5 @@
--- Up Migration
-
--- Who may do what beyond roles. Permissions are bits: 1 read, 2 preview, 4 write, 8 admin, 16 decrypt, 32 manage, 64 outputs.
+-- What the holder of a token may do beyond roles. Permissions are bits: 1 read, 2 preview, 4 write, 8 admin, 16 decrypt, 32 manage,
+-- 64 outputs (the outputs of a stack and nothing else; with decrypt also the secret ones). Limits of organizations are here, too.
 
 -- One row for each organization, so that a change of grants and the start of an update have a row to wait for each other.
 create table organization_access (
@@ -10,75 +9,37 @@ create table organization_access (
   -- What roles below admin give at most, as bits; null: all that the role has.
   default_permissions integer,
   -- Whether there is, or ever was, something here that takes permissions away from members.
-  is_restricted boolean not null default false
+  is_restricted boolean not null default false,
+  -- Longest life of a token, in seconds; null: no limit.
+  max_token_seconds bigint
 );
-insert into organization_access (organization_id) select id from organizations;
 
-create function add_organization_access() returns trigger language plpgsql as $$
-begin
-  insert into organization_access (organization_id) values (new.id) on conflict do nothing;
-  return null;
-end $$;
-create trigger organizations_access after insert on organizations
-  for each row execute function add_organization_access();
--- Organizations that the release before has created since the first statement.
-insert into organization_access (organization_id) select id from organizations on conflict do nothing;
-
-create table teams (
+-- Named sets of permissions of organizations. A grant that names one has a copy of its permissions: what decides reads grants alone.
+create table roles (
   id uuid primary key default gen_random_uuid(),
   organization_id uuid not null references organizations (id) on delete cascade,
   name text not null,
-  display_name text not null default '',
   description text not null default '',
+  -- As bits, with all that they need.
+  permissions integer not null,
+  -- Raised by every change.
+  role_version integer not null default 1,
   created_at timestamptz not null default now(),
-  constraint teams_name_key unique (organization_id, name)
+  changed_at timestamptz not null default now(),
+  constraint roles_permissions_check check (permissions > 0 and permissions < 128)
 );
+-- The CLI finds roles by their names in any case.
+create unique index roles_name_key on roles (organization_id, lower(name));
 
-create table team_members (
-  team_id uuid not null references teams (id) on delete cascade,
-  user_id uuid not null references users (id) on delete cascade,
-  is_admin boolean not null default false,
-  created_at timestamptz not null default now(),
-  primary key (team_id, user_id)
-);
-create index team_members_user on team_members (user_id);
-
-alter table api_tokens
-  alter column user_id drop not null,
-  add column kind text not null default 'personal',
-  -- Of all kinds but personal.
-  add column organization_id uuid references organizations (id) on delete cascade,
-  add column team_id uuid references teams (id) on delete cascade,
-  -- Of organization tokens.
-  add column role text,
-  -- JSON array of {organization, project, stack, permissions}: the token has no more than these give. Null: no limit.
-  add column scopes jsonb,
-  -- Unique for each owner, of revoked tokens too. Null for tokens without a name.
-  add column name text,
-  -- User, or null for an operator, who created it.
-  add column created_by uuid references users (id) on delete set null,
-  -- Token that this one replaced.
-  add column replaces uuid,
-  -- token_hash is the hash of the hash. The release before does not find such tokens, so it cannot give more than they have.
-  add column is_sealed boolean not null default false,
-  add constraint api_tokens_kind_check check (case kind
-    when 'personal' then user_id is not null and organization_id is null and team_id is null and role is null
-    when 'team' then user_id is null and organization_id is not null and team_id is not null and role is null
-    when 'organization' then user_id is null and organization_id is not null and team_id is null and role in ('viewer', 'member', 'admin')
-    when 'service' then user_id is null and organization_id is not null and team_id is null and role is null and scopes is not null
-    else false end) not valid,
-  add constraint api_tokens_sealed_check check (is_sealed or (kind = 'personal' and scopes is null)) not valid;
-create index api_tokens_organization on api_tokens (organization_id) where organization_id is not null;
-create index api_tokens_team on api_tokens (team_id) where team_id is not null;
-create unique index api_tokens_user_name on api_tokens (user_id, name) where kind = 'personal' and name is not null;
-create unique index api_tokens_team_name on api_tokens (team_id, name) where kind = 'team';
-create unique index api_tokens_organization_name on api_tokens (organization_id, kind, name) where kind in ('organization', 'service');
-
+-- Who may do, or may not do, what with which stacks.
 create table grants (
   id uuid primary key default gen_random_uuid(),
   organization_id uuid not null references organizations (id) on delete cascade,
   effect text not null,
   permissions integer not null,
+  -- The role that the grant gives: one of the organization, or a built-in one. At most one of them.
+  role_id uuid references roles (id) on delete cascade,
+  built_in_role text,
   -- Patterns in which * stands for any characters. All that are given must match; a tag without a value matches any.
   project_pattern text,
   stack_pattern text,
@@ -93,17 +54,76 @@ create table grants (
   constraint grants_effect_check check (effect in ('allow', 'deny')),
   constraint grants_permissions_check check (permissions > 0 and permissions < 128),
   constraint grants_tag_check check (tag_name <> '' or tag_name is null and tag_value is null),
-  constraint grants_subject_check check (num_nonnulls(user_id, team_id, token_id) = 1)
+  constraint grants_subject_check check (num_nonnulls(user_id, team_id, token_id) = 1),
+  constraint grants_role_check check (num_nonnulls(role_id, built_in_role) = 0
+    or effect = 'allow' and num_nonnulls(role_id, built_in_role) = 1
+    and coalesce(built_in_role in ('viewer', 'member', 'admin'), true))
 );
-create index grants_organization on grants (organization_id);
 create index grants_user on grants (user_id, organization_id) where user_id is not null;
 create index grants_team on grants (team_id) where team_id is not null;
 create index grants_token on grants (token_id) where token_id is not null;
+-- Grants of an organization, page by page.
+create index grants_page on grants (organization_id, created_at, id);
+-- Grants of a role: when it changes or goes.
+create index grants_role on grants (role_id) where role_id is not null;
+
+-- Limits that override the settings for an organization. Null means the value of the settings, 0 means no limit.
+create table organization_quotas (
+  organization_id uuid primary key references organizations (id) on delete cascade,
+  stacks bigint,
+  kept_bytes bigint,
+  in_flight_bytes bigint,
+  updates bigint,
+  requests_per_second bigint,
+  constraint organization_quotas_check
+    check (least(stacks, kept_bytes, in_flight_bytes, updates, requests_per_second) >= 0)
+);
+
+-- Last measured storage use of organizations with a limit on stored bytes.
+create table organization_usage (
+  organization_id uuid primary key references organizations (id) on delete cascade,
+  kept_bytes bigint not null,
+  measured_at timestamptz not null default now(),
+  -- Duration of the measurement. Slow ones are repeated less often.
+  took_ms integer not null default 0
+);
+
+create function add_organization_access() returns trigger language plpgsql as $$
+begin
+  insert into organization_access (organization_id) values (new.id) on conflict do nothing;
+  return null;
+end $$;
+create trigger organizations_access after insert on organizations
+  for each row execute function add_organization_access();
 
 -- What a role gives. The same as rolePermissions in roles.ts.
 create function role_permissions(role text) returns integer language sql immutable parallel safe as $$
   select case role when 'viewer' then 17 when 'member' then 23 when 'admin' then 63 else 0 end
 $$;
+
+-- The copy is made here, under the lock of the role: whoever changes the role at the same time waits for the grant, or is seen by it.
+create function copy_role_permissions() returns trigger language plpgsql as $$
+begin
+  if new.role_id is null then
+    new.permissions := role_permissions(new.built_in_role);
+  else
+    select permissions into new.permissions from roles
+    where id = new.role_id and organization_id = new.organization_id for share;
+  end if;
+  return new;
+end $$;
+create trigger grants_of_role before insert or update of role_id, built_in_role, permissions, organization_id on grants
+  for each row when (new.role_id is not null or new.built_in_role is not null)
+  execute function copy_role_permissions();
+
+-- Changing the grants ends the leases that they no longer permit, as any other change of grants does.
+create function role_changed() returns trigger language plpgsql as $$
+begin
+  update grants set permissions = new.permissions where role_id = new.id;
+  return null;
+end $$;
+create trigger roles_changed after update of permissions on roles
+  for each row when (old.permissions is distinct from new.permissions) execute function role_changed();
 
 -- Whether the name has the pattern, in which * stands for any characters. A missing pattern matches every name.
 create function name_matches(pattern text, name text) returns boolean language sql immutable parallel safe as $$
@@ -164,16 +184,17 @@ begin
       select 1 from stack_listings l
       where l.organization_id = organization and l.tag_name = g."tagName" and l.project_name = $3 and l.stack_name = $4
         and (g."tagValue" is null or l.tag_value = g."tagValue")));
-  allowed := allowed | (facts ->> 'base')::integer;
+  allowed := (allowed | (facts ->> 'base')::integer) & ~denied;
+  -- Who may read a stack may read its outputs (64), so a token may be limited to them.
+  if allowed & 1 = 1 then allowed := allowed | (64 & ~denied); end if;
   if jsonb_typeof(facts -> 'scopes') = 'array' then
     select coalesce(bit_or(s.permissions), 0) into scoped
     from jsonb_to_recordset(facts -> 'scopes') as s (permissions integer, project text, stack text)
     where name_matches(s.project, $3) and name_matches(s.stack, $4);
     allowed := allowed & (scoped | by_token);
   end if;
-  allowed := allowed & ~denied;
   -- A permission without those that it needs is none.
-  if allowed & 1 = 0 then allowed := allowed & 64; end if;
+  if allowed & 1 = 0 then allowed := case when allowed & 64 = 64 then allowed & 80 else 0 end; end if;
   if allowed & 2 = 0 then allowed := allowed & ~12; end if;
   if allowed & 4 = 0 then allowed := allowed & ~8; end if;
   return allowed;
@@ -185,26 +206,82 @@ create function token_permissions(token uuid, stack uuid) returns integer langua
   from stacks s join projects p on p.id = s.project_id where s.id = stack
 $$;
 
+-- Whether the token is not that of a session, or of one that has not ended. It stays so until the end of the transaction. Whoever ends
+-- sessions of a user whose rights they change has locked the user alone before, so call this after the user is locked.
+create function hold_session(token uuid) returns boolean language plpgsql as $$
+begin
+  if exists (select 1 from api_tokens t where t.id = token and t.is_session) then
+    perform 1 from sessions s where s.id = token for share;
+    return found;
+  end if;
+  return true;
+end $$;
+
+-- What the holder of a token may do in an organization; no row if the token is not valid there. It stays so until the end of the
+-- transaction: what a user has is locked by the user's place, what an organization gives by its id. The last statement sees what was
+-- committed while the locks were waited for.
+create function hold_access(token uuid, organization_name text) returns table (role text, "isPlain" boolean, facts jsonb)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  owner uuid;
+  organization uuid;
+begin
+  select t.user_id, o.id into owner, organization
+  from api_tokens t join organizations o on o.name = organization_name where t.id = token;
+  if organization is null then return; end if;
+  if owner is not null then perform lock_shared(place_of_user(owner)); end if;
+  perform lock_shared(organization);
+  if not hold_session(token) then return; end if;
+  return query
+    select coalesce(m.role, t.role), p.plain, case when not p.plain then token_facts(t.id, o.id) end
+    from api_tokens t join organizations o on o.id = organization join organization_access a on a.organization_id = o.id
+    left join users u on u.id = t.user_id left join memberships m on m.organization_id = o.id and m.user_id = t.user_id
+    cross join lateral (select a.version = 0 and not t.is_sealed as plain) p
+    where t.id = token and t.revoked_at is null and (t.expires_at is null or t.expires_at > clock_timestamp())
+      and case when t.kind = 'personal' then m.role is not null and u.deactivated_at is null else t.organization_id = o.id end;
+end $$;
+
+-- Whether the token, and its user if it has one, is valid. It stays so until the end of the transaction.
+create function hold_owner(token uuid) returns boolean language plpgsql as $$
+declare
+  owner uuid;
+begin
+  select coalesce(place_of_user(user_id), organization_id) into owner from api_tokens where id = token;
+  if owner is null then return false; end if;
+  perform lock_shared(owner);
+  return hold_session(token) and exists (
+    select 1 from api_tokens t left join users u on u.id = t.user_id
+    where t.id = token and t.revoked_at is null and (t.expires_at is null or t.expires_at > clock_timestamp())
+      and u.deactivated_at is null);
+end $$;
+
+-- Whether the user is active. It stays so until the end of the transaction.
+create function hold_user(id uuid) returns boolean language plpgsql as $$
+begin
+  perform lock_shared(place_of_user(id));
+  return exists (select 1 from users u where u.id = hold_user.id and u.deactivated_at is null);
+end $$;
+
 -- Ends the leases of those active updates of an organization, or of one of its stacks, whose token may no longer do what they do.
 create function end_unpermitted_leases(organization uuid, of_stack uuid) returns void language plpgsql as $$
 begin
-  with lost as (
+  perform end_active_leases(array(
     select u.id from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
     where u.status in ('not started', 'running') and u.end_reason is null and u.token_id is not null
       and p.organization_id = organization and (of_stack is null or u.stack_id = of_stack)
-      and coalesce(token_permissions(u.token_id, u.stack_id), 0) & (case when u.dry_run then 2 else 4 end) = 0
-    order by u.id for update of u
-  )
-  update updates u set expires_at = least(u.expires_at, clock_timestamp()), epoch = u.epoch + 1, end_reason = 'grant-ended'
-  from lost where u.id = lost.id;
+      and coalesce(token_permissions(u.token_id, u.stack_id), 0) & (case when u.dry_run then 2 else 4 end) = 0),
+    'grant-ended');
 end $$;
 
--- Everything below runs in the transaction that changes a grant. Raising the version waits for updates that are being started
--- (they hold the row), and those that start later see the change.
+-- Runs in the transaction that changes grants, teams or defaults. Raising the version waits for updates that are being started, and those that start later see the change.
 create function change_access(organizations uuid[]) returns void language plpgsql as $$
 declare
   id uuid;
 begin
+  foreach id in array array(select unnest(organizations) order by 1) loop
+    perform lock_exclusive(id);
+  end loop;
   update organization_access a set version = version + 1
   where a.organization_id in (
     select organization_id from organization_access where organization_id = any (organizations) order by 1 for no key update);
@@ -267,58 +344,6 @@ create trigger organization_access_changed after update of default_permissions o
   for each row when (old.default_permissions is distinct from new.default_permissions)
   execute function default_permissions_changed();
 
--- A token whose scopes or role change, and a membership whose role does, end what they no longer permit.
-create function token_rights_changed() returns trigger language plpgsql as $$
-begin
-  with lost as (
-    select u.id from updates u
-    where u.token_id = new.id and u.status in ('not started', 'running') and u.end_reason is null
-      and coalesce(token_permissions(u.token_id, u.stack_id), 0) & (case when u.dry_run then 2 else 4 end) = 0
-    order by u.id for update of u
-  )
-  update updates u set expires_at = least(u.expires_at, clock_timestamp()), epoch = u.epoch + 1, end_reason = 'grant-ended'
-  from lost where u.id = lost.id;
-  return null;
-end $$;
-create trigger api_tokens_rights after update of scopes, role, kind, organization_id, team_id on api_tokens
-  for each row when ((old.scopes, old.role, old.kind, old.organization_id, old.team_id)
-    is distinct from (new.scopes, new.role, new.kind, new.organization_id, new.team_id))
-  execute function token_rights_changed();
-
--- A viewer may update stacks by grants. So a role below member ends only the leases that nothing else permits.
-create or replace function end_leases_of_member() returns trigger language plpgsql as $$
-begin
-  if tg_op = 'UPDATE' and new.user_id = old.user_id and new.organization_id = old.organization_id
-    and exists (select 1 from organization_access where organization_id = new.organization_id and version > 0) then
-    with lost as (
-      select u.id from updates u join api_tokens t on t.id = u.token_id
-      join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
-      where t.user_id = new.user_id and p.organization_id = new.organization_id
-        and u.status in ('not started', 'running') and u.end_reason is null
-        and coalesce(token_permissions(u.token_id, u.stack_id), 0) & (case when u.dry_run then 2 else 4 end) = 0
-      order by u.id for update of u
-    )
-    update updates u set expires_at = least(u.expires_at, clock_timestamp()), epoch = u.epoch + 1, end_reason = 'membership-ended'
-    from lost where u.id = lost.id;
-    return null;
-  end if;
-  perform end_leases(array(select id from api_tokens where user_id = old.user_id), old.organization_id, 'membership-ended');
-  return null;
-end $$;
-create trigger memberships_weakened after update of role on memberships
-  for each row when (new.role = 'member' and old.role = 'admin') execute function end_leases_of_member();
-
--- Whoever joins again begins without the grants and teams of the first time.
-create function forget_member() returns trigger language plpgsql as $$
-begin
-  delete from grants where user_id = old.user_id and organization_id = old.organization_id;
-  delete from team_members where user_id = old.user_id
-    and team_id in (select id from teams where organization_id = old.organization_id);
-  return null;
-end $$;
-create trigger memberships_forgotten after delete on memberships
-  for each row execute function forget_member();
-
 -- A change of names or tags can change which grants match.
 create function stack_access_changed() returns trigger language plpgsql as $$
 declare
@@ -336,6 +361,17 @@ end $$;
 create trigger stacks_zz_access after update of project_id, name, tags on stacks
   for each row when ((old.project_id, old.name, old.tags) is distinct from (new.project_id, new.name, new.tags))
   execute function stack_access_changed();
+
+-- Whoever joins again begins without the grants and teams of the first time.
+create function forget_member() returns trigger language plpgsql as $$
+begin
+  delete from grants where user_id = old.user_id and organization_id = old.organization_id;
+  delete from team_members where user_id = old.user_id
+    and team_id in (select id from teams where organization_id = old.organization_id);
+  return null;
+end $$;
+create trigger memberships_forgotten after delete on memberships
+  for each row execute function forget_member();
 
 -- Tokens of members of a restricted organization are sealed, whoever writes them.
 create function seal_token() returns trigger language plpgsql as $$
@@ -369,3 +405,42 @@ begin
 end $$;
 create trigger memberships_seal after insert or update of organization_id, user_id on memberships
   for each row execute function seal_tokens_of_member();
+
+-- Tokens that a bootstrap file lists are as old as the file says: changing them there is how they are replaced.
+-- Sessions have limits of their own: a policy on the life of tokens does not end them.
+create function limit_token_life() returns trigger language plpgsql as $$
+declare
+  seconds bigint;
+begin
+  if new.listed_in is not null or new.is_session then return new; end if;
+  select min(a.max_token_seconds) into seconds from organization_access a
+  where a.max_token_seconds is not null and (a.organization_id = new.organization_id
+    or a.organization_id in (select m.organization_id from memberships m where m.user_id = new.user_id));
+  if seconds is not null then
+    new.expires_at := least(new.expires_at, coalesce(new.rotated_at, new.created_at) + make_interval(secs => seconds));
+  end if;
+  return new;
+end $$;
+create trigger api_tokens_limited before insert or update of expires_at, user_id, organization_id, rotated_at on api_tokens
+  for each row execute function limit_token_life();
+
+create function max_token_life_changed() returns trigger language plpgsql as $$
+begin
+  update api_tokens t set expires_at = t.expires_at
+  where t.revoked_at is null and (t.organization_id = new.organization_id
+    or t.user_id in (select m.user_id from memberships m where m.organization_id = new.organization_id));
+  return null;
+end $$;
+create trigger organization_access_token_life after update of max_token_seconds on organization_access
+  for each row when (new.max_token_seconds is not null and new.max_token_seconds is distinct from old.max_token_seconds)
+  execute function max_token_life_changed();
+
+create function limit_tokens_of_member() returns trigger language plpgsql as $$
+begin
+  if exists (select 1 from organization_access where organization_id = new.organization_id and max_token_seconds is not null) then
+    update api_tokens set expires_at = expires_at where user_id = new.user_id and revoked_at is null;
+  end if;
+  return null;
+end $$;
+create trigger memberships_token_life after insert or update of organization_id, user_id on memberships
+  for each row execute function limit_tokens_of_member();

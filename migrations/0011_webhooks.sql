@@ -1,4 +1,4 @@
--- Up Migration
+-- Webhooks, what they are told, and the deliveries.
 
 -- Who is told of what happens in an organization, or to one stack.
 create table webhooks (
@@ -18,7 +18,6 @@ create table webhooks (
   -- The key of its signatures, or the token of a code host, encrypted with a master key.
   secret bytea,
   master_key_id text,
-  created_at timestamptz not null default now(),
   modified_at timestamptz not null default now(),
   created_by uuid references users (id) on delete set null,
   constraint webhooks_name_key unique nulls not distinct (organization_id, stack_id, name),
@@ -102,8 +101,8 @@ begin
   insert into webhook_deliveries (webhook_id, event_id) select receiver, told from unnest(receivers) as receiver;
 end $$;
 
--- Triggers, so that nothing is changed without telling it, the release before included, and without another round trip. On stacks first:
--- transactions lock stacks before updates.
+-- What follows is told by triggers, so that nothing is changed without telling it, commands of operators included, and without another
+-- round trip. On stacks first: transactions lock stacks before updates.
 create function tell_of_stack() returns trigger language plpgsql as $$
 begin
   perform tell_webhooks(p.organization_id, new.id, null, case when new.deleted_at is null then 'stack_created' else 'stack_deleted' end,
@@ -114,6 +113,15 @@ end $$;
 create trigger stacks_told_of_creation after insert on stacks for each row execute function tell_of_stack();
 create trigger stacks_told_of_deletion after update of deleted_at on stacks
   for each row when (old.deleted_at is null and new.deleted_at is not null) execute function tell_of_stack();
+
+create function tell_of_restored_stack() returns trigger language plpgsql as $$
+begin
+  perform tell_webhooks(p.organization_id, new.id, null, 'stack_restored', 'holdfast', '{}')
+  from projects p where p.id = new.project_id and exists (select 1 from webhooks w where w.organization_id = p.organization_id);
+  return null;
+end $$;
+create trigger stacks_told_of_restoration after update of deleted_at on stacks
+  for each row when (old.deleted_at is not null and new.deleted_at is null) execute function tell_of_restored_stack();
 
 create function tell_of_update() returns trigger language plpgsql as $$
 declare
@@ -138,3 +146,66 @@ create trigger updates_told after update of status on updates
 -- Imports are recorded as ended.
 create trigger updates_told_of_import after insert on updates
   for each row when (new.kind = 'import' and new.status = 'succeeded') execute function tell_of_update();
+
+create function tell_of_freeze_rule(rule update_rules, event text) returns void language sql as $$
+  select tell_webhooks(rule.organization_id,
+    (select s.id from stacks s join projects p on p.id = s.project_id
+     where p.organization_id = rule.organization_id and p.name = rule.project and s.name = rule.stack and s.deleted_at is null),
+    null, event, 'holdfast',
+    json_build_object('text', rule.note, 'rule', rule.id, 'project', rule.project, 'stack', rule.stack,
+      'tag', case when rule.tag_name is not null then json_build_object('name', rule.tag_name, 'value', rule.tag_value) end,
+      'settings', rule.settings)::text);
+$$;
+
+-- A freeze of a stack is told to its webhooks. A freeze that is changed to be for other stacks is lifted where it was: the webhooks of the stack that it was for are told.
+create function tell_of_freeze() returns trigger language plpgsql as $$
+begin
+  -- Also false while the organization is being deleted.
+  if not exists (select 1 from webhooks w join organizations o on o.id = w.organization_id
+                 where o.id = coalesce(new.organization_id, old.organization_id)) then
+    return null;
+  end if;
+  if tg_op = 'DELETE' or tg_op = 'UPDATE' and
+    (old.project, old.stack, old.tag_name, old.tag_value) is distinct from (new.project, new.stack, new.tag_name, new.tag_value)
+  then
+    perform tell_of_freeze_rule(old, 'freeze_lifted');
+  end if;
+  if tg_op <> 'DELETE' then
+    perform tell_of_freeze_rule(new, 'freeze_set');
+  end if;
+  return null;
+end $$;
+create trigger update_rules_told after insert or update on update_rules
+  for each row when (new.kind = 'freeze') execute function tell_of_freeze();
+create trigger update_rules_told_of_end after delete on update_rules
+  for each row when (old.kind = 'freeze') execute function tell_of_freeze();
+
+create function tell_of_approval() returns trigger language plpgsql as $$
+begin
+  perform tell_webhooks(p.organization_id, new.stack_id, new.update_id,
+    case when new.approved_at is null then 'approval_asked' else 'approval_given' end, 'holdfast',
+    json_build_object('text', case when new.approved_at is null then new.request else new.reason end, 'approval', new.id,
+      'kind', new.kind, 'commit', new.commit_id, 'askedBy', new.asked_by, 'approvedBy', new.approved_by, 'until', new.expires_at)::text)
+  from stacks s join projects p on p.id = s.project_id
+  where s.id = new.stack_id and exists (select 1 from webhooks w where w.organization_id = p.organization_id);
+  return null;
+end $$;
+-- Of a commit that is approved already, nobody has to be asked.
+create trigger update_approvals_told_of_request after insert on update_approvals
+  for each row execute function tell_of_approval();
+create trigger update_approvals_told after update on update_approvals
+  for each row when (new.approved_at is distinct from old.approved_at or (new.approved_at is null and new.asked_at > old.asked_at))
+  execute function tell_of_approval();
+
+create function tell_of_stop() returns trigger language plpgsql as $$
+begin
+  perform tell_webhooks(p.organization_id, u.stack_id, u.id, 'update_stopped', 'holdfast',
+    json_build_object('text', new.stop_message, 'reason', new.stop_reason)::text)
+  from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
+  where u.id = new.update_id and exists (select 1 from webhooks w where w.organization_id = p.organization_id);
+  return null;
+end $$;
+create trigger update_guards_told after insert on update_guards
+  for each row when (new.stopped_at is not null) execute function tell_of_stop();
+create trigger update_guards_told_of_stop after update of stopped_at on update_guards
+  for each row when (old.stopped_at is null and new.stopped_at is not null) execute function tell_of_stop();

@@ -1,4 +1,4 @@
--- Up Migration
+-- Differences between the state of a stack and reality.
 
 -- Updates that have compared the state of a stack with reality: refreshes, and others with --refresh.
 create table drift_runs (
@@ -17,7 +17,7 @@ create index drift_runs_stack on drift_runs (stack_id, number desc);
 create index drift_runs_waiting on drift_runs (number) where state = 'waiting';
 create index drift_runs_detected on drift_runs (stack_id, number) where is_detected;
 
--- A trigger, so that runs which end in the release before count, too.
+-- A trigger, so that a run counts in whichever way it ends.
 create function note_drift_run() returns trigger language plpgsql as $$
 begin
   insert into drift_runs (update_id, stack_id, number, state)

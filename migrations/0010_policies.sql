@@ -1,4 +1,4 @@
--- Up Migration
+-- Policy packs, and the stacks whose updates must run them.
 
 -- Policy packs of an organization, which `pulumi policy publish` uploads.
 create table policy_packs (
@@ -7,7 +7,6 @@ create table policy_packs (
   name text not null,
   -- Number of the version that was begun last.
   last_version integer not null default 0,
-  created_at timestamptz not null default now(),
   constraint policy_packs_name_key unique (organization_id, name)
 );
 
@@ -49,6 +48,7 @@ alter table policy_pack_versions alter column inline_bytes set storage external;
 create index policy_pack_versions_blob on policy_pack_versions (blob_key) where blob_key is not null;
 create index policy_pack_versions_checked on policy_pack_versions (checked_at) where sha256 is not null;
 create index policy_pack_versions_user on policy_pack_versions (begun_by) where begun_by is not null;
+create index policy_pack_versions_unpublished on policy_pack_versions (begun_at) where published_at is null;
 
 create trigger policy_pack_versions_blob_referenced after insert on policy_pack_versions
   for each row when (new.blob_key is not null) execute function note_blob_referenced();
@@ -61,21 +61,40 @@ create trigger policy_pack_versions_blob_dropped after update of blob_key on pol
 create trigger policy_pack_versions_blob_released after delete on policy_pack_versions
   for each row when (old.blob_key is not null) execute function note_blob_released();
 
--- The previous release does not know this table. Its sweep and its reconcile task must not take an archive for an orphan.
-create function keep_blob_of_policy_pack() returns trigger language plpgsql as $$
-begin
-  if exists (select 1 from policy_pack_versions where blob_key = new.key) then
-    new.unreferenced_since := null;
-    new.condemned_at := null;
-    new.delete_at := null;
-  end if;
-  return new;
-end $$;
-create trigger blobs_kept_for_policy_pack before update on blobs
-  for each row when ((new.unreferenced_since is not null and old.unreferenced_since is null)
-    or (new.condemned_at is not null and old.condemned_at is null))
-  execute function keep_blob_of_policy_pack();
+-- Which policy packs the updates of which stacks must run. The default group of an organization applies to all stacks that are
+-- in no other group.
+create table policy_groups (
+  id uuid primary key default gen_random_uuid(),
+  organization_id uuid not null references organizations (id) on delete cascade,
+  name text not null,
+  is_default boolean not null default false,
+  constraint policy_groups_name_key unique (organization_id, name)
+);
+create unique index policy_groups_default on policy_groups (organization_id) where is_default;
 
--- Signs the addresses under which archives are uploaded and downloaded, because the CLI sends no token there: 244 random bits.
-alter table installation add column url_key bytea not null
-  default decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
+create table policy_group_stacks (
+  group_id uuid not null references policy_groups (id) on delete cascade,
+  stack_id uuid not null references stacks (id) on delete cascade,
+  primary key (group_id, stack_id)
+);
+create index policy_group_stacks_stack on policy_group_stacks (stack_id);
+
+create table policy_group_packs (
+  group_id uuid not null references policy_groups (id) on delete cascade,
+  pack_id uuid not null references policy_packs (id) on delete cascade,
+  version_id uuid not null references policy_pack_versions (id),
+  -- JSON text: policies with their configuration.
+  config text not null default '{}',
+  primary key (group_id, pack_id)
+);
+create index policy_group_packs_pack on policy_group_packs (pack_id);
+create index policy_group_packs_version on policy_group_packs (version_id);
+
+-- Every organization has a default group.
+create function add_default_policy_group() returns trigger language plpgsql as $$
+begin
+  insert into policy_groups (organization_id, name, is_default) values (new.id, 'default-policy-group', true);
+  return null;
+end $$;
+create trigger organizations_default_policy_group after insert on organizations
+  for each row execute function add_default_policy_group();
