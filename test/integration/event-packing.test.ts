@@ -1,5 +1,4 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import { describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import pg from 'pg';
@@ -23,7 +22,7 @@ import {
   smallLimits,
 } from '../support/packed-events.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { cliAccept, contractAccept, createTestApp, type TestApp, testApp } from '../support/test-app.ts';
+import { cliAccept, contractAccept, type TestApp, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { complete } from '../support/update-calls.ts';
 
@@ -454,22 +453,4 @@ describe('segments', () => {
       readRange.mockRestore();
     }
   });
-});
-
-test('an upgrade from the release before packing makes all its updates the backlog', async () => {
-  await using app = await createTestApp({ settings });
-  const stackId = await stackOf(app);
-  const old = await insertEndedUpdate(app, stackId, someEvents(40));
-  await query(
-    app,
-    `drop table event_segments; drop function keep_blob_of_segment cascade; alter table updates drop column event_rows`,
-  );
-  await query(app, await readFile(path.join(import.meta.dirname, '../../migrations/0014_event_segments.sql'), 'utf8'));
-  const recent = await insertEndedUpdate(app, stackId, someEvents(40));
-  await until(async () => (await packRecentEvents(app.context)) === 1, 'the recent update is packed');
-  expect(await countStored(app, recent)).toMatchObject({ rows: 0 });
-  expect(await countStored(app, old)).toEqual({ rows: 40, segments: 0 });
-  await until(async () => (await packEventBacklog(app.context)) === 1, 'the old update is packed');
-  expect(await countStored(app, old)).toMatchObject({ rows: 0 });
-  for (const id of [old, recent]) expect(await readPages(app, id)).toEqual(textsOf(someEvents(40)));
 });
