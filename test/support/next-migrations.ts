@@ -46,16 +46,16 @@ create or replace trigger stacks_place_noted after insert or update of name on s
 -- Next statement
 do $$
 declare
-  place uuid := '00000000-0000-0000-0000-000000000000';
+  reached uuid := '00000000-0000-0000-0000-000000000000';
   ids uuid[];
 begin
   loop
-    select array_agg(id) into ids from (select id from stacks where id > place order by id limit 500 for share) batch;
+    select array_agg(id) into ids from (select id from stacks where id > reached order by id limit 500 for share) batch;
     exit when ids is null;
     insert into stack_places (stack_id, place)
     select s.id, p.name || '/' || s.name from stacks s join projects p on p.id = s.project_id where s.id = any (ids)
     on conflict (stack_id) do nothing;
-    place := ids[array_length(ids, 1)];
+    reached := ids[array_length(ids, 1)];
     commit;
   end loop;
 end $$;
