@@ -66,7 +66,6 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
     { name: 'pack-events', run: (signal) => packRecentEvents(context, signal) },
     { name: 'pack-event-backlog', run: (signal) => packEventBacklog(context, signal) },
-    // Not 'delete-stacks': the release before, which would delete stacks that can be restored, gets no claim of that.
     { name: 'purge-stacks', run: createStackDeletion(context) },
     { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
     // Removes unfinished uploads of killed workers.

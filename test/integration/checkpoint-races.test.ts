@@ -4,7 +4,6 @@ import { createJournalSnapshotRepository } from '../../src/shared/state/journal/
 import { compactEndedUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
-import { readMigration } from '../support/migration-file.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate } from '../support/state.ts';
 import { testApp, testReplica } from '../support/test-app.ts';
 import { append, cancel, complete, expire, saveState, saveVerbatim } from '../support/update-calls.ts';
@@ -90,27 +89,6 @@ test('so do writes of all kinds at once, whatever ends the update meanwhile', as
     await end;
   }
   expect(await listLeftovers()).toEqual(nothing);
-});
-
-test('what earlier releases have left is deleted by the migration, and nothing else', async () => {
-  const stack = await createStack(app);
-  for (const count of [3, 4]) {
-    const update = await startUpdate(app, stack);
-    await ok(saveState(app, update, count));
-    await ok(complete(app, update));
-  }
-  const list = () => query<{ id: string }>(app, 'select id from checkpoints order by id');
-  const before = await list();
-  await query(
-    app,
-    `insert into checkpoints (stack_id, update_id, sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes)
-     select stack_id, update_id, sha256, size_bytes, stored_bytes, 'none', resource_count, '' from checkpoints, generate_series(1, 300)
-     where update_id is not null and stack_id = (select stack_id from updates order by created_at desc limit 1)`,
-  );
-  expect((await listLeftovers()).checkpoints).toHaveLength(600);
-  const { statements } = await readMigration('0098_superseded_checkpoints');
-  for (const statement of statements) await query(app, statement);
-  expect(await list()).toEqual(before);
 });
 
 test('a snapshot of a journal that is stored after the end of its compaction is not kept', async () => {

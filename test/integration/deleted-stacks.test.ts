@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
 import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
 import { DeletedStackRestorer } from '../../src/shared/state/deleted-stack-restorer.ts';
 import { packRecentEvents } from '../../src/workers/events/pack-events.ts';
@@ -447,55 +446,6 @@ describe('a process that is killed', () => {
     expect((await restore(app, own, own.stackId)).status).toBe(409);
     expect(await purgeDue()).toBe(1);
     expect(Object.values(await rowsOf(app, own.stackId)).flat()).toEqual([]);
-  });
-});
-
-describe('the release before', () => {
-  test('gets no claim for its sweep, and this release gets its own', async () => {
-    const runs = createRunRepository(app.context.db);
-    const times = { claimSeconds: 30, everySeconds: 1 };
-    const holder = '00000000-0000-4000-8000-000000000001';
-    expect(await runs.claim('delete-stacks', holder, times)).toBeNull();
-    expect(await runs.claim('purge-stacks', holder, times)).not.toBeNull();
-  });
-
-  test.each([
-    ['with updates', 2, 'delete from engine_events where false'],
-    ['without updates', 0, 'delete from checkpoints where false'],
-  ])('cannot delete the data of a stack %s', async (_name, updates, statement) => {
-    const own = await createFilledStack(app, { updates, events: 3, entries: 3 });
-    await ok(deleteStack(app, own));
-    const client = new pg.Client({ connectionString: app.database.ownerUrl });
-    await client.connect();
-    try {
-      await client.query('begin');
-      // As its transactions begin.
-      await client.query(
-        `select id, set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true),
-           set_config('enable_sort', 'off', true)
-         from stacks where id = $1 and deleted_at is not null for update skip locked`,
-        [own.stackId],
-      );
-      await expect(client.query(statement)).rejects.toThrow('newer release');
-      await client.query('rollback');
-      // Others delete events and checkpoints as before.
-      await client.query(statement);
-    } finally {
-      await client.end();
-    }
-    await ok(restore(app, own, own.stackId));
-  });
-
-  test('deletes stacks for good, as it has always done', async () => {
-    const own = await createFilledStack(app, { updates: 1, events: 1, entries: 1 });
-    await query(
-      app,
-      `update stacks set deleted_at = clock_timestamp(), checkpoint_id = null, active_update_id = null where id = $1`,
-      [own.stackId],
-    );
-    expect(await listDeleted(app, own)).toEqual([]);
-    expect((await restore(app, own, own.stackId)).status).toBe(409);
-    expect(await purgeDue()).toBe(1);
   });
 });
 

@@ -1,5 +1,4 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import { describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import pg from 'pg';
@@ -23,7 +22,7 @@ import {
   smallLimits,
 } from '../support/packed-events.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { cliAccept, contractAccept, createTestApp, type TestApp, testApp } from '../support/test-app.ts';
+import { cliAccept, contractAccept, type TestApp, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { complete } from '../support/update-calls.ts';
 
@@ -323,27 +322,23 @@ describe('segments', () => {
     expect(await countStored(app, update.id)).toEqual({ rows: 20, segments: 0 });
   });
 
-  test('keep their objects when the release before packing takes them for orphans', async () => {
+  test('keep their objects when these are marked as unreferenced by mistake', async () => {
     const app = plain;
     const update = await endedUpdate(app, someEvents(200));
     expect(await pack(app, update.id)).toBe(true);
     const of = `key in (select blob_key from event_segments where update_id = $1)`;
-    // What its reconcile job and its sweep do.
     await query(
       app,
       `update blobs set unreferenced_since = coalesce(unreferenced_since, now() - interval '2 days') where ${of}`,
       [update.id],
     );
-    await query(app, `update blobs set condemned_at = now(), delete_at = now() where ${of} and condemned_at is null`, [
-      update.id,
-    ]);
+    await sweepBlobs(app.context);
     const rows = await query(
       app,
       `select distinct unreferenced_since, condemned_at, delete_at from blobs where ${of}`,
       [update.id],
     );
     expect(rows).toEqual([{ unreferenced_since: null, condemned_at: null, delete_at: null }]);
-    await sweepBlobs(app.context);
     expect(await readPages(app, update.id)).toEqual(textsOf(someEvents(200)));
   });
 
@@ -454,22 +449,4 @@ describe('segments', () => {
       readRange.mockRestore();
     }
   });
-});
-
-test('an upgrade from the release before packing makes all its updates the backlog', async () => {
-  await using app = await createTestApp({ settings });
-  const stackId = await stackOf(app);
-  const old = await insertEndedUpdate(app, stackId, someEvents(40));
-  await query(
-    app,
-    `drop table event_segments; drop function keep_blob_of_segment cascade; alter table updates drop column event_rows`,
-  );
-  await query(app, await readFile(path.join(import.meta.dirname, '../../migrations/0014_event_segments.sql'), 'utf8'));
-  const recent = await insertEndedUpdate(app, stackId, someEvents(40));
-  await until(async () => (await packRecentEvents(app.context)) === 1, 'the recent update is packed');
-  expect(await countStored(app, recent)).toMatchObject({ rows: 0 });
-  expect(await countStored(app, old)).toEqual({ rows: 40, segments: 0 });
-  await until(async () => (await packEventBacklog(app.context)) === 1, 'the old update is packed');
-  expect(await countStored(app, old)).toMatchObject({ rows: 0 });
-  for (const id of [old, recent]) expect(await readPages(app, id)).toEqual(textsOf(someEvents(40)));
 });

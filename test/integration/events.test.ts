@@ -129,7 +129,7 @@ describe('reading', () => {
     await begin();
     await query(
       app,
-      `insert into engine_events select $1, i, '{"sequence":' || i || ',"timestamp":1,"cancelEvent":{}}' from generate_series(0, 1233) i`,
+      `insert into engine_events (update_id, sequence, event) select $1, i, '{"sequence":' || i || ',"timestamp":1,"cancelEvent":{}}' from generate_series(0, 1233) i`,
       [update.id],
     );
     await ok(complete(app, update));

@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { readMigration } from '../support/migration-file.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
-import { until } from '../support/until.ts';
 
 let database: TestDatabase;
 let client: pg.Client;
@@ -87,41 +85,5 @@ test('tags that are no JSON hide no stack and stop no write', async () => {
   const { rows } = await client.query(`select tag_name from stack_listings where stack_name = 'odd'`);
   expect(rows).toEqual([{ tag_name: '' }]);
   await client.query(`delete from stacks where name = 'odd'`);
-  expect(await differences()).toEqual([]);
-});
-
-test.each([
-  ['0016_stack_listings', 'stack_listings'],
-  ['0053_stack_changes', 'stack_changes'],
-])('%s lists existing stacks, also those that change while it runs, and may run twice', async (migration, table) => {
-  await client.query(`insert into stacks (project_id, name, tags)
-    select p.id, '${table}-' || n, '{"a":"1"}' from (select id from projects limit 1) p, generate_series(1, 1200) n`);
-  await client.query(`truncate ${table}`);
-  await client.query('delete from stacks where deleted_at is not null');
-  const { statements } = await readMigration(migration);
-  expect(statements.length).toBeGreaterThan(5);
-
-  await using other = Object.assign(await connect(), {
-    [Symbol.asyncDispose]: async function (this: pg.Client) {
-      await this.end();
-    },
-  });
-  await other.query('begin');
-  await other.query(`update stacks set tags = '{"b":"2"}' where name = '${table}-600'`);
-  await other.query(`update stacks set name = '${table}-renamed' where name = '${table}-601'`);
-  await other.query(`update stacks set deleted_at = now() where name = '${table}-602'`);
-  const running = (async () => {
-    for (const statement of statements) await client.query(statement);
-  })();
-  await until(async () => {
-    const { rows } = await other.query(
-      `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-    );
-    return rows.length > 0;
-  }, 'the migration waits for the stacks that are changing');
-  await other.query('commit');
-  await running;
-  expect(await differences()).toEqual([]);
-  for (const statement of statements) await client.query(statement);
   expect(await differences()).toEqual([]);
 });

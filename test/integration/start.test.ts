@@ -176,7 +176,7 @@ describe('faults that waiting cannot fix end the start at once', () => {
         each.pathname = `/${name}`;
       });
       const started = start(['server'], { HOLDFAST_DATABASE_URL: url, HOLDFAST_START_WAIT_SECONDS: '3600' });
-      await expectSentence(started, /The database lacks \d+ migration\(s\): 0001_init/);
+      await expectSentence(started, /The database lacks \d+ migration\(s\): 0001_platform/);
     } finally {
       await admin.query(`drop database ${name} with (force)`);
       await admin.end();

@@ -32,7 +32,7 @@ export async function createFilledStack(app: TestApp, fill: Fill): Promise<Fille
          insert into checkpoints (stack_id, update_id, sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes)
          select $1, id, '', 0, 0, 'zstd', 1, '' from made returning id
        ), head as (update stacks set checkpoint_id = state.id, stack_version = $2 from state where stacks.id = $1),
-       events as (insert into engine_events select made.id, i, '{"sequence":' || i || '}' from made, generate_series(1, $3::integer) i),
+       events as (insert into engine_events (update_id, sequence, event) select made.id, i, '{"sequence":' || i || '}' from made, generate_series(1, $3::integer) i),
        journal as (insert into journals (update_id, stack_id, entry_count, folded_entries, fold_error)
          select id, $1, $4::integer, $4::integer, 'cannot be replayed' from made)
        insert into journal_entries select made.id, i, '{}' from made, generate_series(1, $4::integer) i`,

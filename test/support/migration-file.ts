@@ -1,15 +1,12 @@
-import path from 'node:path';
 import { loadMigrationFiles } from '../../src/shared/platform/db/migration-files.ts';
-
-const directory = path.join(import.meta.dirname, '../../migrations');
 
 interface Loaded {
   readonly statements: readonly string[];
   readonly hasTransaction: boolean;
 }
 
-/** What the runner would send to Postgres for a migration. */
-export async function readMigration(name: string): Promise<Loaded> {
+/** What the runner would send to Postgres for the migration in this file. */
+export async function readMigration(file: string): Promise<Loaded> {
   const statements: string[] = [];
   let hasTransaction = true;
   const builder = {
@@ -18,7 +15,7 @@ export async function readMigration(name: string): Promise<Loaded> {
       hasTransaction = false;
     },
   };
-  for (const { actions } of await loadMigrationFiles([path.join(directory, `${name}.sql`)]))
+  for (const { actions } of await loadMigrationFiles([file]))
     await (actions.up as unknown as (pgm: typeof builder) => unknown)(builder);
   return { statements, hasTransaction };
 }

@@ -99,13 +99,13 @@ export function createDeletedStackRepository(db: Queryable) {
     /**
      * Locks the stack's row until the end of the transaction. Returns false if it is gone or locked by another transaction. Also
      * restricts the transaction to index scans: while the statistics do not include many new rows, Postgres would read and sort
-     * all remaining rows for each batch. `holdfast.purge` tells these transactions from those of the release before (migration 0058).
+     * all remaining rows for each batch.
      */
     lock: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* deletedStacks.lock */
         select id, set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true),
-          set_config('enable_sort', 'off', true), set_config('holdfast.purge', 'on', true)
+          set_config('enable_sort', 'off', true)
         from stacks where id = ${id} and deleted_at is not null and restorable_until is null for update skip locked`);
       return row !== null;
     },

@@ -1,0 +1,621 @@
+-- Updates with their leases, the queue of a stack, and the rules that organizations set for updates.
+
+create table updates (
+  id uuid primary key default gen_random_uuid(),
+  -- Creation order within a stack. Timestamps would be wrong after the clock was set back.
+  number bigint generated always as identity,
+  stack_id uuid not null references stacks (id) on delete cascade,
+  -- A trigger fills it. By it, the active updates of an organization are counted.
+  organization_id uuid,
+  kind text not null,
+  dry_run boolean not null default false,
+  -- Whether it takes the stack's lock. Everything does except previews of the CLI's dialect.
+  exclusive boolean not null,
+  status text not null,
+  -- Why it ended without being completed by its client: null, 'cancelled' or 'lease-expired'.
+  end_reason text,
+  -- Stack version of this update; null for previews and before the start.
+  stack_version integer,
+  -- Stack version it started from.
+  base_stack_version integer not null default 0,
+  message text not null default '',
+  -- JSON texts, as sent.
+  environment text not null default '{}',
+  config text not null default '{}',
+  program text not null default '{}',
+  -- The CI run that created the update, as JSON text.
+  ci_run text,
+  resource_changes text not null default '{}',
+  requested_by uuid references users (id) on delete set null,
+  -- API token that created the update, then the one that started it. No foreign key, because tokens can be deleted.
+  token_id uuid,
+  created_at timestamptz not null default now(),
+  -- How long the call that created the update waited for the stack, in ms; null: it did not wait, or that is not known.
+  waited_ms integer,
+  started_at timestamptz,
+  ended_at timestamptz,
+  lease_hash bytea,
+  -- Before the start: deadline for starting. After it: when the lease expires.
+  expires_at timestamptz not null,
+  -- Latest time to which the lease can be renewed. Set at the start.
+  must_end_at timestamptz,
+  -- Raised by every start and takeover. Each write of the execution phase names the epoch in which it was admitted.
+  epoch integer not null default 0,
+  journal_version integer not null default 0,
+  -- Whether batches that begin operations have to look at update_guards. In the row that every batch locks, so that a batch without a
+  -- guard reads nothing more.
+  is_guarded boolean not null default false,
+  -- State that journal positions refer to; never changes after the start.
+  base_checkpoint_id uuid,
+  -- State as written or found by this update.
+  checkpoint_id uuid,
+  -- Highest accepted checkpoint sequence number; 0 before the first.
+  checkpoint_sequence integer not null default 0,
+  -- Full checkpoints have no sequence number on the wire. Each gets one on arrival, so that a late one cannot overwrite a newer one.
+  full_assigned integer not null default 0,
+  full_committed integer not null default 0,
+  -- Which entries of its journal were missing when the update ended, as in '3-4, 7'. It stays when an operator has accepted that.
+  missing_entries text,
+  -- Where its events are. `backlog`: its rows are packed at a set rate. `recent`: its rows are packed some time after its end.
+  -- `packed`: it has no rows.
+  event_rows text not null default 'recent',
+  constraint updates_kind_check check (kind in ('update', 'preview', 'refresh', 'destroy', 'import', 'rename')),
+  constraint updates_status_check check (status in ('not started', 'running', 'succeeded', 'failed', 'cancelled')),
+  constraint updates_event_rows_check check (event_rows in ('backlog', 'recent', 'packed'))
+);
+create unique index updates_one_active_per_stack on updates (stack_id)
+  where exclusive and status in ('not started', 'running');
+create unique index updates_stack_version on updates (stack_id, stack_version) where stack_version is not null;
+create index updates_expiring on updates (expires_at) where status in ('not started', 'running');
+create index updates_checkpoint on updates (checkpoint_id) where checkpoint_id is not null;
+create index updates_base_checkpoint on updates (base_checkpoint_id) where base_checkpoint_id is not null;
+create unique index updates_by_number on updates (stack_id, number desc);
+-- Previews, which can be far more numerous, are excluded from this index of the history.
+create index updates_history on updates (stack_id, number desc) where not dry_run and kind <> 'preview';
+create index updates_active_by_token on updates (token_id) where status in ('not started', 'running');
+create index updates_to_pack on updates (event_rows, ended_at, id) where event_rows <> 'packed' and ended_at is not null;
+-- The newest previews of a stack whose other updates are many.
+create index updates_previews on updates (stack_id, number desc) where dry_run or kind = 'preview';
+-- Active updates that lost their lease, among many that have one.
+create index updates_lost on updates (id) where status in ('not started', 'running') and end_reason is not null;
+-- Active updates of one organization.
+create index updates_active_by_organization on updates (organization_id)
+  where status in ('not started', 'running');
+-- The active update with a lease.
+create index updates_active_by_lease on updates (lease_hash) where status in ('not started', 'running');
+
+-- Stacks and updates refer to each other.
+alter table stacks add constraint stacks_active_update_fkey foreign key (active_update_id) references updates (id) on delete set null;
+
+-- Processes in which calls wait for a stack that another update holds. Each renews its row while some do.
+create table lock_queue_processes (
+  id uuid primary key,
+  alive_until timestamptz not null
+);
+
+-- Places in the queues of stacks, in the order of their numbers.
+create table lock_waiters (
+  id uuid primary key default gen_random_uuid(),
+  number bigint generated always as identity,
+  stack_id uuid not null references stacks (id) on delete cascade,
+  organization_id uuid,
+  token_id uuid not null references api_tokens (id) on delete cascade,
+  -- The process in which a call waits at this place; null: its client was asked to call again.
+  process_id uuid,
+  -- Without a process, the place is lost then.
+  kept_until timestamptz not null,
+  arrived_at timestamptz not null default clock_timestamp(),
+  -- Goes before those that are not: an emergency.
+  is_urgent boolean not null default false,
+  -- What runs, as far as a newer run may take its place: {line, commit, url, builds, build}. Null: none may.
+  run jsonb,
+  -- What waits, for people: {kind, commit, branch, url}.
+  shown jsonb,
+  -- The run that has taken its place: {commit, url}. It no longer counts, and its client is sent away.
+  superseded_by jsonb,
+  -- The limit that holds it back although its stack is free, with the organization of the stack.
+  held_by text,
+  -- Webhooks were told that it waits too long, and that a freeze holds it back.
+  is_late_told boolean not null default false,
+  is_freeze_told boolean not null default false
+);
+create index lock_waiters_queue on lock_waiters (stack_id, number);
+create index lock_waiters_token on lock_waiters (token_id);
+create index lock_waiters_superseded on lock_waiters (process_id) where superseded_by is not null;
+create index lock_waiters_held on lock_waiters (organization_id, held_by) where held_by is not null;
+
+-- Rules that organizations set for the updates of their stacks. What a kind means, and its settings, are in rule-kinds.ts.
+create table update_rules (
+  id uuid primary key default gen_random_uuid(),
+  organization_id uuid not null references organizations (id) on delete cascade,
+  kind text not null,
+  -- Tells rules of one kind for the same stacks apart. Empty for kinds of which only one can be there.
+  slot text not null default '',
+  -- Which stacks: those that have all of the names and the tag that are given. Names, not ids: who renames a stack, or deletes and
+  -- creates it again, does not change what is decided about the name.
+  project text,
+  stack text,
+  tag_name text,
+  tag_value text,
+  settings jsonb not null,
+  note text not null default '',
+  set_at timestamptz not null default clock_timestamp(),
+  -- Null: an operator.
+  set_by uuid references users (id) on delete set null,
+  constraint update_rules_stack_check check (stack is null or project is not null and tag_name is null),
+  constraint update_rules_tag_check check ((tag_name is null) = (tag_value is null))
+);
+create unique index update_rules_key on update_rules (organization_id, kind, slot, coalesce(project, ''), coalesce(stack, ''),
+  coalesce(tag_name, ''), coalesce(tag_value, ''));
+create index update_rules_set_by on update_rules (set_by) where set_by is not null;
+
+-- What may stop an update that sends a journal from beginning more operations.
+create table update_guards (
+  update_id uuid primary key references updates (id) on delete cascade,
+  -- The rules for deletes and replacements that held when the update was created, as in guard-limits.ts; null: there were none.
+  limits text,
+  -- Deletes and replacements that have begun, if a rule limits their number.
+  changes integer not null default 0,
+  -- From then on, the update begins nothing more. Never unset.
+  stopped_at timestamptz,
+  -- 'drain', or the kind of the rule that stopped it.
+  stop_reason text,
+  -- For whoever runs the update.
+  stop_message text,
+  constraint update_guards_stop_check check ((stopped_at is null) = (stop_message is null) and (stopped_at is null) = (stop_reason is null))
+);
+
+-- The resources of which an update has begun a delete or a replacement: a replacement is several operations, and counts once.
+create table update_guard_changes (
+  update_id uuid not null references update_guards (update_id) on delete cascade,
+  urn_key text not null,
+  primary key (update_id, urn_key)
+);
+
+-- Who lets the runs of a commit delete or replace more than the rules of its stack allow. One row for each stack, kind and commit; the
+-- audit log has what became of it. Ids of users, tokens and updates that may be deleted are kept as they were.
+create table update_approvals (
+  id uuid primary key default gen_random_uuid(),
+  -- A trigger fills it, for the lists of an organization.
+  organization_id uuid,
+  -- No reference: it would lock the stack's row where an update is stopped, whose row is locked then, in the opposite order of other changes.
+  stack_id uuid not null,
+  kind text not null,
+  commit_id text not null,
+  asked_at timestamptz not null default clock_timestamp(),
+  asked_by text not null,
+  asked_user_id uuid,
+  asked_token_id uuid,
+  -- The update that was stopped; null: somebody asked ahead.
+  update_id uuid,
+  -- What was refused, or what is asked for.
+  request text not null,
+  approved_at timestamptz,
+  approved_by text,
+  -- Both null: an operator.
+  approved_user_id uuid,
+  approved_token_id uuid,
+  reason text,
+  expires_at timestamptz,
+  constraint update_approvals_approved_check check (
+    (approved_at is null) = (approved_by is null) and (approved_at is null) = (reason is null) and (approved_at is null) = (expires_at is null))
+);
+create unique index update_approvals_key on update_approvals (stack_id, kind, commit_id);
+-- Lists of an organization and of a stack, given or not, read what they return.
+create index update_approvals_given_of_organization on update_approvals (organization_id, asked_at, id) where approved_at is not null;
+create index update_approvals_asked_of_organization on update_approvals (organization_id, asked_at, id) where approved_at is null;
+create index update_approvals_given_of_stack on update_approvals (stack_id, asked_at, id) where approved_at is not null;
+create index update_approvals_asked_of_stack on update_approvals (stack_id, asked_at, id) where approved_at is null;
+create index update_approvals_age on update_approvals (coalesce(expires_at, asked_at));
+
+-- A stack does not leave its organization.
+create function set_update_organization() returns trigger language plpgsql as $$
+begin
+  new.organization_id := (select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id);
+  return new;
+end $$;
+create trigger updates_organization before insert on updates
+  for each row execute function set_update_organization();
+
+-- Creates an update in one round trip: holds the caller's access, locks the stack, looks at it after it has the lock, inserts the update
+-- and lets it hold the stack if it is exclusive. Returns its id; no row, and nothing is changed, if there is more to decide: the token is
+-- not valid or may not do this, another update holds the stack, calls wait for it (which counts for those that `may_wait`), a rule
+-- applies to it, or entries of a journal could not be replayed.
+create function create_update(of_stack uuid, of_token uuid, of_organization text, new_kind text, is_dry_run boolean, is_exclusive boolean,
+  may_wait boolean, new_message text, new_environment text, new_config text, new_program text, new_requested_by uuid, new_ci_run text,
+  wait_seconds float8)
+returns uuid language plpgsql as $$
+declare
+  held record;
+  version integer;
+  created uuid;
+begin
+  select h.role, h."isPlain" as is_plain, h.facts into held from hold_access(of_token, of_organization) h;
+  if not found then return null; end if;
+  perform 1 from stacks s where s.id = of_stack and s.deleted_at is null for update;
+  if not found then return null; end if;
+  -- A statement of its own: what was committed while it waited for the lock is not in the snapshot of the one that locks.
+  select s.stack_version into version
+  from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+  where s.id = of_stack and o.name = of_organization
+    and not (is_exclusive and s.active_update_id is not null)
+    and not (may_wait and exists (select 1 from lock_waiters w where w.stack_id = of_stack))
+    and not exists (
+      select 1 from update_rules r
+      where r.organization_id = o.id and (r.project is null or r.project = p.name) and (r.stack is null or r.stack = s.name)
+        and (r.tag_name is null or s.tags::jsonb ->> r.tag_name = r.tag_value))
+    and (is_dry_run or not exists (
+      select 1 from journals j where j.stack_id = of_stack and j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null)))
+    and case when held.is_plain then role_permissions(held.role) else effective_permissions(held.facts, o.id, p.name, s.name) end
+      & (case when is_dry_run then 2 else 4 end) <> 0;
+  if not found then return null; end if;
+  insert into updates (stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config, program,
+    requested_by, token_id, ci_run, expires_at)
+  values (of_stack, new_kind, is_dry_run, is_exclusive, 'not started', version, new_message, new_environment, new_config, new_program,
+    new_requested_by, of_token, new_ci_run, clock_timestamp() + make_interval(secs => wait_seconds))
+  returning id into created;
+  if is_exclusive then update stacks set active_update_id = created where id = of_stack; end if;
+  return created;
+end $$;
+
+-- Starts an update in one round trip: holds the caller's access, locks the stack of this name and then the update, looks at both after it
+-- has the locks, and gives the update its lease and, if `with_journal`, its journal. No row, and nothing is changed, if there is more to
+-- decide: the token is not valid or may not do this, the update is another stack's or waits for nothing any more, another update holds
+-- the stack, tags change, entries of a journal are in no checkpoint, or a guard asks for a journal.
+create function start_update(of_update uuid, of_token uuid, of_organization text, of_project text, of_name text, new_tags text,
+  new_lease bytea, lease_seconds float8, max_seconds float8, with_journal boolean)
+returns table (stack_id uuid, kind text, dry_run boolean, "expiresAt" timestamptz, "headVersion" integer, "stackVersion" integer,
+  "journalVersion" integer)
+rows 1 language plpgsql as $$
+#variable_conflict use_column
+declare
+  held record;
+  held_stack uuid;
+  found_update record;
+begin
+  select h.role, h."isPlain" as is_plain, h.facts into held from hold_access(of_token, of_organization) h;
+  if not found then return; end if;
+  select s.id into held_stack from stacks s
+  where s.id = (select u.stack_id from updates u where u.id = of_update) and s.deleted_at is null for update;
+  if held_stack is null then return; end if;
+  perform lock_exclusive(of_update);
+  perform 1 from updates u where u.id = of_update and u.stack_id = held_stack for update;
+  -- A statement of its own: what was committed while it waited for the locks is not in the snapshot of those that lock.
+  select u.kind, u.dry_run, u.exclusive and not u.dry_run as writes, s.stack_version, s.checkpoint_id into found_update
+  from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+  where u.id = of_update and s.id = held_stack and o.name = of_organization and p.name = of_project and s.name = of_name
+    and u.status = 'not started' and u.end_reason is null and u.expires_at > clock_timestamp()
+    and u.expires_at <= clock_timestamp() + make_interval(secs => lease_seconds)
+    and (u.exclusive or s.active_update_id is null)
+    and (new_tags is null or s.tags = new_tags)
+    and not (u.is_guarded and not with_journal)
+    and not exists (
+      select 1 from journals j where j.stack_id = held_stack and j.folded_at is null and j.entry_count > j.folded_entries)
+    and not exists (
+      select 1 from journals j where j.stack_id = held_stack and j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null))
+    and case when held.is_plain then role_permissions(held.role) else effective_permissions(held.facts, o.id, p.name, s.name) end
+      & (case when u.dry_run then 2 else 4 end) <> 0;
+  if not found then return; end if;
+  stack_id := held_stack;
+  kind := found_update.kind;
+  dry_run := found_update.dry_run;
+  "headVersion" := found_update.stack_version;
+  "stackVersion" := case when found_update.writes then found_update.stack_version + 1 end;
+  "journalVersion" := case when found_update.writes and with_journal then 1 else 0 end;
+  update updates u set status = 'running', started_at = clock_timestamp(), lease_hash = new_lease, token_id = of_token,
+    must_end_at = clock_timestamp() + make_interval(secs => max_seconds),
+    expires_at = least(clock_timestamp() + make_interval(secs => least(lease_seconds, max_seconds)),
+      (select t.expires_at from api_tokens t where t.id = of_token)),
+    epoch = u.epoch + 1, stack_version = "stackVersion", base_stack_version = found_update.stack_version,
+    journal_version = "journalVersion", base_checkpoint_id = found_update.checkpoint_id, checkpoint_id = found_update.checkpoint_id
+  where u.id = of_update returning u.expires_at into "expiresAt";
+  if "journalVersion" > 0 then insert into journals (update_id, stack_id) values (of_update, held_stack); end if;
+  return next;
+end $$;
+
+-- Ends an update that is locked together with its stack, releases the stack if the update held it, and publishes the version of the
+-- update, if it has one. `keep_lease`: keeps the hash, so that the holder of the lease can be distinguished from others.
+create function end_locked_update(of_update uuid, of_stack uuid, new_status text, reason text, keep_lease boolean, new_version integer)
+returns void language plpgsql as $$
+begin
+  update stacks s set active_update_id = nullif(s.active_update_id, of_update),
+    stack_version = greatest(s.stack_version, new_version),
+    updated_at = case when new_version is null then s.updated_at else now() end
+  where s.id = of_stack and (s.active_update_id = of_update or new_version is not null);
+  update updates u set status = new_status, end_reason = reason, ended_at = clock_timestamp(),
+    lease_hash = case when keep_lease then u.lease_hash end
+  where u.id = of_update;
+end $$;
+
+-- Completes a running update in one round trip: locks its stack and then the update, looks at both after it has the locks, and ends
+-- the update. Returns what the audit log says about it; no row, and nothing is changed, if there is more to decide: the lease is over or
+-- another one, entries are missing or in no checkpoint, secrets were read that are in no event yet, or a rule asks which outputs were removed.
+create function complete_update(of_update uuid, of_epoch integer, new_status text)
+returns table (organization text, project text, stack text, stack_id uuid, kind text, dry_run boolean, stack_version integer,
+  entry_count integer, checkpoint_count integer)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  held_stack uuid;
+begin
+  select s.id into held_stack from stacks s
+  where s.id = (select u.stack_id from updates u where u.id = of_update) and s.deleted_at is null for update;
+  if held_stack is null then return; end if;
+  perform lock_exclusive(of_update);
+  perform 1 from updates u where u.id = of_update and u.stack_id = held_stack for update;
+  -- A statement of its own: batches of entries and reads of secrets that it has waited for do not change the row that was locked.
+  select o.name, p.name, s.name, s.id, u.kind, u.dry_run, u.stack_version, coalesce(j.entry_count, 0),
+    u.checkpoint_sequence + u.full_committed
+  into organization, project, stack, stack_id, kind, dry_run, stack_version, entry_count, checkpoint_count
+  from updates u left join journals j on j.update_id = u.id join stacks s on s.id = u.stack_id
+    join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+  where u.id = of_update and s.id = held_stack and u.status = 'running' and u.epoch = of_epoch and u.end_reason is null
+    and u.expires_at > clock_timestamp() and not coalesce(j.entry_count > j.folded_entries and j.fold_error is null, false)
+    and missing_journal_entries(u.id, j.entry_count) is null
+    and not exists (select 1 from audit_secret_reads r where r.update_id = u.id)
+    and not (new_status = 'succeeded' and u.kind in ('update', 'preview') and exists (
+      select 1 from update_rules r
+      where r.organization_id = o.id and r.kind = 'consumers' and (r.project is null or r.project = p.name)
+        and (r.stack is null or r.stack = s.name) and (r.tag_name is null or s.tags::jsonb ->> r.tag_name = r.tag_value)));
+  if not found then return; end if;
+  perform end_locked_update(of_update, held_stack, new_status, null, true, stack_version);
+  return next;
+end $$;
+
+-- Ends the leases of those of the updates that are active. Rows that others are writing to are locked one after another, so that
+-- there are no more advisory locks than such rows.
+create function end_active_leases(ids uuid[], reason text) returns void language plpgsql as $$
+declare
+  busy uuid;
+begin
+  with lost as (
+    select u.id from updates u
+    where u.id = any (ids) and u.status in ('not started', 'running') and u.end_reason is null
+    order by u.id for update skip locked
+  )
+  update updates u set expires_at = least(u.expires_at, clock_timestamp()), epoch = u.epoch + 1, end_reason = reason
+  from lost where u.id = lost.id;
+  for busy in
+    select u.id from updates u
+    where u.id = any (ids) and u.status in ('not started', 'running') and u.end_reason is null order by u.id
+  loop
+    perform lock_exclusive(busy);
+    update updates u set expires_at = least(u.expires_at, clock_timestamp()), epoch = u.epoch + 1, end_reason = reason
+    where u.id = busy and u.status in ('not started', 'running') and u.end_reason is null;
+  end loop;
+end $$;
+
+-- Ends the leases of active updates in the same transaction that removes their token, user or membership. The raised epoch
+-- rejects writes admitted before, and end_reason rejects later ones. The update itself is cancelled when it is next closed.
+create function end_leases(tokens uuid[], organization uuid, reason text) returns void language plpgsql as $$
+begin
+  perform end_active_leases(array(
+    select u.id from updates u
+    where u.token_id = any (tokens) and u.status in ('not started', 'running') and u.end_reason is null
+      and (organization is null or exists (
+        select 1 from stacks s join projects p on p.id = s.project_id where s.id = u.stack_id and p.organization_id = organization))),
+    reason);
+end $$;
+
+create function end_leases_of_token() returns trigger language plpgsql as $$
+declare
+  owner uuid := coalesce(place_of_user(old.user_id), old.organization_id);
+  busy uuid;
+begin
+  if tg_op = 'DELETE' then
+    if old.revoked_at is null and (old.expires_at is null or old.expires_at > clock_timestamp()) then
+      perform lock_exclusive(owner);
+    end if;
+    perform end_leases(array[old.id], null, 'token-revoked');
+    return old;
+  end if;
+  if new.revoked_at is not null or new.user_id <> old.user_id or new.id <> old.id then
+    if old.revoked_at is null then perform lock_exclusive(owner); end if;
+    perform end_leases(array[old.id], null, 'token-revoked');
+  elsif new.expires_at <= clock_timestamp() then
+    if old.expires_at is null or old.expires_at > clock_timestamp() then
+      perform lock_exclusive(owner);
+    end if;
+    perform end_leases(array[old.id], null, 'token-expired');
+  else
+    for busy in
+      select id from updates where token_id = old.id and status in ('not started', 'running') and expires_at > new.expires_at order by id
+    loop
+      perform lock_exclusive(busy);
+      update updates set expires_at = new.expires_at
+      where id = busy and status in ('not started', 'running') and expires_at > new.expires_at;
+    end loop;
+  end if;
+  return null;
+end $$;
+create trigger api_tokens_end_leases after update of id, user_id, revoked_at, expires_at on api_tokens
+  for each row when (old.* is distinct from new.*) execute function end_leases_of_token();
+create trigger api_tokens_deleted_end_leases before delete on api_tokens
+  for each row execute function end_leases_of_token();
+
+create function end_leases_of_user() returns trigger language plpgsql as $$
+begin
+  perform lock_exclusive(place_of_user(old.id));
+  perform end_leases(array(select id from api_tokens where user_id = old.id), null, 'user-deactivated');
+  return null;
+end $$;
+-- No trigger for deleted users: deleting a user deletes its tokens.
+create trigger users_end_leases after update of deactivated_at on users
+  for each row when (new.deactivated_at is not null) execute function end_leases_of_user();
+
+-- A viewer may update stacks by grants. So a role below member ends only the leases that nothing else permits.
+create function end_leases_of_member() returns trigger language plpgsql as $$
+begin
+  perform lock_exclusive(place_of_user(old.user_id));
+  if tg_op = 'UPDATE' and new.user_id = old.user_id and new.organization_id = old.organization_id
+    and exists (select 1 from organization_access where organization_id = new.organization_id and version > 0) then
+    perform end_active_leases(array(
+      select u.id from updates u join api_tokens t on t.id = u.token_id
+      join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
+      where t.user_id = new.user_id and p.organization_id = new.organization_id
+        and u.status in ('not started', 'running') and u.end_reason is null
+        and coalesce(token_permissions(u.token_id, u.stack_id), 0) & (case when u.dry_run then 2 else 4 end) = 0),
+      'membership-ended');
+    return null;
+  end if;
+  perform end_leases(array(select id from api_tokens where user_id = old.user_id), old.organization_id, 'membership-ended');
+  return null;
+end $$;
+create trigger memberships_end_leases after update of organization_id, user_id, role on memberships
+  for each row when (new.role not in ('member', 'admin') or new.user_id <> old.user_id or new.organization_id <> old.organization_id)
+  execute function end_leases_of_member();
+create trigger memberships_deleted_end_leases after delete on memberships
+  for each row execute function end_leases_of_member();
+create trigger memberships_weakened after update of role on memberships
+  for each row when (new.role = 'member' and old.role = 'admin') execute function end_leases_of_member();
+
+-- A token whose scopes or role change, and a membership whose role does, end what they no longer permit.
+create function token_rights_changed() returns trigger language plpgsql as $$
+begin
+  perform lock_exclusive(coalesce(place_of_user(old.user_id), old.organization_id));
+  perform end_active_leases(array(
+    select u.id from updates u
+    where u.token_id = new.id and u.status in ('not started', 'running') and u.end_reason is null
+      and coalesce(token_permissions(u.token_id, u.stack_id), 0) & (case when u.dry_run then 2 else 4 end) = 0),
+    'grant-ended');
+  return null;
+end $$;
+create trigger api_tokens_rights after update of scopes, role, kind, organization_id, team_id on api_tokens
+  for each row when ((old.scopes, old.role, old.kind, old.organization_id, old.team_id)
+    is distinct from (new.scopes, new.role, new.kind, new.organization_id, new.team_id))
+  execute function token_rights_changed();
+
+-- The first place of the queue at which a call waits now. Others keep their number but do not stop those behind them.
+create function first_lock_waiter(stack uuid) returns uuid language sql as $$
+  select w.id from lock_waiters w join lock_queue_processes p on p.id = w.process_id
+  where w.stack_id = stack and w.superseded_by is null and p.alive_until > clock_timestamp()
+  order by not w.is_urgent, w.number limit 1
+$$;
+
+create function wake_lock_waiter(stack uuid) returns void language plpgsql as $$
+declare
+  first uuid;
+begin
+  if not exists (select 1 from lock_waiters where stack_id = stack) then return; end if;
+  first := first_lock_waiter(stack);
+  if first is not null then perform pg_notify('holdfast_lock_queue', first::text); end if;
+end $$;
+
+-- Those of an organization whom one limit holds back, and who could go otherwise. The one whose project runs the fewest updates goes
+-- first, then the one who came first.
+create function lock_waiters_held_by(organization uuid, held text) returns table (id uuid, running bigint, number bigint) language sql as $$
+  select w.id, coalesce(r.running, 0), w.number
+  from lock_waiters w join stacks s on s.id = w.stack_id
+  left join (
+    select t.project_id, count(*) as running from updates u join stacks t on t.id = u.stack_id
+    where u.organization_id = organization and u.status in ('not started', 'running') and u.exclusive and not u.dry_run
+      and u.expires_at > clock_timestamp()
+    group by t.project_id) r on r.project_id = s.project_id
+  where w.organization_id = organization and w.held_by = held and s.active_update_id is null and s.deleted_at is null
+    and first_lock_waiter(w.stack_id) = w.id
+$$;
+
+-- Whatever releases a stack wakes the first one. It holds the row of the stack until its end: a call that has taken its place too
+-- late to be seen here waits for that row, and then finds the stack released.
+create function stack_released() returns trigger language plpgsql as $$
+declare
+  organization uuid;
+begin
+  perform wake_lock_waiter(new.id);
+  -- An update less: a limit may let the next one go.
+  select p.organization_id into organization from projects p where p.id = new.project_id;
+  if exists (select 1 from lock_waiters w where w.organization_id = organization and w.held_by is not null) then
+    perform pg_notify('holdfast_lock_queue', 'held');
+  end if;
+  return null;
+end $$;
+create trigger stacks_released after update of active_update_id on stacks
+  for each row when (old.active_update_id is not null and new.active_update_id is null) execute function stack_released();
+
+-- Whoever waits because of a rule looks again.
+create function update_rules_changed() returns trigger language plpgsql as $$
+begin
+  perform pg_notify('holdfast_lock_queue', 'rules');
+  return null;
+end $$;
+create trigger update_rules_changed after insert or update or delete on update_rules
+  for each statement execute function update_rules_changed();
+
+-- A stack stays in its organization.
+create function place_approval() returns trigger language plpgsql as $$
+begin
+  new.organization_id := (
+    select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id);
+  return new;
+end $$;
+create trigger update_approvals_placed before insert on update_approvals for each row execute function place_approval();
+
+create function forget_approvals() returns trigger language plpgsql as $$
+begin
+  delete from update_approvals where stack_id = old.id;
+  return null;
+end $$;
+create trigger stacks_forget_approvals after delete on stacks for each row execute function forget_approvals();
+
+-- The identity of the database as it is now. Managed servers may refuse to tell the first two. The control file has the timeline only
+-- after the next checkpoint, so it is taken from the log.
+create function read_database_identity(out system_id text, out timeline text, out place text) language plpgsql as $$
+begin
+  place := concat_ws(' ', (select d.oid from pg_database d where d.datname = current_database()), 'installation'::regclass::oid,
+    'stacks'::regclass::oid, 'updates'::regclass::oid, 'journals'::regclass::oid, 'checkpoints'::regclass::oid);
+  begin
+    select c.system_identifier::text into system_id from pg_control_system() c;
+  exception when others then system_id := null;
+  end;
+  begin
+    timeline := left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
+  exception when others then timeline := null;
+  end;
+end $$;
+
+-- How far the write-ahead log is flushed, in bytes since its beginning; null if the server does not tell. It does not go back with a crash.
+create function log_position() returns bigint language plpgsql as $$
+begin
+  return pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint;
+exception when others then
+  return null;
+end $$;
+
+-- What has happened to the database since its identity was noted: 'none'; 'unnoted', there is more to note, and nothing differs;
+-- 'timeline', it comes from a standby or a base backup; 'replaced', it is another one; 'set-back', it is the same database as the caller
+-- has seen, at an earlier point. A copy of the data directory that is put back has the same identity, but its write-ahead log ends
+-- earlier. Null: the caller has seen nothing yet.
+create function database_change(seen_losses integer, seen_position bigint) returns text language sql as $$
+  select case
+    when i.place <> n.place or i.system_id <> n.system_id then 'replaced'
+    when i.timeline <> n.timeline then 'timeline'
+    when i.losses < seen_losses or (i.losses = seen_losses and log_position() < seen_position) then 'set-back'
+    when i.place is null or (i.system_id is null and n.system_id is not null) or (i.timeline is null and n.timeline is not null) then 'unnoted'
+    else 'none'
+  end
+  from installation i, read_database_identity() n
+$$;
+
+-- Notes the identity of the database. If it is another one than before, or one that the caller has seen at a later point, or
+-- `is_ordered`, every active update loses its lease; returns how many did, and null if there was no reason to end any.
+create function note_database(is_ordered boolean, seen_losses integer, seen_position bigint) returns integer language plpgsql as $$
+declare
+  change_now text;
+  is_loss boolean;
+  ended uuid[];
+begin
+  perform 1 from installation for update;
+  change_now := database_change(seen_losses, seen_position);
+  if change_now = 'none' and not is_ordered then return null; end if;
+  is_loss := is_ordered or change_now <> 'unnoted';
+  update installation i
+  set system_id = coalesce(n.system_id, i.system_id), timeline = coalesce(n.timeline, i.timeline), place = n.place,
+    losses = case when is_loss then greatest(i.losses, seen_losses) + 1 else i.losses end,
+    lost_at = case when is_loss then clock_timestamp() else i.lost_at end
+  from read_database_identity() n;
+  if not is_loss then return null; end if;
+  select coalesce(array_agg(u.id), '{}') into ended from updates u
+  where u.status in ('not started', 'running') and u.end_reason is null;
+  perform end_active_leases(ended, 'database-restored');
+  return cardinality(ended);
+end $$;
