@@ -300,6 +300,33 @@ async function approvalAims({ auth, organization, path, project, stack }: TestSt
   ];
 }
 
+/** Calls to invitations, each of which ends by one kind of call; and of a person who leaves. */
+async function invitationAims({ auth, organization }: TestStack): Promise<Aim[]> {
+  const invited = async () => {
+    const one = await person(app, `${organization}-guests`, 'viewer');
+    const body = { login: one.login, role: 'viewer' };
+    await ok(app.call('POST', `/api/orgs/${organization}/invitations`, { auth, body }));
+    return one;
+  };
+  const [accepting, declining, withdrawn] = [await invited(), await invited(), await invited()];
+  const leaver = await person(app, organization, 'viewer');
+  const own = (operations: string, by: { readonly auth: string }): Aim => ({
+    operations,
+    auth: by.auth,
+    parameters: { 'path.organization': organization },
+  });
+  return [
+    own('^POST /api/user/invitations/', accepting),
+    own('^DELETE /api/user/invitations/', declining),
+    own('^DELETE /api/user/organizations/', leaver),
+    {
+      operations: '^DELETE .*/orgs/\\{organization\\}/invitations/',
+      auth,
+      parameters: { 'path.organization': organization, 'path.login': withdrawn.login },
+    },
+  ];
+}
+
 /** Calls to webhooks that exist and whose server refuses connections; one of each place is deleted. */
 async function hookAims(stack: TestStack): Promise<Aim[]> {
   const { auth, organization } = stack;
@@ -335,7 +362,7 @@ async function pageAims(organization: string, auth: string): Promise<Aim[]> {
   return [
     await aim('^GET /account$'),
     await aim('^GET /cli-login$', { 'query.cliSessionPort': '4321', 'query.cliSessionNonce': 'ab'.repeat(32) }),
-    await aim('^POST /(account/(password|end-session|passkeys.*)|cli-login)$'),
+    await aim('^POST /(account/(password|end-session|passkeys.*|invitations/.*|leave)|cli-login)$'),
     await aim('^POST /account/sign-out-everywhere$'),
     await aim('^POST /sign-out$'),
   ];
@@ -349,6 +376,9 @@ const forms = [
   'POST /account/passkeys',
   'POST /account/passkeys/remove',
   'POST /account/end-session',
+  'POST /account/invitations/accept',
+  'POST /account/invitations/decline',
+  'POST /account/leave',
   'POST /cli-login',
   // Without a provider.
   'GET /sign-in/provider',
@@ -435,6 +465,7 @@ describe('generated calls are answered as the API description says', () => {
       ...(await ruleAims(idle)),
       ...(await deletedAims(idle)),
       ...(await approvalAims(idle)),
+      ...(await invitationAims(idle)),
       ...(await hookAims(idle)),
       {
         operations: '^(GET|PATCH) .*/teams/\\{team\\}$',

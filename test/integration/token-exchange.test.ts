@@ -323,7 +323,9 @@ describe('what is given', () => {
       const { status } = await app.call(method, `/api/orgs/bounded/${path}`, { auth, ...(body ? { body } : {}) });
       expect({ method, path, status }).toEqual({ method, path, status: 403 });
     }
-    await ok(app.call('GET', '/api/orgs/bounded/members', { auth }));
+    await ok(app.call('GET', '/api/orgs/bounded/teams', { auth }));
+    // Lists of people are for people.
+    expect((await app.call('GET', '/api/orgs/bounded/members', { auth })).status).toBe(403);
   });
 
   test('as a person is valid in this organization only, and only that person lets CI act so', async () => {

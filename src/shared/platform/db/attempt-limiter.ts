@@ -98,5 +98,5 @@ export class AttemptLimiter {
 
 /** Deletes attempts that no longer count. */
 export async function deleteOldAttempts(db: Queryable): Promise<void> {
-  await db.query(sql.nothing`/* attempts.deleteOld */ delete from sign_in_attempts where expire < ${nowMs}`);
+  await db.query(sql.nothing`/* attempts.deleteOld */ delete from sign_in_attempts where expire < (select ${nowMs})`);
 }
