@@ -247,7 +247,7 @@ describe('the contents of the image', () => {
 
   test('replay large journals in a thread', () => {
     const script = `
-      import { ThreadedReplayRunner } from './dist/shared/journal/replay/runner/threaded-replay-runner.js';
+      import { ThreadedReplayRunner } from './dist/shared/state/journal/replay/runner/threaded-replay-runner.js';
       const runner = new ThreadedReplayRunner();
       const replay = await runner.open({ base: null, snapshot: null });
       console.log((await replay.write({ time: '', version: '' })).resourceCount);
