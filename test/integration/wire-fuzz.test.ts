@@ -146,10 +146,16 @@ test(`arbitrary bytes (seed ${seed}) get responses or a closed connection, cause
   const faults: string[] = [];
   const counts = new Map<number, number>();
   let played = 0;
+  /** Every twentieth call is well-formed, with and without a token: random ones of both kinds are rare. */
+  const wellFormed = (number: number): FuzzCase => {
+    const token = number % 40 === 0 ? `Authorization: ${other.auth}\r\n` : '';
+    const head = `GET /api/user HTTP/1.1\r\nHost: x\r\nAccept: application/vnd.pulumi+9\r\n${token}Connection: close\r\n\r\n`;
+    return { chunks: [Buffer.from(head)], end: 'stays' };
+  };
   const player = async (): Promise<void> => {
     while (played < cases) {
       played++;
-      const one = fuzz.next();
+      const one = played % 20 === 0 ? wellFormed(played) : fuzz.next();
       try {
         for (const status of assertAnswers(await play(one))) counts.set(status, (counts.get(status) ?? 0) + 1);
       } catch (error) {
