@@ -5,7 +5,7 @@ import { scanJsonInTurns } from '../../shared/platform/json/scan-in-turns.ts';
 import { denseTurnBytes, Turns } from '../../shared/platform/turns/turns.ts';
 import { Blame } from '../../shared/search/index/blame.ts';
 import { listLeafPathsInTurns } from '../../shared/search/index/property-leaves.ts';
-import { joinPath, ResourceView } from '../../shared/search/index/resource-facts.ts';
+import { joinPath, type ResourceView, viewResource } from '../../shared/search/index/resource-facts.ts';
 import { resourceKey } from '../../shared/search/index/resource-key.ts';
 import {
   createResourceRepository,
@@ -29,6 +29,8 @@ const maxShownBytes = 1024 * 1024;
 /** How often they are in memory on their way to the client, and larger than as text. */
 const copies = 16;
 const maxDependents = 200;
+/** As many as the index has. */
+const maxDependencies = 2_000;
 /** Changes of a resource that are read to blame its properties: a page, and how many of them. */
 const blamePage = 200;
 const maxBlamePages = 10;
@@ -69,14 +71,15 @@ export class ResourceService {
     await scan.hold(copies * sizes.reduce((sum, size) => sum + Math.min(size, maxShownBytes), 0), ref.organization);
     const rows = createResourceRepository(this.#context.db);
     const [indexed] = version === null ? await rows.listByKeys(stack.stackId, [key]) : [];
+    const dependencies = await view.strings('dependencies', maxDependencies);
     return {
-      ...shownResource(indexed ?? notIndexed(view, key)),
+      ...shownResource(indexed ?? notIndexed(view, key, dependencies.length)),
       parent: view.string('parent') || null,
       protect: view.isTrue('protect'),
       id: view.string('id') || null,
       inputs: await sealedJsonInTurns(view.raw('inputs'), maxShownBytes),
       outputs: await sealedJsonInTurns(view.raw('outputs'), maxShownBytes),
-      dependencies: view.strings('dependencies'),
+      dependencies,
       dependents: version === null ? await rows.listDependents(stack.stackId, key, maxDependents) : [],
       ...versionsOf(stack),
     };
@@ -199,14 +202,14 @@ export class ResourceService {
     // Encoders write such a URN as it is, and most resources are told apart without looking at their members.
     const mark = /^[\w :$/.@-]+$/.test(urn) ? Buffer.from(`"${urn}"`) : null;
     const found: Buffer[] = [];
-    await scan.scanResources(state, (text) => {
+    await scan.scanResources(state, async (text) => {
       if (mark !== null && !text.includes(mark)) return;
-      const view = new ResourceView(text);
+      const view = await viewResource(text);
       if (view.urn === urn && !view.isDeleted) found[0] = Buffer.from(text);
     });
     if (found[0] === undefined)
       throw new NotFoundError(`The stack has no resource ${JSON.stringify(urn.slice(0, 500))}`);
-    return new ResourceView(found[0]);
+    return viewResource(found[0]);
   }
 }
 
@@ -231,12 +234,12 @@ function shownResource({ place: _place, key: _key, provider, ...row }: IndexedRe
 }
 
 /** A resource that is newer than the index. */
-function notIndexed(view: ResourceView, key: string): IndexedResource {
+function notIndexed(view: ResourceView, key: string, dependencies: number): IndexedResource {
   const { urn } = view;
   return {
     ...{ key, place: '', urn, type: view.string('type'), name: urn.slice(urn.lastIndexOf('::') + 2), parent: null },
     ...{ provider: null, providerVersion: null, protect: false, isCustom: view.isTrue('custom') },
-    ...{ isExternal: view.isTrue('external'), isDeleted: false, dependencies: view.strings('dependencies').length },
+    ...{ isExternal: view.isTrue('external'), isDeleted: false, dependencies },
     ...{ children: 0, changedIn: null },
   };
 }

@@ -1,23 +1,26 @@
+import { denseTurnBytes, Turns } from '../../shared/platform/turns/turns.ts';
 import { canonicalOf, comparedMembers, isSameInStacks } from '../../shared/search/index/canonical-resource.ts';
 import { diffProperties } from '../../shared/search/index/property-leaves.ts';
-import { joinPath, ResourceView } from '../../shared/search/index/resource-facts.ts';
-import { sealedJson } from '../../shared/search/index/sealed-json.ts';
+import { joinPath, type ResourceView, viewResource } from '../../shared/search/index/resource-facts.ts';
+import { listSecretsInTurns } from '../../shared/search/index/sealed-json.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import { listSecrets } from '../../shared/state/deployments/secret-values.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import { noSuchVersion } from './no-such-version.ts';
+import { ShownValues, shownNames } from './shown-values.ts';
 
-/** Larger values are not shown, in bytes. */
-const maxValueBytes = 16 * 1024;
 /** Resources of a page whose texts are kept, of both stacks, in bytes; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
 /** Memory for what is kept of each resource of a state, in bytes. */
 const keptBytes = 300;
 /** Differences of one resource that are shown. */
 const maxPaths = 200;
+/** With more members than this, a resource's differences are in the order that it has them. */
+const maxSorted = 1_000;
+/** What the comparison of a property costs of a slice, beside its bytes. */
+const comparisonBytes = 200;
 /** Secrets that are compared, in number and in characters of their ciphertexts, for each of the two stacks. */
 const maxSecrets = 5_000;
 const maxSecretChars = 8 * 1024 * 1024;
@@ -92,15 +95,19 @@ export class StackDiff {
     const keys = pageOf(differing.slice(offset, offset + limit), [before, after]);
     const [old, next] = [await this.#texts(scan, before, keys), await this.#texts(scan, after, keys)];
     const items: StackDifference[] = [];
+    const values = new ShownValues();
+    let end = offset;
     for (const key of keys) {
+      if (values.isFull) break;
       const [was, is] = [old.get(key) ?? null, next.get(key) ?? null];
-      const item = describe(was, is, withOutputs, compared?.differing.get(key) ?? new Set());
+      const item = await describe(was, is, { withOutputs, values, secrets: compared?.differing.get(key) ?? new Set() });
       if (item) items.push(item);
+      end++;
       await scan.pause();
     }
     return {
       items,
-      next: differing.length > offset + keys.length ? offset + keys.length : null,
+      next: differing.length > end ? end : null,
       total: differing.length,
       same,
       fromVersion: before.version,
@@ -131,10 +138,10 @@ export class StackDiff {
       ...found,
       ...{ resources: new Map(), secrets: new Map(), secretChars: 0, secretCount: 0 },
     };
-    await this.#scan(scan, side, (text) => {
-      const view = new ResourceView(text);
+    await this.#scan(scan, side, async (text) => {
+      const view = await viewResource(text);
       if (view.isDeleted) return;
-      const { digest, secrets } = canonicalOf(view, withOutputs);
+      const { digest, secrets } = await canonicalOf(view, withOutputs);
       side.resources.set(view.key, { digest, bytes: text.length });
       if (secrets.length === 0) return;
       side.secretCount += secrets.length;
@@ -145,7 +152,7 @@ export class StackDiff {
     return side;
   }
 
-  async #scan(scan: StateScan, { stackId, version }: Side, onResource: (text: Buffer) => void): Promise<void> {
+  async #scan(scan: StateScan, { stackId, version }: Side, onResource: (text: Buffer) => Promise<void>): Promise<void> {
     if (version === 0) return;
     const state = await scan.readVersion(stackId, version);
     if (!state) throw noSuchVersion(version);
@@ -156,8 +163,8 @@ export class StackDiff {
     const wanted = new Set(keys.filter((key) => side.resources.has(key)));
     const found = new Map<string, Buffer>();
     if (wanted.size === 0) return found;
-    await this.#scan(scan, side, (text) => {
-      const view = new ResourceView(text);
+    await this.#scan(scan, side, async (text) => {
+      const view = await viewResource(text);
       if (!view.isDeleted && wanted.has(view.key)) found.set(view.key, Buffer.from(text));
     });
     return found;
@@ -268,54 +275,65 @@ function countShared(before: Side, after: Side): number {
   return count;
 }
 
-/** `secrets`: places of the secrets that are known to differ. Null if nothing differs. */
-function describe(
+interface Describing {
+  readonly withOutputs: boolean;
+  /** Places of the secrets that are known to differ. */
+  readonly secrets: ReadonlySet<number>;
+  readonly values: ShownValues;
+}
+
+/** Null if nothing differs. */
+async function describe(
   before: Buffer | null,
   after: Buffer | null,
-  withOutputs: boolean,
-  secrets: ReadonlySet<number>,
-): StackDifference | null {
-  const was = before && new ResourceView(before);
-  const is = after && new ResourceView(after);
+  describing: Describing,
+): Promise<StackDifference | null> {
+  const was = before && (await viewResource(before));
+  const is = after && (await viewResource(after));
   const shown = is ?? was;
   if (shown === null) return null;
-  const paths: StackProperty[] = [];
-  if (was && is) {
-    const names = new Set([...comparedMembers(was, withOutputs), ...comparedMembers(is, withOutputs)]);
-    let secretsSeen = 0;
-    for (const name of [...names].sort()) {
-      const [old, next] = [was.raw(name), is.raw(name)];
-      const places = next === null ? [] : listSecrets(next);
-      const isChangedAt = (place: number): boolean => secrets.has(place);
-      const first = secretsSeen;
-      secretsSeen += places.length;
-      if (name !== 'inputs' && name !== 'outputs') {
-        if (old === null || next === null || !isSameInStacks(name, old, next))
-          paths.push({ path: name, ...bothSides(old, next) });
-        continue;
-      }
-      for (const { after: value, before: former, path } of diffProperties(old, next)) {
-        const isSame = former !== null && value !== null && isSameInStacks('', former.text, value.text);
-        const offset = value === null || next === null ? 0 : value.text.byteOffset - next.byteOffset;
-        const end = offset + (value?.text.length ?? 0);
-        const hasNewSecret = places.some(({ start }, at) => start >= offset && start < end && isChangedAt(first + at));
-        if (isSame && !hasNewSecret) continue;
-        paths.push({ path: joinPath(name, path), ...bothSides(former?.text, value?.text) });
-      }
-    }
-    if (paths.length === 0) return null;
-  }
-  const { urn } = shown;
+  const { paths, pathCount } = was && is ? await compare(was, is, describing) : { paths: [], pathCount: 0 };
+  if (was && is && pathCount === 0) return null;
   return {
-    urn,
-    type: shown.string('type'),
-    name: urn.slice(urn.lastIndexOf('::') + 2),
+    ...shownNames(shown.urn, shown.string('type')),
     change: was && is ? 'updated' : is ? 'created' : 'deleted',
-    paths: paths.slice(0, maxPaths),
-    pathCount: paths.length,
+    paths,
+    pathCount,
   };
 }
 
-function bothSides(before: Buffer | null | undefined, after: Buffer | null | undefined) {
-  return { before: sealedJson(before ?? null, maxValueBytes), after: sealedJson(after ?? null, maxValueBytes) };
+async function compare(was: ResourceView, is: ResourceView, { secrets, values, withOutputs }: Describing) {
+  const paths: StackProperty[] = [];
+  let pathCount = 0;
+  const turns = new Turns(denseTurnBytes);
+  const add = async (path: string, before: Buffer | null | undefined, after: Buffer | null | undefined) => {
+    if (++pathCount <= maxPaths) paths.push(await values.property(path, before, after));
+  };
+  // In the order in which the secrets of `is` are counted.
+  const names = new Set(await comparedMembers(is, withOutputs));
+  for (const name of await comparedMembers(was, withOutputs)) names.add(name);
+  let secretsSeen = 0;
+  for (const name of names.size > maxSorted ? names : [...names].sort()) {
+    const [old, next] = [was.raw(name), is.raw(name)];
+    await turns.spend(comparisonBytes);
+    const places = next === null ? [] : await listSecretsInTurns(next);
+    // In ascending order, as the properties are that have a new value.
+    const changed = places.flatMap(({ start }, at) => (secrets.has(secretsSeen + at) ? [start] : []));
+    secretsSeen += places.length;
+    if (name !== 'inputs' && name !== 'outputs') {
+      if (old === null || next === null || !(await isSameInStacks(name, old, next))) await add(name, old, next);
+      continue;
+    }
+    let passed = 0;
+    for (const { after: value, before: former, path } of await diffProperties(old, next)) {
+      const isSame = former !== null && value !== null && (await isSameInStacks('', former.text, value.text));
+      const start = value === null || next === null ? 0 : value.text.byteOffset - next.byteOffset;
+      const end = start + (value?.text.length ?? 0);
+      while ((changed[passed] ?? Number.POSITIVE_INFINITY) < start) passed++;
+      const hasNewSecret = (changed[passed] ?? Number.POSITIVE_INFINITY) < end;
+      if (!isSame || hasNewSecret) await add(joinPath(name, path), former?.text, value?.text);
+      await turns.spend(comparisonBytes + end - start);
+    }
+  }
+  return { paths, pathCount };
 }

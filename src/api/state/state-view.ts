@@ -1,4 +1,4 @@
-import { ResourceView } from '../../shared/search/index/resource-facts.ts';
+import { viewResource } from '../../shared/search/index/resource-facts.ts';
 import { sealedText } from '../../shared/search/index/sealed-json.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -33,8 +33,8 @@ export class StateView {
     const items: { urn: string; type: string; name: string; bytes: number; isDeleted: boolean }[] = [];
     let passed = 0;
     let hasMore = false;
-    const { bytes, skipped } = await scan.scanResources(state, (json) => {
-      const view = new ResourceView(json);
+    const { bytes, skipped } = await scan.scanResources(state, async (json) => {
+      const view = await viewResource(json);
       if (text !== null && !view.urn.toLowerCase().includes(text)) return;
       if (passed < offset) passed++;
       else if (items.length === limit) hasMore = true;

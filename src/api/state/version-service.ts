@@ -1,17 +1,15 @@
 import { diffProperties } from '../../shared/search/index/property-leaves.ts';
-import { compareResources, digestOf, joinPath, ResourceView } from '../../shared/search/index/resource-facts.ts';
+import { compareResources, digestOf, joinPath, viewResource } from '../../shared/search/index/resource-facts.ts';
 import { createResourceRepository } from '../../shared/search/index/resource-repository.ts';
-import { sealedJson } from '../../shared/search/index/sealed-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import { noSuchVersion } from './no-such-version.ts';
+import { ShownValues, shownNames } from './shown-values.ts';
 
 /** Resources of a page whose texts are kept, of both states, in bytes; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
-/** Larger values are not shown, in bytes. */
-const maxValueBytes = 16 * 1024;
 /** Differences of one resource that are shown. */
 const maxPaths = 200;
 
@@ -81,8 +79,8 @@ export class VersionService {
     if (!stack) throw stackNotFound(ref);
     const before = new Map<string, { readonly digest: string; readonly bytes: number }>();
     const beforeDigests = new Set<string>();
-    await this.#scan(scan, stack.id, from, (text) => {
-      const view = new ResourceView(text);
+    await this.#scan(scan, stack.id, from, async (text) => {
+      const view = await viewResource(text);
       if (view.isDeleted) return;
       const digest = digestOf(text);
       before.set(view.key, { digest, bytes: text.length });
@@ -101,9 +99,9 @@ export class VersionService {
         page.set(key, { key, after: after && Buffer.from(after), before: null });
       }
     };
-    await this.#scan(scan, stack.id, to, (text) => {
+    await this.#scan(scan, stack.id, to, async (text) => {
       const digest = digestOf(text);
-      const view = new ResourceView(text);
+      const view = await viewResource(text);
       if (view.isDeleted) return;
       const { key } = view;
       seen.add(key);
@@ -114,21 +112,30 @@ export class VersionService {
       await scan.pause();
     }
     if ([...page.keys()].some((key) => before.has(key)))
-      await this.#scan(scan, stack.id, from, (text) => {
-        const view = new ResourceView(text);
+      await this.#scan(scan, stack.id, from, async (text) => {
+        const view = await viewResource(text);
         const differing = view.isDeleted ? undefined : page.get(view.key);
         if (differing) differing.before = Buffer.from(text);
       });
     const items: ResourceDifference[] = [];
+    const values = new ShownValues();
+    let count = 0;
     for (const each of page.values()) {
-      const item = describe(each);
+      if (values.isFull) break;
+      const item = await describe(each, values);
       if (item) items.push(item);
+      count++;
       await scan.pause();
     }
-    return { items, next: isFull ? offset + page.size : null };
+    return { items, next: isFull || count < page.size ? offset + count : null };
   }
 
-  async #scan(scan: StateScan, stackId: string, version: number, onResource: (text: Buffer) => void): Promise<void> {
+  async #scan(
+    scan: StateScan,
+    stackId: string,
+    version: number,
+    onResource: (text: Buffer) => Promise<void>,
+  ): Promise<void> {
     if (version === 0) return;
     const state = await scan.readVersion(stackId, version);
     if (!state) throw noSuchVersion(version);
@@ -137,32 +144,29 @@ export class VersionService {
 }
 
 /** Null if nothing differs that anybody has changed. */
-function describe({ after, before }: Differing): ResourceDifference | null {
-  const was = before && new ResourceView(before);
-  const is = after && new ResourceView(after);
+async function describe({ after, before }: Differing, values: ShownValues): Promise<ResourceDifference | null> {
+  const was = before && (await viewResource(before));
+  const is = after && (await viewResource(after));
   const shown = is ?? was;
   if (shown === null) return null;
-  const compared = was && is ? compareResources(was, is) : null;
+  const compared = was && is ? await compareResources(was, is) : null;
   if (compared?.change === 'updated' && compared.paths.length === 0) return null;
-  const members = (compared?.paths ?? []).filter((path) => !/^(inputs|outputs)($|[.[])/.test(path));
-  const paths: PropertyChange[] = members
-    .slice(0, maxPaths)
-    .map((path) => ({ path, ...bothSides(was?.raw(path), is?.raw(path)) }));
-  let pathCount = members.length;
+  const paths: PropertyChange[] = [];
+  let pathCount = 0;
+  for (const path of compared?.paths ?? []) {
+    if (/^(inputs|outputs)($|[.[])/.test(path)) continue;
+    if (++pathCount <= maxPaths) paths.push(await values.property(path, was?.raw(path), is?.raw(path)));
+  }
   for (const part of ['inputs', 'outputs'])
-    for (const { after: next, before: old, path } of diffProperties(was?.raw(part) ?? null, is?.raw(part) ?? null))
-      if (++pathCount <= maxPaths) paths.push({ path: joinPath(part, path), ...bothSides(old?.text, next?.text) });
-  const { urn } = shown;
+    for (const { after: next, before: old, path } of await diffProperties(
+      was?.raw(part) ?? null,
+      is?.raw(part) ?? null,
+    ))
+      if (++pathCount <= maxPaths) paths.push(await values.property(joinPath(part, path), old?.text, next?.text));
   return {
-    urn,
-    type: shown.string('type'),
-    name: urn.slice(urn.lastIndexOf('::') + 2),
+    ...shownNames(shown.urn, shown.string('type')),
     change: compared?.change ?? (is ? 'created' : 'deleted'),
     paths,
     pathCount,
   };
-}
-
-function bothSides(before: Buffer | null | undefined, after: Buffer | null | undefined) {
-  return { before: sealedJson(before ?? null, maxValueBytes), after: sealedJson(after ?? null, maxValueBytes) };
 }

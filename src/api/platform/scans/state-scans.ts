@@ -97,7 +97,7 @@ export class StateScan {
   }
 
   /** As the function of this name does. */
-  scanResources(state: StateDocument, onResource: (text: Buffer) => void): Promise<ResourceScan> {
+  scanResources(state: StateDocument, onResource: (text: Buffer) => Promise<void> | void): Promise<ResourceScan> {
     return scanResources(state.bytes, onResource, () => this.pause());
   }
 

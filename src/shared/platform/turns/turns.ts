@@ -12,26 +12,31 @@ export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Counts processed bytes and yields to the event loop after every `turnBytes`. */
+/** Counts processed bytes and yields to the event loop after every `sliceBytes`. */
 export class Turns {
+  readonly #sliceBytes: number;
   #spent = 0;
+
+  constructor(sliceBytes = turnBytes) {
+    this.#sliceBytes = sliceBytes;
+  }
 
   /** Call after processing `bytes`. */
   async spend(bytes: number): Promise<void> {
     this.#spent += bytes;
-    if (this.#spent < turnBytes) return;
+    if (this.#spent < this.#sliceBytes) return;
     this.#spent = 0;
     await nextTurn();
   }
 }
 
-/** Yields slices of at most `turnBytes`, which share memory with `bytes`. */
-export function* slicesOf(bytes: Buffer): Generator<Buffer> {
-  if (bytes.length <= turnBytes) {
+/** Yields slices of at most `sliceBytes`, which share memory with `bytes`. */
+export function* slicesOf(bytes: Buffer, sliceBytes = turnBytes): Generator<Buffer> {
+  if (bytes.length <= sliceBytes) {
     yield bytes;
     return;
   }
-  for (let at = 0; at < bytes.length; at += turnBytes) yield bytes.subarray(at, at + turnBytes);
+  for (let at = 0; at < bytes.length; at += sliceBytes) yield bytes.subarray(at, at + sliceBytes);
 }
 
 /** Yields the same bytes in slices of at most `turnBytes`, and about `turnBytes` per event loop tick. */

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { canonicalOf } from './canonical-resource.ts';
-import { ResourceView } from './resource-facts.ts';
+import { viewResource } from './resource-facts.ts';
 
 const inStack = (stack: string, more: object = {}) =>
-  new ResourceView(
+  viewResource(
     Buffer.from(
       JSON.stringify({
         urn: `urn:pulumi:${stack}::p::a:b:C::c`,
@@ -17,10 +17,12 @@ const inStack = (stack: string, more: object = {}) =>
     ),
   );
 
-test('what is the own of each stack does not tell resources apart', () => {
-  const [one, two] = [inStack('dev'), inStack('prod')];
-  expect(canonicalOf(one, false)).toEqual(canonicalOf(two, false));
-  expect(canonicalOf(one, true).digest).not.toBe(canonicalOf(two, true).digest);
+test('what is the own of each stack does not tell resources apart', async () => {
+  const [one, two] = [await inStack('dev'), await inStack('prod')];
+  expect(await canonicalOf(one, false)).toEqual(await canonicalOf(two, false));
+  expect((await canonicalOf(one, true)).digest).not.toBe((await canonicalOf(two, true)).digest);
   for (const more of [{ protect: true }, { inputs: { size: 2 } }])
-    expect(canonicalOf(inStack('prod', more), false).digest).not.toBe(canonicalOf(one, false).digest);
+    expect((await canonicalOf(await inStack('prod', more), false)).digest).not.toBe(
+      (await canonicalOf(one, false)).digest,
+    );
 });

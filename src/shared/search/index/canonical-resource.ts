@@ -1,15 +1,22 @@
-import { replaceRanges } from '../../platform/json/member-edits.ts';
-import { listSecrets } from '../../state/deployments/secret-values.ts';
+import { createHash, type Hash } from 'node:crypto';
+import { denseTurnBytes, nextTurn, Turns } from '../../platform/turns/turns.ts';
 import { providerUrn } from '../../state/deployments/urn.ts';
 import type { ResourceView } from './resource-facts.ts';
-import { shortHash, withoutStack } from './resource-key.ts';
+import { withoutStack } from './resource-key.ts';
+import { listSecretsInTurns } from './sealed-json.ts';
+import { hashWithoutStack } from './stackless-text.ts';
 
 /** What differs between two stacks of the same program without anybody having changed it. */
 const ownMembers = new Set([
   ...['urn', 'id', 'outputs', 'created', 'modified', 'sourcePosition', 'stackTrace', 'initErrors', 'aliases'],
   ...['refreshBeforeUpdate', 'taint', 'hideDiff'],
 ]);
-const sealed = Buffer.from('"[secret]"');
+/** A longer reference to a provider is compared as it is, in bytes. */
+const maxProviderBytes = 64 * 1024;
+/** With more members than this, they are compared in the order that they have. A resource has about 30. */
+const maxSorted = 1_000;
+/** What a secret costs of a slice, beside its bytes. */
+const secretBytes = 200;
 
 /** A resource as it is compared with the one of the same type and name in another stack. */
 export interface CanonicalResource {
@@ -18,40 +25,56 @@ export interface CanonicalResource {
   readonly secrets: readonly (string | null)[];
 }
 
-/** `withOutputs`: whether outputs are compared, too. */
-export function canonicalOf(view: ResourceView, withOutputs: boolean): CanonicalResource {
+/** `withOutputs`: whether outputs are compared, too. Takes slices of the event loop. */
+export async function canonicalOf(view: ResourceView, withOutputs: boolean): Promise<CanonicalResource> {
   const secrets: (string | null)[] = [];
-  const parts = comparedMembers(view, withOutputs).map((name) => {
-    const text = view.raw(name) as Buffer;
-    secrets.push(...listSecrets(text).map(({ ciphertext }) => ciphertext));
-    return `${name}:${comparable(name, text)}`;
-  });
-  return { digest: shortHash(parts.join('\n')), secrets };
+  const turns = new Turns(denseTurnBytes);
+  const hash = createHash('sha256');
+  for (const name of await comparedMembers(view, withOutputs)) {
+    hash.update(`\n${name}:`);
+    for (const secret of await hashComparable(hash, name, view.raw(name) as Buffer, turns)) secrets.push(secret);
+    await turns.spend(secretBytes);
+  }
+  return { digest: hash.digest('base64url'), secrets };
 }
 
 /** Names of members that two stacks have in common or not, in order. */
-export function comparedMembers(view: ResourceView, withOutputs: boolean): string[] {
-  return [...view.names]
-    .filter((name) => (!ownMembers.has(name) || (withOutputs && name === 'outputs')) && view.raw(name) !== null)
-    .sort();
+export async function comparedMembers(view: ResourceView, withOutputs: boolean): Promise<string[]> {
+  const names: string[] = [];
+  let seen = 0;
+  for (const name of view.names) {
+    if ((!ownMembers.has(name) || (withOutputs && name === 'outputs')) && view.raw(name) !== null) names.push(name);
+    if (++seen % maxSorted === 0) await nextTurn();
+  }
+  return names.length > maxSorted ? names : names.sort();
 }
 
-/** Whether two values of a member, or of a property, are the same but for the stack's name and secrets. */
-export function isSameInStacks(name: string, before: Buffer, after: Buffer): boolean {
-  return before.equals(after) || comparable(name, before) === comparable(name, after);
+/** Whether two values of a member, or of a property, are the same but for the stack's name and secrets. Takes slices of the event loop. */
+export async function isSameInStacks(name: string, before: Buffer, after: Buffer): Promise<boolean> {
+  return before.equals(after) || (await comparableDigest(name, before)) === (await comparableDigest(name, after));
 }
 
-function comparable(name: string, text: Buffer): string {
-  const places = listSecrets(text);
-  const plain =
-    places.length === 0
-      ? text
-      : replaceRanges(
-          text,
-          places.map((place) => ({ ...place, by: sealed })),
-        );
-  const whole = plain.toString('utf8');
+async function comparableDigest(name: string, text: Buffer): Promise<string> {
+  const hash = createHash('sha256');
+  await hashComparable(hash, name, text, new Turns(denseTurnBytes));
+  return hash.digest('base64');
+}
+
+/** Feeds a value to `hash`, without its secrets and the name of its stack. Returns the ciphertexts. */
+async function hashComparable(hash: Hash, name: string, text: Buffer, turns: Turns): Promise<(string | null)[]> {
   // The id of a provider is its stack's own.
-  if (name === 'provider') return withoutStack(providerUrn(JSON.parse(whole) as string));
-  return whole.includes('urn:pulumi:') ? whole.replace(/urn:pulumi:[^"\\]*/g, withoutStack) : whole;
+  if (name === 'provider' && text[0] === 0x22 && text.length <= maxProviderBytes) {
+    hash.update(withoutStack(providerUrn(JSON.parse(text.toString('utf8')) as string)));
+    return [];
+  }
+  const places = await listSecretsInTurns(text);
+  let from = 0;
+  for (const { end, start } of places) {
+    await hashWithoutStack(hash, text.subarray(from, start), turns);
+    hash.update('"[secret]"');
+    from = end;
+    await turns.spend(secretBytes);
+  }
+  await hashWithoutStack(hash, text.subarray(from), turns);
+  return places.map(({ ciphertext }) => ciphertext);
 }

@@ -1,6 +1,6 @@
 import type { StackRef } from '../../stacks/names.ts';
 import { PackedRows } from './packed-rows.ts';
-import { compareResources, digestOf, type ResourceFacts, ResourceView, readFacts } from './resource-facts.ts';
+import { compareResources, digestOf, type ResourceFacts, readFacts, viewResource } from './resource-facts.ts';
 import type { ChangeKind, IndexStep, ResourceChange, VersionChanges } from './state-index-repository.ts';
 
 /** Changed resources of a version whose texts are kept to be compared, in bytes; of others only the fact is recorded. */
@@ -42,9 +42,9 @@ export class IndexStepBuilder {
   }
 
   /** Takes a resource of the state before the version. */
-  addBase(text: Buffer): void {
+  async addBase(text: Buffer): Promise<void> {
     const digest = digestOf(text);
-    this.#readBase.set(this.#knownKeys.get(digest) ?? new ResourceView(text).key, digest);
+    this.#readBase.set(this.#knownKeys.get(digest) ?? (await viewResource(text)).key, digest);
   }
 
   /** Call when the version has ended. With `isKnown`, the state before it is the one that is indexed so far. */
@@ -54,15 +54,14 @@ export class IndexStepBuilder {
   }
 
   /** Takes a resource of the state that is indexed. If two have the same key, the last one counts. */
-  add(text: Buffer): void {
+  async add(text: Buffer): Promise<void> {
     const digest = digestOf(text);
     const known = this.#knownKeys.get(digest);
     if (known !== undefined && (this.#base === null || this.#baseKeys.has(digest))) {
       this.#forget(known);
       return;
     }
-    const view = new ResourceView(text);
-    const facts = readFacts(view, digest, this.#stack);
+    const facts = await readFacts(await viewResource(text), digest, this.#stack);
     const { key, type, urn } = facts;
     this.#forget(key);
     if (known === undefined) this.#written.set(facts);
@@ -92,16 +91,16 @@ export class IndexStepBuilder {
   }
 
   /** Takes a resource of the state before the version, after all others. */
-  compare(text: Buffer): void {
+  async compare(text: Buffer): Promise<void> {
     const digest = digestOf(text);
     const key = this.#baseKeys.get(digest);
     if (key === undefined || this.#base?.get(key) !== digest) return;
     const differing = this.#differing.get(key);
     if (differing === undefined && this.#seen.has(key)) return;
-    const before = new ResourceView(text);
+    const before = await viewResource(text);
     if (before.isDeleted) return;
     if (differing === undefined) {
-      const { type, urn } = readFacts(before, digest, this.#stack);
+      const { type, urn } = await readFacts(before, digest, this.#stack);
       this.#add({ key, urn, type }, 'deleted', []);
       return;
     }
@@ -110,7 +109,7 @@ export class IndexStepBuilder {
       this.#add({ key, urn, type }, 'updated', null);
       return;
     }
-    const { change, paths } = compareResources(before, new ResourceView(kept));
+    const { change, paths } = await compareResources(before, await viewResource(kept));
     if (paths.length > 0 || change === 'replaced') this.#add({ key, urn, type }, change, paths);
   }
 

@@ -1,5 +1,5 @@
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
-import { denseTurnBytes, scanInTurns } from '../../platform/turns/turns.ts';
+import { denseTurnBytes, scanInTurns, Turns } from '../../platform/turns/turns.ts';
 
 /** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
@@ -16,6 +16,8 @@ const attempts = [
   [maxDepth, maxLeaves],
   [1, maxListed],
 ] as const;
+/** What a leaf costs of a slice, when leaves are compared. */
+const leafBytes = 100;
 /** Longer names of properties are cut, in characters. */
 const maxPathLength = 200;
 
@@ -34,10 +36,14 @@ export interface PropertyDifference {
   readonly after: { readonly text: Buffer; readonly isSecret: boolean } | null;
 }
 
-/** Compares two objects of properties, leaf by leaf; null stands for an empty object. Compares bytes: `1.0` is not `1`. */
-export function diffProperties(before: Buffer | null, after: Buffer | null): PropertyDifference[] {
+/**
+ * Compares two objects of properties, leaf by leaf; null stands for an empty object. Compares bytes: `1.0` is not `1`. Takes slices of the
+ * event loop.
+ */
+export async function diffProperties(before: Buffer | null, after: Buffer | null): Promise<PropertyDifference[]> {
   if (before !== null && after !== null && before.equals(after)) return [];
-  const [old = [], next = []] = leavesOf([before, after]);
+  const [old = [], next = []] = await leavesOf([before, after]);
+  const turns = new Turns(denseTurnBytes);
   const side = (source: Buffer | null, leaf: Leaf | undefined) =>
     leaf === undefined || source === null
       ? null
@@ -47,6 +53,7 @@ export function diffProperties(before: Buffer | null, after: Buffer | null): Pro
   for (const leaf of next) {
     const was = side(before, left.get(leaf.path));
     left.delete(leaf.path);
+    await turns.spend(leafBytes);
     const is = side(after, leaf);
     if (was !== null && is !== null && was.text.equals(is.text)) continue;
     found.push({ path: leaf.path, before: was, after: is });
@@ -59,19 +66,17 @@ export function diffProperties(before: Buffer | null, after: Buffer | null): Pro
 export async function listLeafPathsInTurns(text: Buffer | null): Promise<string[]> {
   if (text === null) return [];
   for (const [depth, most] of attempts) {
-    const { leaves, scanner } = leafScanner(text, depth);
-    const isWhole = await scanInTurns(scanner, text, denseTurnBytes).then(() => true, unlessTooMany);
-    if (!isWhole || leaves.length > most) continue;
-    scanner.end();
-    return leaves.map(({ path }) => path);
+    const leaves = await listLeaves(text, depth);
+    if (leaves !== null && leaves.length <= most) return leaves.map(({ path }) => path);
   }
   return [''];
 }
 
 /** The leaves of objects, all to the same depth: the deepest that leaves few of them. With too many even at the outermost, each object is one. */
-function leavesOf(texts: readonly (Buffer | null)[]): readonly (readonly Leaf[])[] {
+async function leavesOf(texts: readonly (Buffer | null)[]): Promise<readonly (readonly Leaf[])[]> {
   for (const [depth, most] of attempts) {
-    const lists = texts.map((text) => listLeaves(text, depth));
+    const lists: (readonly Leaf[] | null)[] = [];
+    for (const text of texts) lists.push(await listLeaves(text, depth));
     const short = lists.filter((leaves) => leaves !== null && leaves.length <= most);
     if (short.length === lists.length) return short as Leaf[][];
   }
@@ -82,14 +87,10 @@ function leavesOf(texts: readonly (Buffer | null)[]): readonly (readonly Leaf[])
 class TooManyLeaves extends Error {}
 
 /** The leaves of the object in `text`, in order; null if there are too many. Throws JsonSyntaxError. */
-function listLeaves(text: Buffer | null, depth: number): readonly Leaf[] | null {
+async function listLeaves(text: Buffer | null, depth: number): Promise<readonly Leaf[] | null> {
   if (text === null) return [];
   const { leaves, scanner } = leafScanner(text, depth);
-  try {
-    scanner.write(text);
-  } catch (error) {
-    return unlessTooMany(error) || null;
-  }
+  if (!(await scanInTurns(scanner, text, denseTurnBytes).then(() => true, unlessTooMany))) return null;
   scanner.end();
   return leaves;
 }

@@ -1,7 +1,10 @@
 import { type JsonSpan, scanMembers, sliceOf } from '../../platform/json/json-text.ts';
+import { scanJsonInTurns, scanMembersInTurns } from '../../platform/json/scan-in-turns.ts';
+import { denseTurnBytes, nextTurn, Turns } from '../../platform/turns/turns.ts';
 import { parseQualifiedName, type StackRef } from '../../stacks/names.ts';
 import { diffProperties } from './property-leaves.ts';
 import { deletedKey, providerKey, resourceKey, shortHash, withoutStack } from './resource-key.ts';
+import { isSameWithoutStack } from './stackless-text.ts';
 
 export const stackReferenceType = 'pulumi:pulumi:StackReference';
 const providerTypePrefix = 'pulumi:providers:';
@@ -11,6 +14,10 @@ const maxTextLength = 2_000;
 const maxPlaceLength = 200;
 /** How many dependencies of one resource are indexed. */
 const maxDependencies = 2_000;
+/** Members of one resource that are told to differ. A resource has about 30. */
+const maxMembers = 20_000;
+/** Members that are compared in one slice. */
+const membersPerTurn = 1_000;
 
 /** What the index says of a resource: no values of properties, except the name of a stack that is read and versions of providers. */
 export interface ResourceFacts {
@@ -34,18 +41,23 @@ export interface ResourceFacts {
   readonly reads: string | null;
 }
 
-/** A resource as raw JSON, with its members. */
+/** A resource as raw JSON, with its members. Make one with `viewResource`. */
 export class ResourceView {
   readonly text: Buffer;
   readonly #members: ReadonlyMap<string, JsonSpan>;
+  #urn: string | null = null;
 
-  constructor(text: Buffer) {
+  constructor(text: Buffer, members: ReadonlyMap<string, JsonSpan>) {
     this.text = text;
-    this.#members = scanMembers(text) ?? new Map();
+    this.#members = members;
   }
 
   get names(): Iterable<string> {
     return this.#members.keys();
+  }
+
+  has(name: string): boolean {
+    return this.#members.has(name);
   }
 
   /** The raw JSON of a member; null if it is absent or null. */
@@ -64,13 +76,22 @@ export class ResourceView {
     return this.raw(name)?.toString('utf8') === 'true';
   }
 
-  strings(name: string): string[] {
-    const value = this.#small(name, 'array');
-    return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+  /** The first `limit` strings of a list. */
+  async strings(name: string, limit: number): Promise<string[]> {
+    const text = this.raw(name);
+    if (text === null || this.#members.get(name)?.kind !== 'array') return [];
+    const found: string[] = [];
+    const onValue = (path: readonly (string | number)[], { end, kind, start }: JsonSpan): void => {
+      if (path.length === 1 && kind === 'string' && found.length < limit)
+        found.push(JSON.parse(text.toString('utf8', start, end)) as string);
+    };
+    await scanJsonInTurns(text, 1, onValue, denseTurnBytes);
+    return found;
   }
 
   get urn(): string {
-    return this.string('urn');
+    this.#urn ??= this.string('urn');
+    return this.#urn;
   }
 
   get isDeleted(): boolean {
@@ -87,17 +108,23 @@ export class ResourceView {
   }
 }
 
+/** Reads the members of a resource, in slices of the event loop if it is large. Throws JsonSyntaxError. */
+export async function viewResource(text: Buffer): Promise<ResourceView> {
+  const members = text.length <= denseTurnBytes ? scanMembers(text) : await scanMembersInTurns(text);
+  return new ResourceView(text, members ?? new Map());
+}
+
 export function digestOf(text: Buffer): string {
   return shortHash(text);
 }
 
 /** What the index says of a resource of this stack. */
-export function readFacts(view: ResourceView, digest: string, stack: StackRef): ResourceFacts {
+export async function readFacts(view: ResourceView, digest: string, stack: StackRef): Promise<ResourceFacts> {
   const { urn } = view;
   const type = view.string('type');
   const tail = withoutStack(urn);
   const parent = view.string('parent');
-  const dependencies = view.strings('dependencies').slice(0, maxDependencies).map(resourceKey);
+  const dependencies = (await view.strings('dependencies', maxDependencies)).map(resourceKey);
   return {
     key: view.key,
     digest,
@@ -107,7 +134,7 @@ export function readFacts(view: ResourceView, digest: string, stack: StackRef): 
     place: storable(tail, maxPlaceLength),
     parent: parent === '' ? null : resourceKey(parent),
     provider: providerKey(view.string('provider')),
-    providerVersion: type.startsWith(providerTypePrefix) ? inputString(view, 'version') : null,
+    providerVersion: type.startsWith(providerTypePrefix) ? await inputString(view, 'version') : null,
     dependencies: [...new Set(dependencies)],
     isCustom: view.isTrue('custom'),
     isExternal: view.isTrue('external'),
@@ -116,7 +143,7 @@ export function readFacts(view: ResourceView, digest: string, stack: StackRef): 
     isDeleted: view.isDeleted,
     inputsHash: hashOf(view.raw('inputs')),
     outputsHash: hashOf(view.raw('outputs')),
-    reads: type === stackReferenceType ? readStackName(view, stack) : null,
+    reads: type === stackReferenceType ? await readStackName(view, stack) : null,
   };
 }
 
@@ -124,18 +151,34 @@ export function readFacts(view: ResourceView, digest: string, stack: StackRef): 
 const ignoredMembers = new Set(['urn', 'inputs', 'outputs', 'created', 'modified', 'sourcePosition', 'stackTrace']);
 
 /** How a resource has changed from one version to another, by names of properties; `updated` without any if nothing has. */
-export function compareResources(
+export async function compareResources(
   before: ResourceView,
   after: ResourceView,
-): { readonly change: 'updated' | 'replaced'; readonly paths: readonly string[] } {
+): Promise<{ readonly change: 'updated' | 'replaced'; readonly paths: readonly string[] }> {
   const isReplaced = differs(before, after, 'id') || differs(before, after, 'created');
-  const members = [...new Set([...before.names, ...after.names])].filter(
-    (name) => !ignoredMembers.has(name) && !sameReferences(before.raw(name), after.raw(name)),
-  );
-  const properties = ['inputs', 'outputs'].flatMap((part) =>
-    diffProperties(before.raw(part), after.raw(part)).map(({ path }) => joinPath(part, path)),
-  );
-  return { change: isReplaced ? 'replaced' : 'updated', paths: [...new Set([...members, ...properties])] };
+  const paths = await differingMembers(before, after);
+  const turns = new Turns(denseTurnBytes);
+  for (const part of ['inputs', 'outputs']) {
+    for (const { path } of await diffProperties(before.raw(part), after.raw(part))) {
+      paths.add(joinPath(part, path));
+      await turns.spend(path.length);
+    }
+  }
+  return { change: isReplaced ? 'replaced' : 'updated', paths: [...paths] };
+}
+
+async function differingMembers(before: ResourceView, after: ResourceView): Promise<Set<string>> {
+  const found = new Set<string>();
+  let seen = 0;
+  for (const view of [before, after]) {
+    for (const name of view.names) {
+      if (++seen % membersPerTurn === 0) await nextTurn();
+      if (ignoredMembers.has(name) || found.has(name) || (view === after && before.has(name))) continue;
+      if (!(await sameReferences(before.raw(name), after.raw(name)))) found.add(name);
+      if (found.size === maxMembers) return found;
+    }
+  }
+  return found;
 }
 
 /** `inputs.tags`, `inputs["a b"]`. */
@@ -151,12 +194,9 @@ function differs(before: ResourceView, after: ResourceView, name: string): boole
 }
 
 /** Whether two values are the same but for the stack's name in URNs, which a rename changes. */
-function sameReferences(before: Buffer | null, after: Buffer | null): boolean {
+async function sameReferences(before: Buffer | null, after: Buffer | null): Promise<boolean> {
   if (before === null || after === null) return before === after;
-  if (before.equals(after)) return true;
-  if (!before.includes('urn:pulumi:')) return false;
-  const stackless = (text: Buffer): string => text.toString('utf8').replace(/urn:pulumi:[^"\\]*/g, withoutStack);
-  return stackless(before) === stackless(after);
+  return before.equals(after) || (before.includes('urn:pulumi:') && isSameWithoutStack(before, after));
 }
 
 function hashOf(text: Buffer | null): string | null {
@@ -170,16 +210,16 @@ function storable(text: string, maxLength: number): string {
 }
 
 /** An input that is a string and no secret; null if there is none. */
-function inputString(view: ResourceView, name: string): string | null {
+async function inputString(view: ResourceView, name: string): Promise<string | null> {
   const inputs = view.raw('inputs');
-  const span = inputs && scanMembers(inputs)?.get(name);
+  const span = inputs && (await scanMembersInTurns(inputs))?.get(name);
   if (!inputs || span?.kind !== 'string') return null;
   return storable(JSON.parse(sliceOf(inputs, span).toString('utf8')) as string, 200);
 }
 
 /** The stack that a reference names, as the CLI reads it: parts that are missing are those of the stack that has the reference. */
-function readStackName(view: ResourceView, { organization, project }: StackRef): string | null {
-  const parts = inputString(view, 'name')?.split('/') ?? [];
+async function readStackName(view: ResourceView, { organization, project }: StackRef): Promise<string | null> {
+  const parts = (await inputString(view, 'name'))?.split('/') ?? [];
   const [first = '', second = '', third = ''] = parts;
   const named =
     parts.length === 1

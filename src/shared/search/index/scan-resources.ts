@@ -1,6 +1,6 @@
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
 import { RecentText } from '../../platform/json/recent-text.ts';
-import { inTurns } from '../../platform/turns/turns.ts';
+import { denseTurnBytes, inTurns, slicesOf } from '../../platform/turns/turns.ts';
 
 /** A larger resource is passed over, in bytes. */
 export const maxResourceBytes = 8 * 1024 * 1024;
@@ -13,13 +13,14 @@ export interface ResourceScan {
 }
 
 /**
- * Calls `onResource` with the raw JSON of each resource of a deployment document, in its order. The text is valid during the call only.
- * Reads the document to its end, and keeps no more of it than one resource. `pause` is called between resources. Throws JsonSyntaxError.
+ * Calls `onResource` with the raw JSON of each resource of a deployment document, in its order. The text is valid until
+ * the call has ended. Reads the document to its end, and keeps no more of it than one resource. `pause` is called between resources and
+ * slices. Throws JsonSyntaxError.
  */
 export async function scanResources(
   document: AsyncIterable<Buffer>,
-  onResource: (text: Buffer) => void,
-  pause?: () => Promise<void>,
+  onResource: (text: Buffer) => Promise<void> | void,
+  pause: () => Promise<void>,
 ): Promise<ResourceScan> {
   const texts = new RecentText(maxResourceBytes);
   let skipped = 0;
@@ -37,14 +38,17 @@ export async function scanResources(
     },
   });
   for await (const chunk of inTurns(document)) {
-    texts.beginChunk(chunk);
-    scanner.write(chunk);
-    texts.endChunk();
-    for (const text of found) {
-      onResource(text);
-      if (pause) await pause();
+    for (const slice of slicesOf(chunk, denseTurnBytes)) {
+      texts.beginChunk(slice);
+      scanner.write(slice);
+      texts.endChunk();
+      for (const text of found) {
+        await onResource(text);
+        await pause();
+      }
+      found = [];
+      await pause();
     }
-    found = [];
   }
   return { skipped, bytes: scanner.end() };
 }

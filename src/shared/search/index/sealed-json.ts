@@ -1,7 +1,7 @@
 import { cutDeep } from '../../platform/json/cut-deep.ts';
 import { replaceRanges } from '../../platform/json/member-edits.ts';
 import { denseTurnBytes, scanInTurns } from '../../platform/turns/turns.ts';
-import { hasNoSecrets, listSecrets, type SecretPlace, secretScanner } from '../../state/deployments/secret-values.ts';
+import { hasNoSecrets, type SecretPlace, secretScanner } from '../../state/deployments/secret-values.ts';
 
 /** In place of a secret. */
 const sealed = Buffer.from('{"[secret]":true}');
@@ -40,12 +40,6 @@ const lookedAt = 4;
  * The property value in `text` for people: secrets are replaced by `{"[secret]": true}`, a value above `maxBytes` by `{"[large]": bytes}`, and
  * what is nested deep by `{"[deep]": bytes}`. Throws JsonSyntaxError.
  */
-export function sealedJson(text: Buffer | null, maxBytes: number): unknown {
-  if (text === null) return null;
-  return text.length > lookedAt * maxBytes ? large(text) : shownJson(text, listSecrets(text), maxBytes);
-}
-
-/** The same for values of some MiB. */
 export async function sealedJsonInTurns(text: Buffer | null, maxBytes: number): Promise<unknown> {
   if (text === null) return null;
   return text.length > lookedAt * maxBytes ? large(text) : shownJson(text, await listSecretsInTurns(text), maxBytes);

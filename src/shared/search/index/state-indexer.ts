@@ -1,4 +1,5 @@
 import type { Database } from '../../platform/db/database.ts';
+import { SharedTicks } from '../../platform/turns/turns.ts';
 import type { CheckpointRepository } from '../../state/checkpoints/checkpoint-repository.ts';
 import type { DocumentGuard } from '../../state/checks/document-guard.ts';
 import { DocumentMissingError } from '../../state/documents/document-store.ts';
@@ -30,6 +31,7 @@ export class StateIndexer {
   readonly #checkpoints: CheckpointRepository;
   readonly #guard: DocumentGuard;
   readonly #rows: StateIndexRepository;
+  readonly #ticks = new SharedTicks();
 
   constructor(parts: { db: Database; checkpoints: CheckpointRepository; guard: DocumentGuard }) {
     this.#db = parts.db;
@@ -102,11 +104,11 @@ export class StateIndexer {
     const known = await this.#rows.readDigests(stackId);
     const step = new IndexStepBuilder(index, known);
     let bytes = 0;
-    const read = async (checkpointId: string | null, onResource: (text: Buffer) => void): Promise<number> => {
+    const read = async (checkpointId: string | null, onResource: (text: Buffer) => Promise<void>): Promise<number> => {
       if (checkpointId === null) return 0;
       const checkpoint = await this.#checkpoints.find(checkpointId);
       if (!checkpoint) throw new DocumentMissingError('The state was replaced while it was being indexed');
-      const scan = await scanResources(this.#guard.open(checkpoint), onResource);
+      const scan = await scanResources(this.#guard.open(checkpoint), onResource, () => this.#ticks.pause());
       bytes += scan.bytes;
       return scan.skipped;
     };

@@ -1,0 +1,42 @@
+import { sealedJsonInTurns } from '../../shared/search/index/sealed-json.ts';
+
+/** Larger values are not shown, in bytes. */
+const maxValueBytes = 16 * 1024;
+/** Paths and values of one answer, in bytes: they are serialized at once. */
+const maxShownBytes = 1024 * 1024;
+/** What is always shown. */
+const minValueBytes = 64;
+/** Names, braces and quotes of one property. */
+const propertyBytes = 50;
+
+/** Values of properties before and after, without their secrets, as many as an answer has room for. */
+export class ShownValues {
+  #left = maxShownBytes;
+
+  /** The answer ends after the resource that is being described. */
+  get isFull(): boolean {
+    return this.#left <= 0;
+  }
+
+  async property(path: string, before: Buffer | null | undefined, after: Buffer | null | undefined) {
+    this.#left -= path.length + propertyBytes;
+    return { path, before: await this.#value(before ?? null), after: await this.#value(after ?? null) };
+  }
+
+  async #value(text: Buffer | null): Promise<unknown> {
+    const most = Math.max(minValueBytes, Math.min(this.#left, maxValueBytes));
+    this.#left -= Math.min(text?.length ?? 0, most);
+    return sealedJsonInTurns(text, most);
+  }
+}
+
+/** Longer names of resources are cut, in characters. */
+const maxNameChars = 2_000;
+
+export function shownNames(urn: string, type: string) {
+  return {
+    urn: urn.slice(0, maxNameChars),
+    type: type.slice(0, maxNameChars),
+    name: urn.slice(urn.lastIndexOf('::') + 2).slice(0, maxNameChars),
+  };
+}
