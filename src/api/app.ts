@@ -8,9 +8,9 @@ import { registerAccessDomain } from './access/access.module.ts';
 import { registerAuditDomain } from './audit/audit.module.ts';
 import { type ApiServices, createServices } from './create-services.ts';
 import { registerTrpc } from './dashboard.routes.ts';
-import { registerDrift } from './drift/drift.module.ts';
-import { registerEvent } from './events/events.module.ts';
-import { registerIdentity, registerSignInPages } from './identity/identity.module.ts';
+import { registerDriftDomain } from './drift/drift.module.ts';
+import { registerEventDomain } from './events/events.module.ts';
+import { registerIdentityDomain, registerSignInPages } from './identity/identity.module.ts';
 import { registerAccess } from './identity/plugins/access.ts';
 import { registerSession } from './identity/plugins/session.ts';
 import { registerQueueRoutes } from './operator/queues.routes.ts';
@@ -32,33 +32,33 @@ import { registerWebAssets } from './platform/http/web-assets.ts';
 import { registerWriteFence } from './platform/http/write-fence.ts';
 import { createFront } from './platform/server/front.ts';
 import { registerServiceRoutes } from './platform/service.routes.ts';
-import { registerPolicy } from './policies/policies.module.ts';
+import { registerPolicyDomain } from './policies/policies.module.ts';
 import { registerPolicyArchiveRoutes } from './policies/policy-archives.routes.ts';
-import { registerSearch } from './search/search.module.ts';
-import { registerSecret } from './secrets/secrets.module.ts';
-import { registerStack } from './stacks/stacks.module.ts';
-import { registerState } from './state/state.module.ts';
-import { registerStatistics } from './statistics/statistics.module.ts';
-import { registerUpdate } from './updates/updates.module.ts';
-import { registerWebhook } from './webhooks/webhooks.module.ts';
+import { registerSearchDomain } from './search/search.module.ts';
+import { registerSecretDomain } from './secrets/secrets.module.ts';
+import { registerStackDomain } from './stacks/stacks.module.ts';
+import { registerStateDomain } from './state/state.module.ts';
+import { registerStatisticsDomain } from './statistics/statistics.module.ts';
+import { registerUpdateDomain } from './updates/updates.module.ts';
+import { registerWebhookDomain } from './webhooks/webhooks.module.ts';
 
 export type App = FastifyInstance;
 
 /** All routes of the protocol, in the order of the API description. */
 const domains: readonly ((routes: RouteScope, services: ApiServices) => void)[] = [
   registerServiceRoutes,
-  registerStack,
-  registerState,
-  registerSecret,
-  registerUpdate,
-  registerEvent,
-  registerPolicy,
+  registerStackDomain,
+  registerStateDomain,
+  registerSecretDomain,
+  registerUpdateDomain,
+  registerEventDomain,
+  registerPolicyDomain,
   registerAccessDomain,
-  registerIdentity,
-  registerWebhook,
-  registerDrift,
-  registerSearch,
-  registerStatistics,
+  registerIdentityDomain,
+  registerWebhookDomain,
+  registerDriftDomain,
+  registerSearchDomain,
+  registerStatisticsDomain,
   registerAuditDomain,
 ];
 

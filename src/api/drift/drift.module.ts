@@ -9,6 +9,6 @@ export function createDriftServices(context: ApiContext) {
 }
 
 /** The routes of drift. */
-export function registerDrift(routes: RouteScope, services: Parameters<typeof registerDriftRoutes>[1]): void {
+export function registerDriftDomain(routes: RouteScope, services: Parameters<typeof registerDriftRoutes>[1]): void {
   registerDriftRoutes(routes, services);
 }

@@ -10,6 +10,6 @@ export function createEventServices(context: ApiContext) {
 }
 
 /** The routes of engine events and live notifications. */
-export function registerEvent(routes: RouteScope, services: Parameters<typeof registerEventRoutes>[1]): void {
+export function registerEventDomain(routes: RouteScope, services: Parameters<typeof registerEventRoutes>[1]): void {
   registerEventRoutes(routes, services);
 }

@@ -57,7 +57,7 @@ export function createIdentityServices(context: ApiContext) {
 }
 
 /** The routes of users, teams, tokens and sign-in. */
-export function registerIdentity(
+export function registerIdentityDomain(
   routes: RouteScope,
   services: Parameters<typeof registerMemberRoutes>[1] &
     Parameters<typeof registerInvitationRoutes>[1] &

@@ -16,7 +16,7 @@ export function createPolicyServices(context: ApiContext) {
 }
 
 /** The routes of policy packs and groups. */
-export function registerPolicy(
+export function registerPolicyDomain(
   routes: RouteScope,
   services: Parameters<typeof registerPolicyRoutes>[1] & Parameters<typeof registerPolicyGroupRoutes>[1],
 ): void {

@@ -10,6 +10,6 @@ export function createSearchServices(context: ApiContext) {
 }
 
 /** The routes of searches over the resources of all stacks. */
-export function registerSearch(routes: RouteScope, services: Parameters<typeof registerSearchRoutes>[1]): void {
+export function registerSearchDomain(routes: RouteScope, services: Parameters<typeof registerSearchRoutes>[1]): void {
   registerSearchRoutes(routes, services);
 }

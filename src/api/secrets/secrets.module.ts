@@ -12,6 +12,6 @@ export function createSecretServices(context: ApiContext, { resources }: { reado
 }
 
 /** The routes of secrets. */
-export function registerSecret(routes: RouteScope, services: Parameters<typeof registerSecretRoutes>[1]): void {
+export function registerSecretDomain(routes: RouteScope, services: Parameters<typeof registerSecretRoutes>[1]): void {
   registerSecretRoutes(routes, services);
 }

@@ -27,7 +27,7 @@ export function createStackServices(
 }
 
 /** The routes of stacks. */
-export function registerStack(
+export function registerStackDomain(
   routes: RouteScope,
   services: { readonly config: Config } & Parameters<typeof registerBeginUpdateRoute>[1] &
     Parameters<typeof registerStackRoutes>[1] &

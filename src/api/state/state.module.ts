@@ -26,7 +26,7 @@ export function createStateServices(context: ApiContext, reclaim: Reclaim) {
 }
 
 /** The routes of states: exports, imports, versions and the writes of running updates. */
-export function registerState(
+export function registerStateDomain(
   routes: RouteScope,
   services: Parameters<typeof registerStateRoutes>[1] &
     Parameters<typeof registerCheckpointRoutes>[1] &

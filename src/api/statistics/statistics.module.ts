@@ -10,6 +10,9 @@ export function createStatisticsServices(context: ApiContext) {
 }
 
 /** The routes of the statistics of updates and CI. */
-export function registerStatistics(routes: RouteScope, services: Parameters<typeof registerFigureRoutes>[1]): void {
+export function registerStatisticsDomain(
+  routes: RouteScope,
+  services: Parameters<typeof registerFigureRoutes>[1],
+): void {
   registerFigureRoutes(routes, services);
 }

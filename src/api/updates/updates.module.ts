@@ -44,7 +44,7 @@ export function createUpdateServices(context: ApiContext) {
 }
 
 /** The routes of updates, their queue, rules and approvals. */
-export function registerUpdate(
+export function registerUpdateDomain(
   routes: RouteScope,
   services: Parameters<typeof registerUpdateRoutes>[1] &
     Parameters<typeof registerGuardRoutes>[1] &

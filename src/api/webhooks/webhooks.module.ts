@@ -9,6 +9,6 @@ export function createWebhookServices(context: ApiContext) {
 }
 
 /** The routes of webhooks. */
-export function registerWebhook(routes: RouteScope, services: Parameters<typeof registerWebhookRoutes>[1]): void {
+export function registerWebhookDomain(routes: RouteScope, services: Parameters<typeof registerWebhookRoutes>[1]): void {
   registerWebhookRoutes(routes, services);
 }

@@ -25,19 +25,29 @@ function RoleField({ onChange, role }: { readonly role: Role; readonly onChange:
   );
 }
 
-export function AddMemberDialog({ onClose, organization }: DialogProps) {
+interface NewMemberProps {
+  readonly title: string;
+  readonly description: string;
+  readonly action: string;
+  readonly hint: string;
+  readonly sending: { readonly error: { readonly message: string } | null; readonly isPending: boolean };
+  readonly onSubmit: (login: string, role: Role) => void;
+  readonly onClose: () => void;
+}
+
+/** Asks for a login and a role. */
+function NewMemberDialog({ action, description, hint, onClose, onSubmit, sending, title }: NewMemberProps) {
   const [login, setLogin] = useState('');
   const [role, setRole] = useState<Role>('member');
-  const add = useMutation(trpc.members.add.mutationOptions(thenRefresh(onClose)));
   return (
     <ActionDialog
-      title="Add a member"
-      description={`Somebody who has an account on this server gets the role in ${organization} at once.`}
-      action="Add the member"
-      error={add.error}
-      isPending={add.isPending}
+      title={title}
+      description={description}
+      action={action}
+      error={sending.error}
+      isPending={sending.isPending}
       isReady={login.trim() !== ''}
-      onSubmit={() => add.mutate({ organization, login: login.trim(), role })}
+      onSubmit={() => onSubmit(login.trim(), role)}
       onClose={onClose}
     >
       <TextField
@@ -45,7 +55,7 @@ export function AddMemberDialog({ onClose, organization }: DialogProps) {
         value={login}
         maxLength={100}
         required
-        hint="Who has no account yet gets one from an operator, or by signing in with your identity provider."
+        hint={hint}
         onChange={({ target }) => setLogin(target.value)}
       />
       <RoleField role={role} onChange={setRole} />
@@ -53,31 +63,33 @@ export function AddMemberDialog({ onClose, organization }: DialogProps) {
   );
 }
 
+export function AddMemberDialog({ onClose, organization }: DialogProps) {
+  const add = useMutation(trpc.members.add.mutationOptions(thenRefresh(onClose)));
+  return (
+    <NewMemberDialog
+      title="Add a member"
+      description={`Somebody who has an account on this server gets the role in ${organization} at once.`}
+      action="Add the member"
+      hint="Who has no account yet gets one from an operator, or by signing in with your identity provider."
+      sending={add}
+      onSubmit={(login, role) => add.mutate({ organization, login, role })}
+      onClose={onClose}
+    />
+  );
+}
+
 export function InviteMemberDialog({ onClose, organization }: DialogProps) {
-  const [login, setLogin] = useState('');
-  const [role, setRole] = useState<Role>('member');
   const invite = useMutation(trpc.members.invite.mutationOptions(thenRefresh(onClose)));
   return (
-    <ActionDialog
+    <NewMemberDialog
       title="Invite a member"
       description={`Who has this login gets the role in ${organization} by accepting, within 14 days, under “Your account”.`}
       action="Invite"
-      error={invite.error}
-      isPending={invite.isPending}
-      isReady={login.trim() !== ''}
-      onSubmit={() => invite.mutate({ organization, login: login.trim(), role })}
+      hint="They need an account on this server already. You are not told whether there is one: ask them for their login."
+      sending={invite}
+      onSubmit={(login, role) => invite.mutate({ organization, login, role })}
       onClose={onClose}
-    >
-      <TextField
-        label="Login"
-        value={login}
-        maxLength={100}
-        required
-        hint="They need an account on this server already. You are not told whether there is one: ask them for their login."
-        onChange={({ target }) => setLogin(target.value)}
-      />
-      <RoleField role={role} onChange={setRole} />
-    </ActionDialog>
+    />
   );
 }
 
