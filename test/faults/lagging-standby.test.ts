@@ -38,11 +38,23 @@ const goOn = async (): Promise<void> => {
   await pollUntil('the pipelines continue', () => acknowledged() > from + 100, { timeoutMs: 180_000 });
 };
 
+/** Waits for answers of the killed primary that are still on their way: no server accepts writes meanwhile. */
+const answersArrive = async (): Promise<void> => {
+  const successes = () =>
+    pipelines.flatMap(({ updates }) => updates).filter(({ end }) => end?.kind === 'succeeded').length + acknowledged();
+  let seen = { successes: -1, at: 0 };
+  await pollUntil('no call succeeds any more', () => {
+    if (successes() !== seen.successes) seen = { successes: successes(), at: Date.now() };
+    return Date.now() - seen.at > 2_000;
+  });
+};
+
 test('updates whose acknowledged writes the new primary lacks end with the reason, and others go on', async () => {
   await goOn();
   await pair.cutOff();
   await goOn();
   await pair.primary.kill();
+  await answersArrive();
   const backAt = Date.now();
   await pair.promote();
   const now = { ...cluster, databaseUrl: pair.standbyUrl };

@@ -59,7 +59,7 @@ function judge(
   else if (end?.kind === 'succeeded' && end.at < backAt) report.over++;
   else
     report.concealed.push(
-      `${pipeline.name}: ${missing} writes of ${id} are gone; its client got ${JSON.stringify(end)}`,
+      `${pipeline.name}: ${missing} writes of ${id} are gone; its client got ${JSON.stringify(end)}, database back at ${backAt}`,
     );
 }
 
