@@ -97,7 +97,7 @@ export function startSweeper(context: AppContext): void {
     { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },
     { name: 'measure-storage', everySeconds: 3600, run: (signal) => measureStorage(context, signal) },
     { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
-    ...(config.encoding.isOn ? [encodeInTurns(context)] : []),
+    ...(config.encoding.bytesPerSecond > 0 ? [encodeInTurns(context)] : []),
     ...(config.reconcile.everySeconds > 0 ? [reconcileInTurns(context, runs)] : []),
   ];
   const holder = randomUUID();

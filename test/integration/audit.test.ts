@@ -7,7 +7,7 @@ import { createStack, deployment, ok, startUpdate, type TestStack } from '../sup
 import { noteStatements } from '../support/statement-count.ts';
 import { testApp } from '../support/test-app.ts';
 
-const app = testApp({ settings: { HOLDFAST_TRUSTED_PROXIES: '127.0.0.1', HOLDFAST_BEGIN_UPDATE: 'true' } });
+const app = testApp({ settings: { HOLDFAST_TRUSTED_PROXIES: '127.0.0.1' } });
 let stack: TestStack;
 
 beforeAll(async () => {

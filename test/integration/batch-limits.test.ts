@@ -15,7 +15,7 @@ describe.each([
 ])('a batch or delta above HOLDFAST_MAX_BATCH_BYTES, %s', (_label, settings) => {
   let app: TestApp;
   beforeAll(async () => {
-    app = await createTestApp({ settings: { HOLDFAST_MAX_BATCH_BYTES: String(maxBatchBytes), ...settings } });
+    app = await createTestApp({ settings: { maxBatchBytes: maxBatchBytes, ...settings } });
   });
   afterAll(() => app[Symbol.asyncDispose]());
 

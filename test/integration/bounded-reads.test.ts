@@ -259,7 +259,7 @@ describe('limits', () => {
   });
 
   test('a secret to encrypt has its own setting', async () => {
-    await using other = await createTestApp({ settings: { HOLDFAST_MAX_SECRET_BYTES: '1000' } });
+    await using other = await createTestApp({ settings: { maxSecretBytes: 1000 } });
     const small = await createStack(other);
     const send = (bytes: number) =>
       other.call('POST', `${small.path}/batch-encrypt`, {
@@ -277,7 +277,7 @@ describe('limits', () => {
 
 describe('bodies of control calls', () => {
   test('are counted while they arrive: one that exceeds the budget is not read', async () => {
-    await using small = await createTestApp({ settings: { HOLDFAST_BUFFERED_BODY_BYTES: String(8 * mib) } });
+    await using small = await createTestApp({ settings: { bufferedBodyBytes: 8 * mib } });
     const wire = await WireServer.listen(small);
     const stack = await createStack(small);
     const begin = async (sent: number) => {

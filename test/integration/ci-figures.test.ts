@@ -19,7 +19,7 @@ import { setRule } from '../support/update-rules.ts';
 /** The second replica lets nobody wait, and begins updates in one call. */
 const apps = testReplicas(
   { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' },
-  { HOLDFAST_BEGIN_UPDATE: 'true' },
+  { },
 );
 
 const tokenOf = ({ auth }: TestStack) => auth.slice('token '.length);

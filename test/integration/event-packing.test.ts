@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
 import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
-import { packEventBacklog, packRecentEvents } from '../../src/workers/events/pack-events.ts';
+import { packEventBacklog, packEvents } from '../../src/workers/events/pack-events.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { Scrubber } from '../../src/workers/state/scrub.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -27,7 +27,7 @@ import { cliAccept, contractAccept, createTestApp, type TestApp, testApp } from 
 import { until } from '../support/until.ts';
 import { complete } from '../support/update-calls.ts';
 
-const settings = { HOLDFAST_INLINE_BYTES: '600', HOLDFAST_EVENT_PACK_DELAY_SECONDS: '0' };
+const settings = { HOLDFAST_INLINE_BYTES: '600', eventPackDelaySeconds: 0 };
 const plain = testApp({ settings });
 const sealed = testApp({ settings: { ...settings, HOLDFAST_SEAL_DOCUMENTS: 'true' } });
 
@@ -176,7 +176,7 @@ describe('packed events', () => {
 
 describe('the sweep', () => {
   /** The sessions of the helpers have no name, like those of an earlier release. */
-  const packDue = (app: TestApp, work = packRecentEvents) =>
+  const packDue = (app: TestApp, work = packEvents) =>
     until(async () => (await work(app.context)) > 0, 'the events are packed');
 
   test('packs what ended, with its delay, and leaves running updates alone', async () => {
@@ -189,7 +189,7 @@ describe('the sweep', () => {
       ...app.context,
       config: { ...app.context.config, eventPacking: { delaySeconds: 3600, backlogBytesPerSecond: 0 } },
     };
-    expect(await packRecentEvents(slow)).toBe(0);
+    expect(await packEvents(slow)).toBe(0);
     await packDue(app);
     expect(await countStored(app, ended.id)).toMatchObject({ rows: 0 });
     expect(await countStored(app, running.id)).toEqual({ rows: 40, segments: 0 });
@@ -226,12 +226,12 @@ describe('the sweep', () => {
       ...app.context,
       config: { ...config, eventPacking: { ...config.eventPacking, delaySeconds: 0 } },
     };
-    await packRecentEvents({ ...context, documents });
+    await packEvents({ ...context, documents });
     expect(failures).toBeGreaterThan(0);
     const left = async () =>
       (await Promise.all(updates.map(({ id }) => countStored(app, id)))).filter(({ rows }) => rows > 0).length;
     expect(await left()).toBe(1);
-    await packRecentEvents(context);
+    await packEvents(context);
     expect(await left()).toBe(0);
   });
 
@@ -286,7 +286,7 @@ describe('the sweep', () => {
     const older = new pg.Client({ connectionString: app.database.url });
     await older.connect();
     try {
-      expect(await packRecentEvents(app.context)).toBe(0);
+      expect(await packEvents(app.context)).toBe(0);
       expect(await countStored(app, id)).toEqual({ rows: 20, segments: 0 });
     } finally {
       await older.end();
@@ -466,7 +466,7 @@ test('an upgrade from the release before packing makes all its updates the backl
   );
   await query(app, await readFile(path.join(import.meta.dirname, '../../migrations/0014_event_segments.sql'), 'utf8'));
   const recent = await insertEndedUpdate(app, stackId, someEvents(40));
-  await until(async () => (await packRecentEvents(app.context)) === 1, 'the recent update is packed');
+  await until(async () => (await packEvents(app.context)) === 1, 'the recent update is packed');
   expect(await countStored(app, recent)).toMatchObject({ rows: 0 });
   expect(await countStored(app, old)).toEqual({ rows: 40, segments: 0 });
   await until(async () => (await packEventBacklog(app.context)) === 1, 'the old update is packed');

@@ -14,7 +14,7 @@ import { testReplicas } from '../support/test-replicas.ts';
 import { append, complete } from '../support/update-calls.ts';
 
 /** Three replicas; the last one leaves every body to a job. */
-const apps = testReplicas({}, {}, { HOLDFAST_DIRECT_BYTES: '1', HOLDFAST_BEGIN_UPDATE: 'true' });
+const apps = testReplicas({}, {}, { HOLDFAST_DIRECT_BYTES: '1' });
 let app: TestApp;
 beforeAll(() => {
   [app] = apps;

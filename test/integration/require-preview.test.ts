@@ -11,7 +11,7 @@ import { append, cancel, complete } from '../support/update-calls.ts';
 let app: TestApp;
 let stack: TestStack;
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_BEGIN_UPDATE: 'true' } });
+  app = await createTestApp({ settings: { HOLDFAST_LOCK_WAIT_SECONDS: '600' } });
 });
 afterAll(() => app?.[Symbol.asyncDispose]());
 beforeEach(async () => {

@@ -68,7 +68,7 @@ async function upgrade(): Promise<void> {
 }
 
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_INLINE_BYTES: '600', HOLDFAST_EVENT_PACK_DELAY_SECONDS: '0' } });
+  app = await createTestApp({ settings: { HOLDFAST_INLINE_BYTES: '600', eventPackDelaySeconds: 0 } });
   stack = await createStack(app);
   states = await importVersions(app, stack, versions);
   const { id } = (await ok(app.call('GET', stack.path, { auth: stack.auth }))).json as { id: string };

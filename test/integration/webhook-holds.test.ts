@@ -22,7 +22,7 @@ let stack: TestStack;
 beforeAll(async () => {
   receiver = await Receiver.start();
   database = await createTestDatabase();
-  const settings = { HOLDFAST_HOLD_SECONDS: '1', HOLDFAST_WAIT_ALERT_SECONDS: '600', HOLDFAST_BEGIN_UPDATE: 'true' };
+  const settings = { HOLDFAST_HOLD_SECONDS: '1', waitAlertSeconds: 600 };
   app = await createTestApp({ database, settings, overrides: { outgoing: receiver.outgoing() } });
   other = await createTestApp({ database, settings });
   patient = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '100' } });

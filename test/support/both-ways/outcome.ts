@@ -48,7 +48,7 @@ export interface Play<A> {
   /** Changes the copy before. */
   readonly prepare?: (client: pg.Pool) => Promise<void>;
   readonly replicas?: number;
-  readonly settings?: Readonly<Record<string, string>>;
+  readonly settings?: TestSettings;
 }
 
 /** Plays the steps of all worlds in a copy, which `prepare` changes before. */
