@@ -12,7 +12,7 @@ import { addAuditPartitions, dropOldAudit } from './audit/keep-audit.ts';
 import { sealAudit, storeAuditHeads } from './audit/seal-audit.ts';
 import { receiverCalls, sendAudit } from './audit/send-audit.ts';
 import { evaluateDrift } from './drift/evaluate-drift.ts';
-import { packEventBacklog, packRecentEvents } from './events/pack-events.ts';
+import { packEvents } from './events/pack-events.ts';
 import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
 import {
   deleteAbandonedPacks,
@@ -64,8 +64,7 @@ export function startSweeper(context: AppContext): void {
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
     { name: 'fold-journals', run: (signal) => compactEndedUpdates(context, signal) },
     { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
-    { name: 'pack-events', run: (signal) => packRecentEvents(context, signal) },
-    { name: 'pack-event-backlog', run: (signal) => packEventBacklog(context, signal) },
+    { name: 'pack-events', run: (signal) => packEvents(context, signal) },
     // Not 'delete-stacks': the release before, which would delete stacks that can be restored, gets no claim of that.
     { name: 'purge-stacks', run: createStackDeletion(context) },
     { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },

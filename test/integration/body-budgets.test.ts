@@ -5,6 +5,7 @@ import { holdInserts } from '../support/database.ts';
 import { exportedNames } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import type { TestSettings } from '../support/test-settings.ts';
 import { until } from '../support/until.ts';
 import { head, type WireAnswer, WireServer } from '../support/wire.ts';
 
@@ -12,7 +13,7 @@ const mib = 1024 * 1024;
 let app: TestApp;
 afterEach(() => app?.[Symbol.asyncDispose]());
 
-async function serve(settings: Readonly<Record<string, string>>): Promise<WireServer> {
+async function serve(settings: TestSettings): Promise<WireServer> {
   app = await createTestApp({ settings });
   return WireServer.listen(app);
 }
@@ -32,7 +33,7 @@ function incompressible(bytes: number): Buffer {
 }
 
 test('a slow import delays neither checkpoints nor other imports, however large', async () => {
-  const room = String(6 * mib);
+  const room = 6 * mib;
   const server = await serve({ inFlightBytes: room, importInFlightBytes: room });
   const slowStack = await createStack(app);
   const document = incompressible(4 * mib);

@@ -134,20 +134,6 @@ describe('an update without a preview of its commit and version', () => {
     expect(await messagesOf()).toEqual([]);
   });
 
-  test('is told so by the call that creates and starts it at once, too', async () => {
-    const begin = () =>
-      app.call('POST', `${stack.path}/begin-update`, {
-        auth: stack.auth,
-        body: { updateKind: 'update', program: { metadata: { message: '', environment: at(commit) } } },
-      });
-    await setRule({ mode: 'refuse' });
-    expect(await begin()).toMatchObject({ status: 403, json: { message: expect.stringContaining('there is none') } });
-    await setRule({ mode: 'warn' });
-    expect((await ok(begin())).json.messages).toEqual([
-      { severity: 'info', message: expect.stringContaining('there is none') },
-    ]);
-  });
-
   test('each kind of update has previews of its own; a refresh needs none', async () => {
     await setRule({ mode: 'refuse' });
     await preview();

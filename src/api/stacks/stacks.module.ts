@@ -9,10 +9,7 @@ import { StackService } from './stack-service.ts';
 import { registerStackRoutes } from './stacks.routes.ts';
 
 /** The services of stacks. Called once per app. */
-export function createStackServices(
-  context: ApiContext,
-  reclaim: Reclaim,
-) {
+export function createStackServices(context: ApiContext, reclaim: Reclaim) {
   return {
     stacks: new StackService(context, reclaim),
     stackBoard: new StackBoard(context),

@@ -4,6 +4,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { compactEndedUpdates } from '../../../src/workers/updates/expire-leases.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../test-app.ts';
+import type { TestSettings } from '../test-settings.ts';
 import { until } from '../until.ts';
 import { type Answer, playWorld } from './played-world.ts';
 import { type SeededWorld, seedWorlds } from './seeded-world.ts';

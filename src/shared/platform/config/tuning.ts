@@ -46,7 +46,7 @@ export function tuningOf(settings: Settings) {
     // ---- Clients ----
     maxConnectionsPerAddress: Math.ceil(settings.HOLDFAST_MAX_CONNECTIONS / 4),
     /** To receive the headers of a request. */
-    headersTimeoutSeconds: 20,
+    headersTimeoutSeconds: Math.min(20, settings.HOLDFAST_KEEP_ALIVE_SECONDS),
     /** Averaged over about a minute. */
     minBodyBytesPerSecond: 16 * 1024,
     /** A person is signed out after this time without a request. */

@@ -48,7 +48,7 @@ export const serviceSettings = {
     1_000_000,
   ),
   HOLDFAST_KEEP_ALIVE_SECONDS: positive(
-    'How long an idle connection is kept open, in seconds. A proxy in front should close its idle connections sooner.',
+    'How long an idle connection is kept open, in seconds. The headers of a request must arrive within this time, and within 20 s. A proxy in front should close its idle connections sooner.',
     75,
     3600,
   ),
