@@ -141,7 +141,7 @@ describe('events', () => {
       timestamp: 6,
       diagnosticEvent: {
         urn: 'urn:large',
-        message: expect.stringMatching(/resOutputsEvent .* 1 .* 2097\d+ bytes.* 1048576 .*HOLDFAST_MAX_EVENT_BYTES/),
+        message: expect.stringMatching(/resOutputsEvent .* 1 .* 2097\d+ bytes.* 1048576/),
         color: 'never',
         severity: 'warning',
       },
@@ -253,9 +253,7 @@ describe('limits', () => {
   ])('%s of an update', async (field, body) => {
     const answer = await app.call('POST', `${stack.path}/update`, { auth: stack.auth, body });
     expect(answer.status).toBe(413);
-    expect(answer.json.message).toMatch(
-      new RegExp(`${field}.* has 1048[56]\\d\\d bytes; at most 1048576 .*HOLDFAST_MAX_FIELD_BYTES`),
-    );
+    expect(answer.json.message).toMatch(new RegExp(`${field}.* has 1048[56]\\d\\d bytes; at most 1048576`));
   });
 
   test('a secret to encrypt has its own setting', async () => {
@@ -269,9 +267,7 @@ describe('limits', () => {
     expect((await ok(send(1000))).json.ciphertexts).toHaveLength(2);
     const refused = await send(1001);
     expect(refused.status).toBe(413);
-    expect(refused.json.message).toContain(
-      'plaintexts[1] has 1001 bytes; at most 1000 are encrypted (HOLDFAST_MAX_SECRET_BYTES)',
-    );
+    expect(refused.json.message).toContain('plaintexts[1] has 1001 bytes; at most 1000 are encrypted');
   });
 });
 

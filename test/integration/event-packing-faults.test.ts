@@ -89,7 +89,7 @@ function packInSteps({ context }: TestApp, updateId: string, steps: Steps): Prom
   const eventSegments = new EventSegments({ rows, documents, logger: context.logger });
   return new EventPacker({ db, events: createEventRepository(db), documents, eventSegments, limits }).pack(
     updateId,
-    () => {},
+    async () => {},
   );
 }
 

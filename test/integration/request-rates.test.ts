@@ -59,7 +59,11 @@ beforeAll(async () => {
     dataDir,
     settings: { ...none, ...proxied, addressRequestsPerMinute: 1 },
   });
-  byToken = await createTestApp({ database, dataDir, settings: { ...none, HOLDFAST_REQUESTS_PER_MINUTE: '1' } });
+  byToken = await createTestApp({
+    database,
+    dataDir,
+    settings: { ...none, HOLDFAST_REQUESTS_PER_MINUTE: '1', userRequestsPerMinute: 0 },
+  });
   stack = await createStack(free);
 });
 afterAll(async () => {

@@ -67,10 +67,14 @@ export class EventPacker {
 
   /**
    * Packs the rows of an ended update, which no longer change. Each segment is stored and read back before one transaction adds its
-   * row and deletes the rows that it replaces; so this may stop anywhere, and run several times at once. `onSegment` is called
+   * row and deletes the rows that it replaces; so this may stop anywhere, and run several times at once. `onSegment` is awaited
    * after each. Returns false if rows are left: the update runs, its stack was deleted, someone else packs it, or the signal fired.
    */
-  async pack(updateId: string, onSegment: (segment: PackedSegment) => void, signal?: AbortSignal): Promise<boolean> {
+  async pack(
+    updateId: string,
+    onSegment: (segment: PackedSegment) => Promise<void>,
+    signal?: AbortSignal,
+  ): Promise<boolean> {
     const frames = framesOf(this.#rowsOf(updateId), this.#limits.frameBytes);
     try {
       for (let next = await frames.next(); !next.done && !signal?.aborted; ) {
@@ -91,7 +95,7 @@ export class EventPacker {
         const { index: content, ...facts } = index.end();
         await this.#segments.verify(place, content, facts.sha256);
         if (!(await this.#replaceRows({ ...place, ...facts, updateId, frames: JSON.stringify(content) }))) return false;
-        onSegment({ events: facts.eventCount, rawBytes, storedBytes: place.storedBytes });
+        await onSegment({ events: facts.eventCount, rawBytes, storedBytes: place.storedBytes });
       }
     } finally {
       await frames.return(undefined);

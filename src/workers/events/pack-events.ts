@@ -20,7 +20,7 @@ export async function packEvents(context: Parts, signal?: AbortSignal, limits?: 
   for (;;) {
     const due: readonly DueUpdate[] = await packing.listDue(config.eventPacking.delaySeconds, last, batchSize);
     for (const update of due) {
-      const onSegment = ({ events, rawBytes, storedBytes }: PackedSegment): void => {
+      const onSegment = async ({ events, rawBytes, storedBytes }: PackedSegment): Promise<void> => {
         metrics.eventsPacked.inc(events);
         metrics.eventBytesPacked.labels('raw').inc(rawBytes);
         metrics.eventBytesPacked.labels('stored').inc(storedBytes);
