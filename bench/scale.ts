@@ -67,7 +67,7 @@ async function startSide(log: PlanLog, name: string, contents: ScaleSizes): Prom
     startOwnHoldfast({
       HOLDFAST_DATABASE_URL: url,
       HOLDFAST_MASTER_KEYS: masterKeys,
-      HOLDFAST_SCRUB_BYTES_PER_SECOND: '0',
+      HOLDFAST_BACKGROUND_BYTES_PER_SECOND: '0',
       HOLDFAST_RECONCILE_HOURS: '0',
       ...settings,
     });
