@@ -12,7 +12,7 @@ import { cpuSecondsOf, loadAverage, median, printTable } from './support/figures
 
 /**
  * Measures what limits of requests per minute cost: two servers, one without limits and one whose limits are counted and never
- * reached, get the same small requests in turns. Prints the CPU time of each server per request, and what counting alone takes.
+ * reached, get the same small requests in slices. Prints the CPU time of each server per request, and what counting alone takes.
  * Usage: node bench/request-rates.ts [--pairs 15] [--requests 3000]
  */
 const { values } = parseArgs({
@@ -85,7 +85,7 @@ function countingMs(): number {
   const rates = new RequestRates({
     perMinute: { token: 1e9, user: 1e9, address: 1e9 },
     trustedProxies: parseConfig({ HOLDFAST_TRUSTED_PROXIES: '10.0.0.0/8' }).trustedProxies,
-    levels: new SharedRateCounters({ report: async () => [], logger }),
+    counters: new SharedRateCounters({ report: async () => [], logger }),
     metrics: createMetrics(),
     logger,
   });
