@@ -73,9 +73,9 @@ create table api_tokens (
   name text,
   description text not null default '',
   token_hash bytea not null,
-  -- token_hash is the hash of the hash: a query that does not know what limits such a token does not find it.
-  is_sealed boolean not null default false,
-  -- Hash of the secret before, as it was stored, and until when it is valid.
+  -- Whether something besides the role and the grants of its user decides what the token may do.
+  is_limited boolean not null generated always as (kind <> 'personal' or scopes is not null) stored,
+  -- Hash of the secret before, and until when it is valid.
   previous_hash bytea,
   previous_until timestamptz,
   -- When the present secret was made, if it is not the first one.
@@ -109,7 +109,6 @@ create table api_tokens (
     when 'organization' then user_id is null and organization_id is not null and team_id is null and role in ('viewer', 'member', 'admin')
     when 'service' then user_id is null and organization_id is not null and team_id is null and role is null and scopes is not null
     else false end),
-  constraint api_tokens_sealed_check check (is_sealed or (kind = 'personal' and scopes is null)),
   constraint api_tokens_provisioning_check check (not is_provisioning or kind = 'service')
 );
 create index api_tokens_user on api_tokens (user_id);

@@ -8,8 +8,6 @@ create table organization_access (
   version bigint not null default 0,
   -- What roles below admin give at most, as bits; null: all that the role has.
   default_permissions integer,
-  -- Whether there is, or ever was, something here that takes permissions away from members.
-  is_restricted boolean not null default false,
   -- Longest life of a token, in seconds; null: no limit.
   max_token_seconds bigint
 );
@@ -237,7 +235,7 @@ begin
     select coalesce(m.role, t.role), p.plain, case when not p.plain then token_facts(t.id, o.id) end
     from api_tokens t join organizations o on o.id = organization join organization_access a on a.organization_id = o.id
     left join users u on u.id = t.user_id left join memberships m on m.organization_id = o.id and m.user_id = t.user_id
-    cross join lateral (select a.version = 0 and not t.is_sealed as plain) p
+    cross join lateral (select a.version = 0 and not t.is_limited as plain) p
     where t.id = token and t.revoked_at is null and (t.expires_at is null or t.expires_at > clock_timestamp())
       and case when t.kind = 'personal' then m.role is not null and u.deactivated_at is null else t.organization_id = o.id end;
 end $$;
@@ -295,12 +293,8 @@ begin
   if tg_op = 'DELETE' then
     perform change_access(array(select distinct organization_id from old_rows));
   elsif tg_op = 'INSERT' then
-    update organization_access a set is_restricted = true
-    where not is_restricted and organization_id in (select organization_id from new_rows where effect = 'deny');
     perform change_access(array(select distinct organization_id from new_rows));
   else
-    update organization_access a set is_restricted = true
-    where not is_restricted and organization_id in (select organization_id from new_rows where effect = 'deny');
     perform change_access(array(select organization_id from new_rows union select organization_id from old_rows));
   end if;
   return null;
@@ -334,9 +328,6 @@ create trigger team_members_deleted after delete on team_members
 
 create function default_permissions_changed() returns trigger language plpgsql as $$
 begin
-  if new.default_permissions is not null and not new.is_restricted then
-    update organization_access set is_restricted = true where organization_id = new.organization_id;
-  end if;
   perform change_access(array[new.organization_id]);
   return null;
 end $$;
@@ -353,7 +344,7 @@ begin
   from projects p join organization_access a on a.organization_id = p.organization_id
   where p.id = new.project_id and (a.version > 0 or exists (
     select 1 from updates u join api_tokens t on t.id = u.token_id
-    where u.stack_id = new.id and u.status in ('not started', 'running') and t.is_sealed));
+    where u.stack_id = new.id and u.status in ('not started', 'running') and t.is_limited));
   if organization is not null then perform end_unpermitted_leases(organization, new.id); end if;
   return null;
 end $$;
@@ -372,39 +363,6 @@ begin
 end $$;
 create trigger memberships_forgotten after delete on memberships
   for each row execute function forget_member();
-
--- Tokens of members of a restricted organization are encrypted, whoever writes them.
-create function seal_token() returns trigger language plpgsql as $$
-begin
-  if not new.is_sealed and (new.kind <> 'personal' or new.scopes is not null or exists (
-    select 1 from memberships m join organization_access a on a.organization_id = m.organization_id
-    where m.user_id = new.user_id and a.is_restricted)) then
-    new.token_hash := sha256(new.token_hash);
-    new.is_sealed := true;
-  end if;
-  return new;
-end $$;
-create trigger api_tokens_sealed before insert or update of user_id, kind, scopes, is_sealed on api_tokens
-  for each row when (not new.is_sealed) execute function seal_token();
-
-create function seal_tokens_of_organization() returns trigger language plpgsql as $$
-begin
-  update api_tokens t set is_sealed = false from memberships m
-  where m.organization_id = new.organization_id and m.user_id = t.user_id and not t.is_sealed;
-  return null;
-end $$;
-create trigger organization_access_restricted after update of is_restricted on organization_access
-  for each row when (new.is_restricted and not old.is_restricted) execute function seal_tokens_of_organization();
-
-create function seal_tokens_of_member() returns trigger language plpgsql as $$
-begin
-  if exists (select 1 from organization_access where organization_id = new.organization_id and is_restricted) then
-    update api_tokens set is_sealed = false where user_id = new.user_id and not is_sealed;
-  end if;
-  return null;
-end $$;
-create trigger memberships_seal after insert or update of organization_id, user_id on memberships
-  for each row execute function seal_tokens_of_member();
 
 -- Tokens that a bootstrap file lists are as old as the file says: changing them there is how they are replaced.
 -- Sessions have limits of their own: a policy on the life of tokens does not end them.

@@ -215,105 +215,86 @@ end $$;
 create trigger updates_organization before insert on updates
   for each row execute function set_update_organization();
 
--- Creates an update in one round trip: holds the caller's access, locks the stack, looks at it after it has the lock, inserts the update
--- and lets it hold the stack if it is exclusive. Returns its id; no row, and nothing is changed, if there is more to decide: the token is
--- not valid or may not do this, another update holds the stack, calls wait for it (which counts for those that `may_wait`), a rule
--- applies to it, or entries of a journal could not be replayed.
-create function create_update(of_stack uuid, of_token uuid, of_organization text, new_kind text, is_dry_run boolean, is_exclusive boolean,
-  may_wait boolean, new_message text, new_environment text, new_config text, new_program text, new_requested_by uuid, new_ci_run text,
-  wait_seconds float8)
-returns uuid language plpgsql as $$
-declare
-  held record;
-  version integer;
-  created uuid;
-begin
-  select h.role, h."isPlain" as is_plain, h.facts into held from hold_access(of_token, of_organization) h;
-  if not found then return null; end if;
-  perform 1 from stacks s where s.id = of_stack and s.deleted_at is null for update;
-  if not found then return null; end if;
-  -- A statement of its own: what was committed while it waited for the lock is not in the snapshot of the one that locks.
-  select s.stack_version into version
-  from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
-  where s.id = of_stack and o.name = of_organization
-    and not (is_exclusive and s.active_update_id is not null)
-    and not (may_wait and exists (select 1 from update_queue_waiters w where w.stack_id = of_stack))
-    and not exists (
-      select 1 from update_rules r
-      where r.organization_id = o.id and (r.project is null or r.project = p.name) and (r.stack is null or r.stack = s.name)
-        and (r.tag_name is null or s.tags::jsonb ->> r.tag_name = r.tag_value))
-    and (is_dry_run or not exists (
-      select 1 from journals j where j.stack_id = of_stack and j.accepted_at is null and (j.compaction_error is not null or j.compaction_warning is not null)))
-    and case when held.is_plain then role_permissions(held.role) else effective_permissions(held.facts, o.id, p.name, s.name) end
-      & (case when is_dry_run then 2 else 4 end) <> 0;
-  if not found then return null; end if;
-  insert into updates (stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config, program,
-    requested_by, token_id, ci_run, expires_at)
-  values (of_stack, new_kind, is_dry_run, is_exclusive, 'not started', version, new_message, new_environment, new_config, new_program,
-    new_requested_by, of_token, new_ci_run, clock_timestamp() + make_interval(secs => wait_seconds))
-  returning id into created;
-  if is_exclusive then update stacks set active_update_id = created where id = of_stack; end if;
-  return created;
-end $$;
-
--- Starts an update in one round trip: holds the caller's access, locks the stack of this name and then the update, looks at both after it
--- has the locks, and gives the update its lease and, if `with_journal`, its journal. No row, and nothing is changed, if there is more to
--- decide: the token is not valid or may not do this, the update is another stack's or waits for nothing any more, another update holds
--- the stack, tags change, entries of a journal are in no checkpoint, or a guard asks for a journal.
+-- Starts an update for the holder of a token, in one round trip: holds the caller's access, locks the stack of this name and then the
+-- update, looks at both after it has the locks, and gives the update its lease and, if `with_journal`, its journal. Nothing is changed
+-- unless the outcome is 'started'. The others, in the order in which they are looked for:
+-- 'no-access': the token is not valid in the organization
+-- 'not-found': no such update of a stack of this name
+-- 'denied': the token may not do this; `permissions` has what it may
+-- 'fault': entries of a journal could not be replayed
+-- 'unprepared': an update of the stack may have expired, or entries of a journal may be in no checkpoint, unless the caller `is_prepared`
+-- 'not-waiting': the update runs or has ended, or its time to start is over
+-- 'journal-needed': a guard asks for a journal
+-- 'new-tags': the stack has other tags
 create function start_update(of_update uuid, of_token uuid, of_organization text, of_project text, of_name text, new_tags text,
-  new_lease bytea, lease_seconds float8, max_seconds float8, with_journal boolean)
-returns table (stack_id uuid, kind text, dry_run boolean, "expiresAt" timestamptz, "headVersion" integer, "stackVersion" integer,
-  "journalVersion" integer)
+  new_lease bytea, lease_seconds float8, max_seconds float8, with_journal boolean, is_prepared boolean)
+returns table (outcome text, stack_id uuid, kind text, dry_run boolean, status text, end_reason text, permissions integer,
+  "expiresAt" timestamptz, "headVersion" integer, "stackVersion" integer, "journalVersion" integer)
 rows 1 language plpgsql as $$
 #variable_conflict use_column
 declare
   held record;
   held_stack uuid;
-  found_update record;
+  writes boolean;
+  head uuid;
 begin
   select h.role, h."isPlain" as is_plain, h.facts into held from hold_access(of_token, of_organization) h;
-  if not found then return; end if;
+  if not found or not (held.is_plain or held.facts is not null) then
+    outcome := 'no-access';
+    return next;
+    return;
+  end if;
   select s.id into held_stack from stacks s
   where s.id = (select u.stack_id from updates u where u.id = of_update) and s.deleted_at is null for update;
-  if held_stack is null then return; end if;
-  perform lock_exclusive(of_update);
-  perform 1 from updates u where u.id = of_update and u.stack_id = held_stack for update;
+  if held_stack is not null then
+    perform lock_exclusive(of_update);
+    perform 1 from updates u where u.id = of_update and u.stack_id = held_stack for update;
+  end if;
   -- A statement of its own: what was committed while it waited for the locks is not in the snapshot of those that lock.
-  select u.kind, u.dry_run, u.exclusive and not u.dry_run as writes, s.stack_version, s.checkpoint_id into found_update
+  select s.id, u.kind, u.dry_run, u.status, u.end_reason, a.allowed, s.stack_version, s.checkpoint_id, w.writes,
+    case when w.writes then s.stack_version + 1 end, case when w.writes and with_journal then 1 else 0 end,
+    case
+      when a.allowed & (case when u.dry_run then 2 else 4 end) = 0 then 'denied'
+      when not u.dry_run and exists (
+        select 1 from journals j where j.stack_id = s.id and j.accepted_at is null and j.compaction_error is not null) then 'fault'
+      when u.status <> 'not started' and not (u.status = 'running' and w.over) then 'not-waiting'
+      when not is_prepared and (w.over or u.expires_at > clock_timestamp() + make_interval(secs => lease_seconds)
+        or (not u.exclusive and s.active_update_id is not null) or exists (
+          select 1 from journals j
+          where j.stack_id = s.id and j.compacted_at is null and j.entry_count > j.compacted_entries and j.compaction_error is null)) then 'unprepared'
+      when w.over then 'not-waiting'
+      when w.writes and not with_journal and u.is_limited and exists (
+        select 1 from update_limits g where g.update_id = u.id and (g.limits::json ->> 'needsJournal')::boolean) then 'journal-needed'
+      when s.tags <> new_tags then 'new-tags'
+      else 'started'
+    end
+  into stack_id, kind, dry_run, status, end_reason, permissions, "headVersion", head, writes, "stackVersion", "journalVersion", outcome
   from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
-  where u.id = of_update and s.id = held_stack and o.name = of_organization and p.name = of_project and s.name = of_name
-    and u.status = 'not started' and u.end_reason is null and u.expires_at > clock_timestamp()
-    and u.expires_at <= clock_timestamp() + make_interval(secs => lease_seconds)
-    and (u.exclusive or s.active_update_id is null)
-    and (new_tags is null or s.tags = new_tags)
-    and not (u.is_limited and not with_journal)
-    and not exists (
-      select 1 from journals j where j.stack_id = held_stack and j.compacted_at is null and j.entry_count > j.compacted_entries)
-    and not exists (
-      select 1 from journals j where j.stack_id = held_stack and j.accepted_at is null and (j.compaction_error is not null or j.compaction_warning is not null))
-    and case when held.is_plain then role_permissions(held.role) else effective_permissions(held.facts, o.id, p.name, s.name) end
-      & (case when u.dry_run then 2 else 4 end) <> 0;
-  if not found then return; end if;
-  stack_id := held_stack;
-  kind := found_update.kind;
-  dry_run := found_update.dry_run;
-  "headVersion" := found_update.stack_version;
-  "stackVersion" := case when found_update.writes then found_update.stack_version + 1 end;
-  "journalVersion" := case when found_update.writes and with_journal then 1 else 0 end;
-  update updates u set status = 'running', started_at = clock_timestamp(), lease_hash = new_lease, token_id = of_token,
-    must_end_at = clock_timestamp() + make_interval(secs => max_seconds),
-    expires_at = least(clock_timestamp() + make_interval(secs => least(lease_seconds, max_seconds)),
-      (select t.expires_at from api_tokens t where t.id = of_token)),
-    epoch = u.epoch + 1, stack_version = "stackVersion", base_stack_version = found_update.stack_version,
-    journal_version = "journalVersion", base_checkpoint_id = found_update.checkpoint_id, checkpoint_id = found_update.checkpoint_id
-  where u.id = of_update returning u.expires_at into "expiresAt";
-  if "journalVersion" > 0 then insert into journals (update_id, stack_id) values (of_update, held_stack); end if;
+    cross join lateral (
+      select u.exclusive and not u.dry_run as writes, u.end_reason is not null or u.expires_at <= clock_timestamp() as over) w
+    cross join lateral (
+      select case when held.is_plain then role_permissions(held.role) else effective_permissions(held.facts, o.id, p.name, s.name) end
+        as allowed offset 0) a
+  where u.id = of_update and s.id = held_stack and o.name = of_organization and p.name = of_project and s.name = of_name;
+  if outcome = 'started' then
+    update updates u set status = 'running', started_at = clock_timestamp(), lease_hash = new_lease, token_id = of_token,
+      must_end_at = clock_timestamp() + make_interval(secs => max_seconds),
+      expires_at = least(clock_timestamp() + make_interval(secs => least(lease_seconds, max_seconds)),
+        (select t.expires_at from api_tokens t where t.id = of_token)),
+      epoch = u.epoch + 1, stack_version = "stackVersion", base_stack_version = "headVersion",
+      journal_version = "journalVersion", base_checkpoint_id = head, checkpoint_id = head
+    where u.id = of_update returning u.expires_at into "expiresAt";
+    if "journalVersion" > 0 then insert into journals (update_id, stack_id) values (of_update, held_stack); end if;
+  end if;
+  outcome := coalesce(outcome, 'not-found');
   return next;
 end $$;
 
--- Ends an update that is locked together with its stack, releases the stack if the update held it, and publishes the version of the
--- update, if it has one. `keep_lease`: keeps the hash, so that the holder of the lease can be distinguished from others.
-create function end_locked_update(of_update uuid, of_stack uuid, new_status text, reason text, keep_lease boolean, new_version integer)
+-- Ends an update that is locked together with its stack: releases the stack if the update held it, publishes the version of the update if
+-- it has one, notes which entries its journal lacks, and makes an event of the secrets that it has read. `keep_lease`: keeps the hash, so
+-- that the holder of the lease can be distinguished from others.
+create function end_locked_update(of_update uuid, of_stack uuid, new_status text, reason text, keep_lease boolean, new_version integer,
+  missing text)
 returns void language plpgsql as $$
 begin
   update stacks s set active_update_id = nullif(s.active_update_id, of_update),
@@ -321,42 +302,69 @@ begin
     updated_at = case when new_version is null then s.updated_at else now() end
   where s.id = of_stack and (s.active_update_id = of_update or new_version is not null);
   update updates u set status = new_status, end_reason = reason, ended_at = clock_timestamp(),
-    lease_hash = case when keep_lease then u.lease_hash end
+    lease_hash = case when keep_lease then u.lease_hash end, missing_entries = missing
   where u.id = of_update;
+  -- For all who read the state.
+  if missing is not null then
+    update journals j set compaction_warning = concat_ws('; ', describe_missing_entries(missing), j.compaction_warning) where j.update_id = of_update;
+  end if;
+  if exists (select 1 from audit_secret_reads r where r.update_id = of_update) then perform close_secret_reads(array[of_update]); end if;
 end $$;
 
--- Completes a running update in one round trip: locks its stack and then the update, looks at both after it has the locks, and ends
--- the update. Returns what the audit log says about it; no row, and nothing is changed, if there is more to decide: the lease is over or
--- another one, entries are missing or in no checkpoint, secrets were read that are in no event yet, or a rule asks which outputs were removed.
-create function complete_update(of_update uuid, of_epoch integer, new_status text)
-returns table (organization text, project text, stack text, stack_id uuid, kind text, dry_run boolean, stack_version integer,
-  entry_count integer, checkpoint_count integer)
-language plpgsql as $$
+-- Completes an update for the holder of its lease, in one round trip: locks its stack and then the update, looks at both after it has the
+-- locks, and ends the update with `new_status`. Nothing is changed unless the outcome is 'ended'. The others, in the order in which they
+-- are looked for:
+-- 'other-database': this may be another database than the caller has seen, or an earlier point of it
+-- 'lease-lost': the update is gone or has ended otherwise, or the lease is over or another one
+-- 'repeated': it has ended with this status before
+-- 'pending-entries': its journal has entries that are in no checkpoint
+-- 'gap': it shall have succeeded, and its journal lacks entries
+-- 'watched': a rule asks which outputs it has removed, unless the caller `knows_outputs`
+create function complete_update(of_update uuid, of_epoch integer, new_status text, seen_losses integer, seen_position bigint,
+  knows_outputs boolean)
+returns table (outcome text, organization text, project text, stack text, stack_id uuid, kind text, dry_run boolean, stack_version integer,
+  entry_count integer, checkpoint_count integer, missing_entries text)
+rows 1 language plpgsql as $$
 #variable_conflict use_column
 declare
   held_stack uuid;
 begin
+  -- No update ends as its client wants in a database that may lack what was acknowledged to it.
+  if database_change(seen_losses, seen_position) not in ('none', 'unnoted') then
+    outcome := 'other-database';
+    return next;
+    return;
+  end if;
   select s.id into held_stack from stacks s
   where s.id = (select u.stack_id from updates u where u.id = of_update) and s.deleted_at is null for update;
-  if held_stack is null then return; end if;
-  perform lock_exclusive(of_update);
-  perform 1 from updates u where u.id = of_update and u.stack_id = held_stack for update;
+  if held_stack is not null then
+    perform lock_exclusive(of_update);
+    perform 1 from updates u where u.id = of_update and u.stack_id = held_stack for update;
+  end if;
   -- A statement of its own: batches of entries and reads of secrets that it has waited for do not change the row that was locked.
   select o.name, p.name, s.name, s.id, u.kind, u.dry_run, u.stack_version, coalesce(j.entry_count, 0),
-    u.checkpoint_sequence + u.full_committed
-  into organization, project, stack, stack_id, kind, dry_run, stack_version, entry_count, checkpoint_count
+    u.checkpoint_sequence + u.full_committed, m.missing,
+    case
+      when u.epoch <> of_epoch then 'lease-lost'
+      when u.status = new_status then 'repeated'
+      when u.status <> 'running' or u.end_reason is not null or u.expires_at <= clock_timestamp() then 'lease-lost'
+      when j.entry_count > j.compacted_entries and j.compaction_error is null then 'pending-entries'
+      when new_status = 'succeeded' and m.missing is not null then 'gap'
+      when not knows_outputs and new_status = 'succeeded' and u.kind in ('update', 'preview') and exists (
+        select 1 from update_rules r
+        where r.organization_id = o.id and r.kind = 'consumers' and (r.project is null or r.project = p.name)
+          and (r.stack is null or r.stack = s.name) and (r.tag_name is null or s.tags::jsonb ->> r.tag_name = r.tag_value)) then 'watched'
+      else 'ended'
+    end
+  into organization, project, stack, stack_id, kind, dry_run, stack_version, entry_count, checkpoint_count, missing_entries, outcome
   from updates u left join journals j on j.update_id = u.id join stacks s on s.id = u.stack_id
     join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
-  where u.id = of_update and s.id = held_stack and u.status = 'running' and u.epoch = of_epoch and u.end_reason is null
-    and u.expires_at > clock_timestamp() and not coalesce(j.entry_count > j.compacted_entries and j.compaction_error is null, false)
-    and missing_journal_entries(u.id, j.entry_count) is null
-    and not exists (select 1 from audit_secret_reads r where r.update_id = u.id)
-    and not (new_status = 'succeeded' and u.kind in ('update', 'preview') and exists (
-      select 1 from update_rules r
-      where r.organization_id = o.id and r.kind = 'consumers' and (r.project is null or r.project = p.name)
-        and (r.stack is null or r.stack = s.name) and (r.tag_name is null or s.tags::jsonb ->> r.tag_name = r.tag_value)));
-  if not found then return; end if;
-  perform end_locked_update(of_update, held_stack, new_status, null, true, stack_version);
+    cross join lateral (select missing_journal_entries(u.id, j.entry_count) as missing offset 0) m
+  where u.id = of_update and s.id = held_stack;
+  if outcome = 'ended' then
+    perform end_locked_update(of_update, held_stack, new_status, null, true, stack_version, missing_entries);
+  end if;
+  outcome := coalesce(outcome, 'lease-lost');
   return next;
 end $$;
 

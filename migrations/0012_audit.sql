@@ -58,6 +58,24 @@ create table audit_secret_reads (
   names text[] not null
 );
 
+-- Makes one event of the secrets that each of these updates has read. Call in the transaction that ends them. The details have no spaces,
+-- as all details.
+create function close_secret_reads(of_updates uuid[]) returns void language plpgsql as $$
+begin
+  with read as (delete from audit_secret_reads r where r.update_id = any (of_updates) returning r.*)
+  insert into audit_events (organization_id, organization, action, outcome, actor, user_id, login, token_id, token_name, sign_in, role,
+    granted_by, address, user_agent, ci_run, object, update_id, request_id, details)
+  select coalesce(o.id, '00000000-0000-0000-0000-000000000000'), r.organization, 'secret.decrypt', 'done', s.j ->> 'actor',
+    (s.j ->> 'userId')::uuid, coalesce(s.j ->> 'login', ''), (s.j ->> 'tokenId')::uuid, coalesce(s.j ->> 'tokenName', ''),
+    s.j ->> 'signIn', coalesce(s.j ->> 'role', ''), coalesce(s.j ->> 'grantedBy', ''), coalesce(s.j ->> 'address', ''),
+    coalesce(s.j ->> 'userAgent', ''), coalesce(u.ci_run, ''), r.object, r.update_id, coalesce(s.j ->> 'requestId', ''),
+    concat('{"calls":', r.calls, ',"values":', r.read_values, ',"names":', to_json(r.names), '}')
+  from read r
+  cross join lateral (select r.source::json as j) s
+  left join organizations o on o.name = r.organization
+  left join updates u on u.id = r.update_id;
+end $$;
+
 -- Chained events: of one organization, one month and one pass of the chaining, in order of their numbers.
 create table audit_batches (
   organization_id uuid not null,

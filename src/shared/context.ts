@@ -201,7 +201,7 @@ export async function createContext(
     logger,
   });
   const incrementalCompaction = new IncrementalCompaction((updateId) => compactor.advance(updateId), logger);
-  lifecycle.onClose('work', 'compaction ahead', () => incrementalCompaction.close());
+  lifecycle.onClose('work', 'incremental compaction', () => incrementalCompaction.close());
   const events = createEventRepository(db);
   const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, logger });
   const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, logger });

@@ -40,7 +40,7 @@ class LeaseGoneError extends ForbiddenError {
 
 /** The smallest possible job; the id is the test's. */
 export function compactionJob(updateId: string = randomUUID()): Job {
-  return { name: 'fold-journal', schema: 1, updateId };
+  return { name: 'compact-journal', schema: 1, updateId };
 }
 
 export function idOf(job: Job): string {
@@ -54,8 +54,8 @@ export function handlersFor(work: (job: Job) => Promise<void>): JobHandlers {
     'rename-stack': work,
     'append-journal': work,
     'append-events': work,
-    'fold-journal': work,
-    'advance-fold': work,
+    'compact-journal': work,
+    'snapshot-journal': work,
   };
 }
 

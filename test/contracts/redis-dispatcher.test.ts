@@ -326,13 +326,13 @@ await describeOnRedis((server) => {
       const { queues: shown } = await new JobQueueView(queues, monitor, admissions).overview(10);
       expect(shown[0]).toMatchObject({ name: 'small', failed: 1, workers: 1 });
       expect(shown[0]?.jobs).toMatchObject([
-        { name: 'fold-journal', state: 'failed', updateId: idOf(job), attempts: 3, endedAt: expect.any(Date) },
+        { name: 'compact-journal', state: 'failed', updateId: idOf(job), attempts: 3, endedAt: expect.any(Date) },
       ]);
       expect(shown[0]?.jobs[0]?.fault).toMatch(/^Error \(23514\)/);
       const readMetrics = () => metrics.registry.metrics();
-      const counted = 'holdfast_jobs_ended_total{job="fold-journal",outcome="failed"} 1';
+      const counted = 'holdfast_jobs_ended_total{job="compact-journal",outcome="failed"} 1';
       await until(async () => (await readMetrics()).includes(counted), 'it is counted');
-      expect(await readMetrics()).toContain('holdfast_job_errors_total{job="fold-journal"} 3');
+      expect(await readMetrics()).toContain('holdfast_job_errors_total{job="compact-journal"} 3');
       // It delays nobody.
       await expect(dispatcher.run(compactionJob())).rejects.toThrow(UnavailableError);
     });
@@ -345,7 +345,7 @@ await describeOnRedis((server) => {
       const id = randomUUID();
       const newer = { ...compactionJob('newer'), schema: 2, more: true };
       await admissions.insert(id, newer as unknown as Job, null, 60);
-      await queue.add('fold-journal', { replyTo: `holdfast:done:${randomUUID()}` }, { jobId: id });
+      await queue.add('compact-journal', { replyTo: `holdfast:done:${randomUUID()}` }, { jobId: id });
       // More often than a fault is retried, without counting as a retry.
       const look = () => queue.getJob(id);
       await until(async () => ((await look())?.attemptsStarted ?? 0) >= 5, 'offered five times');
@@ -367,7 +367,7 @@ await describeOnRedis((server) => {
       const id = randomUUID();
       await admissions.insert(id, { ...compactionJob(), schema: 3 } as unknown as Job, null, 1);
       const queue = await queues.get('small');
-      await queue.add('fold-journal', { replyTo: `holdfast:done:${randomUUID()}` }, { jobId: id });
+      await queue.add('compact-journal', { replyTo: `holdfast:done:${randomUUID()}` }, { jobId: id });
       await until(async () => (await queue.getJobState(id)) === 'failed', 'dropped');
       expect((await queue.getJob(id))?.failedReason).toMatch(/^not admitted \(expired\)/);
       expect(await metrics.registry.metrics()).toContain('holdfast_queue_rejected_total{reason="expired"} 1');
@@ -377,7 +377,7 @@ await describeOnRedis((server) => {
       const { dispatcher, monitor, queues } = await api();
       const queue = await queues.get('small');
       for (const data of [null, {}, { job: null, replyTo: 7 }, 'text', [1]])
-        await queue.add('fold-journal', data as never);
+        await queue.add('compact-journal', data as never);
       worker(async () => {});
       await until(async () => {
         await monitor.poll();

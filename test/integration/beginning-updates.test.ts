@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { query } from '../support/database.ts';
 import { sentStatements } from '../support/sent-statements.ts';
+import { getStack } from '../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { cancel, complete, expire } from '../support/update-calls.ts';
@@ -58,16 +59,19 @@ async function recordOf(stack: TestStack, id: string) {
 test('an update begins with few statements', async () => {
   const stack = await createStack(app);
   const names = await sentStatements(() => startUpdate(app, stack, { journal: true }));
-  expect(names).toEqual(['updates.create', 'updates.startAtOnce']);
+  expect(names).toEqual([
+    ...['START TRANSACTION', 'journals.findFaults', 'updates.insert', 'audit.insert', 'COMMIT'],
+    'updates.start',
+  ]);
 });
 
-test('an update that began in one statement each is recorded as one that began in steps', async () => {
+test('an update is recorded as it has begun, with and without rules and new tags', async () => {
   const stack = await createStack(app);
   const { auth } = stack;
   await ok(app.call('POST', `${stack.path}/import`, { auth, body: deployment(2) }));
   await ok(app.call('PATCH', `${stack.path}/tags`, { auth, body: { a: '1' } }));
-  const atOnce = await begin(stack, { a: '1' });
-  const ofFirst = await recordOf(stack, atOnce.id);
+  const first = await begin(stack, { a: '1' });
+  const ofFirst = await recordOf(stack, first.id);
   expect(ofFirst).toMatchObject({
     events: [
       { action: 'update.create', is_of_update: true, ci_run: '{"system":"GitHub","build.id":"7"}' },
@@ -75,20 +79,14 @@ test('an update that began in one statement each is recorded as one that began i
     ],
     updates: [{ status: 'running', holds: true, at_base: true, journals: 1, versions: 1, message: 'Add "a" \\ b' }],
   });
-  await ok(complete(app, { ...atOnce, version: 1 }));
-  // A rule and changed tags need steps.
+  await ok(complete(app, { ...first, version: 1 }));
   const scope = { project: 'proj', stack: 'dev' };
-  const rule = { kind: 'wait-alert', settings: { seconds: 60 }, ...scope };
-  await setRule(app, stack, rule);
-  let inSteps: Awaited<ReturnType<typeof begin>> | undefined;
-  const names = await sentStatements(async () => {
-    inSteps = await begin(stack, { a: '2' });
-  });
-  expect(names).toEqual(expect.arrayContaining(['updates.insert', 'updates.start', 'stacks.setTags']));
-  expect(names).not.toContain('updates.create');
-  expect(await recordOf(stack, inSteps?.id as string)).toEqual(ofFirst);
-  expect(Object.keys(inSteps?.started)).toEqual(Object.keys(atOnce.started));
-  expect(inSteps?.started.version).toBe(atOnce.started.version + 1);
+  await setRule(app, stack, { kind: 'wait-alert', settings: { seconds: 60 }, ...scope });
+  const second = await begin(stack, { a: '2' });
+  expect(await recordOf(stack, second.id)).toEqual(ofFirst);
+  expect((await getStack(app, stack)).tags).toMatchObject({ a: '2' });
+  expect(Object.keys(second.started)).toEqual(Object.keys(first.started));
+  expect(second.started.version).toBe(first.started.version + 1);
 });
 
 test('an update that has ended says how when it is started', async () => {
@@ -119,29 +117,15 @@ test('tags that stay as they are change nothing of the stack', async () => {
   expect(await changed()).toEqual(before);
 });
 
-/** Changes that leave more to decide, as SQL with names for the stack, the token of its admin and its organization. */
-type Change = readonly [name: string, statement: string];
-
-const ofBoth: Change[] = [
-  ['the token was revoked', 'update api_tokens set revoked_at = now() where id = :token'],
-  [
-    'the user was deactivated',
+/** Changes as SQL with names for the stack, the token of its admin and its organization. */
+const changes = {
+  'the token was revoked': 'update api_tokens set revoked_at = now() where id = :token',
+  'the user was deactivated':
     'update users set deactivated_at = now() where id = (select user_id from api_tokens where id = :token)',
-  ],
-  ['the caller may only read', `update memberships set role = 'viewer' where organization_id = :organization`],
-  [
-    'a grant denies it',
-    `insert into grants (organization_id, user_id, effect, permissions) select :organization, user_id, 'deny', 6 from api_tokens where id = :token`,
-  ],
-  ['the stack was deleted', 'update stacks set deleted_at = now() where id = :stack'],
-  [
-    'entries could not be replayed',
-    `with u as (insert into updates (stack_id, kind, exclusive, status, expires_at) values (:stack, 'update', true, 'failed', now()) returning id)
-     insert into journals (update_id, stack_id, entry_count, compaction_error) select id, :stack, 1, 'unknown' from u`,
-  ],
-];
-const waiting = 'insert into update_queue_waiters (stack_id, token_id, kept_until) values (:stack, :token, now())';
-
+  'the caller may only read': `update memberships set role = 'viewer' where organization_id = :organization`,
+  'a grant denies it': `insert into grants (organization_id, user_id, effect, permissions) select :organization, user_id, 'deny', 6 from api_tokens where id = :token`,
+  'the stack was deleted': 'update stacks set deleted_at = now() where id = :stack',
+};
 /** Runs `call` in a transaction in which the change was made, and undoes both. */
 async function given<T>(change: string | null, ids: readonly string[], call: () => Promise<T>): Promise<T> {
   await client.query('begin');
@@ -160,103 +144,73 @@ async function given<T>(change: string | null, ids: readonly string[], call: () 
   }
 }
 
-/** A stack to create an update of, and one that has an update to start. */
-let free: { readonly stack: TestStack; readonly ids: readonly string[] };
+/** A stack that has an update to start. */
 let held: { readonly stack: TestStack; readonly ids: readonly string[]; readonly updateId: string };
 async function prepare(): Promise<void> {
-  const [first, second] = [await createStack(app), await createStack(app)];
-  free = { stack: first, ids: await idsOf(first) };
-  const created = await ok(app.call('POST', `${second.path}/update`, { auth: second.auth, body: {} }));
-  held = { stack: second, ids: await idsOf(second), updateId: created.json.updateID };
+  const stack = await createStack(app);
+  const created = await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} }));
+  held = { stack, ids: await idsOf(stack), updateId: created.json.updateID };
 }
 
-describe('nothing is created in one statement', () => {
-  const nothing = { isCreated: false, waiting: 0 };
-  const create = async ({ isDryRun = false, isExclusive = true, mayWait = true } = {}) => {
-    const { ids, stack } = free;
-    const { rows } = await client.query<{ id: string | null }>(
-      `select create_update($1, $2, $3, 'update', $4, $5, $6, '', '{}', '{}', '{}', null, null, 60) as id`,
-      [ids[0], ids[1], stack.organization, isDryRun, isExclusive, mayWait],
-    );
-    const found = await client.query(`select 1 from updates where stack_id = $1 and status = 'not started'`, [ids[0]]);
-    return { isCreated: rows[0]?.id !== null, waiting: found.rowCount };
-  };
-
-  test.each<Change>([
-    ...ofBoth,
-    [
-      'a rule applies',
-      `insert into update_rules (organization_id, kind, settings) values (:organization, 'freeze', '{}')`,
-    ],
-    [
-      'a rule applies to a tag of the stack',
-      `update stacks set tags = '{"a":"1"}' where id = :stack;
-       insert into update_rules (organization_id, kind, settings, tag_name, tag_value) values (:organization, 'freeze', '{}', 'a', '1')`,
-    ],
-    ['a call waits for the stack', waiting],
-  ])('if %s', async (_, change) => {
-    expect(await given(change, free.ids, create)).toEqual(nothing);
-  });
-
-  test('if another update holds the stack', async () => {
-    const both = async () => [await create(), await create()];
-    const one = { isCreated: true, waiting: 1 };
-    expect(await given(null, free.ids, both)).toEqual([one, { ...nothing, waiting: 1 }]);
-  });
-
-  test('except where none of this is so, or does not count', async () => {
-    const faulty = ofBoth.at(-1)?.[1] as string;
-    const one = { isCreated: true, waiting: 1 };
-    expect(await given(null, free.ids, create)).toEqual(one);
-    expect(await given(waiting, free.ids, () => create({ mayWait: false }))).toEqual(one);
-    expect(await given(faulty, free.ids, () => create({ isDryRun: true, isExclusive: false }))).toEqual(one);
-  });
-});
-
-describe('nothing is started in one statement', () => {
-  const nothing = { started: [], hasLease: false };
-  const start = async ({ tags = null as string | null, withJournal = true, name = 'dev' } = {}) => {
+describe('what a call that starts an update does', () => {
+  const start = async ({ tags = null as string | null, withJournal = true, name = 'dev', isPrepared = false } = {}) => {
     const { ids, stack, updateId } = held;
-    const { rows: started } = await client.query(
-      `select "stackVersion", "journalVersion" from start_update($1, $2, $3, $4, $5, $6, '\\x00', 600, 3600, $7)`,
-      [updateId, ids[1], stack.organization, stack.project, name, tags, withJournal],
+    const { rows } = await client.query(
+      `select outcome, "stackVersion", "journalVersion" from start_update($1, $2, $3, $4, $5, $6, '\\x00', 600, 3600, $7, $8)`,
+      [updateId, ids[1], stack.organization, stack.project, name, tags, withJournal, isPrepared],
     );
     const found = await client.query(`select 1 from updates where id = $1 and lease_hash = '\\x00'`, [updateId]);
-    return { started, hasLease: found.rowCount === 1 };
+    expect(found.rowCount === 1).toBe(rows[0]?.outcome === 'started');
+    return rows[0];
+  };
+  const outcomes = async (change: string | null, of: Parameters<typeof start>[0] = {}) => {
+    const first = await given(change, held.ids, () => start(of));
+    const prepared = await given(change, held.ids, () => start({ ...of, isPrepared: true }));
+    return [first.outcome, prepared.outcome];
   };
   const ofUpdate = (set: string) =>
     `update updates set ${set} where id = (select active_update_id from stacks where id = :stack)`;
+  const journal = (columns: string, values: string) =>
+    `with u as (insert into updates (stack_id, kind, exclusive, status, expires_at) values (:stack, 'update', true, 'failed', now()) returning id)
+     insert into journals (update_id, stack_id, entry_count, ${columns}) select id, :stack, 1, ${values} from u`;
+  const guarded = (needsJournal: boolean) =>
+    `with g as (insert into update_limits (update_id, limits) select active_update_id, '{"needsJournal":${needsJournal}}' from stacks where id = :stack)
+     ${ofUpdate('is_limited = true')}`;
 
-  test.each<Change>([
-    ...ofBoth,
-    ['it has ended', ofUpdate(`status = 'cancelled'`)],
-    ['it runs already', ofUpdate(`status = 'running'`)],
-    ['its time is over', ofUpdate('expires_at = now()')],
-    ['it would wait longer than a lease', ofUpdate(`expires_at = now() + interval '1 hour'`)],
-    ['its permission has ended', ofUpdate(`end_reason = 'grant-ended'`)],
-    ['it is a preview beside another update', ofUpdate('exclusive = false, dry_run = true')],
-    [
-      'entries are in no checkpoint',
-      `with u as (insert into updates (stack_id, kind, exclusive, status, expires_at) values (:stack, 'update', true, 'failed', now()) returning id)
-       insert into journals (update_id, stack_id, entry_count) select id, :stack, 1 from u`,
-    ],
-  ])('if %s', async (_, change) => {
-    expect(await given(change, held.ids, start)).toEqual(nothing);
+  test.each<readonly [name: string, change: string, first: string, prepared?: string]>([
+    ['the token was revoked', changes['the token was revoked'], 'no-access'],
+    ['the user was deactivated', changes['the user was deactivated'], 'no-access'],
+    ['the stack was deleted', changes['the stack was deleted'], 'not-found'],
+    ['the caller may only read', changes['the caller may only read'], 'denied'],
+    ['a grant denies it', changes['a grant denies it'], 'denied'],
+    ['it has ended', ofUpdate(`status = 'cancelled'`), 'not-waiting'],
+    ['it runs already', ofUpdate(`status = 'running'`), 'not-waiting'],
+    ['its time is over', ofUpdate('expires_at = now()'), 'unprepared', 'not-waiting'],
+    ['its permission has ended', ofUpdate(`end_reason = 'grant-ended'`), 'unprepared', 'not-waiting'],
+    ['it would wait longer than a lease', ofUpdate(`expires_at = now() + interval '1 hour'`), 'unprepared', 'started'],
+    ['it is a preview beside another update', ofUpdate('exclusive = false, dry_run = true'), 'unprepared', 'started'],
+    ['entries are in no checkpoint', journal('compaction_error', 'null'), 'unprepared', 'started'],
+    ['entries could not be replayed', journal('compaction_error', `'unknown'`), 'fault'],
+    ['entries were left out', journal('compacted_entries, compaction_warning', `1, 'left out'`), 'started'],
+    ['a fault was accepted', journal('compaction_error, accepted_at', `'unknown', now()`), 'started'],
+  ])('if %s', async (_, change, first, prepared = first) => {
+    expect(await outcomes(change)).toEqual([first, prepared]);
   });
 
   test('if it is of another stack, if tags change, or if a guard needs a journal', async () => {
-    expect(await given(null, held.ids, () => start({ name: 'prod' }))).toEqual(nothing);
-    expect(await given(null, held.ids, () => start({ tags: '{"a":"1"}' }))).toEqual(nothing);
-    const guarded = ofUpdate('is_limited = true');
-    expect(await given(guarded, held.ids, () => start({ withJournal: false }))).toEqual(nothing);
+    const both = (outcome: string) => [outcome, outcome];
+    expect(await outcomes(null, { name: 'prod' })).toEqual(both('not-found'));
+    expect(await outcomes(null, { tags: '{"a":"1"}' })).toEqual(both('new-tags'));
+    expect(await outcomes(guarded(true), { withJournal: false })).toEqual(both('journal-needed'));
+    expect(await outcomes(guarded(true))).toEqual(both('started'));
+    expect(await outcomes(guarded(false), { withJournal: false })).toEqual(both('started'));
   });
 
-  test('except where none of this is so, or does not count', async () => {
-    const journaled = { started: [{ stackVersion: 1, journalVersion: 1 }], hasLease: true };
-    expect(await given(null, held.ids, start)).toEqual(journaled);
-    expect(await given(ofUpdate('is_limited = true'), held.ids, start)).toEqual(journaled);
-    const plain = { started: [{ stackVersion: 1, journalVersion: 0 }], hasLease: true };
-    expect(await given(null, held.ids, () => start({ tags: '{}', withJournal: false }))).toEqual(plain);
+  test('otherwise gives it a version, and a journal where it is offered', async () => {
+    const begun = { outcome: 'started', stackVersion: 1 };
+    expect(await given(null, held.ids, start)).toEqual({ ...begun, journalVersion: 1 });
+    const plain = await given(null, held.ids, () => start({ tags: '{}', withJournal: false }));
+    expect(plain).toEqual({ ...begun, journalVersion: 0 });
   });
 });
 

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { isFirst } from '../../src/shared/platform/db/connection-gate.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
@@ -71,7 +72,7 @@ test('entries that arrive after the compaction are compacted before the update e
   expect(await exportedNames(app, stack)).toContain('late');
 });
 
-test('the audit log says the same of an update that one statement has ended', async () => {
+test('the audit log says how an update has ended, whether or not it has read secrets', async () => {
   const update = await journaledUpdate();
   await ok(complete(app, update));
   const plain = await startUpdate(app, stack, { journal: true });
@@ -79,13 +80,41 @@ test('the audit log says the same of an update that one statement has ended', as
   const { auth } = stack;
   const { json } = await ok(app.call('POST', `${stack.path}/encrypt`, { auth, body: { plaintext: '' } }));
   await ok(app.call('POST', `${stack.path}/decrypt`, { auth, body: { ciphertext: json.ciphertext } }));
-  // Secrets were read, so this one ends in a transaction of several statements.
   await ok(complete(app, plain));
   const event = `select action, organization, object, outcome, actor, user_id, login, token_id, token_name, sign_in, role, granted_by,
     ci_run, organization_id, details::jsonb - 'stackVersion' as details from audit_events where update_id = $1 and action = 'update.end'`;
   const [atOnce] = await query(app, event, [update.id]);
   expect(atOnce).toMatchObject({ details: { journalEntries: 2, checkpoints: 0, kind: 'update', status: 'succeeded' } });
   expect(await query(app, event, [plain.id])).toEqual([atOnce]);
+});
+
+describe('what a call that completes an update does', () => {
+  const statuses = ['succeeded', 'failed', 'cancelled'] as const;
+  const outcomes: Record<string, readonly string[]> = {
+    'not started': ['lease-lost', 'lease-lost', 'lease-lost'],
+    running: ['ended', 'ended', 'ended'],
+    succeeded: ['repeated', 'lease-lost', 'lease-lost'],
+    failed: ['lease-lost', 'repeated', 'lease-lost'],
+    cancelled: ['lease-lost', 'lease-lost', 'repeated'],
+  };
+  test.each(Object.keys(outcomes))('while that is %s', async (status) => {
+    const update = await startUpdate(app, await createStack(app));
+    const client = new pg.Client({ connectionString: app.database.ownerUrl });
+    await client.connect();
+    const found: string[] = [];
+    for (const newStatus of statuses) {
+      await client.query('begin');
+      await client.query('update updates set status = $2 where id = $1', [update.id, status]);
+      const call = 'select outcome from complete_update($1, 1, $2, null, null, false)';
+      const { rows } = await client.query<{ outcome: string }>(call, [update.id, newStatus]);
+      const after = await client.query<{ status: string }>('select status from updates where id = $1', [update.id]);
+      found.push(...rows.map(({ outcome }) => outcome));
+      expect(after.rows).toEqual([{ status: rows[0]?.outcome === 'ended' ? newStatus : status }]);
+      await client.query('rollback');
+    }
+    await client.end();
+    expect(found).toEqual(outcomes[status]);
+  });
 });
 
 test('a read of secrets that is committed while the update ends is in the log', async () => {
@@ -122,13 +151,13 @@ test('the calls that begin, renew and end an update go first, and the compaction
   const compacted = noteOrder(compactor, 'compact');
   const renewed = noteOrder(updates, 'renewLease');
   const transactions = noteOrder(db, 'inTransaction');
-  const begun = [noteOrder(db, 'maybeOne', 'updates.create'), noteOrder(db, 'maybeOne', 'updates.startAtOnce')];
-  const ended = noteOrder(db, 'maybeOne', 'updates.complete');
+  const started = noteOrder(db, 'one', 'updates.start');
+  const ended = noteOrder(db, 'one', 'updates.complete');
   const update = await journaledUpdate();
-  expect({ appended, begun }).toEqual({ appended: [false], begun: [[true], [true]] });
-  // Of the new stack and the import.
-  expect(transactions).toContain(false);
-  expect(transactions).not.toContain(true);
+  expect({ appended, started }).toEqual({ appended: [false], started: [true] });
+  // Those of the new stack and the import do not go first, that of the new update does.
+  expect(transactions.slice(0, -1)).not.toContain(true);
+  expect(transactions.at(-1)).toBe(true);
   // Over a socket, where a body that comes later does so in another context than its request.
   const server = await WireServer.listen(app);
   const post = async (call: string, content: object) => {

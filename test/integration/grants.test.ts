@@ -3,7 +3,7 @@ import { createGrantRepository } from '../../src/shared/access/grant-repository.
 import { createTeamRepository } from '../../src/shared/identity/team-repository.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
-import { grant, isKnownToReleaseBefore, type Person, person, team } from '../support/grants.ts';
+import { grant, type Person, person, team } from '../support/grants.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
@@ -187,27 +187,6 @@ describe('without being allowed to manage, nobody', () => {
     await createGrantRepository(app.context.db).remove(member.organizationId, id);
     expect(await decrypt('dev')).toBe(200);
   });
-});
-
-test('the release before does not know tokens of members from whom something was taken', async () => {
-  const { organization } = await organizationOf();
-  const elsewhere = await createStack(app);
-  const member = await person(app, organization, 'member');
-  const outsider = await person(app, elsewhere.organization, 'member');
-  await grant(app, member.organizationId, { userId: member.userId }, 'allow', ['admin']);
-  expect(await isKnownToReleaseBefore(app, member.token)).toBe(true);
-  await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['admin']);
-  expect(await isKnownToReleaseBefore(app, member.token)).toBe(false);
-  expect(await isKnownToReleaseBefore(app, outsider.token)).toBe(true);
-  expect(await statusOf(member, 'GET', '/api/user')).toBe(200);
-  const later = await person(app, organization, 'viewer');
-  expect(await isKnownToReleaseBefore(app, later.token)).toBe(false);
-  await query(app, `insert into memberships (organization_id, user_id, role) values ($1, $2, 'viewer')`, [
-    member.organizationId,
-    outsider.userId,
-  ]);
-  expect(await isKnownToReleaseBefore(app, outsider.token)).toBe(false);
-  expect(await statusOf(outsider, 'GET', `/api/stacks/${organization}/proj/dev`)).toBe(200);
 });
 
 test('operators manage teams and grants', async () => {

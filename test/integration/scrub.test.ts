@@ -1,8 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { zstdCompressSync } from 'node:zlib';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
-import { checkDocuments } from '../../src/cli/state/check-documents.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { Scrubber } from '../../src/workers/state/scrub.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -211,19 +209,6 @@ test('a document that was replaced meanwhile is neither marked nor replaced', as
   const document = await documents.save(() => documents.open(seen));
   expect(await documentChecks.replace(seen, document)).toBe(false);
   expect((await checkpoints.find(seen.id))?.blobKey).toBe(other.blobKey);
-});
-
-test('frames without a checksum, as earlier releases wrote them, are read and checked', async () => {
-  const app = await createApp(undefined, { HOLDFAST_ENCRYPT_DOCUMENTS: 'false' });
-  const stack = await importState(app, deployment(40));
-  const stored = await storedBytes(app, await headOf(app, stack));
-  const hasChecksum = (frame: Buffer): boolean => ((frame[4] as number) & 4) !== 0;
-  expect(hasChecksum(stored.bytes)).toBe(true);
-  const old = zstdCompressSync(JSON.stringify(deployment(40)));
-  expect(hasChecksum(old)).toBe(false);
-  await stored.overwrite(old);
-  expect((await exportState(app, stack)).json).toEqual(deployment(40));
-  expect((await checkDocuments(app.context, null)).checked).toBe(1);
 });
 
 test('admin scrub checks all stacks or one, and its exit code reports remaining damage', async () => {

@@ -106,9 +106,9 @@ describe('what is told', () => {
     const update = await startUpdate(app, stack);
     await expect(
       app.context.db.inTransaction(async (tx) => {
-        const { lockUpdate, endUpdate } = await import('../../src/shared/updates/update-closer.ts');
+        const { lockUpdate, cancelUpdate } = await import('../../src/shared/updates/update-closer.ts');
         const locked = await lockUpdate(tx, update.id);
-        if (locked) await endUpdate(tx, locked, { type: 'complete', status: 'succeeded' });
+        if (locked) await cancelUpdate(tx, locked, 'cancelled');
         throw new Error('rolled back');
       }),
     ).rejects.toThrow('rolled back');

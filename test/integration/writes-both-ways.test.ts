@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { withLateChanges } from '../support/both-ways/late-changes.ts';
 import { createOriginal, differences, playBy } from '../support/both-ways/outcome.ts';
-import { withLateChanges } from '../support/both-ways/played-world.ts';
-import { playWrites, quietWorld, type Writing, writing } from '../support/both-ways/writes.ts';
+import { playWrites, type Writing, writing } from '../support/both-ways/writes.ts';
 
 // A replica commits small bodies itself, applies a delta to the text that it has kept, knows leases from before, and adds entries with one
 // statement. Or a worker commits, on a body from the payload store, what another replica has admitted; and a guard looks at entries in
@@ -20,7 +20,7 @@ const verifier = `
 
 test('what is written here and by workers is the same', async () => {
   const writings = fc.sample(writing, { numRuns: updateCount, seed });
-  await using original = await createOriginal(writings.map(() => quietWorld));
+  await using original = await createOriginal(writings.length);
   const writingOf = ({ name }: { readonly name: string }): Writing => writings[Number(name.slice(1))] as Writing;
   const [here, byWorkers] = await withLateChanges(async () => [
     await playBy(original, {

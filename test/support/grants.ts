@@ -2,7 +2,6 @@ import { createGrantRepository, type GrantSubject } from '../../src/shared/acces
 import { parseStackPattern } from '../../src/shared/access/grants.ts';
 import { allowedBy, deniedBy, type Grantable } from '../../src/shared/access/permissions.ts';
 import { createTeamRepository } from '../../src/shared/identity/team-repository.ts';
-import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 
@@ -70,9 +69,4 @@ export async function team(
   if (id === null) throw new Error('the team exists');
   for (const userId of userIds) await teams.setMember(id, userId, false);
   return id;
-}
-
-/** As the release before would look for the token. */
-export async function isKnownToReleaseBefore(app: TestApp, token: string): Promise<boolean> {
-  return (await query(app, 'select 1 from api_tokens where token_hash = $1', [hashToken(token)])).length > 0;
 }

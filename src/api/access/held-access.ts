@@ -45,6 +45,7 @@ export function assertManages({ role, isScoped }: Pick<Caller, 'role' | 'isScope
   if (isScoped) throw new ForbiddenError('This needs a token without scopes');
 }
 
-function lostDuringCall(): UnauthenticatedError {
+/** What the caller had when the call was admitted is gone. */
+export function lostDuringCall(): UnauthenticatedError {
   return new UnauthenticatedError('The API token, its user or the membership was removed during the call');
 }

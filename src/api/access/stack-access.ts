@@ -24,9 +24,12 @@ export function permissionsInPath(caller: Caller, ref: StackRef): PermissionSet 
  */
 export function assertPermission(access: HeldAccess, ref: StackRef, tags: Tags, permission: Permission): void {
   const held = permissionsOn(access, { ...ref, tags });
-  if (permits(held, permission)) return;
-  if (!hasPermission(held, 'read')) throw stackNotFound(ref);
-  throw missingPermission(permission, held, ref);
+  if (!permits(held, permission)) throw deniedBy(held, ref, permission);
+}
+
+/** The error for a caller without the permission. */
+export function deniedBy(held: PermissionSet, ref: StackRef, permission: Permission): Error {
+  return hasPermission(held, 'read') ? missingPermission(permission, held, ref) : stackNotFound(ref);
 }
 
 export function missingPermission(permission: Permission, held: PermissionSet, ref: StackRef): ForbiddenError {

@@ -188,7 +188,7 @@ export function createStackQueryRepository(db: Queryable) {
     listOrganizations: (tokenId: string) =>
       db.any(sql.rows(CountRow)`
         /* stackQueries.listOrganizations */
-        select o.name, m.role, case when a.version = 0 and not t.is_sealed then (
+        select o.name, m.role, case when a.version = 0 and not t.is_limited then (
             select count(*)::int from stack_listings l where l.organization_id = o.id and l.tag_name = '') end as stacks
         from api_tokens t
         cross join lateral (

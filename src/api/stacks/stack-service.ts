@@ -257,7 +257,7 @@ export class StackService {
       await createUpdateRepository(tx).cancelAll(stack.id);
       const { login, tokenName } = audit.source;
       await stacks.markDeleted(stack.id, { days: config.deletedStackDays, by: login ?? tokenName ?? '' });
-      await createAuditRepository(tx).closeSecretReads({ stackId: stack.id });
+      await createAuditRepository(tx).closeSecretReads(stack.id);
       const details = { stackId: stack.id, stackVersion: stack.stackVersion, force: !options.keepResources };
       await audit.record(tx, { organization: stack.organization, object: formatStackRef(stack), details });
     });

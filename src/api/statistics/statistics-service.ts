@@ -59,8 +59,7 @@ export class StatisticsService {
     const changes = countsOf(update.resourceChanges);
     if (update.steps === null) return { update, changes, steps: null, failedBefore: null, usual };
     const failedBefore = await statistics.countFailedBefore(updateId);
-    // The release before has recorded none.
-    const steps = { retries: null, ...(JSON.parse(update.steps) as StepStatistics & { retries?: Retries }) };
+    const steps = JSON.parse(update.steps) as StepStatistics & { retries: Retries };
     return { update, changes, steps, failedBefore, usual };
   }
 }

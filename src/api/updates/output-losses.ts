@@ -20,7 +20,7 @@ const appetite = { events: 1, bytes: maxEventBytes };
 const maxConsumers = 200;
 
 /** Outputs that an update has removed, of a stack whose rules care about them. */
-interface OutputLosses extends RemovedOutputs {
+export interface OutputLosses extends RemovedOutputs {
   readonly watched: WatchedUpdate;
 }
 

@@ -1,3 +1,4 @@
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
@@ -6,9 +7,13 @@ import { JournalFaultError, JournalGapError } from '../../shared/state/journal/j
 import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { lookAtDatabase } from '../../shared/updates/database/database-watch.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
-import { createLockedUpdateRepository, type LockedUpdate } from '../../shared/updates/locked-update-repository.ts';
+import {
+  type Completion,
+  createLockedUpdateRepository,
+  type LockedUpdate,
+} from '../../shared/updates/locked-update-repository.ts';
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
-import { describeGap, endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
+import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
@@ -17,14 +22,10 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../platform/http/request.ts';
 import { compactSoon } from './compact-soon.ts';
 import { leaseTakenAway } from './lost-lease.ts';
-import { findOutputLosses, recordOutputLosses } from './output-losses.ts';
+import type { NewUpdateRequest } from './new-update-request.ts';
+import { findOutputLosses, type OutputLosses, recordOutputLosses } from './output-losses.ts';
 import { LimitsChangedError } from './update-admission.ts';
-import {
-  type CreatedUpdate,
-  type NewUpdateRequest,
-  type PreparedCreation,
-  prepareCreation,
-} from './update-creation.ts';
+import { type CreatedUpdate, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
 import { prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
 
@@ -49,8 +50,6 @@ export class UpdateService {
    * JournalFaultError and QuotaReachedError.
    */
   async create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<CreatedUpdate> {
-    const atOnce = place === undefined ? await creation.runAtOnce(audit) : null;
-    if (atOnce) return atOnce;
     try {
       return await this.#create(creation, audit, place);
     } catch (error) {
@@ -81,43 +80,14 @@ export class UpdateService {
     request: StartRequest,
     audit: AuditTrail,
   ): Promise<StartedUpdate> {
+    const start = prepareStart(this.#context, { ref, caller, request }, this.reclaim.bind(this));
     try {
-      return await this.#start(ref, updateId, caller, request, audit);
+      return await start.run(updateId, audit);
     } catch (error) {
       if (error instanceof JournalFaultError) await this.withdraw(updateId, audit);
       if (error instanceof JournalNeededError) await this.withdraw(updateId, audit, 'journal-needed');
       throw error;
     }
-  }
-
-  async #start(
-    ref: StackRef,
-    updateId: string,
-    caller: Caller,
-    request: StartRequest,
-    audit: AuditTrail,
-  ): Promise<StartedUpdate> {
-    const { config, db, metrics, updates } = this.#context;
-    const start = prepareStart(this.#context, { ref, caller, request });
-    const atOnce = await start.runAtOnce(updateId, audit);
-    if (atOnce) {
-      metrics.updatesStarted.labels(atOnce.kind).inc();
-      return atOnce.started;
-    }
-    const found = await updates.findInStack(updateId, ref);
-    if (!found) throw updateNotFound(updateId);
-    const { dryRun, exclusive, expired, secondsLeft, stackId, status } = found;
-    // The update itself then holds the stack.
-    const isHeld = exclusive && status === 'not started' && !expired && secondsLeft <= config.leaseSeconds;
-    await this.reclaim(stackId, { admitsFault: dryRun, isHeld });
-    const started = await db.inTransaction(async (tx) => {
-      const begun = await start.run(tx, updateId);
-      const details = { stackId, kind: found.kind, dryRun, stackVersion: dryRun ? null : begun.stackVersion };
-      await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), updateId, details });
-      return begun;
-    });
-    metrics.updatesStarted.labels(found.kind).inc();
-    return started;
   }
 
   /** The next number in the arrival order of full checkpoints of the update. */
@@ -145,54 +115,57 @@ export class UpdateService {
   async complete(lease: Lease, status: EndStatus, audit: AuditTrail): Promise<CompletedUpdate> {
     const { compactJournal, metrics } = this.#context;
     let { hasPendingEntries = true } = lease;
+    let losses: OutputLosses | null | undefined;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
       if (hasPendingEntries) await compactJournal(lease.updateId);
-      const { kind, missingEntries, outcome } =
-        (await this.#completeAtOnce(lease, status, audit)) ?? (await this.#completeInSteps(lease, status, audit));
-      hasPendingEntries = outcome === 'pending-entries';
-      if (hasPendingEntries) continue;
-      if (outcome === 'expired') throw await this.#leaseLost(lease);
-      if (outcome === 'move') metrics.updatesEnded.labels(kind, status).inc();
-      if (lease.journalVersion > 0) compactSoon(this.#context, lease.updateId);
-      return { missingEntries };
+      const completion = await this.#completeOnce(lease, status, losses, audit);
+      // More entries were accepted since the compaction: compact again, or they would be missing from the version.
+      hasPendingEntries = completion.outcome === 'pending-entries';
+      switch (completion.outcome) {
+        case 'other-database':
+          await lookAtDatabase(this.#context);
+          break;
+        case 'lease-lost':
+          throw await this.#leaseLost(lease);
+        case 'gap':
+          throw new JournalGapError(completion.missingEntries);
+        case 'watched':
+          losses = await findOutputLosses(this.#context, lease.updateId);
+          break;
+        case 'ended':
+        case 'repeated':
+          if (completion.outcome === 'ended') metrics.updatesEnded.labels(completion.kind, status).inc();
+          if (lease.journalVersion > 0) compactSoon(this.#context, lease.updateId);
+          return { missingEntries: completion.missingEntries };
+      }
     }
     throw new ConflictError('Entries keep arriving while the update is being completed');
   }
 
-  /** Completes the update in one round trip. Null if there is more to decide, as there seldom is. */
-  async #completeAtOnce({ epoch, updateId: id }: Lease, status: EndStatus, audit: AuditTrail) {
+  /** `losses`: what it has removed; undefined: nobody has looked. */
+  #completeOnce(
+    { epoch, stackId, updateId }: Lease,
+    status: EndStatus,
+    losses: OutputLosses | null | undefined,
+    audit: AuditTrail,
+  ): Promise<Completion> {
     const { databaseMemory, db } = this.#context;
-    const completed = await audit.recordWith((source, action) =>
-      createLockedUpdateRepository(db).complete({ id, epoch, seen: databaseMemory.seen, status }, source, action),
-    );
-    return completed && { kind: completed.kind, missingEntries: null, outcome: 'move' as const };
-  }
-
-  async #completeInSteps(lease: Lease, status: EndStatus, audit: AuditTrail) {
-    // Here too, because a database that has failed over may be looked at for the first time by this call.
-    await lookAtDatabase(this.#context);
-    const losses = status === 'succeeded' ? await findOutputLosses(this.#context, lease.updateId) : null;
-    return this.#context.db.inTransaction(async (tx) => {
-      const locked = await lockUpdate(tx, lease.updateId);
-      if (!locked) throw new LeaseLostError();
-      const { missingEntries, update } = locked;
-      const { kind } = update;
-      if (update.epoch !== lease.epoch) return { kind, missingEntries, outcome: 'expired' };
-      if (update.status === 'running' && update.expired) return { kind, missingEntries, outcome: 'expired' };
-      // More entries were accepted since the compaction: compact again, or they would be missing from the version.
-      if (update.status === 'running' && update.hasPendingEntries)
-        return { kind, missingEntries, outcome: 'pending-entries' };
-      if (update.status === 'running' && status === 'succeeded' && missingEntries !== null)
-        throw new JournalGapError(missingEntries);
-      const step = await endUpdate(tx, locked, { type: 'complete', status });
-      if (step.outcome === 'lease-dead') throw new LeaseLostError();
-      if (step.outcome === 'move') {
-        await audit.record(tx, endOf(locked, { status }));
-        if (losses) await recordOutputLosses(tx, lease, losses);
-      }
-      // The update ended with an earlier call, which was recorded.
-      else audit.settle();
-      return { kind, missingEntries, outcome: step.outcome };
+    const complete = (on: Queryable): Promise<Completion> =>
+      audit.recordWith(
+        (source, action) =>
+          createLockedUpdateRepository(on).complete(
+            { id: updateId, epoch, seen: databaseMemory.seen, status, knowsOutputs: losses !== undefined },
+            source,
+            action,
+          ),
+        // A repeated call was recorded when it was made.
+        ({ outcome }) => outcome === 'ended' || outcome === 'repeated',
+      );
+    if (!losses) return complete(db);
+    return db.inTransaction(async (tx) => {
+      const completion = await complete(tx);
+      if (completion.outcome === 'ended') await recordOutputLosses(tx, { stackId, updateId }, losses);
+      return completion;
     });
   }
 
@@ -201,17 +174,17 @@ export class UpdateService {
     const { db, metrics, updates } = this.#context;
     const found = await updates.findInStack(updateId, ref);
     if (!found) throw updateNotFound(updateId);
-    const step = await db.inTransaction(async (tx) => {
+    const isCancelled = await db.inTransaction(async (tx) => {
       const access = await holdAccess(tx, ref.organization, caller);
       const locked = await lockUpdate(tx, updateId);
       if (!locked) throw updateNotFound(updateId);
       assertPermission(access, locked.stack, readTags(locked.stack.tags), found.dryRun ? 'preview' : 'write');
-      const outcome = await endUpdate(tx, locked, { type: 'cancel' });
-      if (outcome.outcome === 'move') await audit.record(tx, endOf(locked, {}));
+      const wasActive = await cancelUpdate(tx, locked, 'cancelled');
+      if (wasActive) await audit.record(tx, endOf(locked, {}));
       else audit.settle();
-      return outcome;
+      return wasActive;
     });
-    if (step.outcome === 'move') metrics.updatesEnded.labels(found.kind, 'cancelled').inc();
+    if (isCancelled) metrics.updatesEnded.labels(found.kind, 'cancelled').inc();
     if (found.journalVersion > 0) compactSoon(this.#context, updateId);
   }
 
@@ -236,7 +209,7 @@ export class UpdateService {
     await this.#context.db.inTransaction(async (tx) => {
       const locked = await lockUpdate(tx, updateId);
       if (locked?.update.status !== 'not started') return;
-      await endUpdate(tx, locked, { type: 'cancel' });
+      await cancelUpdate(tx, locked, 'cancelled');
       await audit.record(tx, { action: 'update.cancel', ...endOf(locked, { reason }) });
     });
   }

@@ -1,21 +1,25 @@
+import type { AuditAction } from '../../shared/audit/audit-actions.ts';
+import type { AuditSource } from '../../shared/audit/audit-event.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { ConflictError } from '../../shared/platform/errors/errors.ts';
+import { ConflictError, UnavailableError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
-import { parseTags, readTags } from '../../shared/stacks/tags.ts';
+import { parseTags, type Tags } from '../../shared/stacks/tags.ts';
 import { createChangeLimitRepository } from '../../shared/state/journal/change-limits/change-limit-repository.ts';
 import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
-import { createJournalRepository } from '../../shared/state/journal/journal-repository.ts';
+import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';
-import { createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';
-import { lockUpdate } from '../../shared/updates/update-closer.ts';
-import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
-import type { UpdateKind } from '../../shared/updates/update-state.ts';
-import { holdAccess } from '../access/held-access.ts';
-import { assertPermission } from '../access/stack-access.ts';
+import {
+  createLockedUpdateRepository,
+  type NewStart,
+  type Start,
+  type Started,
+} from '../../shared/updates/locked-update-repository.ts';
+import { holdAccess, lostDuringCall } from '../access/held-access.ts';
+import { deniedBy } from '../access/stack-access.ts';
 import { assertMayChangeTags } from '../access/tag-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
@@ -39,107 +43,137 @@ export interface StartedUpdate {
   readonly journalVersion: number;
 }
 
-/** A start that passed all checks possible outside its transaction. */
-interface PreparedStart {
-  /**
-   * Starts the update in one statement, which also records that in the audit log. Null, and nothing is changed, if there is more to
-   * decide, as there seldom is; `run` then does that.
-   */
-  readonly runAtOnce: (
-    updateId: string,
-    audit: AuditTrail,
-  ) => Promise<{ readonly kind: UpdateKind; readonly started: StartedUpdate } | null>;
-  /** Starts the update in a transaction. */
-  readonly run: (tx: Queryable, updateId: string) => Promise<StartedUpdate>;
+/** A start that passed all checks possible without the database. */
+export interface PreparedStart {
+  /** Starts the update and records that in the audit log. */
+  readonly run: (updateId: string, audit: AuditTrail) => Promise<StartedUpdate>;
+  /** Starts the update in a transaction of a caller who has prepared the stack, and records it. */
+  readonly runIn: (tx: Queryable, updateId: string) => Promise<StartedUpdate>;
 }
 
-/** Prepares the start of an update. Throws InvalidRequestError for invalid tags. */
+/**
+ * Prepares the start of an update. The function start_update decides whether it may start. `reclaim` prepares the stack where that
+ * asks for it. Throws InvalidRequestError for invalid tags.
+ */
 export function prepareStart(
-  { config, db }: ApiContext,
+  { config, db, metrics }: ApiContext,
   { ref, caller, request }: { ref: StackRef; caller: Caller; request: StartRequest },
+  reclaim: Reclaim,
 ): PreparedStart {
   const tags = request.tags === null || request.tags === undefined ? null : parseTags(request.tags);
-  const tagsText = tags && JSON.stringify(tags);
   const lease = mintToken('lease-');
-  const runAtOnce: PreparedStart['runAtOnce'] = async (updateId, audit) => {
-    const begun = await audit.recordWith((source, action) =>
-      createLockedUpdateRepository(db).start(
+  const attempt = (
+    on: Queryable,
+    id: string,
+    audit: AuditTrail | null,
+    given: Pick<NewStart, 'isPrepared' | 'tags'>,
+  ): Promise<Start> => {
+    const start = (recorded: { source: AuditSource; action: AuditAction } | null): Promise<Start> =>
+      createLockedUpdateRepository(on).start(
         {
-          id: updateId,
-          ref,
-          tokenId: caller.tokenId,
-          tags: tagsText,
+          ...{ id, ref, tokenId: caller.tokenId, ...given },
           leaseHash: lease.hash,
           leaseSeconds: config.leaseSeconds,
           maxSeconds: config.updateSeconds,
           withJournal: usesJournal(config, request.journalVersion),
         },
-        source,
-        action,
-      ),
-    );
-    if (!begun) return null;
-    const { expiresAt, headVersion, journalVersion, kind, stackVersion } = begun;
-    const started = {
-      token: lease.token,
-      expiresAt,
-      stackVersion: stackVersion ?? headVersion,
-      baseStackVersion: headVersion,
-      journalVersion,
-    };
-    return { kind, started };
-  };
-  const run: PreparedStart['run'] = async (tx, updateId) => {
-    const access = await holdAccess(tx, ref.organization, caller);
-    const locked = await lockUpdate(tx, updateId);
-    if (!locked) throw updateNotFound(updateId);
-    const { stack, update } = locked;
-    assertPermission(access, stack, readTags(stack.tags), update.dryRun ? 'preview' : 'write');
-    if (update.status !== 'not started' || update.expired) {
-      throw new ConflictError(
-        update.status === 'running'
-          ? 'This update is already running'
-          : `This update has ended: ${
-              isLeaseLoss(update.endReason)
-                ? describeLoss(update.endReason)
-                : update.status === 'not started' || update.endReason === 'lease-expired'
-                  ? 'it was not started in time'
-                  : update.status
-            }`,
+        recorded,
       );
-    }
-    if (!update.dryRun) await assertNoFault(tx, stack.id);
-    if (tags !== null && tagsText !== null && tagsText !== stack.tags) {
-      await assertMayChangeTags(tx, access, stack, tags);
-      await createStackRepository(tx).setTags(stack.id, tagsText);
-    }
-    const writesState = update.exclusive && !update.dryRun;
-    const journalVersion = writesState && usesJournal(config, request.journalVersion) ? 1 : 0;
-    if (writesState && journalVersion === 0 && update.isLimited) {
-      const changeLimit = await createChangeLimitRepository(tx).find(updateId);
-      if (changeLimit?.limits?.needsJournal) throw new JournalNeededError(changeLimit.limits);
-    }
-    const expiresAt = await createUpdateRepository(tx).start({
-      id: updateId,
-      leaseHash: lease.hash,
-      leaseSeconds: config.leaseSeconds,
-      tokenId: caller.tokenId,
-      maxSeconds: config.updateSeconds,
-      stackVersion: writesState ? stack.stackVersion + 1 : null,
-      baseStackVersion: stack.stackVersion,
-      journalVersion,
-      checkpointId: stack.checkpointId,
-    });
-    if (journalVersion > 0) await createJournalRepository(tx).open(updateId);
-    return {
-      token: lease.token,
-      expiresAt,
-      stackVersion: stack.stackVersion + (writesState ? 1 : 0),
-      baseStackVersion: stack.stackVersion,
-      journalVersion,
-    };
+    if (audit === null) return start(null);
+    return audit.recordWith(
+      (source, action) => start({ source, action }),
+      ({ outcome }) => outcome === 'started',
+    );
   };
-  return { runAtOnce, run };
+  const assertStarted = async (on: Queryable, id: string, start: Start): Promise<Started> => {
+    if (start.outcome !== 'started') throw await refusal(on, { ref, updateId: id }, start);
+    return start;
+  };
+  /** The function does not know whether the caller may change the tags of the stack. */
+  const startIn = async (tx: Queryable, id: string, audit: AuditTrail | null): Promise<Started> => {
+    const started = await assertStarted(tx, id, await attempt(tx, id, audit, { isPrepared: true, tags: null }));
+    if (tags !== null) await changeTags(tx, started.stackId, { caller, ref, tags });
+    return started;
+  };
+  const run: PreparedStart['run'] = async (id, audit) => {
+    const given = { tags: tags && JSON.stringify(tags) };
+    let start = await attempt(db, id, audit, { ...given, isPrepared: false });
+    if (start.outcome === 'unprepared') {
+      await reclaim(start.stackId, { admitsFault: start.dryRun });
+      start = await attempt(db, id, audit, { ...given, isPrepared: true });
+    }
+    const started =
+      start.outcome === 'new-tags'
+        ? await db.inTransaction((tx) => startIn(tx, id, audit))
+        : await assertStarted(db, id, start);
+    metrics.updatesStarted.labels(started.kind).inc();
+    return describeStart(started, lease.token);
+  };
+  return { run, runIn: async (tx, id) => describeStart(await startIn(tx, id, null), lease.token) };
+}
+
+function describeStart(started: Started, token: string): StartedUpdate {
+  const { expiresAt, headVersion, journalVersion, stackVersion } = started;
+  return {
+    token,
+    expiresAt,
+    stackVersion: stackVersion ?? headVersion,
+    baseStackVersion: headVersion,
+    journalVersion,
+  };
+}
+
+/** Gives the stack the tags of a start, under the locks of that. Throws ForbiddenError. */
+async function changeTags(
+  tx: Queryable,
+  stackId: string,
+  { caller, ref, tags }: { readonly caller: Caller; readonly ref: StackRef; readonly tags: Tags },
+): Promise<void> {
+  const access = await holdAccess(tx, ref.organization, caller);
+  const stack = await createStackRepository(tx).findById(stackId);
+  const text = JSON.stringify(tags);
+  if (!stack || stack.tags === text) return;
+  await assertMayChangeTags(tx, access, stack, tags);
+  await createStackRepository(tx).setTags(stackId, text);
+}
+
+/** The error of a call that has not started the update. */
+async function refusal(
+  on: Queryable,
+  { ref, updateId }: { readonly ref: StackRef; readonly updateId: string },
+  start: Exclude<Start, Started>,
+): Promise<Error> {
+  switch (start.outcome) {
+    case 'no-access':
+      return lostDuringCall();
+    case 'not-found':
+      return updateNotFound(updateId);
+    case 'denied':
+      return deniedBy(start.permissions, ref, start.dryRun ? 'preview' : 'write');
+    case 'not-waiting':
+      return new ConflictError(
+        start.status === 'running' ? 'This update is already running' : `This update has ended: ${endOf(start)}`,
+      );
+    case 'journal-needed': {
+      const changeLimit = await createChangeLimitRepository(on).find(updateId);
+      return changeLimit?.limits ? new JournalNeededError(changeLimit.limits) : changesTooQuickly();
+    }
+    case 'fault':
+      await assertNoFault(on, start.stackId);
+      return changesTooQuickly();
+    default:
+      return changesTooQuickly();
+  }
+}
+
+function endOf({ endReason, status }: Extract<Start, { outcome: 'not-waiting' }>): string {
+  if (isLeaseLoss(endReason)) return describeLoss(endReason);
+  return status === 'not started' || endReason === 'lease-expired' ? 'it was not started in time' : status;
+}
+
+/** What was decided about is no longer so. */
+function changesTooQuickly(): UnavailableError {
+  return new UnavailableError('The stack changes too quickly; please retry', { retryAfterSeconds: 1 });
 }
 
 /** `offered` is the newest version of the journal that the client knows; it sends what the response names. */

@@ -16,9 +16,9 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import type { HistoryService } from './history-service.ts';
+import type { NewUpdateRequest } from './new-update-request.ts';
 import type { QueuedCreation } from './queue/queued-creation.ts';
 import type { UpdateRuleService } from './rules/update-rule-service.ts';
-import type { NewUpdateRequest } from './update-creation.ts';
 import type { UpdateService } from './update-service.ts';
 import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './updates.mappers.ts';
 import {

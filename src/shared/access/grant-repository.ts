@@ -33,7 +33,7 @@ const NameRow = Type.Object({ name: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 const DistinguishedRow = Type.Object({ distinguishes: Type.Boolean() });
 const CountRow = Type.Object({ count: Type.Integer() });
-const DefaultsRow = Type.Object({ defaultPermissions: Nullable(Type.Integer()), isRestricted: Type.Boolean() });
+const DefaultsRow = Type.Object({ defaultPermissions: Nullable(Type.Integer()) });
 
 /** To whom a grant is given. */
 export type GrantSubject = { readonly userId: string } | { readonly teamId: string } | { readonly tokenId: string };
@@ -215,14 +215,14 @@ export function createGrantRepository(db: Queryable) {
     findDefaults: (organizationId: string) =>
       db.one(sql.rows(DefaultsRow)`
         /* grants.findDefaults */
-        select default_permissions as "defaultPermissions", is_restricted as "isRestricted"
+        select default_permissions as "defaultPermissions"
         from organization_access where organization_id = ${organizationId}`),
 
     /** The defaults, until the end of the transaction. */
     lockDefaults: (organizationId: string) =>
       db.one(sql.rows(DefaultsRow)`
         /* grants.lockDefaults */
-        select default_permissions as "defaultPermissions", is_restricted as "isRestricted"
+        select default_permissions as "defaultPermissions"
         from organization_access where organization_id = ${organizationId} for update`),
 
     /** What roles below admin give at most; null: all that the role has. */

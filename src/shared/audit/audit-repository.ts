@@ -20,16 +20,21 @@ interface EventValues {
   readonly object: SqlFragment;
   readonly outcome: NonNullable<AuditEvent['outcome']>;
   readonly updateId: SqlFragment;
-  /** Where the update is found; by default in its table, where a statement that creates it does not see it yet. */
-  readonly updates?: SqlFragment;
   readonly details: SqlFragment;
 }
 
-/** A JSON object of Postgres as the text that JSON.stringify writes, which has no spaces: exports show details as they are stored. */
-export function objectText(object: SqlFragment): SqlFragment {
+/**
+ * A JSON object of Postgres as the text that JSON.stringify writes, which has no spaces: exports show details as they are stored. Keys in
+ * `optional` are left out if they are null.
+ */
+export function objectText(object: SqlFragment, optional: readonly string[] = []): SqlFragment {
+  const isShown =
+    optional.length === 0
+      ? sql.fragment`true`
+      : sql.fragment`not (m.name = any (${sql.array([...optional], 'text')}) and m.value::text = 'null')`;
   return sql.fragment`(
     select '{' || string_agg(to_json(m.name)::text || ':' || m.value::text, ',' order by m.place) || '}'
-    from json_each(${object}) with ordinality as m (name, value, place))`;
+    from json_each(${object}) with ordinality as m (name, value, place) where ${isShown})`;
 }
 
 /**
@@ -37,7 +42,7 @@ export function objectText(object: SqlFragment): SqlFragment {
  * that the user or the token has now; a token without a user is named as in the calls that it makes. The CI run is that of the update.
  */
 export function auditInsertion(source: AuditSource, event: EventValues, from: SqlFragment): SqlFragment {
-  const { action, details, object, organization, outcome, updateId, updates = sql.fragment`updates` } = event;
+  const { action, details, object, organization, outcome, updateId } = event;
   const isLease = source.signIn === 'lease';
   return sql.fragment`
         insert into audit_events (${columns})
@@ -53,7 +58,7 @@ export function auditInsertion(source: AuditSource, event: EventValues, from: Sq
           u.id, coalesce(${source.requestId}::text, ''), ${details}
         from ${from}
         left join organizations o on o.name = ${organization}
-        left join ${updates} u on u.id = ${updateId}
+        left join updates u on u.id = ${updateId}
         left join users a on a.id = coalesce(${source.userId}::uuid, case when ${isLease} then u.requested_by end)
         left join api_tokens t on t.id = coalesce(${source.tokenId}::uuid, case when ${isLease} then u.token_id end)
         left join teams e on e.id = t.team_id
@@ -113,30 +118,11 @@ export function createAuditRepository(db: Queryable) {
       return row?.updateId ?? null;
     },
 
-    /** Turns what ended updates have read into one event for each. Call in the transaction that ends them. */
-    closeSecretReads: (updates: { readonly updateId: string } | { readonly stackId: string }) => {
-      const chosen =
-        'updateId' in updates
-          ? sql.fragment`r.update_id = ${updates.updateId}::uuid`
-          : sql.fragment`r.update_id in (select id from updates where stack_id = ${updates.stackId}::uuid)`;
-      return db.query(sql.nothing`
+    /** Turns what the updates of a stack have read into one event for each. Call in the transaction that ends them. */
+    closeSecretReads: (stackId: string) =>
+      db.query(sql.nothing`
         /* audit.closeSecretReads */
-        with read as (delete from audit_secret_reads r where ${chosen} returning r.*)
-        insert into audit_events (${columns})
-        select coalesce(o.id, ${serverId}::uuid), r.organization, 'secret.decrypt', 'done', s.actor, s.user_id, coalesce(s.login, ''),
-          s.token_id, coalesce(s.token_name, ''), s.sign_in, coalesce(s.role, ''), coalesce(s.granted_by, ''),
-          coalesce(s.address, ''), coalesce(s.user_agent, ''), coalesce(u.ci_run, ''), r.object, r.update_id,
-          coalesce(s.request_id, ''), ${objectText(
-            sql.fragment`json_build_object('calls', r.calls, 'values', r.read_values, 'names', r.names)`,
-          )}
-        from read r
-        cross join lateral (select r.source::json as j) as source
-        cross join lateral (
-          select j ->> 'actor' as actor, (j ->> 'userId')::uuid as user_id, j ->> 'login' as login, (j ->> 'tokenId')::uuid as token_id,
-            j ->> 'tokenName' as token_name, j ->> 'signIn' as sign_in, j ->> 'role' as role, j ->> 'grantedBy' as granted_by,
-            j ->> 'address' as address, j ->> 'userAgent' as user_agent, j ->> 'requestId' as request_id) as s
-        left join organizations o on o.name = r.organization
-        left join updates u on u.id = r.update_id`);
-    },
+        select close_secret_reads(array(
+          select r.update_id from audit_secret_reads r join updates u on u.id = r.update_id where u.stack_id = ${stackId}))`),
   };
 }

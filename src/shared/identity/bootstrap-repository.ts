@@ -2,7 +2,6 @@ import { Type } from 'typebox';
 import type { Role } from '../access/roles.ts';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
-import { storedHashes } from './token-hash.ts';
 
 const LoginRow = Type.Object({ login: Type.String() });
 const TokenRow = Type.Object({ id: Type.String(), login: Type.String() });
@@ -22,7 +21,7 @@ export function createBootstrapRepository(tx: Queryable) {
   const logins = async (rows: Promise<readonly { login: string }[]>): Promise<string[]> =>
     (await rows).map(({ login }) => login);
   const uuids = (ids: readonly string[]) => sql.array(ids, 'uuid');
-  const hashes = (values: readonly Buffer[]) => sql.array(storedHashes(values), 'bytea');
+  const hashes = (values: readonly Buffer[]) => sql.array(values, 'bytea');
 
   return {
     /** Takes the lock of `lockPeople`. */

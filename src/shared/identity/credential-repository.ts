@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes } from '../platform/schema/standard-schema.ts';
-import { findStored, storedHashes } from './token-hash.ts';
 
 const TokenRow = Type.Object({ hash: Bytes });
 const LeaseRow = Type.Object({ updateId: Type.String(), hash: Bytes });
@@ -14,7 +13,7 @@ export function createCredentialRepository(db: Queryable) {
   return {
     /** Returns those of the hashes that belong to a token that is not revoked. */
     listTokens: async (hashes: readonly Buffer[]): Promise<readonly Buffer[]> => {
-      const stored = sql.array(storedHashes(hashes), 'bytea');
+      const stored = sql.array(hashes, 'bytea');
       const rows = await db.any(sql.rows(TokenRow)`
         /* credentials.listTokens */
         select token_hash as hash from api_tokens
@@ -22,10 +21,7 @@ export function createCredentialRepository(db: Queryable) {
         union all
         select previous_hash from api_tokens
         where previous_hash = any(${stored}) and revoked_at is null and previous_until > now()`);
-      return findStored(
-        hashes,
-        rows.map(({ hash }) => hash),
-      );
+      return rows.map(({ hash }) => hash);
     },
 
     /** Returns those whose update has a lease with that hash, expired or not. */

@@ -3,7 +3,6 @@ import { SubjectFacts } from '../access/access-decision.ts';
 import { Role } from '../access/roles.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
-import { isToken } from './token-hash.ts';
 import { TokenKind } from './token-kinds.ts';
 
 const CallerRow = Type.Object({
@@ -91,7 +90,7 @@ export function createIdentityRepository(db: Queryable) {
           select case t.kind when 'personal' then '' when 'team' then 'team:' || e.name || '/' || t.name else t.kind || ':' || t.name end as name) c
         cross join lateral (select o.id is not null and (m.role is not null or t.kind <> 'personal') as belongs) b
         cross join lateral (
-          select case when b.belongs and (a.version > 0 or t.is_sealed) then token_facts(t.id, o.id) end as facts offset 0) f`;
+          select case when b.belongs and (a.version > 0 or t.is_limited) then token_facts(t.id, o.id) end as facts offset 0) f`;
   const isValid = sql.fragment`t.revoked_at is null
           and (t.expires_at is null or t.expires_at > now()) and u.deactivated_at is null`;
   return {
@@ -101,7 +100,7 @@ export function createIdentityRepository(db: Queryable) {
      */
     findCaller: (tokenHash: Buffer, place: RequestedPlace) =>
       db.maybeOne(sql.prepared('identity_find_caller', CallerRow)`
-        /* identity.findCaller */ ${callerAt(place)} where ${isToken(tokenHash)} and not t.is_session and ${isValid}`),
+        /* identity.findCaller */ ${callerAt(place)} where (t.token_hash = ${sql.binary(tokenHash)} or t.previous_hash = ${sql.binary(tokenHash)} and t.previous_until > now()) and not t.is_session and ${isValid}`),
 
     /** The same for a live session that has a row among the tokens; null if it has none. */
     findSessionCaller: (sessionId: string, place: RequestedPlace) =>

@@ -229,7 +229,7 @@ export function createTokenRepository(db: Queryable) {
       const row = await db.maybeOne(sql.rows(RotatedRow)`
         /* tokens.rotate */
         update api_tokens t set previous_hash = t.token_hash, previous_until = now() + make_interval(secs => ${overlapSeconds}),
-          token_hash = ${sql.binary(hash)}, is_sealed = false, rotated_at = now(), rotated_by = ${by},
+          token_hash = ${sql.binary(hash)}, rotated_at = now(), rotated_by = ${by},
           expires_at = now() + (t.expires_at - coalesce(t.rotated_at, t.created_at))
         where t.id = ${id} and ${reach === null ? sql.fragment`true` : within(reach)} and ${isValid} and t.listed_in is null
         returning t.id, t.expires_at as "expiresAt", t.previous_until as "previousUntil"`);

@@ -62,8 +62,8 @@ const importTarget = {
   updateId: Type.String(),
   /** Null for a token that belongs to no user. */
   requestedBy: Nullable(Type.String()),
-  /** For the audit log. Missing in jobs of the previous release. */
-  source: Type.Optional(AuditSource),
+  /** For the audit log. */
+  source: AuditSource,
 };
 
 /** An import before its body has arrived: the head that it may replace, without a deadline. */
@@ -78,9 +78,7 @@ export interface ImportInput {
 /** Imports a deployment document as a new version of a stack. */
 export const importDeployment = defineWrite({
   name: 'import-deployment',
-  // Schema 2 added the admission: without it, an import that waited long would undo later changes. Schema 3 added the source: an
-  // earlier release would commit without an event in the audit log.
-  schemas: [2, 3],
+  schemas: [1],
   payload: { ...importTarget, admission: Admission },
   label: () => 'import',
   budget: 'imports',
@@ -93,31 +91,30 @@ export const importDeployment = defineWrite({
 /** Renames a stack, including all references in its state. */
 export const renameStack = defineTask({
   name: 'rename-stack',
-  // Schema 2 added the source.
-  schemas: [1, 2],
+  schemas: [1],
   payload: { ...importTarget, admission: Admission, from: StackRef, to: StackRef },
   run: ({ renamer }, job, beforeCommit) => renamer.rename(job, beforeCommit),
 });
 
 /** Compacts the journal of an update into a checkpoint. */
 export const compactJournal = defineTask({
-  name: 'fold-journal',
+  name: 'compact-journal',
   schemas: [1],
   payload: { updateId: Type.String() },
   run: ({ compactor }, { updateId }) => compactor.compact(updateId),
 });
 
-/** Takes a snapshot of the replay of a journal, or only compacts it ahead in the worker's memory. */
+/** Takes a snapshot of the replay of a journal, or only compacts it incrementally in the worker's memory. */
 export const snapshotJournal = defineTask({
-  name: 'advance-fold',
+  name: 'snapshot-journal',
   schemas: [1],
   payload: {
     updateId: Type.String(),
-    /** Workers of the previous release take a snapshot in both cases, which has the same use. */
-    ahead: Type.Optional(Type.Boolean()),
+    /** Whether it is only compacted in the worker's memory. */
+    incremental: Type.Optional(Type.Boolean()),
   },
-  run: async ({ compactor, incrementalCompaction }, { updateId, ahead }) => {
-    if (ahead === true) incrementalCompaction.request(updateId);
+  run: async ({ compactor, incrementalCompaction }, { updateId, incremental }) => {
+    if (incremental === true) incrementalCompaction.request(updateId);
     else await compactor.takeSnapshot(updateId);
   },
 });

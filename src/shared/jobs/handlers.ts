@@ -37,8 +37,8 @@ export function createJobHandlers(services: JobServices, source: PayloadSource):
     'append-events': (job, encryption) => appendEvents.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
     'import-deployment': (job, encryption) => importDeployment.run(services, job, bodyOf(job, job.stackId, encryption)),
     'rename-stack': (job) => renameStack.run(services, job),
-    'fold-journal': (job) => compactJournal.run(services, job),
-    'advance-fold': (job) => snapshotJournal.run(services, job),
+    'compact-journal': (job) => compactJournal.run(services, job),
+    'snapshot-journal': (job) => snapshotJournal.run(services, job),
   };
 }
 

@@ -23,7 +23,7 @@ export interface JobServices {
   /** Requests a snapshot of a journal. Never rejects: a snapshot only saves time later. */
   readonly requestSnapshot: (updateId: string) => Promise<void>;
   readonly incrementalCompaction: IncrementalCompaction;
-  /** Requests that a journal is compacted ahead, here or on a worker. Never rejects. */
+  /** Requests that a journal is compacted incrementally, here or on a worker. Never rejects. */
   readonly requestIncremental: (updateId: string) => Promise<void>;
 }
 

@@ -132,7 +132,7 @@ function showJob(queued: QueuedJob<JobData>, state: ShownState, admitted: unknow
 /** The same job, to be queued anew; null for one that only its caller can repeat, or that is not known any more. */
 function retryOf(admitted: unknown): Job | null {
   if (!Value.Check(Job, admitted)) return null;
-  return admitted.name === 'fold-journal' || admitted.name === 'advance-fold' ? admitted : null;
+  return admitted.name === 'compact-journal' || admitted.name === 'snapshot-journal' ? admitted : null;
 }
 
 function textOf(value: unknown): string {

@@ -132,14 +132,6 @@ export function createStackRepository(db: Queryable) {
       db.query(sql.nothing`
         /* stacks.setHead */ update stacks set checkpoint_id = ${checkpointId}, updated_at = now() where id = ${id}`),
 
-    /** Acquires the stack for an update; null releases it. */
-    setActiveUpdate: (id: string, updateId: string | null) =>
-      db.query(
-        sql.command(
-          'stacks_set_active_update',
-        )`/* stacks.setActiveUpdate */ update stacks set active_update_id = ${updateId} where id = ${id}`,
-      ),
-
     publishVersion: (id: string, stackVersion: number) =>
       db.query(sql.nothing`
         /* stacks.publishVersion */

@@ -8,8 +8,6 @@ import { assertNoFault } from './journal/journal-fault.ts';
 
 export interface ReclaimOptions {
   readonly admitsFault?: boolean;
-  /** Whether an update holds the stack whose time is known not to be over: there is none to end then. */
-  readonly isHeld?: boolean;
 }
 
 /** Prepares a stack for its next change; see reclaimStack. */
@@ -26,13 +24,13 @@ export async function reclaimStack(
   stackId: string,
   leaseSeconds: number,
   compact: (updateId: string) => Promise<void>,
-  { admitsFault = false, isHeld = false }: ReclaimOptions = {},
+  { admitsFault = false }: ReclaimOptions = {},
 ): Promise<ExpiredUpdate | null> {
   const reclaim = async (tx: Queryable): Promise<ExpiredUpdate | null> => {
     const stack = await createStackRepository(tx).lockById(stackId);
     return stack ? reclaimExpired(tx, stack, leaseSeconds) : null;
   };
-  const ended = isHeld ? null : await db.inTransaction(reclaim);
+  const ended = await db.inTransaction(reclaim);
   const pending = await createUpdateRepository(db).findWithPendingEntries(stackId);
   if (pending && !isActive(pending.status)) await compact(pending.id);
   if (!admitsFault) await assertNoFault(db, stackId);

@@ -34,7 +34,7 @@ export interface AdmittedChange {
   /** Id of the update that records the change, chosen before the change is made. */
   readonly updateId: string;
   readonly admission: Admission;
-  /** Who asked for it; the commit needs their permission to write. Absent in jobs of the release before, and for operators. */
+  /** Who asked for it; the commit needs their permission to write. Absent for operators. */
   readonly source?: AuditSource | undefined;
 }
 

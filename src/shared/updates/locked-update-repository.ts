@@ -1,14 +1,15 @@
 import { Type } from 'typebox';
+import type { PermissionSet } from '../access/permissions.ts';
 import type { AuditAction } from '../audit/audit-actions.ts';
-import { type AuditSource, detailsJson } from '../audit/audit-event.ts';
+import type { AuditSource } from '../audit/audit-event.ts';
 import { auditInsertion, objectText } from '../audit/audit-repository.ts';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { formatStackRef, type StackRef } from '../stacks/names.ts';
 import type { StackRow } from '../stacks/stack-repository.ts';
 import type { SeenDatabase } from './database/database-memory.ts';
-import { type NewUpdate, UpdateRow, updateColumns } from './update-repository.ts';
-import type { UpdateStatus } from './update-state.ts';
+import { UpdateRow, updateColumns } from './update-repository.ts';
+import type { UpdateKind, UpdateStatus } from './update-state.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
@@ -24,7 +25,6 @@ const LockedRow = Type.Object({
   headVersion: Type.Integer(),
   headCheckpointId: Nullable(Type.String()),
   activeUpdateId: Nullable(Type.String()),
-  hasSecretReads: Type.Boolean(),
   missingEntries: Nullable(Type.String()),
 });
 
@@ -32,113 +32,122 @@ const LockedRow = Type.Object({
 export interface LockedUpdate {
   readonly update: UpdateRow;
   readonly stack: StackRow;
-  /** Whether secrets were read that are in no event of the audit log yet. */
-  readonly hasSecretReads: boolean;
   /** Ids of entries that its journal lacks before the last one, as in `3-4, 7`; null: none. */
   readonly missingEntries: string | null;
 }
 
-const CompletedRow = Type.Object({ kind: UpdateRow.properties.kind });
-const StartedRow = Type.Object({
-  kind: UpdateRow.properties.kind,
-  expiresAt: Timestamp,
-  headVersion: Type.Integer(),
+/** What has become of a call that completes an update: see the function complete_update in the schema. */
+export type Completion =
+  | { readonly outcome: 'ended' | 'repeated'; readonly kind: UpdateKind; readonly missingEntries: string | null }
+  | { readonly outcome: 'gap'; readonly missingEntries: string }
+  | { readonly outcome: 'other-database' | 'lease-lost' | 'pending-entries' | 'watched' };
+const CompletionRow = Type.Unsafe<Completion>(
+  Type.Object({
+    outcome: Type.String(),
+    kind: Nullable(UpdateRow.properties.kind),
+    missingEntries: Nullable(Type.String()),
+  }),
+);
+/** An update that was just started. */
+export interface Started {
+  readonly outcome: 'started';
+  readonly stackId: string;
+  readonly kind: UpdateKind;
+  readonly expiresAt: Date;
+  readonly headVersion: number;
   /** The version that the update will create; null if it creates none. */
-  stackVersion: Nullable(Type.Integer()),
-  journalVersion: Type.Integer(),
-});
-
-/** An update that is created where no rule, limit or queue has to be asked. */
-export interface OrdinaryUpdate extends Omit<NewUpdate, 'baseStackVersion' | 'waitedMs'> {
-  readonly organization: string;
-  /** Whether those that wait for the stack go first. */
-  readonly mayWait: boolean;
+  readonly stackVersion: number | null;
+  readonly journalVersion: number;
 }
+/** What has become of a call that starts an update: see the function start_update in the schema. */
+export type Start =
+  | Started
+  | { readonly outcome: 'no-access' | 'not-found' }
+  | { readonly outcome: 'denied'; readonly dryRun: boolean; readonly permissions: PermissionSet }
+  | { readonly outcome: 'not-waiting'; readonly status: UpdateStatus; readonly endReason: string | null }
+  | {
+      readonly outcome: 'unprepared' | 'fault' | 'journal-needed' | 'new-tags';
+      readonly stackId: string;
+      readonly dryRun: boolean;
+    };
+const StartRow = Type.Unsafe<Start>(
+  Type.Object({
+    outcome: Type.String(),
+    stackId: Nullable(Type.String()),
+    kind: Nullable(UpdateRow.properties.kind),
+    dryRun: Nullable(Type.Boolean()),
+    status: Nullable(UpdateRow.properties.status),
+    endReason: Nullable(Type.String()),
+    permissions: Nullable(Type.Integer()),
+    expiresAt: Nullable(Timestamp),
+    headVersion: Nullable(Type.Integer()),
+    stackVersion: Nullable(Type.Integer()),
+    journalVersion: Nullable(Type.Integer()),
+  }),
+);
 
-/** An update that is started as it was created. */
-export interface OrdinaryStart {
+export interface NewStart {
   readonly id: string;
   readonly ref: StackRef;
   readonly tokenId: string;
-  /** JSON text; null: they stay. */
+  /** What the stack must have, as JSON text; null: any. */
   readonly tags: string | null;
   readonly leaseHash: Buffer;
   readonly leaseSeconds: number;
   readonly maxSeconds: number;
   readonly withJournal: boolean;
+  /** Whether the caller has prepared the stack, see reclaimStack. */
+  readonly isPrepared: boolean;
 }
 
 /** Statements of transactions that hold the locks of an update and its stack. */
 export function createLockedUpdateRepository(tx: Queryable) {
   return {
     /**
-     * Creates an update and adds `action` to the audit log, all in one statement. Returns its id; null, and changes nothing, if there is
-     * more to decide: see the function. Violates `updates_one_active_per_stack` as `insert` does.
+     * Starts an update and, if `recorded`, adds the action to the audit log, all in one statement. Changes nothing unless the outcome is
+     * `started`.
      */
-    create: async (
-      update: OrdinaryUpdate,
-      object: string,
-      source: AuditSource,
-      action: AuditAction,
-    ): Promise<string | null> => {
-      const { dryRun, kind, organization, stackId } = update;
-      const event = {
-        action,
-        organization: sql.fragment`${organization}::text`,
-        object: sql.fragment`${object}`,
-        outcome: 'done' as const,
-        updateId: sql.fragment`created.id`,
-        updates: sql.fragment`lateral (select created.id, created.ci_run, null::uuid as requested_by, null::uuid as token_id)`,
-        details: sql.fragment`${detailsJson({ stackId, kind, dryRun })}`,
-      };
-      const row = await tx.maybeOne(sql.prepared('updates_create', IdRow)`
-        /* updates.create */
-        with created as materialized (
-          select c.id, ${update.ciRun}::text as ci_run from create_update(${stackId}, ${update.tokenId}, ${organization}, ${kind}, ${dryRun},
-            ${update.exclusive}, ${update.mayWait}, ${update.message}, ${update.environment}, ${update.config}, ${update.program},
-            ${update.requestedBy}, ${update.ciRun}, ${update.waitSeconds}) as c (id)
-          where c.id is not null
-        ),
-        recorded as (${auditInsertion(source, event, sql.fragment`created`)})
-        select id from created`);
-      return row?.id ?? null;
-    },
-
-    /**
-     * Starts an update and adds `action` to the audit log, all in one statement. Returns null, and changes nothing, if there is more to
-     * decide: see the function.
-     */
-    start: (update: OrdinaryStart, source: AuditSource, action: AuditAction) => {
+    start: (
+      update: NewStart,
+      recorded: { readonly source: AuditSource; readonly action: AuditAction } | null,
+    ): Promise<Start> => {
       const { id, ref } = update;
-      const event = {
-        action,
-        organization: sql.fragment`${ref.organization}::text`,
-        object: sql.fragment`${formatStackRef(ref)}`,
-        outcome: 'done' as const,
-        updateId: sql.fragment`${id}::uuid`,
-        details: objectText(sql.fragment`json_build_object(
+      const recording = (source: AuditSource, action: AuditAction) => sql.fragment`
+        started as (select * from start where outcome = 'started'),
+        recorded as (${auditInsertion(
+          source,
+          {
+            action,
+            organization: sql.fragment`${ref.organization}::text`,
+            object: sql.fragment`${formatStackRef(ref)}`,
+            outcome: 'done' as const,
+            updateId: sql.fragment`${id}::uuid`,
+            details: objectText(sql.fragment`json_build_object(
           'stackId', started.stack_id, 'kind', started.kind, 'dryRun', started.dry_run,
           'stackVersion', case when not started.dry_run then coalesce(started."stackVersion", started."headVersion") end)`),
-      };
-      return tx.maybeOne(sql.prepared('updates_start_at_once', StartedRow)`
-        /* updates.startAtOnce */
-        with started as materialized (
+          },
+          sql.fragment`started`,
+        )})`;
+      return tx.one(sql.prepared(recorded ? 'updates_start' : 'updates_start_unrecorded', StartRow)`
+        /* updates.start */
+        with start as materialized (
           select * from start_update(${id}, ${update.tokenId}, ${ref.organization}, ${ref.project}, ${ref.stack}, ${update.tags},
-            ${sql.binary(update.leaseHash)}, ${update.leaseSeconds}, ${update.maxSeconds}, ${update.withJournal})
-        ),
-        recorded as (${auditInsertion(source, event, sql.fragment`started`)})
-        select kind, "expiresAt", "headVersion", "stackVersion", "journalVersion" from started`);
+            ${sql.binary(update.leaseHash)}, ${update.leaseSeconds}, ${update.maxSeconds}, ${update.withJournal}, ${update.isPrepared})
+        )${recorded ? sql.fragment`, ${recording(recorded.source, recorded.action)}` : sql.fragment``}
+        select outcome, stack_id as "stackId", kind, dry_run as "dryRun", status, end_reason as "endReason", permissions, "expiresAt",
+          "headVersion", "stackVersion", "journalVersion"
+        from start`);
     },
 
     /**
-     * Locks and completes a running update and adds `action` to the audit log, all in one statement. Returns null, and changes nothing,
-     * if there is more to decide than whether the lease of this epoch is valid: entries in no checkpoint or missing, reads of secrets in no
-     * event, outputs that a rule watches, another database or an earlier point of it than `seen`.
+     * Locks the update and completes it for the holder of its lease, and adds `action` to the audit log, all in one statement. Changes
+     * nothing unless the outcome is `ended`. `knowsOutputs`: what it has removed is known to the caller, who records it.
      */
     complete: (
       {
         epoch,
         id,
+        knowsOutputs,
         seen,
         status,
       }: {
@@ -146,29 +155,34 @@ export function createLockedUpdateRepository(tx: Queryable) {
         readonly epoch: number;
         readonly seen: SeenDatabase | null;
         readonly status: UpdateStatus;
+        readonly knowsOutputs: boolean;
       },
       source: AuditSource,
       action: AuditAction,
-    ) => {
+    ): Promise<Completion> => {
       const event = {
         action,
         organization: sql.fragment`ended.organization`,
         object: sql.fragment`ended.organization || '/' || ended.project || '/' || ended.stack`,
         outcome: 'done' as const,
         updateId: sql.fragment`${id}::uuid`,
-        details: objectText(sql.fragment`json_build_object(
+        details: objectText(
+          sql.fragment`json_build_object(
           'stackId', ended.stack_id, 'kind', ended.kind, 'dryRun', ended.dry_run, 'stackVersion', ended.stack_version,
-          'journalEntries', ended.entry_count, 'checkpoints', ended.checkpoint_count, 'status', ${status}::text)`),
-      };
-      return tx.maybeOne(sql.prepared('updates_complete', CompletedRow)`
-        /* updates.complete */
-        with ended as materialized (
-          -- No update ends as its client wants in a database that may lack what was acknowledged to it.
-          select c.* from database_change(${seen?.losses ?? null}::integer, ${seen?.position ?? null}::bigint) as present (change),
-            complete_update(${id}, case when present.change in ('none', 'unnoted') then ${epoch}::integer end, ${status}) c
+          'journalEntries', ended.entry_count, 'checkpoints', ended.checkpoint_count, 'missingEntries', ended.missing_entries,
+          'status', ${status}::text)`,
+          ['missingEntries'],
         ),
+      };
+      return tx.one(sql.prepared('updates_complete', CompletionRow)`
+        /* updates.complete */
+        with completed as materialized (
+          select * from complete_update(${id}, ${epoch}, ${status}, ${seen?.losses ?? null}::integer, ${seen?.position ?? null}::bigint,
+            ${knowsOutputs})
+        ),
+        ended as (select * from completed where outcome = 'ended'),
         recorded as (${auditInsertion(source, event, sql.fragment`ended`)})
-        select kind from ended`);
+        select outcome, kind, missing_entries as "missingEntries" from completed`);
     },
 
     /**
@@ -191,7 +205,6 @@ export function createLockedUpdateRepository(tx: Queryable) {
         select ${updateColumns}, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project,
           s.name as stack, s.tags, s.stack_version as "headVersion", s.checkpoint_id as "headCheckpointId",
           s.active_update_id as "activeUpdateId",
-          exists (select 1 from audit_secret_reads r where r.update_id = u.id) as "hasSecretReads",
           missing_journal_entries(u.id, j.entry_count) as "missingEntries"
         from updates u left join journals j on j.update_id = u.id join stacks s on s.id = u.stack_id
           join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
@@ -200,14 +213,13 @@ export function createLockedUpdateRepository(tx: Queryable) {
       return {
         update: row,
         stack: { ...row, id, stackVersion, checkpointId },
-        hasSecretReads: row.hasSecretReads,
         missingEntries: row.missingEntries,
       };
     },
 
     /**
-     * Ends an active update, releases the stack if that held it, and publishes `stackVersion`. `keepLease`: keeps the hash, so that
-     * its holder can be distinguished from others.
+     * Ends an active update, releases the stack if that held it, publishes `stackVersion` and records what its journal lacks.
+     * `keepLease`: keeps the hash, so that its holder can be distinguished from others.
      */
     end: (ended: {
       readonly id: string;
@@ -216,17 +228,11 @@ export function createLockedUpdateRepository(tx: Queryable) {
       readonly reason: string | null;
       readonly keepLease: boolean;
       readonly stackVersion: number | null;
+      readonly missingEntries: string | null;
     }) =>
       tx.query(sql.command('updates_end_locked')`
         /* updates.end */
-        select end_locked_update(${ended.id}, ${ended.stackId}, ${ended.status}, ${ended.reason}, ${ended.keepLease}, ${ended.stackVersion})`),
-
-    /** Records with which gaps the journal of an update has ended, for its history and for all who read the state. */
-    recordMissingEntries: (id: string, missingEntries: string) =>
-      tx.query(sql.nothing`
-        /* updates.recordMissingEntries */
-        with noted as (update updates set missing_entries = ${missingEntries} where id = ${id} returning id)
-        update journals j set compaction_warning = concat_ws('; ', describe_missing_entries(${missingEntries}), j.compaction_warning)
-        from noted where j.update_id = noted.id`),
+        select end_locked_update(${ended.id}, ${ended.stackId}, ${ended.status}, ${ended.reason}, ${ended.keepLease}, ${ended.stackVersion},
+          ${ended.missingEntries})`),
   };
 }

@@ -7,40 +7,32 @@ import type { StackRow } from '../stacks/stack-repository.ts';
 import { isLeaseLoss, type LeaseLoss } from './lease.ts';
 import { createLockedUpdateRepository, type LockedUpdate } from './locked-update-repository.ts';
 import { createUpdateRepository } from './update-repository.ts';
-import { type Transition, transition, type UpdateTrigger } from './update-state.ts';
+import { isActive } from './update-state.ts';
 
 /** Locks the stack, then the update (always in this order). Returns null if there is no such update. */
 export function lockUpdate(tx: Queryable, updateId: string): Promise<LockedUpdate | null> {
   return createLockedUpdateRepository(tx).lock(updateId);
 }
 
-/**
- * Ends a locked update: sets its status, releases the stack and publishes the stack version. Returns the transition that the
- * trigger causes in the update's state; nothing is changed unless that is a move.
- */
-export async function endUpdate(
+/** Cancels a locked update, whose client does not complete it. Returns whether it was active; nothing is changed otherwise. */
+export async function cancelUpdate(
   tx: Queryable,
-  { update, stack, hasSecretReads, missingEntries }: LockedUpdate,
-  trigger: UpdateTrigger,
-): Promise<Transition> {
-  const step = transition(update.status, trigger);
-  if (step.outcome !== 'move') return step;
+  { missingEntries, stack, update }: LockedUpdate,
+  reason: 'cancelled' | 'lease-expired',
+): Promise<boolean> {
+  if (!isActive(update.status)) return false;
   const loss = isLeaseLoss(update.endReason) ? update.endReason : null;
-  const reason =
-    trigger.type === 'complete' ? null : (loss ?? (trigger.type === 'expire' ? 'lease-expired' : 'cancelled'));
-  // After a loss the hash is kept, so that the holder can be told why. It no longer grants access.
-  const locked = createLockedUpdateRepository(tx);
-  await locked.end({
+  await createLockedUpdateRepository(tx).end({
     id: update.id,
     stackId: stack.id,
-    status: step.to,
-    reason,
-    keepLease: trigger.type === 'complete' || loss !== null,
+    status: 'cancelled',
+    reason: loss ?? reason,
+    // After a loss the hash is kept, so that the holder can be told why. It no longer grants access.
+    keepLease: loss !== null,
     stackVersion: update.stackVersion,
+    missingEntries,
   });
-  if (missingEntries !== null) await locked.recordMissingEntries(update.id, missingEntries);
-  if (hasSecretReads) await createAuditRepository(tx).closeSecretReads({ updateId: update.id });
-  return step;
+  return true;
 }
 
 /** What the audit log says of the gaps in the journal of an update that ends. */
@@ -56,8 +48,7 @@ export interface ExpiredUpdate {
 
 async function endExpired(tx: Queryable, locked: LockedUpdate): Promise<ExpiredUpdate | null> {
   const { update, stack } = locked;
-  const step = await endUpdate(tx, locked, { type: 'expire' });
-  if (step.outcome !== 'move') return null;
+  if (!(await cancelUpdate(tx, locked, 'lease-expired'))) return null;
   const reason = isLeaseLoss(update.endReason) ? update.endReason : 'lease-expired';
   await createAuditRepository(tx).insert(serverSource, {
     action: 'update.expire',

@@ -138,17 +138,24 @@ export function createUpdateRepository(db: Queryable) {
         where j.stack_id = ${stackId} and j.compacted_at is null and j.entry_count > j.compacted_entries and j.compaction_error is null
         order by u.stack_version desc limit 1`),
 
-    /** Violates `updates_one_active_per_stack` when another exclusive update is active. */
+    /**
+     * Inserts an update that waits for its start, and lets it hold its stack if it is exclusive. Violates `updates_one_active_per_stack`
+     * when another exclusive update is active.
+     */
     insert: async (update: NewUpdate): Promise<string> => {
       const row = await db.one(sql.prepared('updates_insert', IdRow)`
         /* updates.insert */
-        insert into updates (stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config,
-                             program, requested_by, token_id, ci_run, waited_ms, expires_at)
-        values (${update.stackId}, ${update.kind}, ${update.dryRun}, ${update.exclusive}, 'not started',
-                ${update.baseStackVersion}, ${update.message}, ${update.environment}, ${update.config}, ${update.program},
-                ${update.requestedBy}, ${update.tokenId}, ${update.ciRun}::text, ${update.waitedMs}::integer,
-                clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
-        returning id`);
+        with created as (
+          insert into updates (stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config,
+                               program, requested_by, token_id, ci_run, waited_ms, expires_at)
+          values (${update.stackId}, ${update.kind}, ${update.dryRun}, ${update.exclusive}, 'not started',
+                  ${update.baseStackVersion}, ${update.message}, ${update.environment}, ${update.config}, ${update.program},
+                  ${update.requestedBy}, ${update.tokenId}, ${update.ciRun}::text, ${update.waitedMs}::integer,
+                  clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
+          returning id, stack_id, exclusive),
+        holder as (
+          update stacks s set active_update_id = created.id from created where s.id = created.stack_id and created.exclusive)
+        select id from created`);
       return row.id;
     },
 
@@ -170,30 +177,6 @@ export function createUpdateRepository(db: Queryable) {
         values (${update.id}, ${update.stackId}, ${update.kind}, true, 'succeeded', ${update.stackVersion}, ${update.stackVersion - 1},
                 ${update.message}, ${update.environment}, ${update.requestedBy}, now(), now(), now(),
                 ${update.baseCheckpointId}, ${update.baseCheckpointId})`);
-    },
-
-    /** The lease depends on the token, and cannot be renewed beyond `maxSeconds` from now. */
-    start: async (update: {
-      id: string;
-      tokenId: string;
-      maxSeconds: number;
-      leaseHash: Buffer;
-      leaseSeconds: number;
-      stackVersion: number | null;
-      baseStackVersion: number;
-      journalVersion: number;
-      checkpointId: string | null;
-    }): Promise<Date> => {
-      const row = await db.one(sql.prepared('updates_start', ExpiryRow)`
-        /* updates.start */
-        update updates set status = 'running', started_at = clock_timestamp(), lease_hash = ${sql.binary(update.leaseHash)},
-          token_id = ${update.tokenId}, must_end_at = clock_timestamp() + make_interval(secs => ${update.maxSeconds}),
-          expires_at = least(clock_timestamp() + make_interval(secs => least(${update.leaseSeconds}::float8, ${update.maxSeconds}::float8)),
-            (select t.expires_at from api_tokens t where t.id = ${update.tokenId}::uuid)), epoch = epoch + 1,
-          stack_version = ${update.stackVersion}, base_stack_version = ${update.baseStackVersion},
-          journal_version = ${update.journalVersion}, base_checkpoint_id = ${update.checkpointId}, checkpoint_id = ${update.checkpointId}
-        where id = ${update.id} returning expires_at as "expiresAt"`);
-      return row.expiresAt;
     },
 
     /** The next arrival sequence for a full checkpoint. */

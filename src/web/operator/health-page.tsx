@@ -51,7 +51,7 @@ export function HealthPage() {
           columns={columns}
           items={data?.processes}
           keyOf={({ id }) => id}
-          empty={<p className={styles['facts']}>No process has said so yet. Those of the release before do not.</p>}
+          empty={<p className={styles['facts']}>No process has said so yet.</p>}
         />
       </Section>
     </Page>

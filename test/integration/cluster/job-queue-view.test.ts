@@ -99,7 +99,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
     test('shows a failed job with the kind of its fault and without content', async () => {
       const { context } = app;
       const updateId = '<b>no-update</b>';
-      await expect(context.dispatcher.run({ name: 'fold-journal', schema: 1, updateId })).rejects.toThrow();
+      await expect(context.dispatcher.run({ name: 'compact-journal', schema: 1, updateId })).rejects.toThrow();
       await until(async () => (await openPage(admin, 'application/json')).json.queues[0].failed === 1, 'given up');
       const [job] = (await openPage(admin, 'application/json')).json.queues[0].jobs;
       expect(Object.keys(job).sort()).toEqual(
@@ -108,7 +108,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
           ...['stackId', 'stalls', 'startedAt', 'state', 'updateId'],
         ].sort(),
       );
-      expect(job).toMatchObject({ name: 'fold-journal', state: 'failed', updateId, attempts: 3 });
+      expect(job).toMatchObject({ name: 'compact-journal', state: 'failed', updateId, attempts: 3 });
       const page = await openPage(admin);
       expect(page.text).toContain('&#60;b&#62;no-update');
       expect(page.text).not.toContain('<b>');
@@ -123,7 +123,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       expect(await command(app, token, 'operator.discardJob', { queue: 'small', id })).toMatchObject({ error: null });
     expect(await failed()).toEqual([]);
     const { dispatcher } = app.context;
-    await expect(dispatcher.run({ name: 'fold-journal', schema: 1, updateId: 'none' })).rejects.toThrow();
+    await expect(dispatcher.run({ name: 'compact-journal', schema: 1, updateId: 'none' })).rejects.toThrow();
     await until(async () => (await failed()).length === 1, 'given up');
     const [{ canRetry, id }] = await failed();
     expect(canRetry).toBe(true);

@@ -114,8 +114,8 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
     const before = await distrusted('unknown');
     const linesBefore = lines.length;
     const forged = Array.from({ length: 500 }, (_, at) => ({
-      name: at % 2 ? 'fold-journal' : '<b>'.padEnd(1_000, 'x'),
-      data: at % 3 ? { job: { name: 'fold-journal', schema: 1, updateId: randomUUID() } } : (null as never),
+      name: at % 2 ? 'compact-journal' : '<b>'.padEnd(1_000, 'x'),
+      data: at % 3 ? { job: { name: 'compact-journal', schema: 1, updateId: randomUUID() } } : (null as never),
       opts: { jobId: at % 5 ? randomUUID() : `x${'y'.repeat(500)}${at}`, attempts: 1 },
     }));
     await attacker.queue.addBulk(forged);

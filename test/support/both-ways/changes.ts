@@ -17,12 +17,9 @@ const statements = {
   'the stack is renamed': `update stacks set name = 'moved' where id = :stack`,
   'the stack is tagged': `update stacks set tags = '{"env":"x"}' where id = :stack`,
   'another update begins': hold(`'not started'`, `interval '1 hour'`),
-  'another update runs': hold(`'running'`, `interval '1 hour'`),
   'another update has expired': hold(`'running'`, `interval '-1 hour'`),
   'a call waits': wait(`interval '1 hour'`),
-  'a call has waited': wait(`interval '-1 hour'`),
   'the stack is frozen': rule('freeze', '{}'),
-  'a rule is set': rule('wait-alert', '{"seconds":60}'),
   'a rule for another stack is set': rule('freeze', '{}', { project: 'proj', stack: 'other' }),
   'a rule for a tag is set': rule('freeze', '{}', { tag_name: 'env', tag_value: 'x' }),
   'a rule of a later release is set': rule('later', '{}'),
@@ -30,7 +27,6 @@ const statements = {
   'outputs are watched': rule('consumers', '{"mode":"refuse"}', { project: 'proj' }),
   'deletes are limited': rule('change-limit', '{"changes":0,"withoutJournal":"refuse"}', { project: 'proj' }),
   'a preview is needed': rule('require-preview', '{"mode":"refuse"}'),
-  'rules are removed': 'delete from update_rules where organization_id = :organization',
   'a fault is found': fault(`'unknown'`, 'null', 'null'),
   'a fault was accepted': fault(`'unknown'`, 'null', 'now()'),
   'a kind of entries is unknown': fault('null', `'left out'`, 'null'),
@@ -54,7 +50,7 @@ const statements = {
       select id, '{"stack":"s","kind":"update","commit":null,"change-limit":{"scope":"x","note":"","changes":0,"percent":null},"needsJournal":true,"protectedTypes":[]}' from updates where id = :latest)
     update updates set is_limited = true where id = :latest`,
   'it is cancelled': `
-    select end_locked_update(u.id, u.stack_id, 'cancelled', 'cancelled', false, u.stack_version)
+    select end_locked_update(u.id, u.stack_id, 'cancelled', 'cancelled', false, u.stack_version, null)
     from updates u where u.id = :latest and u.status in ('not started', 'running')`,
   'it gets entries': `
     with j as (update journals set entry_count = entry_count + 2 where update_id = :latest
@@ -67,20 +63,6 @@ const statements = {
 } as const;
 
 export type ChangeName = keyof typeof statements;
-export const changeNames = Object.keys(statements) as ChangeName[];
-
-/** Changes that take away what the caller may do. */
-export const rightsChanges: readonly ChangeName[] = [
-  'the token is revoked',
-  'the token has expired',
-  'the user is deactivated',
-  'the membership ends',
-  'the member may only read',
-  'the member may not write',
-  'the token may not write',
-  'members may only preview',
-];
-
 /** The statement of a change, with its parts in place. */
 export function changeStatement(name: ChangeName, parts: Readonly<Record<string, string>>): string {
   return statements[name].replace(

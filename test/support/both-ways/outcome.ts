@@ -6,10 +6,7 @@ import { compactEndedUpdates } from '../../../src/workers/updates/expire-leases.
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../test-app.ts';
 import type { TestSettings } from '../test-settings.ts';
 import { until } from '../until.ts';
-import { type Answer, playWorld } from './played-world.ts';
 import { type SeededWorld, seedWorlds } from './seeded-world.ts';
-import { readWays, type Ways } from './statement-ways.ts';
-import type { World } from './world.ts';
 import { differingRows, nameWorlds, readConstants, readRows } from './world-rows.ts';
 
 /** Worlds that are played at once. */
@@ -24,18 +21,17 @@ export interface Original extends AsyncDisposable {
 }
 
 /** What has come of all worlds in one copy. */
-export interface Outcome<A = Answer> {
+export interface Outcome<A> {
   readonly answers: ReadonlyMap<string, readonly A[]>;
   readonly rows: readonly string[];
-  readonly ways: readonly Ways[];
 }
 
-export async function createOriginal(worlds: readonly World[]): Promise<Original> {
+export async function createOriginal(count: number): Promise<Original> {
   const database = await createTestDatabase();
   const client = new pg.Client({ connectionString: database.ownerUrl });
   await client.connect();
   try {
-    const seeded = await seedWorlds(client, worlds);
+    const seeded = await seedWorlds(client, count);
     const constants = await readConstants(client);
     return { database, worlds: seeded, constants, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() };
   } finally {
@@ -46,28 +42,20 @@ export async function createOriginal(worlds: readonly World[]): Promise<Original
 /** How worlds are played in a copy of their database. */
 export interface Play<A> {
   readonly play: (replicas: readonly TestApp[], client: pg.Pool, world: SeededWorld) => Promise<readonly A[]>;
-  /** Changes the copy before. */
-  readonly prepare?: (client: pg.Pool) => Promise<void>;
   readonly replicas?: number;
   readonly settings?: TestSettings;
-}
-
-/** Plays the steps of all worlds in a copy, which `prepare` changes before. */
-export function playAll(original: Original, prepare: (client: pg.Pool) => Promise<void>): Promise<Outcome> {
-  return playBy(original, { prepare, play: ([app], client, world) => playWorld(app as TestApp, client, world) });
 }
 
 /** Plays all worlds in a copy. */
 export async function playBy<A>(
   { constants, database: original, worlds }: Original,
-  { play, prepare, replicas: count = 1, settings = {} }: Play<A>,
+  { play, replicas: count = 1, settings = {} }: Play<A>,
 ): Promise<Outcome<A>> {
   await using database = await createTestDatabase(original);
   const client = new pg.Pool({ connectionString: database.ownerUrl, max: atOnce });
   const dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-ways-'));
   const replicas: TestApp[] = [];
   try {
-    await prepare?.(client);
     const options = { database, dataDir, settings: { HOLDFAST_LEASE_SECONDS: '3600', ...settings } };
     while (replicas.length < count) replicas.push(await createTestApp(options));
     const left = [...worlds];
@@ -78,7 +66,7 @@ export async function playBy<A>(
     };
     await Promise.all(Array.from({ length: atOnce }, playNext));
     await settle(replicas[0] as TestApp, client);
-    return { answers, rows: await readRows(client, constants), ways: prepare ? await readWays(client) : [] };
+    return { answers, rows: await readRows(client, constants) };
   } finally {
     for (const replica of replicas) await replica[Symbol.asyncDispose]();
     await client.end();

@@ -3,9 +3,9 @@ import type { SeededWorld } from './seeded-world.ts';
 
 type Queries = pg.Client | pg.Pool;
 
-/** Tables that are kept in the background, or only by this test. */
+/** Tables that are kept in the background. */
 const others =
-  '^(ways_taken|update_queue_processes|update_queue_waiters|update_limits|update_limit_changes|state_index|stack_resources|resource_changes|version_changes|audit_chains|audit_chaining|audit_batches|maintenance_runs|master_keys|installation|pgmigrations|rate_counters|failed_lookups)';
+  '^(update_queue_processes|update_queue_waiters|update_limits|update_limit_changes|state_index|stack_resources|resource_changes|version_changes|audit_chains|audit_chaining|audit_batches|maintenance_runs|master_keys|installation|pgmigrations|rate_counters|failed_lookups)';
 
 /** Columns that say when a row was written, in which order, how long something took, or what is encrypted or random. */
 const passing = new Set([
@@ -64,10 +64,9 @@ export function differingRows(left: readonly string[], right: readonly string[])
 /** Replaces the ids of worlds by their names. */
 export function nameWorlds(lines: readonly string[], worlds: readonly SeededWorld[]): string[] {
   const names = new Map<string, string>();
-  for (const { freshIds, ids, name, tokens } of worlds) {
+  for (const { ids, name, tokens } of worlds) {
     for (const [what, id] of Object.entries(ids)) names.set(id, `${name}.${what}`);
     for (const [holder, { id }] of Object.entries(tokens)) names.set(id, `${name}.token.${holder}`);
-    for (const [at, id] of freshIds.entries()) names.set(id, `${name}.fresh${at}`);
   }
   return lines.map((line) => line.replace(uuid, (id) => names.get(id) ?? id));
 }

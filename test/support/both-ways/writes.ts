@@ -5,9 +5,8 @@ import { creation } from '../journal-entries.ts';
 import { deployment } from '../state.ts';
 import type { TestApp, TestResponse } from '../test-app.ts';
 import { changeStatement } from './changes.ts';
-import { changeBefore, withoutTimes } from './played-world.ts';
+import { changeBefore, withoutTimes } from './late-changes.ts';
 import type { SeededWorld } from './seeded-world.ts';
-import type { World } from './world.ts';
 
 /** Which number a write has, compared with those before it. */
 type Order = 'next' | 'repeated' | 'old';
@@ -95,16 +94,6 @@ export const writing: fc.Arbitrary<Writing> = fc
   );
 
 const firstCheckpoint: Write = { write: 'verbatim', value: 'a', order: 'next', isValid: true, late: null };
-
-/** A world in which nothing happens but writes. */
-export const quietWorld: World = {
-  grants: [],
-  defaultPermissions: null,
-  tags: {},
-  hasWebhook: true,
-  past: [],
-  steps: [],
-};
 
 const start = '{"version":3,"deployment":{"resources":[],"x":';
 const textOf = (written: string): string => `${start}${JSON.stringify(written)}}}`;

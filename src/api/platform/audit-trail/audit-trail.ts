@@ -64,11 +64,14 @@ export class AuditTrail {
     this.#isSettled = true;
   }
 
-  /** The same by a statement that makes the change, too; it returns null if there is none to record. */
-  async recordWith<T>(statement: (source: AuditSource, action: AuditAction) => Promise<T | null>): Promise<T | null> {
-    const changed = await statement(this.source, this.#action);
-    if (changed !== null) this.#isSettled = true;
-    return changed;
+  /** The same by a statement that makes the change, too. `isRecorded`: what it returns if it has, or if there is nothing to record. */
+  async recordWith<T>(
+    statement: (source: AuditSource, action: AuditAction) => Promise<T>,
+    isRecorded: (result: T) => boolean,
+  ): Promise<T> {
+    const result = await statement(this.source, this.#action);
+    if (isRecorded(result)) this.#isSettled = true;
+    return result;
   }
 
   /** Adds the event of a read. Call before the first byte of the response. Throws UnavailableError if it cannot be committed. */

@@ -11,9 +11,10 @@ import {
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect } from '../../platform/http/request.ts';
+import type { NewUpdateRequest } from '../new-update-request.ts';
 import { noteRefusal } from '../note-refusal.ts';
 import { notifyOfFreeze, notifyOfRefusal } from '../notify-of-freeze.ts';
-import type { CreatedUpdate, NewUpdateRequest, PreparedCreation } from '../update-creation.ts';
+import type { CreatedUpdate, PreparedCreation } from '../update-creation.ts';
 import type { UpdateService } from '../update-service.ts';
 import { shownRun } from './shown-run.ts';
 import { SupersededError } from './superseding.ts';

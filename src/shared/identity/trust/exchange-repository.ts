@@ -40,7 +40,7 @@ export function createExchangeRepository(db: Queryable) {
     replaceUnused: (tokenId: string, hash: Buffer) =>
       db.maybeOne(sql.rows(ReplacedRow)`
         /* exchanges.replaceUnused */
-        update api_tokens set token_hash = ${sql.binary(hash)}, is_sealed = false
+        update api_tokens set token_hash = ${sql.binary(hash)}
         where id = ${tokenId} and last_used_at is null and revoked_at is null and expires_at > clock_timestamp()
         returning id, expires_at as "expiresAt"`),
 

@@ -23,8 +23,7 @@ test('one wrong character or two swapped ones are detected', () => {
   }
 });
 
-test('tokens of older builds and of operators are told apart from ours', () => {
-  expect(tokenForm(`hf-${'aB3_-'.repeat(8)}xyz`, 'hf-')).toBe('older');
+test('tokens of operators are told apart from ours', () => {
   for (const text of ['at-least-16-characters-of-randomness', 'hf-', `hf-${'a'.repeat(48)}`, `hf-${'a'.repeat(50)}`])
     expect(tokenForm(text, 'hf-')).toBe('other');
   expect(tokenForm(mintToken('hf-').token, 'lease-')).toBe('other');

@@ -6,14 +6,12 @@ const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const randomDigits = 43;
 const checksumDigits = 6;
 const bodyPattern = new RegExp(`^[0-9A-Za-z]{${randomDigits + checksumDigits}}$`);
-/** Format of older builds, without a checksum. */
-const olderBodyPattern = /^[0-9A-Za-z_-]{43}$/;
 
 /**
  * Format of a token, determined without a lookup: `whole` has our format and a correct checksum, `faulty` has our format
- * and a wrong checksum, `older` has the format of builds without a checksum, `other` is anything else.
+ * and a wrong checksum, `other` is anything else.
  */
-export type TokenForm = 'whole' | 'faulty' | 'older' | 'other';
+export type TokenForm = 'whole' | 'faulty' | 'other';
 
 /** Creates a random token (256 bits) and the hash to store instead of it. The last 6 digits are a checksum of the remainder. */
 export function mintToken(prefix: string): { token: string; hash: Buffer } {
@@ -29,7 +27,7 @@ export function tokenForm(token: string, prefix: string): TokenForm {
   if (bodyPattern.test(body)) {
     return checksumOf(token.slice(0, -checksumDigits)) === token.slice(-checksumDigits) ? 'whole' : 'faulty';
   }
-  return olderBodyPattern.test(body) ? 'older' : 'other';
+  return 'other';
 }
 
 /** SHA-256 of a token. Tokens are random, so they need no salt or stretching. */

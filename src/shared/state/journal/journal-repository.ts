@@ -58,12 +58,6 @@ export function createJournalRepository(db: Queryable) {
   };
 
   const repository = {
-    /** Creates the journal of an update that is being started. */
-    open: (updateId: string) =>
-      db.query(sql.command('journals_open')`
-        /* journals.open */
-        insert into journals (update_id, stack_id) select id, stack_id from updates where id = ${updateId}`),
-
     /**
      * Adds the entries that do not exist yet, if the lease is still valid and the update has a journal. Uses one statement, or a
      * transaction of several above 1 MiB; the cost does not depend on the size of the state. Takes only a shared lock on the update's

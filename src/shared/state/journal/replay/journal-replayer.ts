@@ -20,7 +20,7 @@ export interface CaughtUp {
 export interface ReplayBounds {
   /** Stop after this many entries, counted from the first. */
   readonly entries?: number;
-  /** Start from the base instead of a snapshot, which an older release that knew fewer kinds may have taken. */
+  /** Start from the base instead of a snapshot. */
   readonly fromBase?: boolean;
   /** False if the journal is known to have no snapshot. */
   readonly hasSnapshot?: boolean;

@@ -1,0 +1,178 @@
+import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import type { UnindexedStack } from '../../shared/search/index/state-index-repository.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import { commitOf, headOf } from '../../shared/state/journal/change-limits/approvals.ts';
+import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
+import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
+import {
+  describeBusy,
+  type PreviewCheck,
+  PreviewNeededError,
+  previewRule,
+} from '../../shared/updates/rules/preview-check.ts';
+import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
+import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
+import { createUpdateQueueRepository } from '../../shared/updates/update-queue-repository.ts';
+import { assertPermission } from '../access/stack-access.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { NewUpdateRequest } from './new-update-request.ts';
+import { assertNotConsumed, checkOutputLoss } from './rules/consumers.ts';
+import {
+  assertNotFrozen,
+  assertPreviewed,
+  assertWithinLimits,
+  type BreakGlass,
+  LimitsChangedError,
+} from './update-admission.ts';
+
+/** An update that may be created, with its stack, which is locked. */
+export interface Candidate {
+  readonly tx: Queryable;
+  readonly request: NewUpdateRequest;
+  readonly caller: Caller;
+  readonly access: HeldAccess;
+  readonly stack: StackWithRules;
+  readonly isPreview: boolean;
+  /** Whether the update locks the stack. */
+  readonly isExclusive: boolean;
+  /** Whether its caller waits while the stack is busy. */
+  readonly mayWait: boolean;
+  /** The place of the caller in the queue of the stack; null: it has none. */
+  readonly place: string | null;
+  /** Whether the transaction may count what runs in the organization: see lockLimits. */
+  readonly isCounting: boolean;
+  /** Stacks of which is not known what they read: see awaitConsumers. */
+  readonly unindexed: readonly UnindexedStack[];
+}
+
+/** What the checks have found out about an update. Later checks build on it. */
+export interface Findings {
+  /** The update goes through whatever rules say. */
+  breakGlass: BreakGlass | null;
+  /** What its user should know about outputs that it removes. */
+  removal: string | null;
+  /** What its rule says about its preview. */
+  previewed: PreviewCheck | null;
+  /** How long its caller has waited for the stack, in ms; null: it has not. */
+  waitedMs: number | null;
+}
+
+type Check = (candidate: Candidate, findings: Findings) => unknown;
+
+const of = {
+  all: () => true,
+  changes: ({ isPreview }: Candidate) => !isPreview,
+  updates: ({ isPreview, request }: Candidate) => !isPreview && request.kind === 'update',
+  destroys: ({ isPreview, request }: Candidate) => !isPreview && request.kind === 'destroy',
+};
+
+/**
+ * What must hold when an update is created, in this order: the first check that fails throws. An update that has to wait for its stack
+ * is refused before it waits if waiting would not help.
+ */
+const checks: readonly (readonly [keyof typeof of, Check])[] = [
+  ['all', isPermitted],
+  ['changes', isCounted],
+  ['changes', isNotFrozen],
+  ['destroys', isNotConsumed],
+  ['updates', keepsOutputs],
+  ['all', findsStackFree],
+  ['changes', isPreviewed],
+  ['all', hasItsTurn],
+  ['changes', isWithinLimits],
+  ['all', endsWaiting],
+  ['changes', hasNoFault],
+];
+
+/** Throws the error of the first check that fails. */
+export async function checkCandidate(candidate: Candidate): Promise<Findings> {
+  const findings: Findings = { breakGlass: null, removal: null, previewed: null, waitedMs: null };
+  for (const [subject, check] of checks) if (of[subject](candidate)) await check(candidate, findings);
+  return findings;
+}
+
+/** Throws NotFoundError, ForbiddenError. */
+function isPermitted({ access, isPreview, stack }: Candidate): void {
+  assertPermission(access, stack, readTags(stack.tags), isPreview ? 'preview' : 'write');
+}
+
+/** Throws LimitsChangedError. */
+function isCounted({ isCounting, stack }: Candidate): void {
+  if (!isCounting && isLimited(stack.updateRules)) throw new LimitsChangedError();
+}
+
+export function isLimited(rules: UpdateRules): boolean {
+  return rules.first('concurrency') !== null;
+}
+
+/** Throws FrozenError. */
+function isNotFrozen({ access, request, stack }: Candidate, findings: Findings): void {
+  findings.breakGlass = assertNotFrozen(stack, access, request.message);
+}
+
+/** Throws ConsumersError. */
+async function isNotConsumed({ access, stack, tx, unindexed }: Candidate, { breakGlass }: Findings): Promise<void> {
+  if (breakGlass === null) await assertNotConsumed(tx, stack, access, 'destroy', unindexed);
+}
+
+/** Throws ConsumersError. */
+async function keepsOutputs(candidate: Candidate, findings: Findings): Promise<void> {
+  const { access, stack, tx, unindexed } = candidate;
+  if (findings.breakGlass !== null) return;
+  findings.removal = await checkOutputLoss(tx, stack, access, previewOf(candidate), unindexed);
+}
+
+/** What tells which preview is of this update. */
+export function previewOf({ caller, request }: Pick<Candidate, 'caller' | 'request'>) {
+  return { ...caller, commit: headOf(request.environment) };
+}
+
+/** Throws StackBusyError, PreviewNeededError. */
+function findsStackFree({ isExclusive, mayWait, request, stack, ...of }: Candidate, { breakGlass }: Findings): void {
+  if (!isExclusive || stack.activeUpdateId === null) return;
+  const rule = of.isPreview ? null : previewRule(stack, request.kind);
+  // Whoever waits for the end of an update gets another version than that of the preview.
+  if (rule?.settings.mode === 'refuse' && mayWait && breakGlass === null)
+    throw new PreviewNeededError(describeBusy(stack, rule, request.kind));
+  throw new StackBusyError();
+}
+
+/** Throws PreviewNeededError. */
+async function isPreviewed({ request, stack, tx }: Candidate, findings: Findings): Promise<void> {
+  const { environment, kind } = request;
+  const rule = previewRule(stack, kind);
+  if (rule === null) return;
+  const update = { stack, kind, commit: commitOf(environment), breakGlass: findings.breakGlass };
+  findings.previewed = await assertPreviewed(tx, rule, update);
+}
+
+/** Throws StackBusyError unless it is the turn of the caller. */
+async function hasItsTurn(candidate: Candidate, findings: Findings): Promise<void> {
+  const { place, stack, tx } = candidate;
+  if (!isQueued(candidate, findings)) return;
+  if ((await createUpdateQueueRepository(tx).findFirst(stack.id)) !== place) throw new StackBusyError();
+}
+
+/** Throws LimitError. */
+function isWithinLimits({ caller, place, stack, tx }: Candidate, { breakGlass }: Findings): Promise<void> {
+  return assertWithinLimits(tx, stack, { breakGlass, caller, place });
+}
+
+/** Throws StackBusyError if a newer run has taken the place. */
+async function endsWaiting(candidate: Candidate, findings: Findings): Promise<void> {
+  const { place, tx } = candidate;
+  if (place === null || !isQueued(candidate, findings)) return;
+  findings.waitedMs = await createUpdateQueueRepository(tx).take(place);
+  if (findings.waitedMs === null) throw new StackBusyError();
+}
+
+/** Whether those that wait for the stack count. An emergency goes before all of them. */
+function isQueued({ mayWait, place }: Candidate, { breakGlass }: Findings): boolean {
+  return mayWait && (breakGlass === null || place !== null);
+}
+
+/** Throws JournalFaultError. */
+function hasNoFault({ stack, tx }: Candidate): Promise<void> {
+  return assertNoFault(tx, stack.id);
+}

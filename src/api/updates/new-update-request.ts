@@ -1,0 +1,11 @@
+import type { UpdateKind } from '../../shared/updates/update-state.ts';
+
+/** What a call that creates an update asks for. */
+export interface NewUpdateRequest {
+  readonly kind: Extract<UpdateKind, 'update' | 'preview' | 'refresh' | 'destroy'>;
+  readonly dryRun: boolean;
+  readonly message: string;
+  readonly environment: object;
+  readonly config: object;
+  readonly program: object;
+}

@@ -1,0 +1,67 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import pg from 'pg';
+
+/** The statements before which changes are made late: none that decides comes before them in a call. */
+const deciding =
+  /\/\* (identity\.holdAccess|updates\.(start|complete)|checkpoints\.commit|journalEntries\.append|guards\.lockJournal|engineEvents\.append) \*\//;
+
+interface LateChange {
+  change: (() => Promise<void>) | null;
+}
+
+/** A change that waits for the statement of its call. */
+const pending = new AsyncLocalStorage<LateChange>();
+/** The same by the update of the call, which may be answered elsewhere. */
+const pendingOf = new Map<string, LateChange>();
+
+/** Lets `changeBefore` make changes late, while `work` runs. */
+export async function withLateChanges<T>(work: () => Promise<T>): Promise<T> {
+  const { prototype } = pg.Client;
+  const original = prototype.query as (...args: unknown[]) => unknown;
+  const waiting = function (this: pg.Client, ...args: unknown[]): unknown {
+    const { text = '', values = [] } = (args[0] ?? {}) as { text?: string; values?: readonly unknown[] };
+    if (!deciding.test(text)) return original.apply(this, args);
+    const call = pending.getStore() ?? [...pendingOf].find(([updateId]) => values.includes(updateId))?.[1];
+    if (!call?.change) return original.apply(this, args);
+    const { change } = call;
+    call.change = null;
+    return change().then(() => original.apply(this, args));
+  };
+  prototype.query = waiting as typeof prototype.query;
+  try {
+    return await work();
+  } finally {
+    prototype.query = original as typeof prototype.query;
+  }
+}
+
+/**
+ * Makes the call, and the change just before the statement that decides about it, or afterwards if there is none. `updateId`: the update of
+ * that statement, which another process may send; null: this call sends it.
+ */
+export async function changeBefore<T>(
+  updateId: string | null,
+  change: (() => Promise<void>) | null,
+  call: () => Promise<T>,
+): Promise<T> {
+  if (change === null) return call();
+  const late: LateChange = { change };
+  if (updateId !== null) pendingOf.set(updateId, late);
+  try {
+    return updateId === null ? await pending.run(late, call) : await call();
+  } finally {
+    if (updateId !== null) pendingOf.delete(updateId);
+    if (late.change) await change();
+  }
+}
+
+/** The body of an answer, with ids of updates by their order, the newest first, and neither leases nor times. */
+export function withoutTimes(answer: string, updateIds: readonly string[]): unknown {
+  if (answer === '') return null;
+  let text = answer;
+  for (const [place, id] of updateIds.entries()) text = text.replaceAll(id, `update ${updateIds.length - place}`);
+  text = text
+    .replace(/"(token|tokenExpiration|expiresAt|requestId|requestID)":("[^"]*"|\d+)/g, '"$1":"?"')
+    .replace(/\d{4}-\d\d-\d\d[T ][\d:.]+(Z|[+-]\d\d(:?\d\d)?)/g, '<time>');
+  return JSON.parse(text);
+}
