@@ -78,7 +78,6 @@ async function readPages(
 
 async function measure(store: string, settings: Record<string, string>): Promise<void> {
   await using server = await startOwnHoldfast({
-    HOLDFAST_EVENT_PACK_DELAY_SECONDS: '0',
     // Not more often, because the CPU time of sweeps counts, too.
     HOLDFAST_SWEEP_SECONDS: '10',
     HOLDFAST_LOG_LEVEL: 'warn',

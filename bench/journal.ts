@@ -168,7 +168,6 @@ async function slices(client: RawClient, rounds: number): Promise<Map<number, nu
 
 await using server = await startOwnHoldfast({
   HOLDFAST_SWEEP_SECONDS: '1',
-  HOLDFAST_BLOB_GRACE_SECONDS: '5',
   HOLDFAST_BLOB_RETENTION_SECONDS: '5',
 });
 const client = new RawClient(server.url, server.token);

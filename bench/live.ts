@@ -38,7 +38,8 @@ const tabsPerUser = 100;
 
 await using server = await startOwnHoldfast({
   HOLDFAST_LOG_LEVEL: 'warn',
-  HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS: String(tabs + 100),
+  // One address may have a quarter.
+  HOLDFAST_MAX_CONNECTIONS: String(4 * (tabs + 100)),
 });
 const folder = new DataFolder(server.dataDir);
 const client = new RawClient(server.url, server.token);

@@ -30,7 +30,8 @@ await using server = await startOwnHoldfast({
   HOLDFAST_LOG_LEVEL: 'warn',
   HOLDFAST_LOCK_WAIT_SECONDS: '3600',
   HOLDFAST_HOLD_SECONDS: '3600',
-  HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS: String(waiterCount + 100),
+  // One address may have a quarter.
+  HOLDFAST_MAX_CONNECTIONS: String(4 * (waiterCount + 100)),
 });
 const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
 const target = { url: new URL(server.url), agent };

@@ -23,10 +23,9 @@ const pairs = Number(values.pairs);
 const requests = Number(values.requests);
 const lines = 4;
 
-const limitNames = ['TOKEN', 'USER', 'ADDRESS'] as const;
 const limits = (perMinute: string): Record<string, string> => ({
   HOLDFAST_LOG_LEVEL: 'warn',
-  ...Object.fromEntries(limitNames.map((name) => [`HOLDFAST_${name}_REQUESTS_PER_MINUTE`, perMinute])),
+  HOLDFAST_REQUESTS_PER_MINUTE: perMinute,
 });
 
 /** The least that a call with a token can be. */

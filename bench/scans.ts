@@ -22,7 +22,7 @@ const count = Number(values.resources);
 const atOnce = Number(values['at-once']);
 const organization = 'dev-org';
 
-await using server = await startOwnHoldfast({ HOLDFAST_LOG_LEVEL: 'warn', HOLDFAST_TOKEN_REQUESTS_PER_MINUTE: '0' });
+await using server = await startOwnHoldfast({ HOLDFAST_LOG_LEVEL: 'warn', HOLDFAST_REQUESTS_PER_MINUTE: '0' });
 const headers = {
   accept: 'application/vnd.pulumi+9',
   authorization: `token ${server.token}`,

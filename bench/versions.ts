@@ -149,8 +149,7 @@ function changeOf<T>(before: T, after: T, value: (of: T) => number): string {
 
 await using server = await startOwnHoldfast({
   HOLDFAST_SWEEP_SECONDS: '1',
-  HOLDFAST_ENCODE_BYTES_PER_SECOND: '1000000000000',
-  HOLDFAST_SCRUB_BYTES_PER_SECOND: '0',
+  HOLDFAST_BACKGROUND_BYTES_PER_SECOND: '250000000000',
 });
 const client = new RawClient(server.url, server.token);
 const folder = new DataFolder(server.dataDir);

@@ -56,12 +56,10 @@ create table updates (
   full_committed integer not null default 0,
   -- Which entries of its journal were missing when the update ended, as in '3-4, 7'. It stays when an operator has accepted that.
   missing_entries text,
-  -- Where its events are. `backlog`: its rows are packed at a set rate. `recent`: its rows are packed some time after its end.
-  -- `packed`: it has no rows.
-  event_rows text not null default 'recent',
+  -- Whether its events are in segments only. They move there some time after its end.
+  events_archived boolean not null default false,
   constraint updates_kind_check check (kind in ('update', 'preview', 'refresh', 'destroy', 'import', 'rename')),
-  constraint updates_status_check check (status in ('not started', 'running', 'succeeded', 'failed', 'cancelled')),
-  constraint updates_event_rows_check check (event_rows in ('backlog', 'recent', 'packed'))
+  constraint updates_status_check check (status in ('not started', 'running', 'succeeded', 'failed', 'cancelled'))
 );
 create unique index updates_one_active_per_stack on updates (stack_id)
   where exclusive and status in ('not started', 'running');
@@ -73,7 +71,7 @@ create unique index updates_by_number on updates (stack_id, number desc);
 -- Previews, which can be far more numerous, are excluded from this index of the history.
 create index updates_history on updates (stack_id, number desc) where not dry_run and kind <> 'preview';
 create index updates_active_by_token on updates (token_id) where status in ('not started', 'running');
-create index updates_to_pack on updates (event_rows, ended_at, id) where event_rows <> 'packed' and ended_at is not null;
+create index updates_to_archive on updates (ended_at, id) where not events_archived and ended_at is not null;
 -- The newest previews of a stack whose other updates are many.
 create index updates_previews on updates (stack_id, number desc) where dry_run or kind = 'preview';
 -- Active updates that lost their lease, among many that have one.

@@ -23,7 +23,7 @@ export function ownDatabaseSettings(url: string): Record<string, string> {
     HOLDFAST_DATABASE_URL: url,
     HOLDFAST_MASTER_KEYS: `bench:${randomBytes(32).toString('base64')}`,
     HOLDFAST_SWEEP_SECONDS: '3600',
-    HOLDFAST_SCRUB_BYTES_PER_SECOND: '0',
+    HOLDFAST_BACKGROUND_BYTES_PER_SECOND: '0',
     HOLDFAST_RECONCILE_HOURS: '0',
   };
 }

@@ -34,9 +34,9 @@ export async function createApiContext(
 }
 
 async function openReplica({ config, db, lifecycle, logger, metrics }: AppContext): Promise<Replica | null> {
-  const { replica: place, ...limits } = config.database;
-  if (!place) return null;
-  const replica = await Replica.open({ ...limits, ...place }, { primary: db, logger, metrics });
+  const { replicaUrl, ...limits } = config.database;
+  if (replicaUrl === null) return null;
+  const replica = await Replica.open({ ...limits, url: replicaUrl }, { primary: db, logger, metrics });
   lifecycle.onClose('stores', 'replica', () => replica.close());
   return replica;
 }

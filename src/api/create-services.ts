@@ -32,7 +32,7 @@ export function createServices(context: ApiContext) {
     ...createIdentityServices(context),
     ...updates,
     ...state,
-    ...createStackServices(context, { reclaim, updates: updates.updates }),
+    ...createStackServices(context, reclaim),
     ...createEventServices(context),
     ...createSecretServices(context, state),
     ...createSearchServices(context),

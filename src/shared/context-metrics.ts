@@ -86,9 +86,9 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db }: M
   );
   metrics.gaugeByQuery(
     'holdfast_event_packing_updates',
-    'Ended updates whose events may still be rows, counted up to 100,000 every minute: recent, or backlog from before events were packed.',
+    'Ended updates whose events may still be rows, counted up to 100,000 every minute.',
     'queue',
-    () => createPackingRepository(db).countWaiting(),
+    async () => ({ recent: await createPackingRepository(db).countWaiting() }),
     packingCountEveryMs,
   );
   metrics.gaugeByQuery(

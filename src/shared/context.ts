@@ -185,7 +185,7 @@ export async function createContext(
   const guard = new DocumentGuard({ documentChecks, checkpoints, documents, repair, logger });
   const replayThread = new ThreadedReplayRunner();
   lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
-  const openReplays = overrides.openReplays ?? new OpenReplays();
+  const openReplays = overrides.openReplays ?? new OpenReplays({ maxBytes: config.limits.openReplayBytes });
   lifecycle.onClose('queues', 'open replays', async () => openReplays.close());
   const compactor: JournalCompactor = new JournalCompactor({
     updates,

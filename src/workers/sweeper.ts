@@ -12,7 +12,7 @@ import { addAuditPartitions, dropOldAudit } from './audit/keep-audit.ts';
 import { sealAudit, storeAuditHeads } from './audit/seal-audit.ts';
 import { receiverCalls, sendAudit } from './audit/send-audit.ts';
 import { evaluateDrift } from './drift/evaluate-drift.ts';
-import { packEventBacklog, packRecentEvents } from './events/pack-events.ts';
+import { packEvents } from './events/pack-events.ts';
 import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
 import {
   deleteAbandonedPacks,
@@ -64,8 +64,7 @@ export function startSweeper(context: AppContext): void {
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
     { name: 'fold-journals', run: (signal) => compactEndedUpdates(context, signal) },
     { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
-    { name: 'pack-events', run: (signal) => packRecentEvents(context, signal) },
-    { name: 'pack-event-backlog', run: (signal) => packEventBacklog(context, signal) },
+    { name: 'pack-events', run: (signal) => packEvents(context, signal) },
     { name: 'purge-stacks', run: createStackDeletion(context) },
     { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
     // Removes unfinished uploads of killed workers.
@@ -96,7 +95,7 @@ export function startSweeper(context: AppContext): void {
     { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },
     { name: 'measure-storage', everySeconds: 3600, run: (signal) => measureStorage(context, signal) },
     { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
-    ...(config.encoding.isOn ? [encodeInTurns(context)] : []),
+    ...(config.encoding.bytesPerSecond > 0 ? [encodeInTurns(context)] : []),
     ...(config.reconcile.everySeconds > 0 ? [reconcileInTurns(context, runs)] : []),
   ];
   const holder = randomUUID();

@@ -452,9 +452,8 @@ describe('afterwards', () => {
       cluster.workers.map((worker) =>
         worker.restart({
           HOLDFAST_SWEEP_SECONDS: '1',
-          HOLDFAST_BLOB_GRACE_SECONDS: '1',
           HOLDFAST_BLOB_RETENTION_SECONDS: '1',
-          HOLDFAST_S3_TIMEOUT_MS: '20000',
+          HOLDFAST_STORE_TIMEOUT_MS: '20000',
         }),
       ),
     );

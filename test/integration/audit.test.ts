@@ -7,7 +7,7 @@ import { createStack, deployment, ok, startUpdate, type TestStack } from '../sup
 import { noteStatements } from '../support/statement-count.ts';
 import { testApp } from '../support/test-app.ts';
 
-const app = testApp({ settings: { HOLDFAST_TRUSTED_PROXIES: '127.0.0.1', HOLDFAST_BEGIN_UPDATE: 'true' } });
+const app = testApp({ settings: { HOLDFAST_TRUSTED_PROXIES: '127.0.0.1' } });
 let stack: TestStack;
 
 beforeAll(async () => {
@@ -170,13 +170,14 @@ describe('each change and each read of a state', () => {
     }
   });
 
-  test('an update begun with one call is one event, and so is a cancelled or an expired one', async () => {
-    const begun = await ok(call('POST', '/begin-update', { updateKind: 'update' }));
-    await ok(call('POST', `/update/${begun.json.updateID}/cancel`));
+  test('a cancelled update and an expired one are an event each', async () => {
+    const cancelled = await startUpdate(app, stack);
+    await ok(call('POST', `/update/${cancelled.id}/cancel`));
     const { id } = await startUpdate(app, stack);
     await query(app, `update updates set expires_at = now() - interval '1 second' where id = $1`, [id]);
     await ok(call('POST', '/import', deployment(0)));
     expect((await newEvents(stack)).map(({ action, actor }) => [action, actor])).toEqual([
+      ['update.create', 'user'],
       ['update.start', 'user'],
       ['update.cancel', 'user'],
       ['update.create', 'user'],

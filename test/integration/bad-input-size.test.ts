@@ -10,8 +10,8 @@ const mib = 1024 * 1024;
 const routes = bodyRoutes({
   settings: {
     HOLDFAST_MAX_BODY_BYTES: String(32 * mib),
-    HOLDFAST_MAX_CONTROL_BODY_BYTES: String(4 * mib),
-    HOLDFAST_HEADERS_TIMEOUT_SECONDS: '2',
+    maxControlBodyBytes: 4 * mib,
+    headersTimeoutSeconds: 2,
   },
 });
 const { app, send } = routes;

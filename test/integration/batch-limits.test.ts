@@ -12,10 +12,10 @@ const tooMuch = 'x'.repeat(maxBatchBytes);
 describe.each([
   ['committed directly', {}],
   ['committed by a worker', { HOLDFAST_DIRECT_BYTES: '1' }],
-])('a batch or delta above HOLDFAST_MAX_BATCH_BYTES, %s', (_label, settings) => {
+])('a batch or delta above the largest size, %s', (_label, settings) => {
   let app: TestApp;
   beforeAll(async () => {
-    app = await createTestApp({ settings: { HOLDFAST_MAX_BATCH_BYTES: String(maxBatchBytes), ...settings } });
+    app = await createTestApp({ settings: { maxBatchBytes: maxBatchBytes, ...settings } });
   });
   afterAll(() => app[Symbol.asyncDispose]());
 

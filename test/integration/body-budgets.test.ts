@@ -5,6 +5,7 @@ import { holdInserts } from '../support/database.ts';
 import { exportedNames } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import type { TestSettings } from '../support/test-settings.ts';
 import { until } from '../support/until.ts';
 import { head, type WireAnswer, WireServer } from '../support/wire.ts';
 
@@ -12,7 +13,7 @@ const mib = 1024 * 1024;
 let app: TestApp;
 afterEach(() => app?.[Symbol.asyncDispose]());
 
-async function serve(settings: Readonly<Record<string, string>>): Promise<WireServer> {
+async function serve(settings: TestSettings): Promise<WireServer> {
   app = await createTestApp({ settings });
   return WireServer.listen(app);
 }
@@ -32,8 +33,8 @@ function incompressible(bytes: number): Buffer {
 }
 
 test('a slow import delays neither checkpoints nor other imports, however large', async () => {
-  const room = String(6 * mib);
-  const server = await serve({ HOLDFAST_IN_FLIGHT_BYTES: room, HOLDFAST_IMPORT_IN_FLIGHT_BYTES: room });
+  const room = 6 * mib;
+  const server = await serve({ inFlightBytes: room, importInFlightBytes: room });
   const slowStack = await createStack(app);
   const document = incompressible(4 * mib);
   const slow = await beginImport(server, slowStack, document, 500_000);
@@ -54,7 +55,7 @@ test('a slow import delays neither checkpoints nor other imports, however large'
 });
 
 test('imports use only their own share of the budget', async () => {
-  const settings = { HOLDFAST_IN_FLIGHT_BYTES: String(6 * mib), HOLDFAST_IMPORT_IN_FLIGHT_BYTES: String(mib) };
+  const settings = { inFlightBytes: 6 * mib, importInFlightBytes: mib };
   const server = await serve(settings);
   const [importing, stack] = [await createStack(app), await createStack(app)];
   const document = incompressible(4 * mib);
@@ -69,7 +70,7 @@ test('imports use only their own share of the budget', async () => {
 });
 
 test('a body that trickles is cut off with a reason and releases its budget', async () => {
-  const server = await serve({ HOLDFAST_MIN_BODY_BYTES_PER_SECOND: String(mib) });
+  const server = await serve({ minBodyBytesPerSecond: mib });
   const stack = await createStack(app);
   const { connection } = await beginImport(server, stack, incompressible(4 * mib), 300_000);
   const trickle = setInterval(() => void connection.write(' '), 100);
@@ -87,7 +88,7 @@ test('a body that trickles is cut off with a reason and releases its budget', as
 
 test('fifty small batches that inflate to 8 MB each stay within the budget while leases are renewed', async () => {
   const budget = 32 * mib;
-  await serve({ HOLDFAST_BUFFERED_BODY_BYTES: String(budget) });
+  await serve({ bufferedBodyBytes: budget });
   const stacks = await Promise.all(Array.from({ length: 5 }, () => createStack(app)));
   const updates = await Promise.all(stacks.map((stack) => startUpdate(app, stack, { journal: true })));
   const entry = { version: 1, kind: 0, sequenceID: 1, operationID: 1, note: 'x'.repeat(8_000_000) };

@@ -11,7 +11,7 @@ import { head, WireServer } from '../support/wire.ts';
 
 /** What the CLI and its SDKs expect of a service beyond the shapes of its responses. */
 
-const app = testApp({ settings: { HOLDFAST_INVALID_TOKENS_PER_MINUTE: '100000' } });
+const app = testApp({ settings: { invalidTokensPerMinute: 100_000 } });
 let server: WireServer;
 beforeAll(async () => {
   server = await WireServer.listen(app);

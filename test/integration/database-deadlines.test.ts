@@ -34,9 +34,9 @@ beforeAll(async () => {
     database: { ...database, url: proxy.url },
     settings: {
       HOLDFAST_DATABASE_POOL_SIZE: String(poolSize),
-      HOLDFAST_DATABASE_TIMEOUT_MS: '1000',
-      HOLDFAST_DATABASE_CONNECT_MS: '1500',
-      HOLDFAST_DATABASE_ACQUIRE_MS: '1500',
+      HOLDFAST_STORE_TIMEOUT_MS: '1000',
+      databaseConnectMs: 1500,
+      databaseAcquireMs: 1500,
     },
   });
   beside = await createTestApp({ database, dataDir: app.dataDir });
@@ -110,11 +110,11 @@ describe('Postgres stops answering, and no connection breaks', () => {
 
   test('more calls than the pool has connections: healthz reports it within its 2 s, long before they end', async () => {
     // In minutes.
-    const settings = { HOLDFAST_DATABASE_POOL_SIZE: String(poolSize), HOLDFAST_DATABASE_CONNECT_MS: '120000' };
+    const settings = { HOLDFAST_DATABASE_POOL_SIZE: String(poolSize), databaseConnectMs: 120_000 };
     await using patient = await createTestApp({
       database: { ...database, url: proxy.url },
       dataDir: app.dataDir,
-      settings: { ...settings, HOLDFAST_DATABASE_ACQUIRE_MS: '120000' },
+      settings: { ...settings, databaseAcquireMs: 120_000 },
     });
     const { path, auth } = await createStack(beside);
     await ok(patient.call('GET', path, { auth }));

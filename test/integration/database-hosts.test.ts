@@ -97,9 +97,9 @@ test('the primary goes silent and the standby is promoted: acknowledged writes a
       [Symbol.asyncDispose]: async () => {},
     },
     settings: {
-      HOLDFAST_DATABASE_TIMEOUT_MS: '5000',
-      HOLDFAST_DATABASE_CONNECT_MS: '5000',
-      HOLDFAST_DATABASE_ACQUIRE_MS: '15000',
+      HOLDFAST_STORE_TIMEOUT_MS: '5000',
+      databaseConnectMs: 5000,
+      databaseAcquireMs: 15_000,
     },
   });
   const stack = await createStack(app);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import pg from 'pg';
 import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
 import { DeletedStackRestorer } from '../../src/shared/state/deleted-stack-restorer.ts';
-import { packRecentEvents } from '../../src/workers/events/pack-events.ts';
+import { packEvents } from '../../src/workers/events/pack-events.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -24,10 +24,9 @@ import { rowsOf } from '../support/whole-stack.ts';
 const settings = {
   HOLDFAST_DELETED_STACK_DAYS: '7',
   HOLDFAST_INLINE_BYTES: '1',
-  HOLDFAST_BLOB_GRACE_SECONDS: '1',
-  HOLDFAST_JOURNAL_GRACE_SECONDS: '0',
-  HOLDFAST_EVENT_PACK_DELAY_SECONDS: '1',
-  HOLDFAST_ENCODE_VERSIONS: 'true',
+  blobGraceSeconds: 1,
+  journalGraceSeconds: 0,
+  eventPackDelaySeconds: 1,
 };
 /** Two replicas: one must not serve from memory what the other has changed. */
 let app: TestApp;
@@ -88,7 +87,7 @@ async function sweepEverything(): Promise<void> {
   await query(app, `update checkpoints set encode_at = now() where encode_at is not null`);
   for (let round = 0; round < 3; round++) {
     await expireLeases(app.context);
-    await packRecentEvents(app.context);
+    await packEvents(app.context);
     await encodeVersions(app.context);
     await purgeDue();
     await letBlobsAge(app, 100);

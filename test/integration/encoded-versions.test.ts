@@ -26,7 +26,7 @@ let app: TestApp;
 afterEach(() => app[Symbol.asyncDispose]());
 
 async function createApp(settings: Record<string, string> = {}): Promise<void> {
-  const common = { HOLDFAST_ENCODE_BYTES_PER_SECOND: '1000000000000', HOLDFAST_INLINE_BYTES: '250' };
+  const common = { encodeBytesPerSecond: 1_000_000_000_000, HOLDFAST_INLINE_BYTES: '250' };
   app = await createTestApp({ settings: { ...common, ...settings } });
 }
 

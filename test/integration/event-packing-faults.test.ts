@@ -13,7 +13,7 @@ import { countStored, insertEndedUpdate, pack, readPages, sampleEvent, smallLimi
 import { createStack, ok } from '../support/state.ts';
 import { type TestApp, testApp } from '../support/test-app.ts';
 
-const app = testApp({ settings: { HOLDFAST_INLINE_BYTES: '600', HOLDFAST_EVENT_PACK_DELAY_SECONDS: '0' } });
+const app = testApp({ settings: { HOLDFAST_INLINE_BYTES: '600', eventPackDelaySeconds: 0 } });
 
 const events = Array.from({ length: 50 }, (_, at) => sampleEvent(at, { chars: at === 20 ? 7_000 : 200 }));
 const texts = events.map(({ text }) => text);

@@ -1,10 +1,9 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
-import pg from 'pg';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
 import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
-import { packEventBacklog, packRecentEvents } from '../../src/workers/events/pack-events.ts';
+import { packEvents } from '../../src/workers/events/pack-events.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { Scrubber } from '../../src/workers/state/scrub.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -23,10 +22,9 @@ import {
 } from '../support/packed-events.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { cliAccept, contractAccept, type TestApp, testApp } from '../support/test-app.ts';
-import { until } from '../support/until.ts';
 import { complete } from '../support/update-calls.ts';
 
-const settings = { HOLDFAST_INLINE_BYTES: '600', HOLDFAST_EVENT_PACK_DELAY_SECONDS: '0' };
+const settings = { HOLDFAST_INLINE_BYTES: '600', eventPackDelaySeconds: 0 };
 const plain = testApp({ settings });
 const sealed = testApp({ settings: { ...settings, HOLDFAST_SEAL_DOCUMENTS: 'true' } });
 
@@ -174,10 +172,6 @@ describe('packed events', () => {
 });
 
 describe('the sweep', () => {
-  /** The sessions of the helpers have no name, like those of an earlier release. */
-  const packDue = (app: TestApp, work = packRecentEvents) =>
-    until(async () => (await work(app.context)) > 0, 'the events are packed');
-
   test('packs what ended, with its delay, and leaves running updates alone', async () => {
     const app = plain;
     const ended = await endedUpdate(app, someEvents(40));
@@ -186,10 +180,10 @@ describe('the sweep', () => {
     await insertEvents(app, running.id, someEvents(40));
     const slow = {
       ...app.context,
-      config: { ...app.context.config, eventPacking: { delaySeconds: 3600, backlogBytesPerSecond: 0 } },
+      config: { ...app.context.config, eventPacking: { delaySeconds: 3600 } },
     };
-    expect(await packRecentEvents(slow)).toBe(0);
-    await packDue(app);
+    expect(await packEvents(slow)).toBe(0);
+    expect(await packEvents(app.context)).toBeGreaterThan(0);
     expect(await countStored(app, ended.id)).toMatchObject({ rows: 0 });
     expect(await countStored(app, running.id)).toEqual({ rows: 40, segments: 0 });
     expect(await pack(app, running.id)).toBe(false);
@@ -214,7 +208,7 @@ describe('the sweep', () => {
       config: { ...config, eventPacking: { ...config.eventPacking, delaySeconds: 0 } },
     };
     // The failure must not be that of an update whose late rows lie between packed ones.
-    await query(app, `update updates set event_rows = 'packed' where ended_at is not null`);
+    await query(app, `update updates set events_archived = true where ended_at is not null`);
     const updates = [await endedUpdate(app, someEvents(40)), await endedUpdate(app, someEvents(40))];
     let failures = 0;
     const documents = new Proxy(app.context.documents, {
@@ -227,73 +221,13 @@ describe('the sweep', () => {
         };
       },
     });
-    await packRecentEvents({ ...context, documents });
+    await packEvents({ ...context, documents });
     expect(failures).toBeGreaterThan(0);
     const left = async () =>
       (await Promise.all(updates.map(({ id }) => countStored(app, id)))).filter(({ rows }) => rows > 0).length;
     expect(await left()).toBe(1);
-    await packRecentEvents(context);
+    await packEvents(context);
     expect(await left()).toBe(0);
-  });
-
-  test('packs older updates oldest first, at the set rate', async () => {
-    const app = plain;
-    const stackId = await stackOf(app);
-    const ids: string[] = [];
-    for (const [at, hours] of [2, 3, 1].entries()) {
-      ids[at] = await insertEndedUpdate(app, stackId, someEvents(30));
-      await query(
-        app,
-        `update updates set event_rows = 'backlog', ended_at = now() - make_interval(hours => $2) where id = $1`,
-        [ids[at], hours],
-      );
-    }
-    const bytes = textsOf(someEvents(30)).reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-    const rate = (backlogBytesPerSecond: number) => ({
-      ...app.context,
-      config: { ...app.context.config, eventPacking: { delaySeconds: 0, backlogBytesPerSecond } },
-    });
-    expect(await packEventBacklog(rate(0))).toBe(0);
-    await query(app, 'create table packed (id uuid, at float8)');
-    await query(
-      app,
-      `create function note_packed() returns trigger language plpgsql as
-       $$ begin insert into packed values (new.id, extract(epoch from clock_timestamp())); return null; end $$`,
-    );
-    await query(
-      app,
-      `create trigger note_packed after update on updates for each row when (new.event_rows = 'packed') execute function note_packed()`,
-    );
-    const startedAt = performance.now();
-    await packDue(app, () => packEventBacklog(rate(bytes * 4)));
-    expect(performance.now() - startedAt).toBeGreaterThan(740);
-    const packed = await query<{ id: string; at: number }>(app, 'select id, at from packed order by at');
-    await query(app, 'drop function note_packed cascade');
-    await query(app, 'drop table packed');
-    expect(packed.map(({ id }) => id)).toEqual([ids[1], ids[0], ids[2]]);
-    // Timers may fire a little early.
-    for (const [at, before] of packed.slice(0, 2).entries())
-      expect((packed[at + 1]?.at ?? 0) - before.at).toBeGreaterThan(0.2);
-    for (const id of ids) {
-      expect(await countStored(app, id)).toMatchObject({ rows: 0 });
-      expect(await readPages(app, id)).toEqual(textsOf(someEvents(30)));
-    }
-  });
-
-  test('waits while a process of the release before packing is connected', async () => {
-    const app = plain;
-    const id = await insertEndedUpdate(app, await stackOf(app), someEvents(20));
-    // Under the same user: sessions of others do not count.
-    const older = new pg.Client({ connectionString: app.database.url });
-    await older.connect();
-    try {
-      expect(await packRecentEvents(app.context)).toBe(0);
-      expect(await countStored(app, id)).toEqual({ rows: 20, segments: 0 });
-    } finally {
-      await older.end();
-    }
-    await packDue(app);
-    expect(await countStored(app, id)).toMatchObject({ rows: 0 });
   });
 });
 

@@ -17,7 +17,7 @@ interface Place {
   readonly updateId: string;
 }
 
-const app = testApp({ settings: { HOLDFAST_INVALID_TOKENS_PER_MINUTE: '100000' } });
+const app = testApp({ settings: { invalidTokensPerMinute: 100_000 } });
 let statements: NotedStatements;
 let existing: Place;
 let absent: Record<string, Place>;

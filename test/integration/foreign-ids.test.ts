@@ -12,7 +12,7 @@ import { testApp } from '../support/test-app.ts';
 import { setRule } from '../support/update-rules.ts';
 import { createHook, deliverDue } from '../support/webhooks.ts';
 
-const settings = { HOLDFAST_DELETED_STACK_DAYS: '7', HOLDFAST_USER_REQUESTS_PER_MINUTE: '0' };
+const settings = { HOLDFAST_DELETED_STACK_DAYS: '7', userRequestsPerMinute: 0 };
 const app = testApp({ settings });
 
 interface Organization {

@@ -12,7 +12,7 @@ import { removeRule, setRule } from '../support/update-rules.ts';
 let database: TestDatabase;
 let app: TestApp;
 let other: TestApp;
-const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100', HOLDFAST_BEGIN_UPDATE: 'true' };
+const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' };
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -75,17 +75,13 @@ describe('a frozen stack', () => {
     await ok(complete(app, update));
   });
 
-  test('cannot be imported into, renamed or deleted, or updated by begin-update', async () => {
+  test('cannot be imported into, renamed or deleted', async () => {
     const stack = await createStack(app);
     const id = await setRule(app, stack, freeze({ project: 'proj', stack: 'dev' }));
     const calls = () => [
       app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(2) }),
       app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body: { newName: 'other' } }),
       app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }),
-      app.call('POST', `${stack.path}/begin-update`, {
-        auth: stack.auth,
-        body: { updateKind: 'update', program: { name: 'proj', runtime: 'yaml' } },
-      }),
     ];
     for (const call of calls()) {
       const { json, status } = await call;

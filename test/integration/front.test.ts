@@ -10,7 +10,7 @@ import { expectRejection, type WireAnswer, type WireConnection, WireServer } fro
 const accept = 'application/vnd.pulumi+9';
 const mib = 1024 * 1024;
 
-const app = testApp({ settings: { HOLDFAST_HEADERS_TIMEOUT_SECONDS: '1', HOLDFAST_KEEP_ALIVE_SECONDS: '1' } });
+const app = testApp({ settings: { headersTimeoutSeconds: 1, HOLDFAST_KEEP_ALIVE_SECONDS: '1' } });
 /** With the usual limits, for clients that keep their connection. */
 const patientApp = testApp();
 let server: WireServer;
@@ -258,14 +258,14 @@ describe('connections', () => {
   };
 
   test.each([
-    ['from one address', 'address', { HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS: '5' }],
+    ['from one address', 'address', { maxConnectionsPerAddress: 5 }],
     ['in all', 'total', { HOLDFAST_MAX_CONNECTIONS: '5' }],
     [
       'of trusted proxies',
       'total',
       {
         HOLDFAST_MAX_CONNECTIONS: '5',
-        HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS: '2',
+        maxConnectionsPerAddress: 2,
         HOLDFAST_TRUSTED_PROXIES: '127.0.0.0/8',
       },
     ],
@@ -317,7 +317,7 @@ describe('connections', () => {
 
   test('silent connections do not delay the shutdown of the server', async () => {
     const lines: string[] = [];
-    const settings = { HOLDFAST_HEADERS_TIMEOUT_SECONDS: '3600', HOLDFAST_SHUTDOWN_SECONDS: '20' };
+    const settings = { headersTimeoutSeconds: 3600, HOLDFAST_SHUTDOWN_SECONDS: '20' };
     const limited = await createTestApp({ settings, log: { write: (line) => void lines.push(line) } });
     const front = await WireServer.listen(limited);
     const connections = [front.connect(), front.connect()];

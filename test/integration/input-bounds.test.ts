@@ -26,8 +26,8 @@ interface Operation {
  */
 const boundedElsewhere: readonly (readonly [RegExp, string])[] = [
   [/(checkpoint|import|untypedDeployment)\/features \(count\)$/, 'states are streams, with a limit of their own'],
-  [/checkpointdelta\/deploymentDelta \(count\)$/, 'HOLDFAST_MAX_BATCH_BYTES'],
-  [/journalentries\/entries \(count\)$/, 'HOLDFAST_MAX_BATCH_BYTES, and 10,000 large ones'],
+  [/checkpointdelta\/deploymentDelta \(count\)$/, 'the size of a batch'],
+  [/journalentries\/entries \(count\)$/, 'the size of a batch, and 10,000 large ones'],
   [/\/tags\/tags \(count\)$/, 'shared/stacks/tags.ts'],
   [/tokens\/scopes \(count\)$/, 'shared/identity/token-scopes.ts'],
   [/jwks\/keys \(count\)$/, 'shared/identity/trust/issuer.ts'],
@@ -36,7 +36,7 @@ const boundedElsewhere: readonly (readonly [RegExp, string])[] = [
     / \/scim\/v2\/.* \(count\)$/,
     'the size of the body, and 1,000 operations: a group has as many members as there are people',
   ],
-  [/events\/batch\/events \(count\)$/, 'HOLDFAST_MAX_BATCH_BYTES'],
+  [/events\/batch\/events \(count\)$/, 'the size of a batch'],
 ];
 
 test('every list in the body of a request has a maximum', async () => {

@@ -47,7 +47,7 @@ test.each(['cancelled', 'running'])(
 );
 
 test('a journal that another process has already compacted and deleted counts as done', async () => {
-  await using app = await createTestApp({ settings: { ...settings, HOLDFAST_JOURNAL_GRACE_SECONDS: '0' } });
+  await using app = await createTestApp({ settings: { ...settings, journalGraceSeconds: 0 } });
   const { stack, update, names } = await journaled(app);
   await ok(cancel(app, stack, update));
   await Promise.all(Array.from({ length: 6 }, () => app.context.compactor.compact(update.id)));

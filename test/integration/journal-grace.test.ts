@@ -52,7 +52,7 @@ async function damage(app: TestApp, update: RunningUpdate): Promise<void> {
 }
 
 test('a compacted journal is kept for the grace period and is not compacted again meanwhile', async () => {
-  await using app = await createTestApp({ settings: { HOLDFAST_JOURNAL_GRACE_SECONDS: '600' } });
+  await using app = await createTestApp({ settings: { journalGraceSeconds: 600 } });
   const { update } = await updated(app);
   const empty = await createStack(app);
   const idle = await startUpdate(app, empty, { journal: true });
@@ -99,7 +99,7 @@ test('the newest state stays the newest after its repair; the state of a prefix 
 });
 
 test('a state is not rebuilt when the journal is gone or incomplete', async () => {
-  await using app = await createTestApp({ settings: { HOLDFAST_JOURNAL_GRACE_SECONDS: '0' } });
+  await using app = await createTestApp({ settings: { journalGraceSeconds: 0 } });
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
   await ok(append(app, update, creation(1, 'one', stack)));
@@ -131,7 +131,7 @@ test('a state that does not read back correctly is rebuilt before its journal ma
     },
   });
   await using app = await createTestApp({
-    settings: { ...inBlobs, HOLDFAST_JOURNAL_GRACE_SECONDS: '0' },
+    settings: { ...inBlobs, journalGraceSeconds: 0 },
     database: database.database,
     overrides: { blobs },
   });

@@ -19,7 +19,7 @@ import { append, cancel, complete, expire, saveState, saveVerbatim } from '../su
 let app: TestApp;
 beforeAll(async () => {
   // Journals are deleted as soon as they are compacted.
-  app = await createTestApp({ settings: { HOLDFAST_JOURNAL_GRACE_SECONDS: '0' } });
+  app = await createTestApp({ settings: { journalGraceSeconds: 0 } });
 });
 afterAll(() => app[Symbol.asyncDispose]());
 

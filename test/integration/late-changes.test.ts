@@ -25,10 +25,10 @@ let app: TestApp;
 let hasty: TestApp;
 beforeAll(async () => {
   const blobs = puts.over(await openBlobStore({ kind: 'files', directory }));
-  const settings = { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_LARGE_BYTES: '1000', HOLDFAST_LARGE_JOB_CONCURRENCY: '1' };
+  const settings = { HOLDFAST_INLINE_BYTES: '1', largeBytes: 1000, largeJobConcurrency: 1 };
   app = await createTestApp({ settings, overrides: { blobs } });
   hasty = await createTestApp({
-    settings: { ...settings, HOLDFAST_DIRECT_BYTES: '1', HOLDFAST_JOB_WAIT_SECONDS: '1' },
+    settings: { ...settings, HOLDFAST_DIRECT_BYTES: '1', jobWaitSeconds: 1 },
     database: app.database,
     dataDir: app.dataDir,
     overrides: { blobs },

@@ -27,7 +27,7 @@ beforeAll(async () => {
   app = await createTestApp({
     settings: {
       HOLDFAST_INLINE_BYTES: '1',
-      HOLDFAST_BLOB_GRACE_SECONDS: '3600',
+      blobGraceSeconds: 3600,
       HOLDFAST_BLOB_RETENTION_SECONDS: '3600',
     },
     overrides: { blobs: late.blobs },

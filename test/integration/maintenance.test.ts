@@ -33,10 +33,10 @@ beforeAll(async () => {
     settings: {
       HOLDFAST_INLINE_BYTES: '1',
       HOLDFAST_SWEEP_SECONDS: '1',
-      HOLDFAST_BLOB_GRACE_SECONDS: '1',
+      blobGraceSeconds: 1,
       HOLDFAST_BLOB_RETENTION_SECONDS: '1',
       HOLDFAST_RECONCILE_HOURS: '1',
-      HOLDFAST_JOURNAL_GRACE_SECONDS: '0',
+      journalGraceSeconds: 0,
     },
     overrides: { blobs: gated },
   });
@@ -160,7 +160,7 @@ test('a hanging blob sweep delays neither expired leases, nor compactions, nor t
 describe('journals that cannot be compacted', () => {
   test('do not delay others and are retried with growing pauses', async () => {
     await using other = await createTestApp({
-      settings: { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_JOURNAL_GRACE_SECONDS: '0' },
+      settings: { HOLDFAST_INLINE_BYTES: '1', journalGraceSeconds: 0 },
     });
     const first = await startUpdate(other, await createStack(other));
     await ok(saveState(other, first, 1));

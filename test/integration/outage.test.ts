@@ -139,7 +139,7 @@ test('an import with an unknown outcome is reported as such, and its deadline en
     HOLDFAST_DIRECT_BYTES: '1',
     HOLDFAST_INLINE_BYTES: '1',
     // Long enough for the job to begin.
-    HOLDFAST_JOB_WAIT_SECONDS: '8',
+    jobWaitSeconds: 8,
   };
   const hasty = await createTestApp({ settings, database: { ...database, url: proxy.url }, overrides: { blobs } });
   try {

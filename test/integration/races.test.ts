@@ -22,7 +22,7 @@ beforeAll(async () => {
   gated = await openGatedBlobs(directory);
   app = await createTestApp({
     // Every state document goes to the blob store, so that its put can be held.
-    settings: { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_BLOB_GRACE_SECONDS: '1', HOLDFAST_BLOB_RETENTION_SECONDS: '1' },
+    settings: { HOLDFAST_INLINE_BYTES: '1', blobGraceSeconds: 1, HOLDFAST_BLOB_RETENTION_SECONDS: '1' },
     overrides: { blobs: gated.blobs },
   });
 });

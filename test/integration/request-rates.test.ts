@@ -51,15 +51,19 @@ let byToken: TestApp;
 let stack: TestStack;
 
 beforeAll(async () => {
-  const none = { HOLDFAST_TOKEN_REQUESTS_PER_MINUTE: '0', HOLDFAST_ADDRESS_REQUESTS_PER_MINUTE: '0' };
+  const none = { HOLDFAST_REQUESTS_PER_MINUTE: '0', addressRequestsPerMinute: 0 };
   free = await createTestApp({ settings: none });
   const { database, dataDir } = free;
   byAddress = await createTestApp({
     database,
     dataDir,
-    settings: { ...none, ...proxied, HOLDFAST_ADDRESS_REQUESTS_PER_MINUTE: '1' },
+    settings: { ...none, ...proxied, addressRequestsPerMinute: 1 },
   });
-  byToken = await createTestApp({ database, dataDir, settings: { ...none, HOLDFAST_TOKEN_REQUESTS_PER_MINUTE: '1' } });
+  byToken = await createTestApp({
+    database,
+    dataDir,
+    settings: { ...none, HOLDFAST_REQUESTS_PER_MINUTE: '1', userRequestsPerMinute: 0 },
+  });
   stack = await createStack(free);
 });
 afterAll(async () => {
@@ -176,7 +180,7 @@ describe.each<[string, () => TestApp]>([
 });
 
 test('what the CLI does not repeat waits for its turn', async () => {
-  await using app = await createTestApp({ settings: { HOLDFAST_TOKEN_REQUESTS_PER_MINUTE: '60' } });
+  await using app = await createTestApp({ settings: { HOLDFAST_REQUESTS_PER_MINUTE: '60' } });
   const at = await createStack(app);
   await spend(app, at.auth);
   const answers = await Promise.all(
@@ -191,7 +195,7 @@ test('what the CLI does not repeat waits for its turn', async () => {
 });
 
 test('all tokens of a user count together, and those of others do not', async () => {
-  await using app = await createTestApp({ settings: { HOLDFAST_USER_REQUESTS_PER_MINUTE: '20' } });
+  await using app = await createTestApp({ settings: { userRequestsPerMinute: 20 } });
   const at = await createStack(app);
   const { json } = await ok(app.call('POST', '/api/user/tokens', { auth: at.auth, body: {} }));
   const neighbour = await createStack(app);
@@ -212,7 +216,7 @@ describe('addresses', () => {
     await using direct = await createTestApp({
       database: free.database,
       dataDir: free.dataDir,
-      settings: { HOLDFAST_ADDRESS_REQUESTS_PER_MINUTE: '1' },
+      settings: { addressRequestsPerMinute: 1 },
     });
     expect((await from(direct, '192.0.2.1')).status).toBe(200);
     expect((await from(direct, '192.0.2.2')).status).toBe(429);
@@ -225,7 +229,7 @@ describe('addresses', () => {
   });
 
   test('count together on all replicas', async () => {
-    const settings = { ...proxied, HOLDFAST_ADDRESS_REQUESTS_PER_MINUTE: '100' };
+    const settings = { ...proxied, addressRequestsPerMinute: 100 };
     const { database, dataDir } = free;
     await using one = await createTestApp({ database, dataDir, settings });
     await using other = await createTestApp({ database, dataDir, settings });

@@ -11,7 +11,7 @@ import { append, cancel, complete } from '../support/update-calls.ts';
 let app: TestApp;
 let stack: TestStack;
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_BEGIN_UPDATE: 'true' } });
+  app = await createTestApp({ settings: { HOLDFAST_LOCK_WAIT_SECONDS: '600' } });
 });
 afterAll(() => app?.[Symbol.asyncDispose]());
 beforeEach(async () => {
@@ -132,20 +132,6 @@ describe('an update without a preview of its commit and version', () => {
     expect(await messagesOf({ kind: 'destroy' })).toEqual([expect.stringMatching(/pulumi destroy --preview-only$/)]);
     await setRule({ mode: 'off' }, { project: 'proj', stack: 'dev' });
     expect(await messagesOf()).toEqual([]);
-  });
-
-  test('is told so by the call that creates and starts it at once, too', async () => {
-    const begin = () =>
-      app.call('POST', `${stack.path}/begin-update`, {
-        auth: stack.auth,
-        body: { updateKind: 'update', program: { metadata: { message: '', environment: at(commit) } } },
-      });
-    await setRule({ mode: 'refuse' });
-    expect(await begin()).toMatchObject({ status: 403, json: { message: expect.stringContaining('there is none') } });
-    await setRule({ mode: 'warn' });
-    expect((await ok(begin())).json.messages).toEqual([
-      { severity: 'info', message: expect.stringContaining('there is none') },
-    ]);
   });
 
   test('each kind of update has previews of its own; a refresh needs none', async () => {

@@ -34,7 +34,7 @@ function openApp(database: TestDatabase, retentionSeconds = 86_400): Promise<Tes
     dataDir,
     settings: {
       HOLDFAST_INLINE_BYTES: '1',
-      HOLDFAST_BLOB_GRACE_SECONDS: '1',
+      blobGraceSeconds: 1,
       HOLDFAST_BLOB_RETENTION_SECONDS: String(retentionSeconds),
     },
   });

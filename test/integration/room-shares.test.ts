@@ -11,10 +11,10 @@ import { until } from '../support/until.ts';
 import { head, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;
-const room = String(4 * mib);
+const room = 4 * mib;
 const roomSettings = {
-  HOLDFAST_IN_FLIGHT_BYTES: room,
-  HOLDFAST_REDIS_IN_FLIGHT_BYTES: room,
+  inFlightBytes: room,
+  HOLDFAST_REDIS_IN_FLIGHT_BYTES: String(room),
   HOLDFAST_INLINE_BYTES: '1',
 };
 

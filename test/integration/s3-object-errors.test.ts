@@ -28,9 +28,9 @@ beforeAll(async () => {
   s3 = await startMemoryS3(secret);
   app = await createTestApp({
     settings: {
-      HOLDFAST_ENCODE_BYTES_PER_SECOND: '1000000000000',
+      encodeBytesPerSecond: 1_000_000_000_000,
       HOLDFAST_INLINE_BYTES: '250',
-      HOLDFAST_BLOB_GRACE_SECONDS: '1',
+      blobGraceSeconds: 1,
       HOLDFAST_BLOB_RETENTION_SECONDS: '1',
     },
     overrides: { blobs: s3.store },

@@ -25,7 +25,7 @@ afterEach(async () => {
 /** Small documents in rows, others in blobs. */
 async function createApp(like?: TestApp, settings: Record<string, string> = {}): Promise<TestApp> {
   const app = await createTestApp({
-    settings: { HOLDFAST_INLINE_BYTES: '350', HOLDFAST_BLOB_GRACE_SECONDS: '1', ...settings },
+    settings: { HOLDFAST_INLINE_BYTES: '350', blobGraceSeconds: 1, ...settings },
     ...(like ? { database: like.database, dataDir: like.dataDir } : {}),
   });
   open.push(app);

@@ -134,7 +134,7 @@ describe('data of a deleted stack', () => {
   });
 
   test('leaves blobs behind as orphans, which the blob sweep deletes', async () => {
-    const settings = { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_BLOB_GRACE_SECONDS: '1' };
+    const settings = { HOLDFAST_INLINE_BYTES: '1', blobGraceSeconds: 1 };
     await using app = await createTestApp({ settings });
     const [gone, kept] = [await createStack(app), await createStack(app)];
     for (const stack of [gone, kept])

@@ -128,9 +128,9 @@ describe('without Postgres', () => {
   test('a server that hangs counts as away', async () => {
     await using proxy = await openTcpProxy(database.url);
     proxy.hang();
-    const settings = { HOLDFAST_DATABASE_CONNECT_MS: '500', HOLDFAST_START_WAIT_SECONDS: '1' };
+    const settings = { HOLDFAST_STORE_TIMEOUT_MS: '3000', HOLDFAST_START_WAIT_SECONDS: '1' };
     const started = start(['server'], { HOLDFAST_DATABASE_URL: proxy.url, ...settings });
-    await expectSentence(started, /no answer within 500 ms; gave up/);
+    await expectSentence(started, /no answer within 1000 ms; gave up/);
   });
 });
 

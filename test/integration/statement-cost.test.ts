@@ -83,7 +83,7 @@ describe('a sweep that finds nothing reads nothing', () => {
     ],
     [
       'updates to pack, among those that ended within the delay',
-      (db) => createPackingRepository(db).listDue('recent', 3600, null, 100),
+      (db) => createPackingRepository(db).listDue(3600, null, 100),
     ],
     ['expired admissions', (db) => createAdmissionRepository(db).deleteExpired(3600)],
     ['a wrong lease', (db) => createUpdateRepository(db).isLease(Buffer.alloc(32))],

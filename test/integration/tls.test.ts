@@ -59,11 +59,11 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
     const settings = {
       HOLDFAST_TLS_CERT_FILE: used('data/tls.crt'),
       HOLDFAST_TLS_KEY_FILE: used('data/tls.key'),
-      HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS: '3',
+      maxConnectionsPerAddress: 3,
     };
     app = await createTestApp({ settings, log: { write: (line) => void lines.push(line) } });
     port = Number(new URL(await app.app.listen({ host: '127.0.0.1', port: 0 })).port);
-    hasty = await createTestApp({ settings: { ...settings, HOLDFAST_HEADERS_TIMEOUT_SECONDS: '1' } });
+    hasty = await createTestApp({ settings: { ...settings, headersTimeoutSeconds: 1 } });
     hastyPort = Number(new URL(await hasty.app.listen({ host: '127.0.0.1', port: 0 })).port);
   });
   afterAll(async () => {

@@ -24,7 +24,7 @@ beforeAll(async () => {
   issuer = await TestIssuer.start();
   for (const algorithm of [...algorithms, 'RS256']) await issuer.addKey(algorithm);
   database = await createTestDatabase();
-  const settings = { HOLDFAST_INVALID_TOKENS_PER_MINUTE: '100000' };
+  const settings = { invalidTokensPerMinute: 100_000 };
   const options = { database, settings, overrides: { outgoing: issuer.outgoing() } };
   app = await createTestApp({ ...options, log: { write: (line) => void log.push(line) } });
   other = await createTestApp(options);
@@ -483,7 +483,7 @@ test('the audit log knows the policy behind every call', async () => {
 
 test('an address with too many refusals waits, but not with a token that its issuer has signed', async () => {
   await using own = await TestIssuer.start();
-  const settings = { HOLDFAST_INVALID_TOKENS_PER_MINUTE: '5' };
+  const settings = { invalidTokensPerMinute: 5 };
   await using server = await createTestApp({ settings, overrides: { outgoing: own.outgoing() } });
   const place = await trust(server, own, 'limited', [allow()]);
   await signIn(server, place);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { packRecentEvents } from '../../src/workers/events/pack-events.ts';
+import { packEvents } from '../../src/workers/events/pack-events.ts';
 import { query } from '../support/database.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -10,7 +10,7 @@ import { setRule } from '../support/update-rules.ts';
 let app: TestApp;
 let stack: TestStack;
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_EVENT_PACK_DELAY_SECONDS: '0' } });
+  app = await createTestApp({ settings: { eventPackDelaySeconds: 0 } });
 });
 afterAll(() => app?.[Symbol.asyncDispose]());
 beforeEach(async () => {
@@ -71,7 +71,7 @@ async function run({ changes = {}, kind = 'update', state, status, steps = [] }:
 }
 
 const figuresOf = async (path: string) => (await ok(app.call('GET', `${path}/figures`, { auth: stack.auth }))).json;
-const pack = () => packRecentEvents(app.context);
+const pack = () => packEvents(app.context);
 
 test('steps, the critical path and failed runs of the commit are kept when the events are packed', async () => {
   const failed = await run({ status: 'failed' });
@@ -167,5 +167,5 @@ test('what cannot be read leaves the figures out, and the events are packed', as
   await query(app, `update updates set environment = 'no JSON' where id = $1`, [id]);
   await pack();
   expect(await figuresOf(path)).toMatchObject({ isComplete: false, result: 'succeeded' });
-  expect(await query(app, 'select event_rows from updates where id = $1', [id])).toEqual([{ event_rows: 'packed' }]);
+  expect(await query(app, 'select events_archived from updates where id = $1', [id])).toEqual([{ events_archived: true }]);
 });

@@ -23,7 +23,7 @@ import { append, complete } from '../support/update-calls.ts';
 
 // Small inline limit: some pieces are in rows, others in the blob store.
 const app = testApp({
-  settings: { HOLDFAST_ENCODE_BYTES_PER_SECOND: '1000000000000', HOLDFAST_INLINE_BYTES: '250' },
+  settings: { encodeBytesPerSecond: 1_000_000_000_000, HOLDFAST_INLINE_BYTES: '250' },
 });
 
 test('older versions take little space, and each is exported byte for byte', async () => {

@@ -21,7 +21,6 @@ beforeAll(async () => {
   app = await createTestApp();
   stack = await createStack(app);
   server = await startServerChild(app.database, {
-    HOLDFAST_HEADERS_TIMEOUT_SECONDS: '1',
     HOLDFAST_KEEP_ALIVE_SECONDS: '1',
   });
 });

@@ -10,7 +10,7 @@ import { until } from '../support/until.ts';
 
 /** The free look-ups per minute of one address, and of all addresses together. */
 const free = 20;
-const settings = { HOLDFAST_INVALID_TOKENS_PER_MINUTE: String(free), HOLDFAST_TRUSTED_PROXIES: '127.0.0.1' };
+const settings = { invalidTokensPerMinute: free, HOLDFAST_TRUSTED_PROXIES: '127.0.0.1' };
 
 let app: TestApp;
 let replica: TestApp;

@@ -8,16 +8,16 @@ import {
   createClusterDispatcher,
 } from '../../src/shared/cluster-context.ts';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
-import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { startClusterJobs } from '../../src/workers/main.ts';
 import { type RedisServer, startRestrictedRedis } from '../../testkit/redis-server.ts';
 import { type S3Server, startS3Server } from '../../testkit/s3-server.ts';
 import { type RoleParts, type Roles, startRolesBy, type TestDatabase } from './test-app.ts';
+import { configOf, type TestSettings } from './test-settings.ts';
 import { hasTools } from './tools.ts';
 
 export interface ClusterOptions {
   /** Overrides the settings of every app. */
-  readonly settings?: Readonly<Record<string, string>>;
+  readonly settings?: TestSettings;
   /** Blobs in an S3 server instead of files. */
   readonly s3?: 'minio' | 'versitygw';
   /** How often a job is attempted. All attempts of the default take 25 s. */
@@ -86,7 +86,7 @@ export async function startCluster({ jobAttempts, settings = {}, s3: kind }: Clu
 }
 
 /** Makes `createTestApp` start an API and a worker that share the Redis of this URL; otherwise as above, with files as blobs. */
-export function startAppsOn(redisUrl: string, settings: Readonly<Record<string, string>> = {}): void {
+export function startAppsOn(redisUrl: string, settings: TestSettings = {}): void {
   startRolesBy((parts) => startRoles(redisUrl, { ...parts, settings: { ...settings, ...parts.settings } }));
 }
 
@@ -95,7 +95,7 @@ async function startRoles(
   { settings, masterKeys, logger, overrides }: RoleParts,
   ownParts: () => ClusterOverrides = () => ({}),
 ): Promise<Roles & { readonly worker: ClusterContext }> {
-  const config = parseConfig({
+  const config = configOf({
     HOLDFAST_DIRECT_BYTES: '1',
     HOLDFAST_REDIS_URL: redisUrl,
     HOLDFAST_MASTER_KEYS: masterKeys,

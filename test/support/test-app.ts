@@ -10,12 +10,12 @@ import { createApiContext } from '../../src/api/create-api-context.ts';
 import type { ApiContext } from '../../src/api/platform/api-context.ts';
 import type { Role } from '../../src/shared/access/roles.ts';
 import { type ContextOverrides, createContext } from '../../src/shared/context.ts';
-import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { createLogger, type Logger } from '../../src/shared/platform/logger/logger.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { startInProcessJobs } from '../../src/workers/in-process-jobs.ts';
 import { asApp, templateDatabase, withDatabase } from './global-setup.ts';
+import { configOf, type TestSettings } from './test-settings.ts';
 import { until } from './until.ts';
 
 export const cliAccept = 'application/vnd.pulumi+9';
@@ -66,8 +66,7 @@ export interface TestAppOptions {
   /** Lets several apps share one database and data folder, like replicas. */
   readonly database?: TestDatabase;
   readonly dataDir?: string;
-  /** Settings by the names of their environment variables. */
-  readonly settings?: Readonly<Record<string, string>>;
+  readonly settings?: TestSettings;
   readonly overrides?: ContextOverrides;
   /** A key ring of the test's own, in the format of HOLDFAST_MASTER_KEYS. */
   readonly masterKeys?: string;
@@ -116,17 +115,17 @@ export interface Roles {
 
 /** The inputs for starting roles. */
 export interface RoleParts {
-  readonly settings: Readonly<Record<string, string>>;
+  readonly settings: TestSettings;
   readonly database: TestDatabase;
   readonly masterKeys: string;
   readonly logger: Logger;
   readonly overrides: ContextOverrides;
 }
 
-let fileSettings: Readonly<Record<string, string>> = {};
+let fileSettings: TestSettings = {};
 
 /** Settings of all apps of this test file from now on; an app's own settings override them. */
-export function setSettings(settings: Readonly<Record<string, string>>): void {
+export function setSettings(settings: TestSettings): void {
   fileSettings = settings;
 }
 
@@ -144,7 +143,7 @@ export function isClustered(): boolean {
 
 async function startEmbedded({ settings, database, masterKeys, logger, overrides }: RoleParts): Promise<Roles> {
   const secrets = { databaseUrl: database.url, masterKeys };
-  const shared = await createContext(parseConfig(settings), secrets, { logger, ...overrides });
+  const shared = await createContext(configOf(settings), secrets, { logger, ...overrides });
   return { context: await createApiContext(shared, startInProcessJobs(shared)), close: async () => {} };
 }
 

@@ -172,7 +172,7 @@ export class OperatorBoard {
         failedAt: iso(failedAt),
       })),
       /** How many wait. */
-      waiting: { ...packing, encode, index, deliveries: deliveries.count },
+      waiting: { packing, encode, index, deliveries: deliveries.count },
       /** Age of the oldest event that is not sealed or sent yet; null: nothing is sent. */
       audit: { unsealedSeconds, unsentSeconds },
       migrations: migrations.map(({ at, name }) => ({ name, at: at.toISOString() })),

@@ -57,7 +57,6 @@ function getCapabilities(app: RouteScope, { config }: Services): void {
         { capability: 'batch-encrypt' },
         { capability: 'deployment-schema-version', version: 1, configuration: { version: 4 } },
         { capability: 'stack-policy-packs', version: 1 },
-        ...(config.beginUpdate ? [{ capability: 'begin-update', version: 1 }] : []),
       ],
     }),
   );

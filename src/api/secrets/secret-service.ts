@@ -38,7 +38,7 @@ export class SecretService {
       for (const [at, { length }] of group.entries()) {
         if (length <= maxSecretBytes) continue;
         throw new PayloadTooLargeError(
-          `${plaintexts.nameOf(indexes[at] as number)} has ${length} bytes; at most ${maxSecretBytes} are encrypted (HOLDFAST_MAX_SECRET_BYTES)`,
+          `${plaintexts.nameOf(indexes[at] as number)} has ${length} bytes; at most ${maxSecretBytes} are encrypted`,
         );
       }
       ciphertexts.push(...(await cipher.encrypt(stack.id, group)));

@@ -32,15 +32,6 @@ export const StartUpdateResponse = Type.Object({
   journalVersion: Type.Optional(Type.Integer()),
 });
 
-/** apitype.BeginUpdateRequest. */
-export const BeginUpdateRequest = Type.Object({
-  updateKind: Type.Union(
-    (['update', 'preview', 'refresh', 'destroy', 'resource-import'] as const).map((kind) => Type.Literal(kind)),
-  ),
-  program: Maybe(CreateUpdateRequest),
-  ...StartUpdateRequest.properties,
-});
-
 /** apitype.RenewUpdateLeaseRequest; `duration` in seconds. */
 export const RenewLeaseRequest = Type.Object({ token: Maybe(Type.String()), duration: Maybe(Type.Integer()) });
 export const RenewLeaseResponse = Type.Object({ token: Type.String(), tokenExpiration: UnixSeconds });

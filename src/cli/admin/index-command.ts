@@ -16,7 +16,7 @@ export function addIndexCommand(admin: Command, open: OpenSession): void {
     .command('rebuild')
     .description('index the newest state of a stack anew')
     .argument('[organization/project/stack]')
-    .option('--all', 'note all stacks; workers index them at HOLDFAST_INDEX_BACKLOG_BYTES_PER_SECOND')
+    .option('--all', 'note all stacks; workers index them one by one, after those with new states')
     .option('--versions', 'also what each version has changed; reads the states of all of them')
     .addHelpText('after', '\nIt needs the settings of the blob store, too.')
     .action((name: string | undefined, options: RebuildOptions) =>

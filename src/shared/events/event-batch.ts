@@ -125,7 +125,7 @@ class EventReader {
     const what = this.#hasType ? 'event' : this.#typeText() || 'event';
     const diagnostic = {
       ...(this.#urn === null ? {} : { urn: this.#urn }),
-      message: `The ${what} with the sequence number ${this.sequence} was not stored: it has ${bytes} bytes, and the server stores at most ${limit} per event (HOLDFAST_MAX_EVENT_BYTES).\n`,
+      message: `The ${what} with the sequence number ${this.sequence} was not stored: it has ${bytes} bytes, and the server stores at most ${limit} per event.\n`,
       color: 'never',
       severity: 'warning',
     };

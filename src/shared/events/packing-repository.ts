@@ -1,33 +1,25 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 
-/** `backlog`: updates from before events were packed; `recent`: all later ones. */
-export type PackingQueue = 'backlog' | 'recent';
-
 const DueRow = Type.Object({ id: Type.String(), endedAt: Type.String() });
 export type DueUpdate = Row<typeof DueRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
-const SessionRow = Type.Object({ pid: Type.Integer() });
-const CountsRow = Type.Object({ backlog: Type.Integer(), recent: Type.Integer() });
+const CountRow = Type.Object({ count: Type.Integer() });
 const countLimit = 100_000;
 
 /** Which updates have events to pack. */
 export function createPackingRepository(db: Queryable) {
-  const count = (queue: PackingQueue) => sql.fragment`(
-    select count(*)::integer from (
-      select 1 from updates where event_rows = ${queue} and event_rows <> 'packed' and ended_at is not null limit ${countLimit}
-    ) counted)`;
   return {
     /**
-     * Ended updates whose events may be in rows, oldest end first, after `last`. `recent` ones must have ended at least `delaySeconds`
-     * ago, or in the future, because the clock was set back.
+     * Ended updates whose events may be in rows, oldest end first, after `last`. They must have ended at least `delaySeconds` ago,
+     * or in the future, because the clock was set back.
      */
-    listDue: (queue: PackingQueue, delaySeconds: number, last: DueUpdate | null, limit: number) => {
+    listDue: (delaySeconds: number, last: DueUpdate | null, limit: number) => {
       // Two ranges of the index, without what ended in between.
       const dueIn = (range: ReturnType<typeof sql.fragment>) => sql.fragment`
         select u.id, u.ended_at from updates u
-        where u.event_rows = ${queue} and u.event_rows <> 'packed' and ${range}
+        where not u.events_archived and ${range}
           and (${last?.id ?? null}::uuid is null
             or (u.ended_at, u.id) > (${last?.endedAt ?? null}::timestamptz, ${last?.id ?? null}::uuid))
           and exists (select 1 from stacks s where s.id = u.stack_id and s.deleted_at is null)
@@ -46,27 +38,21 @@ export function createPackingRepository(db: Queryable) {
     markPacked: async (updateId: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* packing.markPacked */
-        update updates u set event_rows = 'packed'
+        update updates u set events_archived = true
         where u.id = ${updateId} and u.status not in ('not started', 'running')
           and not exists (select 1 from engine_events e where e.update_id = u.id)
         returning id`);
       return row !== null;
     },
 
-    /**
-     * Whether a process of a release that reads events from rows only is connected: later ones name their sessions. Sessions of
-     * other database users do not count.
-     */
-    hasOlderReaders: () =>
-      db.exists(sql.rows(SessionRow)`
-        /* packing.hasOlderReaders */
-        select pid from pg_stat_activity
-        where datname = current_database() and usename = current_user and backend_type = 'client backend'
-          and application_name = ''`),
-
-    /** Ended updates that are not packed, by queue; each counted up to 100,000. */
-    countWaiting: () =>
-      db.one(sql.rows(CountsRow)`
-        /* packing.countWaiting */ select ${count('backlog')} as backlog, ${count('recent')} as recent`),
+    /** Ended updates that are not packed, counted up to 100,000. */
+    countWaiting: async (): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* packing.countWaiting */
+        select count(*)::integer as count from (
+          select 1 from updates where not events_archived and ended_at is not null limit ${countLimit}
+        ) counted`);
+      return row.count;
+    },
   };
 }

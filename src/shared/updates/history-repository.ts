@@ -109,14 +109,14 @@ export function createHistoryRepository(db: Queryable) {
 
     findStatus: (id: string, ref: StackRef) =>
       db.maybeOne(sql.prepared('history_find_status', UpdateStatusRow)`
-        /* history.findStatus */ select u.id, u.status, u.event_rows <> 'packed' as "mayHaveEventRows"
+        /* history.findStatus */ select u.id, u.status, not u.events_archived as "mayHaveEventRows"
         from updates u where ${inStack(id, ref)}`),
 
     /** The update that produced this version of the stack. */
     findVersionStatus: (stackVersion: number, ref: StackRef) =>
       db.maybeOne(sql.rows(UpdateStatusRow)`
         /* history.findVersionStatus */
-        select u.id, u.status, u.event_rows <> 'packed' as "mayHaveEventRows" from stacks s join projects p on p.id = s.project_id
+        select u.id, u.status, not u.events_archived as "mayHaveEventRows" from stacks s join projects p on p.id = s.project_id
         join organizations o on o.id = p.organization_id join updates u on u.stack_id = s.id
         where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null
           and u.stack_version = ${stackVersion}`),

@@ -40,7 +40,7 @@ export function TasksPage() {
       <KeyFigures
         figures={[
           { name: 'States to index', value: waiting && countText(waiting.index) },
-          { name: 'Logs to pack', value: waiting && countText(waiting.recent + waiting.backlog) },
+          { name: 'Logs to pack', value: waiting && countText(waiting.packing) },
           { name: 'Versions to re-encode', value: waiting && countText(waiting.encode) },
           { name: 'Webhooks to deliver', value: waiting && countText(waiting.deliveries) },
           {

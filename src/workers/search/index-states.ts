@@ -18,16 +18,18 @@ const maxPauseMs = 500;
 /** How long a stack may wait for calls that begin and end updates, in ms, and the pauses of that wait. */
 const maxYieldMs = 2_000;
 const yieldMs = 100;
+/** Rate at which a process reads the states of all stacks after `holdfast admin index rebuild --all`, in bytes per second. */
+const backlogBytesPerSecond = 4 * 1024 * 1024;
 /** Charge for each stack of the backlog, to account for the fixed cost of its statements, in bytes. */
 const minChargeBytes = 16 * 1024;
 
-type Parts = Pick<AppContext, 'config' | 'db' | 'indexer' | 'logger' | 'metrics'>;
+type Parts = Pick<AppContext, 'db' | 'indexer' | 'logger' | 'metrics'>;
 
 /** Indexes what is due, as `indexDue`, until the process stops. Any number of processes may. */
 export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle'>): void {
   const { lifecycle, logger } = context;
   const stop = new AbortController();
-  const backlog = new BacklogPace(context.config.indexing.backlogBytesPerSecond);
+  const backlog = new BacklogPace(backlogBytesPerSecond);
   let turn: Promise<unknown> | null = null;
   const timer = setInterval(() => {
     turn ??= indexDue(context, { signal: stop.signal, delaySeconds, backlog })
@@ -44,7 +46,7 @@ export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle'>): v
   });
 }
 
-/** Says when the next stack from before there was an index may be read. */
+/** Says when the next stack of which the whole index is outdated may be read. */
 export class BacklogPace {
   readonly #bytesPerSecond: number;
   #readyAt = 0;

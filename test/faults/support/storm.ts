@@ -71,19 +71,13 @@ export async function startStorm(seed: number): Promise<Storm> {
     workers: workerGates.length,
     settings: {
       HOLDFAST_INLINE_BYTES: '4096',
-      HOLDFAST_LARGE_BYTES: '1048576',
-      HOLDFAST_S3_TIMEOUT_MS: '10000',
+      HOLDFAST_STORE_TIMEOUT_MS: '10000',
       HOLDFAST_SWEEP_SECONDS: '2',
-      HOLDFAST_EVENT_PACK_DELAY_SECONDS: '0',
-      HOLDFAST_BLOB_GRACE_SECONDS: '60',
       HOLDFAST_BLOB_RETENTION_SECONDS: '60',
       // Longer than a busy proxy takes to ask whether a replica is ready.
       HOLDFAST_DRAIN_SECONDS: '5',
       HOLDFAST_HOLD_SECONDS: '10',
-      HOLDFAST_ENCODE_VERSIONS: 'true',
-      HOLDFAST_ENCODE_BYTES_PER_SECOND: '100000000',
-      HOLDFAST_DATABASE_TIMEOUT_MS: '10000',
-      HOLDFAST_DATABASE_CONNECT_MS: '3000',
+      HOLDFAST_BACKGROUND_BYTES_PER_SECOND: '25000000',
     },
     databaseThrough: async (url) => {
       way = await openWayToPostgres(url);

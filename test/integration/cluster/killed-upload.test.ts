@@ -19,10 +19,7 @@ await describeWithTools('an API that is killed during uploads', ['redis-server']
   let app: TestApp;
   let redis: Redis;
   let victim: ServerHandle & { port: number };
-  const settings = {
-    HOLDFAST_REDIS_IN_FLIGHT_BYTES: String(4 * mib),
-    HOLDFAST_REDIS_IMPORT_IN_FLIGHT_BYTES: String(4 * mib),
-  };
+  const settings = { HOLDFAST_REDIS_IN_FLIGHT_BYTES: String(4 * mib) };
 
   beforeAll(async () => {
     cluster = await startCluster({ settings });

@@ -30,7 +30,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
   let directory: string;
 
   beforeAll(async () => {
-    cluster = await startCluster({ settings: { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_BLOB_GRACE_SECONDS: '3600' } });
+    cluster = await startCluster({ settings: { HOLDFAST_INLINE_BYTES: '1', blobGraceSeconds: 3600 } });
     directory = await mkdtemp(path.join(tmpdir(), 'holdfast-pipeline-'));
     const blobs = puts.over(await openBlobStore({ kind: 'files', directory }));
     app = await createTestApp({ overrides: { blobs } });

@@ -19,7 +19,7 @@ import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
 import { until } from '../../support/until.ts';
 
-const settings = { HOLDFAST_INLINE_BYTES: '1024', HOLDFAST_LARGE_BYTES: '1000000', HOLDFAST_JOB_WAIT_SECONDS: '30' };
+const settings = { HOLDFAST_INLINE_BYTES: '1024', largeBytes: 1_000_000, jobWaitSeconds: 30 };
 
 /** Fails unless a process that starts with this URL gives up and says why. */
 async function expectRefusal(url: string, said: string): Promise<void> {

@@ -91,7 +91,7 @@ await describeWithTools('one stack, many clients, three replicas', ['redis-serve
         settings: {
           HOLDFAST_DIRECT_BYTES: bytes,
           HOLDFAST_INLINE_BYTES: '1',
-          HOLDFAST_JOB_WAIT_SECONDS: '1',
+          jobWaitSeconds: 1,
           HOLDFAST_JOB_CONCURRENCY: '2',
           HOLDFAST_DATABASE_POOL_SIZE: '16',
         },

@@ -19,7 +19,7 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
 
   beforeAll(async () => {
     cluster = await startCluster({
-      settings: { HOLDFAST_MAX_BODY_BYTES: '20000000', HOLDFAST_JOB_WAIT_SECONDS: '60' },
+      settings: { HOLDFAST_MAX_BODY_BYTES: '20000000', jobWaitSeconds: 60 },
     });
     app = await createTestApp({ log: { write: (line) => void lines.push(line) } });
     attacker = new RedisAttacker(cluster.redisAdminUrl(app.database));

@@ -4,6 +4,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { compactEndedUpdates } from '../../../src/workers/updates/expire-leases.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../test-app.ts';
+import type { TestSettings } from '../test-settings.ts';
 import { until } from '../until.ts';
 import { type Answer, playWorld } from './played-world.ts';
 import { type SeededWorld, seedWorlds } from './seeded-world.ts';
@@ -48,7 +49,7 @@ export interface Play<A> {
   /** Changes the copy before. */
   readonly prepare?: (client: pg.Pool) => Promise<void>;
   readonly replicas?: number;
-  readonly settings?: Readonly<Record<string, string>>;
+  readonly settings?: TestSettings;
 }
 
 /** Plays the steps of all worlds in a copy, which `prepare` changes before. */

@@ -4,7 +4,6 @@ import * as openid from 'openid-client';
 import type { OidcConfig } from '../../../shared/platform/config/oidc.ts';
 import { AppError, UnauthenticatedError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
-import { readAuthorities } from '../../../shared/platform/tls/trust.ts';
 
 /** What must be the same when the browser comes back. */
 export interface ProviderChecks {
@@ -25,15 +24,12 @@ export class ProviderClient {
   readonly #config: OidcConfig;
   readonly #redirectUri: string;
   readonly #logger: Logger;
-  readonly #ca: string | undefined;
   #metadata: { readonly value: openid.ServerMetadata; readonly until: number } | null = null;
 
-  /** Throws CertificateFileError. */
   constructor(config: OidcConfig, redirectUri: string, logger: Logger) {
     this.#config = config;
     this.#redirectUri = redirectUri;
     this.#logger = logger;
-    this.#ca = config.caFile === null ? undefined : readAuthorities(config.caFile, 'HOLDFAST_OIDC_CA_FILE');
   }
 
   /** Begins a sign-in: where to send the browser, and what to check later. Throws UnavailableError if the provider is down. */
@@ -128,7 +124,7 @@ export class ProviderClient {
       const request = protocol === 'http:' ? httpRequest : httpsRequest;
       const options = { method, headers, timeout: requestMs, signal: signal ?? AbortSignal.timeout(requestMs) };
       const fail = (error: unknown): void => reject(unreachable(error));
-      const sent = request(url, { ...options, ...(this.#ca === undefined ? {} : { ca: this.#ca }) }, (response) => {
+      const sent = request(url, options, (response) => {
         const chunks: Buffer[] = [];
         let bytes = 0;
         response.on('data', (chunk: Buffer) => {

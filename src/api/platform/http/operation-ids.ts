@@ -155,7 +155,6 @@ const operationIds: Readonly<Record<string, string>> = {
     'POST /preview': 'CreatePreview',
     'POST /refresh': 'CreateRefresh',
     'POST /destroy': 'CreateDestroy',
-    'POST /begin-update': 'BeginUpdate',
     'POST /{kind}/{updateId}': 'StartUpdate',
     'GET /{kind}/{updateId}': 'GetUpdate',
     'POST /{kind}/{updateId}/cancel': 'CancelUpdate',

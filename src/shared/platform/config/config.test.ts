@@ -132,6 +132,33 @@ test.each(['5s', '-1', '0', '0.5', 'NaN', '99999999999999999999'])('rejects %j a
   expect(problemsOf({ HOLDFAST_SWEEP_SECONDS: value })).toContain('HOLDFAST_SWEEP_SECONDS');
 });
 
+test('budgets, shares and rates follow from the settings, and tests replace single ones', () => {
+  const environment = {
+    HOLDFAST_MEMORY_BYTES: String(512 * 1024 * 1024),
+    HOLDFAST_REDIS_IN_FLIGHT_BYTES: '1000',
+    HOLDFAST_REQUESTS_PER_MINUTE: '10',
+    HOLDFAST_BACKGROUND_BYTES_PER_SECOND: '0',
+    HOLDFAST_BLOB_RETENTION_SECONDS: '60',
+    HOLDFAST_JOB_CONCURRENCY: '7',
+    HOLDFAST_SESSION_HOURS: '2',
+  };
+  const config = parseConfig(environment, { inFlightBytes: 5 });
+  expect(config).toMatchObject({
+    limits: {
+      inFlight: { writes: 5, imports: 32 * 1024 * 1024 },
+      bufferedBodyBytes: 16 * 1024 * 1024,
+      redisInFlight: { writes: 1000, imports: 500 },
+    },
+    requestsPerMinute: { token: 10, user: 20, address: 40 },
+    scrub: { bytesPerSecond: 0 },
+    encoding: { bytesPerSecond: 0 },
+    blobGraceSeconds: 60,
+    jobs: { concurrency: 7, largeConcurrency: 4 },
+    sessions: { idleSeconds: 7200, maxSeconds: 7200 },
+  });
+  expect(parseConfig({}).limits.inFlight.writes).toBeLessThanOrEqual(256 * 1024 * 1024);
+});
+
 test('the version comes from package.json', () => {
   expect(holdfastVersion).toMatch(/^\d+\.\d+\.\d+/);
 });

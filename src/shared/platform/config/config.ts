@@ -9,6 +9,7 @@ import { expected } from './expected.ts';
 import { frontConfig, frontProblems, trustedProxiesOf } from './front.ts';
 import { oidcConfig, oidcProblems } from './oidc.ts';
 import { Settings } from './settings.ts';
+import { type Tuning, tuningOf } from './tuning.ts';
 import { findWeakSecrets } from './weak-settings.ts';
 
 /**
@@ -32,8 +33,11 @@ export function loadConfig(): Config {
   return config;
 }
 
-/** Parses environment variables. Throws ConfigError. */
-export function parseConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+/** Parses environment variables. Tests replace what no setting says by `tuning`. Throws ConfigError. */
+export function parseConfig(
+  environment: Readonly<Record<string, string | undefined>>,
+  tuning: Partial<Tuning> = {},
+): Config {
   const known = Object.keys(Settings.properties);
   const given: Record<string, string> = {};
   const problems: string[] = [];
@@ -67,11 +71,12 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   if (problems.length > 0) {
     throw new ConfigError(`Invalid settings:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
   }
-  const config = toConfig(converted as Settings);
+  const settings = converted as Settings;
+  const config = toConfig(settings, { ...tuningOf(settings), ...tuning });
   return Object.freeze(config);
 }
 
-function toConfig(settings: Settings) {
+function toConfig(settings: Settings, tuning: Tuning) {
   const dataDir = path.resolve(settings.HOLDFAST_DATA_DIR);
   const embedded = settings.HOLDFAST_DATABASE_URL === undefined;
   const listen = parseListen(settings.HOLDFAST_LISTEN ?? (embedded ? '127.0.0.1:9090' : '0.0.0.0:9090'));
@@ -81,7 +86,7 @@ function toConfig(settings: Settings) {
   const isSame =
     management === 'same' ||
     (listen.port !== 0 && managementListen.port === listen.port && managementListen.host === listen.host);
-  const front = frontConfig(settings);
+  const front = frontConfig(settings, tuning);
   const shownHost = ['0.0.0.0', '::', ''].includes(listen.host) ? 'localhost' : listen.host;
   return {
     listen,
@@ -95,7 +100,7 @@ function toConfig(settings: Settings) {
       `${front.tls ? 'https' : 'http'}://${shownHost.includes(':') ? `[${shownHost}]` : shownHost}:${listen.port}`,
     /** How long a person stays signed in by a browser. */
     sessions: {
-      idleSeconds: settings.HOLDFAST_SESSION_IDLE_MINUTES * 60,
+      idleSeconds: tuning.sessionIdleSeconds,
       maxSeconds: settings.HOLDFAST_SESSION_HOURS * 3600,
     },
     oidc: oidcConfig(settings),
@@ -104,14 +109,11 @@ function toConfig(settings: Settings) {
       /** null: run the embedded Postgres under `dataDir`. */
       url: settings.HOLDFAST_DATABASE_URL ?? null,
       poolSize: settings.HOLDFAST_DATABASE_POOL_SIZE,
-      statementTimeoutMs: settings.HOLDFAST_DATABASE_TIMEOUT_MS,
-      connectTimeoutMs: settings.HOLDFAST_DATABASE_CONNECT_MS,
-      acquireTimeoutMs: settings.HOLDFAST_DATABASE_ACQUIRE_MS,
+      statementTimeoutMs: settings.HOLDFAST_STORE_TIMEOUT_MS,
+      connectTimeoutMs: tuning.databaseConnectMs,
+      acquireTimeoutMs: tuning.databaseAcquireMs,
       /** null: the primary serves all reads. */
-      replica:
-        settings.HOLDFAST_DATABASE_REPLICA_URL === undefined
-          ? null
-          : { url: settings.HOLDFAST_DATABASE_REPLICA_URL, poolSize: settings.HOLDFAST_DATABASE_REPLICA_POOL_SIZE },
+      replicaUrl: settings.HOLDFAST_DATABASE_REPLICA_URL ?? null,
     },
     /** How long a starting process waits for unavailable dependencies. */
     startWaitMs: settings.HOLDFAST_START_WAIT_SECONDS * 1000,
@@ -124,7 +126,7 @@ function toConfig(settings: Settings) {
             endpoint: settings.HOLDFAST_S3_ENDPOINT ?? null,
             region: settings.HOLDFAST_S3_REGION,
             forcePathStyle: settings.HOLDFAST_S3_PATH_STYLE,
-            requestTimeoutMs: settings.HOLDFAST_S3_TIMEOUT_MS,
+            requestTimeoutMs: tuning.s3TimeoutMs,
           } as const),
     /** `dataKeySeconds` 0: data keys are not replaced by age. */
     encryption: {
@@ -136,16 +138,14 @@ function toConfig(settings: Settings) {
     bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
     /** Invalid tokens and leases allowed per address before unknown ones are looked up in batches. */
-    invalidTokensPerMinute: settings.HOLDFAST_INVALID_TOKENS_PER_MINUTE,
+    invalidTokensPerMinute: tuning.invalidTokensPerMinute,
     /** Per token, user and address, across all replicas; 0: no limit. */
     requestsPerMinute: {
-      token: settings.HOLDFAST_TOKEN_REQUESTS_PER_MINUTE,
-      user: settings.HOLDFAST_USER_REQUESTS_PER_MINUTE,
-      address: settings.HOLDFAST_ADDRESS_REQUESTS_PER_MINUTE,
+      token: settings.HOLDFAST_REQUESTS_PER_MINUTE,
+      user: tuning.userRequestsPerMinute,
+      address: tuning.addressRequestsPerMinute,
     },
     checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
-    /** Whether clients may begin an update with one call. */
-    beginUpdate: settings.HOLDFAST_BEGIN_UPDATE,
     /** Of members whom an identity provider adds. */
     scimDefaultRole: settings.HOLDFAST_SCIM_DEFAULT_ROLE,
     leaseSeconds: settings.HOLDFAST_LEASE_SECONDS,
@@ -153,68 +153,61 @@ function toConfig(settings: Settings) {
     lockQueue: {
       waitSeconds: settings.HOLDFAST_LOCK_WAIT_SECONDS,
       holdSeconds: settings.HOLDFAST_HOLD_SECONDS,
-      alertSeconds: settings.HOLDFAST_WAIT_ALERT_SECONDS,
+      alertSeconds: tuning.waitAlertSeconds,
     },
     /** Maximum duration of an update. */
     updateSeconds: settings.HOLDFAST_UPDATE_HOURS * 3600,
     sweepSeconds: settings.HOLDFAST_SWEEP_SECONDS,
-    blobGraceSeconds: settings.HOLDFAST_BLOB_GRACE_SECONDS,
+    blobGraceSeconds: tuning.blobGraceSeconds,
+    /** `bytesPerSecond` 0: stored checkpoints are not read back. */
     scrub: {
-      bytesPerSecond: settings.HOLDFAST_SCRUB_BYTES_PER_SECOND,
-      periodSeconds: settings.HOLDFAST_SCRUB_DAYS * 86_400,
+      bytesPerSecond: settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
+      periodSeconds: tuning.scrubDays * 86_400,
     },
-    /** `backlogBytesPerSecond` 0: events of updates from before the upgrade stay in rows. */
-    eventPacking: {
-      delaySeconds: settings.HOLDFAST_EVENT_PACK_DELAY_SECONDS,
-      backlogBytesPerSecond: settings.HOLDFAST_EVENT_BACKLOG_BYTES_PER_SECOND,
-    },
-    /** `backlogBytesPerSecond` 0: stacks from before the upgrade are indexed at their next update. */
-    indexing: { backlogBytesPerSecond: settings.HOLDFAST_INDEX_BACKLOG_BYTES_PER_SECOND },
-    /** Older versions are stored as what distinguishes them from others. */
-    encoding: {
-      isOn: settings.HOLDFAST_ENCODE_VERSIONS ?? embedded,
-      bytesPerSecond: settings.HOLDFAST_ENCODE_BYTES_PER_SECOND,
-    },
+    eventPacking: { delaySeconds: tuning.eventPackDelaySeconds },
+    /** Older versions are stored as what distinguishes them from others. `bytesPerSecond` 0: they are not. */
+    encoding: { bytesPerSecond: tuning.encodeBytesPerSecond },
     /** 0: the data of deleted stacks is deleted at once. */
     deletedStackDays: settings.HOLDFAST_DELETED_STACK_DAYS,
-    journalGraceSeconds: settings.HOLDFAST_JOURNAL_GRACE_SECONDS,
+    journalGraceSeconds: tuning.journalGraceSeconds,
     blobRetentionSeconds: settings.HOLDFAST_BLOB_RETENTION_SECONDS,
     /** `everySeconds` 0: no automatic runs. */
     reconcile: {
       everySeconds: settings.HOLDFAST_RECONCILE_HOURS * 3600,
-      objectsPerSecond: settings.HOLDFAST_RECONCILE_OBJECTS_PER_SECOND,
+      objectsPerSecond: tuning.reconcileObjectsPerSecond,
     },
     limits: {
       maxBodyBytes: settings.HOLDFAST_MAX_BODY_BYTES,
-      maxBatchBytes: settings.HOLDFAST_MAX_BATCH_BYTES,
-      maxControlBodyBytes: settings.HOLDFAST_MAX_CONTROL_BODY_BYTES,
-      maxFieldBytes: settings.HOLDFAST_MAX_FIELD_BYTES,
-      maxEventBytes: settings.HOLDFAST_MAX_EVENT_BYTES,
-      maxSecretBytes: settings.HOLDFAST_MAX_SECRET_BYTES,
+      maxBatchBytes: tuning.maxBatchBytes,
+      maxControlBodyBytes: tuning.maxControlBodyBytes,
+      maxFieldBytes: tuning.maxFieldBytes,
+      maxEventBytes: tuning.maxEventBytes,
+      maxSecretBytes: tuning.maxSecretBytes,
       inlineBytes: settings.HOLDFAST_INLINE_BYTES,
       directBytes: settings.HOLDFAST_DIRECT_BYTES,
       /** For bodies in flight to workers: in memory (`inFlight`) and in Redis. */
-      inFlight: { writes: settings.HOLDFAST_IN_FLIGHT_BYTES, imports: settings.HOLDFAST_IMPORT_IN_FLIGHT_BYTES },
+      inFlight: { writes: tuning.inFlightBytes, imports: tuning.importInFlightBytes },
       redisInFlight: {
         writes: settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES,
-        imports: settings.HOLDFAST_REDIS_IMPORT_IN_FLIGHT_BYTES,
+        imports: tuning.redisImportInFlightBytes,
       },
-      minBodyBytesPerSecond: settings.HOLDFAST_MIN_BODY_BYTES_PER_SECOND,
-      bufferedBodyBytes: settings.HOLDFAST_BUFFERED_BODY_BYTES,
-      largeBytes: settings.HOLDFAST_LARGE_BYTES,
+      minBodyBytesPerSecond: tuning.minBodyBytesPerSecond,
+      bufferedBodyBytes: tuning.bufferedBodyBytes,
+      largeBytes: tuning.largeBytes,
+      openReplayBytes: tuning.openReplayBytes,
     },
     /** For each organization without its own limits; 0: no limit. */
     quotas: {
       stacks: settings.HOLDFAST_QUOTA_STACKS,
       keptBytes: settings.HOLDFAST_QUOTA_BYTES,
-      inFlightBytes: settings.HOLDFAST_QUOTA_IN_FLIGHT_BYTES,
+      inFlightBytes: 0,
       updates: settings.HOLDFAST_QUOTA_UPDATES,
       requestsPerSecond: settings.HOLDFAST_QUOTA_REQUESTS_PER_SECOND,
     },
     jobs: {
       concurrency: settings.HOLDFAST_JOB_CONCURRENCY,
-      largeConcurrency: settings.HOLDFAST_LARGE_JOB_CONCURRENCY,
-      waitSeconds: settings.HOLDFAST_JOB_WAIT_SECONDS,
+      largeConcurrency: tuning.largeJobConcurrency,
+      waitSeconds: tuning.jobWaitSeconds,
     },
     /** `retentionDays` 0: events are kept. `receiverUrl` null: events are not sent. */
     audit: {
@@ -226,7 +219,7 @@ function toConfig(settings: Settings) {
     /** Where the server may call on behalf of users. */
     outgoingAllow: allowListOf(settings),
     /** How long keys of an issuer are used after they could have been fetched last. */
-    issuerOutageMs: settings.HOLDFAST_ISSUER_OUTAGE_SECONDS * 1000,
+    issuerOutageMs: tuning.issuerOutageSeconds * 1000,
     drainMs: settings.HOLDFAST_DRAIN_SECONDS * 1000,
     shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,
     logLevel: settings.HOLDFAST_LOG_LEVEL,

@@ -1,5 +1,6 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { Settings } from './settings.ts';
+import type { Tuning } from './tuning.ts';
 
 type Given = Partial<Settings>;
 
@@ -20,14 +21,14 @@ export function frontProblems(settings: Given): string[] {
 }
 
 /** Limits and TLS of client connections, applied before authentication. */
-export function frontConfig(settings: Settings) {
+export function frontConfig(settings: Settings, tuning: Tuning) {
   const { HOLDFAST_TLS_CERT_FILE: certFile, HOLDFAST_TLS_KEY_FILE: keyFile } = settings;
   return {
     /** Applies to trusted proxies and to all other clients separately. */
     maxConnections: settings.HOLDFAST_MAX_CONNECTIONS,
-    maxConnectionsPerAddress: settings.HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS,
+    maxConnectionsPerAddress: tuning.maxConnectionsPerAddress,
     /** Maximum time to receive the headers, counted from the connection or from the first byte of the request. */
-    headMs: settings.HOLDFAST_HEADERS_TIMEOUT_SECONDS * 1000,
+    headMs: tuning.headersTimeoutSeconds * 1000,
     /** How long an idle connection is kept open. */
     idleMs: settings.HOLDFAST_KEEP_ALIVE_SECONDS * 1000,
     /** PEM files; null: plain HTTP. */

@@ -10,7 +10,7 @@ export function oidcProblems(settings: Given): string[] {
   const { HOLDFAST_OIDC_ISSUER: issuer, HOLDFAST_OIDC_CLIENT_ID: clientId } = settings;
   if (issuer === undefined) {
     const needless = Object.keys(settings).find(
-      (name) => /^HOLDFAST_OIDC_(CLIENT|CA_FILE|ALLOWED|GROUPS_FILE)/.test(name) && settings[name as keyof Given],
+      (name) => /^HOLDFAST_OIDC_(CLIENT|ALLOWED|GROUPS_FILE)/.test(name) && settings[name as keyof Given],
     );
     return needless === undefined ? [] : [`${needless}: needs HOLDFAST_OIDC_ISSUER`];
   }
@@ -35,7 +35,6 @@ export function oidcConfig(settings: Settings) {
     clientSecret: settings.HOLDFAST_OIDC_CLIENT_SECRET ?? null,
     name: settings.HOLDFAST_OIDC_NAME,
     scopes: settings.HOLDFAST_OIDC_SCOPES,
-    caFile: settings.HOLDFAST_OIDC_CA_FILE ?? null,
     /** Lower case; empty: any. */
     allowedDomains: (settings.HOLDFAST_OIDC_ALLOWED_DOMAINS ?? '')
       .toLowerCase()

@@ -27,11 +27,6 @@ export function trustAuthorities(file: string, setting: string): void {
   tls.setDefaultCACertificates([...tls.getCACertificates('default'), ...own]);
 }
 
-/** Reads the authorities of a PEM file. `setting` names the file in errors. Throws CertificateFileError. */
-export function readAuthorities(file: string, setting: string): string {
-  return readPem(file, setting, 'certificate');
-}
-
 /**
  * Removes libpq's file parameters `sslrootcert`, `sslcert` and `sslkey` from the query of a URL and reads the files.
  * `setting` names the URL in errors. Throws CertificateFileError.

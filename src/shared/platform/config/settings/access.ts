@@ -1,13 +1,4 @@
 import { Type } from 'typebox';
-import { positive } from './integers.ts';
-
-const requests = (source: string, defaultValue: number) =>
-  Type.Integer({
-    description: `Maximum requests per minute ${source}, across all replicas, in bursts of up to a minute's worth. Further ones wait or get 429. What running updates need is never rejected. 0: no limit.`,
-    default: defaultValue,
-    minimum: 0,
-    maximum: 2 ** 40,
-  });
 
 /** Who may do what, how often, and where the servers may call. */
 export const accessSettings = {
@@ -23,14 +14,13 @@ export const accessSettings = {
         'Who may create an organization by creating its first stack: `anyone` or `site-admin`. Default `site-admin`; `anyone` with the embedded database.',
     }),
   ),
-  HOLDFAST_INVALID_TOKENS_PER_MINUTE: positive(
-    'Invalid tokens and leases per minute from one address (IPv6: a /64 network), across all replicas, before unknown ones are looked up in batches. All addresses together have ten times as many. Valid tokens are always accepted.',
-    60,
-    1_000_000,
-  ),
-  HOLDFAST_TOKEN_REQUESTS_PER_MINUTE: requests('with one API token', 30_000),
-  HOLDFAST_USER_REQUESTS_PER_MINUTE: requests('by one user with all their tokens', 60_000),
-  HOLDFAST_ADDRESS_REQUESTS_PER_MINUTE: requests('from one address (IPv6: a /64 network)', 120_000),
+  HOLDFAST_REQUESTS_PER_MINUTE: Type.Integer({
+    description:
+      "Maximum requests per minute with one API token, across all replicas, in bursts of up to a minute's worth. A user with all their tokens may make twice as many, an address (IPv6: a /64 network) four times. Further ones wait or get 429. What running updates need is never rejected. 0: no limit.",
+    default: 30_000,
+    minimum: 0,
+    maximum: 2 ** 40,
+  }),
   HOLDFAST_OUTGOING_ALLOW: Type.Optional(
     Type.String({
       description:
@@ -38,11 +28,4 @@ export const accessSettings = {
       minLength: 1,
     }),
   ),
-  HOLDFAST_ISSUER_OUTAGE_SECONDS: Type.Integer({
-    description:
-      'How long tokens of a CI issuer that cannot be reached are checked with the keys that it had before, in seconds.',
-    default: 3600,
-    minimum: 0,
-    maximum: 604_800,
-  }),
 };

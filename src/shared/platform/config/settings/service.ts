@@ -43,22 +43,12 @@ export const serviceSettings = {
     }),
   ),
   HOLDFAST_MAX_CONNECTIONS: positive(
-    'Maximum client connections per process. Trusted proxies have the same number again for themselves. Further connections get 503.',
+    'Maximum client connections per process; one address, or IPv6 /64 network, may have a quarter of them. Trusted proxies have the same number again for themselves. Further connections get 503.',
     4096,
     1_000_000,
   ),
-  HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS: positive(
-    'Maximum connections from one address, or from one IPv6 /64 network. Lower it where clients do not share an address.',
-    1024,
-    1_000_000,
-  ),
-  HOLDFAST_HEADERS_TIMEOUT_SECONDS: positive(
-    'Maximum time to receive the headers of a request, counted from the connection or from the first byte of the request, in seconds.',
-    20,
-    3600,
-  ),
   HOLDFAST_KEEP_ALIVE_SECONDS: positive(
-    'How long an idle connection is kept open, in seconds. A proxy in front should close its idle connections sooner.',
+    'How long an idle connection is kept open, in seconds. The headers of a request must arrive within this time, and within 20 s. A proxy in front should close its idle connections sooner.',
     75,
     3600,
   ),
@@ -70,13 +60,8 @@ export const serviceSettings = {
       form: 'a URL that begins with http:// or https://',
     }),
   ),
-  HOLDFAST_SESSION_IDLE_MINUTES: positive(
-    'A person who is signed in by a browser is signed out after this time without a request, in minutes.',
-    720,
-    525_600,
-  ),
   HOLDFAST_SESSION_HOURS: positive(
-    'A person who is signed in by a browser must sign in again after this time, in hours.',
+    'A person who is signed in by a browser must sign in again after this time, and after 12 hours without a request; in hours.',
     168,
     8760,
   ),
@@ -106,12 +91,6 @@ export const serviceSettings = {
     pattern: '^(.* )?openid( .*)?$',
     form: 'a list of scopes with `openid` among them',
   }),
-  HOLDFAST_OIDC_CA_FILE: Type.Optional(
-    Type.String({
-      description: 'PEM file of certificate authorities to trust for TLS to the provider, instead of the usual ones.',
-      minLength: 1,
-    }),
-  ),
   HOLDFAST_OIDC_ALLOWED_DOMAINS: Type.Optional(
     Type.String({
       description:

@@ -19,7 +19,11 @@ export const storesSettings = {
       form: 'a URL that begins with postgres://',
     }),
   ),
-  HOLDFAST_DATABASE_POOL_SIZE: positive('Maximum connections to Postgres per process.', 10, 1000),
+  HOLDFAST_DATABASE_POOL_SIZE: positive(
+    'Maximum connections to Postgres per process, and to its replica the same number again.',
+    10,
+    1000,
+  ),
   HOLDFAST_DATABASE_REPLICA_URL: Type.Optional(
     Type.String({
       description:
@@ -28,17 +32,9 @@ export const storesSettings = {
       form: 'a URL that begins with postgres://',
     }),
   ),
-  HOLDFAST_DATABASE_REPLICA_POOL_SIZE: positive('Maximum connections to the replica per process.', 10, 1000),
-  HOLDFAST_DATABASE_TIMEOUT_MS: positive('Timeout of one SQL statement, in ms.', 60_000),
-  HOLDFAST_DATABASE_CONNECT_MS: positive(
-    'Timeout of connecting to one Postgres host, in ms. A statement that has no answer after its own timeout plus this one is abandoned and its connection closed.',
-    5_000,
-    600_000,
-  ),
-  HOLDFAST_DATABASE_ACQUIRE_MS: positive(
-    'Maximum wait for a free Postgres connection before a request gets 503, in ms.',
-    10_000,
-    600_000,
+  HOLDFAST_STORE_TIMEOUT_MS: positive(
+    'Timeout of one SQL statement, in ms. A request to S3 must make progress within this time, and within 30 s.',
+    60_000,
   ),
   HOLDFAST_START_WAIT_SECONDS: Type.Integer({
     description:
@@ -66,7 +62,6 @@ export const storesSettings = {
     description: 'Put the bucket name into the path rather than the host name.',
     default: true,
   }),
-  HOLDFAST_S3_TIMEOUT_MS: positive('Maximum wait for the S3 server to make progress on one request, in ms.', 30_000),
   HOLDFAST_REDIS_URL: Type.Optional(
     Type.String({
       description:
@@ -78,7 +73,7 @@ export const storesSettings = {
   HOLDFAST_CA_FILE: Type.Optional(
     Type.String({
       description:
-        'PEM file of certificate authorities to trust, in addition to the usual ones, for TLS to Postgres, Redis, S3, issuers of CI tokens and webhooks.',
+        'PEM file of certificate authorities to trust, in addition to the usual ones, for TLS to Postgres, Redis, S3, the OpenID Connect provider, issuers of CI tokens and webhooks.',
       minLength: 1,
     }),
   ),

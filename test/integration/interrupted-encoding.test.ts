@@ -1,11 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createVersionRepository } from '../../src/shared/state/versions/version-repository.ts';
-import { packEventBacklog } from '../../src/workers/events/pack-events.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { query } from '../support/database.ts';
 import { createEncoder, exportVersions, importVersions, versionsOf } from '../support/encode-versions.ts';
-import { countStored, insertEndedUpdate, readPages, sampleEvent, smallLimits } from '../support/packed-events.ts';
-import { createStack, ok, type TestStack } from '../support/state.ts';
+import { createStack, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 
@@ -14,13 +12,10 @@ class Crash extends Error {
 }
 
 const versions = 5;
-const events = Array.from({ length: 30 }, (_, at) => sampleEvent(at, { chars: 300 }));
-const eventTexts = events.map(({ text }) => text);
 
 let app: TestApp;
 let stack: TestStack;
 let states: string[];
-const updates: string[] = [];
 
 /** Statements and transactions left before the process crashes. */
 let left = Number.POSITIVE_INFINITY;
@@ -50,14 +45,9 @@ function withCrashes<T extends object>(target: T): T {
 }
 
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_INLINE_BYTES: '600', HOLDFAST_EVENT_PACK_DELAY_SECONDS: '0' } });
+  app = await createTestApp({ settings: { HOLDFAST_INLINE_BYTES: '600' } });
   stack = await createStack(app);
   states = await importVersions(app, stack, versions);
-  const { id } = (await ok(app.call('GET', stack.path, { auth: stack.auth }))).json as { id: string };
-  for (let at = 0; at < 3; at++) updates.push(await insertEndedUpdate(app, id, events));
-  // Before the imports, whose turn comes later.
-  await query(app, `update updates set ended_at = now() - interval '1 hour' where kind = 'preview'`);
-  await query(app, `update updates set event_rows = 'backlog'`);
   await query(app, `update checkpoints set encode_at = 'epoch'`);
 });
 afterAll(() => app[Symbol.asyncDispose]());
@@ -65,7 +55,6 @@ afterAll(() => app[Symbol.asyncDispose]());
 /** Everything that was written before is read as it was. */
 async function expectAllReadable(): Promise<void> {
   expect(await exportVersions(app, stack, versions)).toEqual(states);
-  for (const update of updates) expect(await readPages(app, update)).toEqual(eventTexts);
 }
 
 /** Runs `work` again and again, one step further each time, until it ends. Returns how many times it crashed. */
@@ -101,28 +90,6 @@ async function firstOf(work: (signal: AbortSignal) => Promise<unknown>, count: (
   await running;
   return count();
 }
-
-test('events in rows become segments, at the set rate, whatever stops it in between', async () => {
-  const contextAt = (backlogBytesPerSecond: number) => ({
-    ...app.context,
-    db: withCrashes(app.context.db),
-    config: { ...app.context.config, eventPacking: { delaySeconds: 0, backlogBytesPerSecond } },
-  });
-  const countPacked = async (): Promise<number> => {
-    const stored = await Promise.all(updates.map((update) => countStored(app, update)));
-    return stored.filter(({ segments }) => segments > 0).length;
-  };
-  await expectAllReadable();
-  expect(await firstOf((signal) => packEventBacklog(contextAt(1), signal, smallLimits), countPacked)).toBe(1);
-  const hasRows = async (): Promise<boolean> =>
-    (await Promise.all(updates.map((update) => countStored(app, update)))).some(({ rows }) => rows > 0);
-  let crashes = 0;
-  // The sessions of other tests have no name: then nothing is packed in this round.
-  while (await hasRows())
-    crashes += await crashingUntilDone(() => packEventBacklog(contextAt(1e12), undefined, smallLimits));
-  expect(crashes).toBeGreaterThan(3);
-  await expectAllReadable();
-});
 
 test('whole versions become differences, at the set rate, whatever stops it in between', async () => {
   const db = withCrashes(app.context.db);
