@@ -27,7 +27,7 @@ export async function sealAudit({ db }: Pick<AppContext, 'db'>, signal?: AbortSi
     if (pass === 'sealed') continue;
     const { sealedThrough } = await seals.readState();
     if (sealedThrough >= target) return true;
-    // The number is read before the statement that takes a transaction id, see docs/adr/0030.
+    // The number is read before the statement that takes a transaction id, see docs/adr/0026-audit-log.md.
     await seals.setHorizon(await seals.readLastNumber());
     if (pass === 'idle') continue;
     if (waitedMs >= maxWaitMs) return false;
