@@ -167,5 +167,7 @@ test('what cannot be read leaves the figures out, and the events are packed', as
   await query(app, `update updates set environment = 'no JSON' where id = $1`, [id]);
   await pack();
   expect(await figuresOf(path)).toMatchObject({ isComplete: false, result: 'succeeded' });
-  expect(await query(app, 'select events_archived from updates where id = $1', [id])).toEqual([{ events_archived: true }]);
+  expect(await query(app, 'select events_archived from updates where id = $1', [id])).toEqual([
+    { events_archived: true },
+  ]);
 });
