@@ -150,7 +150,7 @@ module.exports = {
       to: { path: ['api-context\\.ts$', '^src/shared/[^/]*context\\.ts$'] },
     },
     {
-      name: 'states-are-read-in-turns',
+      name: 'states-are-read-in-slices',
       comment: 'Requests read whole states through platform/scans; exports are only sent on.',
       severity: 'error',
       from: {

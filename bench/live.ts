@@ -144,7 +144,7 @@ async function measureTabs(): Promise<void> {
     delays.push(...starts().map(({ at: heardAt }) => Math.max(0, heardAt - told)));
   }
   await sleep(2_000);
-  const cpuPerNotice = ((await cpuSecondsOf(server.pid())) - busyBefore) / (heard.length - heardBefore);
+  const cpuPerNotification = ((await cpuSecondsOf(server.pid())) - busyBefore) / (heard.length - heardBefore);
   const busy = await appendTimes(update, 1_000_000);
   const memoryLater = (await memoryOf(server.pid())).now;
 
@@ -161,7 +161,7 @@ async function measureTabs(): Promise<void> {
       ['notices of starts received', String(delays.length)],
       ['from the response to the notice, ms: p50', percentile(delays, 0.5)],
       ['p99', percentile(delays, 0.99)],
-      ['CPU of the server per notice sent to a tab, with the calls that caused them, µs', cpuPerNotice * 1e6],
+      ['CPU of the server per notice sent to a tab, with the calls that caused them, µs', cpuPerNotification * 1e6],
       ['batch of 50 events, ms: without tabs', median(quiet)],
       ['with the tabs, 50 of which watch the update', median(busy)],
     ],

@@ -27,7 +27,7 @@ const { values } = parseArgs({
   },
 });
 
-interface Figures {
+interface Statistics {
   readonly seconds: number;
   readonly apiCpu: number;
   readonly workerCpu: number;
@@ -68,7 +68,7 @@ function digestOf(bytes: Buffer): string {
 }
 
 /** Runs `work` and returns its seconds and what it cost API and worker. */
-async function measured(cluster: Cluster, work: () => Promise<void>): Promise<Figures> {
+async function measured(cluster: Cluster, work: () => Promise<void>): Promise<Statistics> {
   const api = cluster.apis[0] as ClusterProcess;
   const worker = cluster.workers[0] as ClusterProcess;
   const urls = [...cluster.apiManagementUrls, ...cluster.workerUrls];
@@ -115,11 +115,15 @@ function download(cluster: Cluster, stack: string, encoding: string): Promise<st
 const steps = values.steps.split(',');
 
 /** One round: each step once. */
-async function round(cluster: Cluster, { gzipped, digest, delta }: Input, name: string): Promise<Map<string, Figures>> {
+async function round(
+  cluster: Cluster,
+  { gzipped, digest, delta }: Input,
+  name: string,
+): Promise<Map<string, Statistics>> {
   const client = new RawClient(cluster.apiUrls[0] as string, cluster.token);
   const stack = await client.createStack(cluster.organization, 'bench', name);
   const update = await client.startUpdate(stack);
-  const figures = new Map<string, Figures>();
+  const figures = new Map<string, Statistics>();
   const step = async (label: string, work: () => Promise<void>): Promise<void> => {
     if (steps.includes(label)) figures.set(label, await measured(cluster, work));
   };
@@ -158,7 +162,7 @@ for (const kind of values.documents.split(',') as (keyof typeof makers)[]) {
   // Connections that were closed meanwhile are noticed before they are used again.
   await sleep(1_000);
   const megabytes = input.document.length / 1e6;
-  const results = new Map<string, Figures[]>();
+  const results = new Map<string, Statistics[]>();
   // The first round warms up and does not count.
   for (let at = 0; at <= Number(values.rounds); at++) {
     for (const [name, cluster] of clusters) {
@@ -187,7 +191,7 @@ for (const kind of values.documents.split(',') as (keyof typeof makers)[]) {
     [...results]
       .toSorted(([a], [b]) => steps.indexOf(a.split('|')[0] as string) - steps.indexOf(b.split('|')[0] as string))
       .map(([key, all]) => {
-        const of = (pick: (figures: Figures) => number): number => median(all.map(pick));
+        const of = (pick: (figures: Statistics) => number): number => median(all.map(pick));
         const seconds = of((each) => each.seconds);
         const cpu = of((each) => each.apiCpu + each.workerCpu);
         return [

@@ -44,7 +44,7 @@ async function call(method: string, path: string, body: object): Promise<{ text:
 
 async function waitingCalls(): Promise<number> {
   const text = await (await fetch(`${server.managementUrl}/metrics`)).text();
-  return Number(/^holdfast_lock_queue_calls (\d+)/m.exec(text)?.[1] ?? Number.NaN);
+  return Number(/^holdfast_update_queue_calls (\d+)/m.exec(text)?.[1] ?? Number.NaN);
 }
 
 interface Line {

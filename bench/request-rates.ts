@@ -3,7 +3,7 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 import { parseArgs } from 'node:util';
 import type { Caller } from '../src/api/platform/http/request.ts';
 import { RequestRates } from '../src/api/platform/rates/request-rates.ts';
-import { SharedLevels } from '../src/api/platform/rates/shared-levels.ts';
+import { SharedRateCounters } from '../src/api/platform/rates/shared-rate-counters.ts';
 import { parseConfig } from '../src/shared/platform/config/config.ts';
 import { createLogger } from '../src/shared/platform/logger/logger.ts';
 import { createMetrics } from '../src/shared/platform/telemetry/metrics.ts';
@@ -86,7 +86,7 @@ function countingMs(): number {
   const rates = new RequestRates({
     perMinute: { token: 1e9, user: 1e9, address: 1e9 },
     trustedProxies: parseConfig({ HOLDFAST_TRUSTED_PROXIES: '10.0.0.0/8' }).trustedProxies,
-    levels: new SharedLevels({ report: async () => [], logger }),
+    levels: new SharedRateCounters({ report: async () => [], logger }),
     metrics: createMetrics(),
     logger,
   });

@@ -171,10 +171,10 @@ const cost = await encode(server, folder);
 const encoded = await storedOf(folder);
 const opens = await opensOf();
 const [depths] = await folder.query(
-  'select max(depth)::int as deepest, count(*)::int as pieces, count(*) filter (where depth = 0)::int as alone from version_pieces',
+  'select max(depth)::int as deepest, count(*)::int as pieces, count(*) filter (where depth = 0)::int as alone from version_chunks',
 );
 const [rows] = await folder.query(
-  "select (pg_total_relation_size('version_pieces') + pg_total_relation_size('checkpoint_pieces'))::float8 as bytes",
+  "select (pg_total_relation_size('version_chunks') + pg_total_relation_size('checkpoint_chunks'))::float8 as bytes",
 );
 printTable(
   ['', 'whole', 'encoded'],

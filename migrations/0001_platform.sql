@@ -35,22 +35,22 @@ create table blobs (
   -- Only a hint: the references themselves are checked before a blob is condemned.
   unreferenced_since timestamptz default now(),
   -- Set by the sweep before it deletes the object. A condemned blob is never referenced again.
-  condemned_at timestamptz,
+  pending_deletion_since timestamptz,
   -- When to delete a condemned blob's object (again).
   delete_at timestamptz,
   -- When the object was deleted. The row stays for a grace period because of late uploads.
   deleted_at timestamptz
 );
-create index blobs_unreferenced on blobs (unreferenced_since) where unreferenced_since is not null and condemned_at is null;
+create index blobs_unreferenced on blobs (unreferenced_since) where unreferenced_since is not null and pending_deletion_since is null;
 create index blobs_to_delete on blobs (delete_at) where delete_at is not null;
 
 -- Results of queued jobs, for the calls that wait for them. Deleted after a day.
-create table receipts (
+create table job_results (
   job_id uuid primary key,
   outcome text not null,
   created_at timestamptz not null default now()
 );
-create index receipts_created on receipts (created_at);
+create index job_results_created on job_results (created_at);
 
 -- What each queued job may do, as recorded by the API. Workers read it only from here: Redis has only the id.
 create table job_admissions (
@@ -59,11 +59,11 @@ create table job_admissions (
   job json not null,
   -- How the body in Redis is sealed; null for a job without a body.
   body_key bytea,
-  body_pieces integer,
+  body_chunks integer,
   body_bytes bigint,
   expires_at timestamptz not null,
   constraint job_admissions_body_key check (octet_length(body_key) = 32),
-  constraint job_admissions_body check (num_nulls(body_key, body_pieces, body_bytes) in (0, 3))
+  constraint job_admissions_body check (num_nulls(body_key, body_chunks, body_bytes) in (0, 3))
 );
 create index job_admissions_expires on job_admissions (expires_at);
 
@@ -111,7 +111,7 @@ create table failed_lookups (
 
 -- Recent requests by source: an API token, a user or a client address. Shared by all replicas. Logged for the same reason as
 -- failed_lookups.
-create table request_levels (
+create table rate_counters (
   source text primary key,
   level double precision not null,
   updated_at timestamptz not null

@@ -42,9 +42,9 @@ create table updates (
   -- Raised by every start and takeover. Each write of the execution phase names the epoch in which it was admitted.
   epoch integer not null default 0,
   journal_version integer not null default 0,
-  -- Whether batches that begin operations have to look at update_guards. In the row that every batch locks, so that a batch without a
+  -- Whether batches that begin operations have to look at update_limits. In the row that every batch locks, so that a batch without a
   -- guard reads nothing more.
-  is_guarded boolean not null default false,
+  is_limited boolean not null default false,
   -- State that journal positions refer to; never changes after the start.
   base_checkpoint_id uuid,
   -- State as written or found by this update.
@@ -86,13 +86,13 @@ create index updates_active_by_lease on updates (lease_hash) where status in ('n
 alter table stacks add constraint stacks_active_update_fkey foreign key (active_update_id) references updates (id) on delete set null;
 
 -- Processes in which calls wait for a stack that another update holds. Each renews its row while some do.
-create table lock_queue_processes (
+create table update_queue_processes (
   id uuid primary key,
   alive_until timestamptz not null
 );
 
 -- Places in the queues of stacks, in the order of their numbers.
-create table lock_waiters (
+create table update_queue_waiters (
   id uuid primary key default gen_random_uuid(),
   number bigint generated always as identity,
   stack_id uuid not null references stacks (id) on delete cascade,
@@ -114,13 +114,13 @@ create table lock_waiters (
   -- The limit that holds it back although its stack is free, with the organization of the stack.
   held_by text,
   -- Webhooks were told that it waits too long, and that a freeze holds it back.
-  is_late_told boolean not null default false,
-  is_freeze_told boolean not null default false
+  is_late_notified boolean not null default false,
+  is_freeze_notified boolean not null default false
 );
-create index lock_waiters_queue on lock_waiters (stack_id, number);
-create index lock_waiters_token on lock_waiters (token_id);
-create index lock_waiters_superseded on lock_waiters (process_id) where superseded_by is not null;
-create index lock_waiters_held on lock_waiters (organization_id, held_by) where held_by is not null;
+create index update_queue_waiters_queue on update_queue_waiters (stack_id, number);
+create index update_queue_waiters_token on update_queue_waiters (token_id);
+create index update_queue_waiters_superseded on update_queue_waiters (process_id) where superseded_by is not null;
+create index update_queue_waiters_held on update_queue_waiters (organization_id, held_by) where held_by is not null;
 
 -- Rules that organizations set for the updates of their stacks. What a kind means, and its settings, are in rule-kinds.ts.
 create table update_rules (
@@ -148,7 +148,7 @@ create unique index update_rules_key on update_rules (organization_id, kind, slo
 create index update_rules_set_by on update_rules (set_by) where set_by is not null;
 
 -- What may stop an update that sends a journal from beginning more operations.
-create table update_guards (
+create table update_limits (
   update_id uuid primary key references updates (id) on delete cascade,
   -- The rules for deletes and replacements that held when the update was created, as in guard-limits.ts; null: there were none.
   limits text,
@@ -160,12 +160,12 @@ create table update_guards (
   stop_reason text,
   -- For whoever runs the update.
   stop_message text,
-  constraint update_guards_stop_check check ((stopped_at is null) = (stop_message is null) and (stopped_at is null) = (stop_reason is null))
+  constraint update_limits_stop_check check ((stopped_at is null) = (stop_message is null) and (stopped_at is null) = (stop_reason is null))
 );
 
 -- The resources of which an update has begun a delete or a replacement: a replacement is several operations, and counts once.
-create table update_guard_changes (
-  update_id uuid not null references update_guards (update_id) on delete cascade,
+create table update_limit_changes (
+  update_id uuid not null references update_limits (update_id) on delete cascade,
   urn_key text not null,
   primary key (update_id, urn_key)
 );
@@ -237,13 +237,13 @@ begin
   from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
   where s.id = of_stack and o.name = of_organization
     and not (is_exclusive and s.active_update_id is not null)
-    and not (may_wait and exists (select 1 from lock_waiters w where w.stack_id = of_stack))
+    and not (may_wait and exists (select 1 from update_queue_waiters w where w.stack_id = of_stack))
     and not exists (
       select 1 from update_rules r
       where r.organization_id = o.id and (r.project is null or r.project = p.name) and (r.stack is null or r.stack = s.name)
         and (r.tag_name is null or s.tags::jsonb ->> r.tag_name = r.tag_value))
     and (is_dry_run or not exists (
-      select 1 from journals j where j.stack_id = of_stack and j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null)))
+      select 1 from journals j where j.stack_id = of_stack and j.accepted_at is null and (j.compaction_error is not null or j.compaction_warning is not null)))
     and case when held.is_plain then role_permissions(held.role) else effective_permissions(held.facts, o.id, p.name, s.name) end
       & (case when is_dry_run then 2 else 4 end) <> 0;
   if not found then return null; end if;
@@ -286,11 +286,11 @@ begin
     and u.expires_at <= clock_timestamp() + make_interval(secs => lease_seconds)
     and (u.exclusive or s.active_update_id is null)
     and (new_tags is null or s.tags = new_tags)
-    and not (u.is_guarded and not with_journal)
+    and not (u.is_limited and not with_journal)
     and not exists (
-      select 1 from journals j where j.stack_id = held_stack and j.folded_at is null and j.entry_count > j.folded_entries)
+      select 1 from journals j where j.stack_id = held_stack and j.compacted_at is null and j.entry_count > j.compacted_entries)
     and not exists (
-      select 1 from journals j where j.stack_id = held_stack and j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null))
+      select 1 from journals j where j.stack_id = held_stack and j.accepted_at is null and (j.compaction_error is not null or j.compaction_warning is not null))
     and case when held.is_plain then role_permissions(held.role) else effective_permissions(held.facts, o.id, p.name, s.name) end
       & (case when u.dry_run then 2 else 4 end) <> 0;
   if not found then return; end if;
@@ -348,7 +348,7 @@ begin
   from updates u left join journals j on j.update_id = u.id join stacks s on s.id = u.stack_id
     join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
   where u.id = of_update and s.id = held_stack and u.status = 'running' and u.epoch = of_epoch and u.end_reason is null
-    and u.expires_at > clock_timestamp() and not coalesce(j.entry_count > j.folded_entries and j.fold_error is null, false)
+    and u.expires_at > clock_timestamp() and not coalesce(j.entry_count > j.compacted_entries and j.compaction_error is null, false)
     and missing_journal_entries(u.id, j.entry_count) is null
     and not exists (select 1 from audit_secret_reads r where r.update_id = u.id)
     and not (new_status = 'succeeded' and u.kind in ('update', 'preview') and exists (
@@ -485,7 +485,7 @@ create trigger api_tokens_rights after update of scopes, role, kind, organizatio
 
 -- The first place of the queue at which a call waits now. Others keep their number but do not stop those behind them.
 create function first_lock_waiter(stack uuid) returns uuid language sql as $$
-  select w.id from lock_waiters w join lock_queue_processes p on p.id = w.process_id
+  select w.id from update_queue_waiters w join update_queue_processes p on p.id = w.process_id
   where w.stack_id = stack and w.superseded_by is null and p.alive_until > clock_timestamp()
   order by not w.is_urgent, w.number limit 1
 $$;
@@ -494,16 +494,16 @@ create function wake_lock_waiter(stack uuid) returns void language plpgsql as $$
 declare
   first uuid;
 begin
-  if not exists (select 1 from lock_waiters where stack_id = stack) then return; end if;
+  if not exists (select 1 from update_queue_waiters where stack_id = stack) then return; end if;
   first := first_lock_waiter(stack);
-  if first is not null then perform pg_notify('holdfast_lock_queue', first::text); end if;
+  if first is not null then perform pg_notify('holdfast_update_queue', first::text); end if;
 end $$;
 
 -- Those of an organization whom one limit holds back, and who could go otherwise. The one whose project runs the fewest updates goes
 -- first, then the one who came first.
-create function lock_waiters_held_by(organization uuid, held text) returns table (id uuid, running bigint, number bigint) language sql as $$
+create function update_queue_waiters_held_by(organization uuid, held text) returns table (id uuid, running bigint, number bigint) language sql as $$
   select w.id, coalesce(r.running, 0), w.number
-  from lock_waiters w join stacks s on s.id = w.stack_id
+  from update_queue_waiters w join stacks s on s.id = w.stack_id
   left join (
     select t.project_id, count(*) as running from updates u join stacks t on t.id = u.stack_id
     where u.organization_id = organization and u.status in ('not started', 'running') and u.exclusive and not u.dry_run
@@ -522,8 +522,8 @@ begin
   perform wake_lock_waiter(new.id);
   -- An update less: a limit may let the next one go.
   select p.organization_id into organization from projects p where p.id = new.project_id;
-  if exists (select 1 from lock_waiters w where w.organization_id = organization and w.held_by is not null) then
-    perform pg_notify('holdfast_lock_queue', 'held');
+  if exists (select 1 from update_queue_waiters w where w.organization_id = organization and w.held_by is not null) then
+    perform pg_notify('holdfast_update_queue', 'held');
   end if;
   return null;
 end $$;
@@ -533,7 +533,7 @@ create trigger stacks_released after update of active_update_id on stacks
 -- Whoever waits because of a rule looks again.
 create function update_rules_changed() returns trigger language plpgsql as $$
 begin
-  perform pg_notify('holdfast_lock_queue', 'rules');
+  perform pg_notify('holdfast_update_queue', 'rules');
   return null;
 end $$;
 create trigger update_rules_changed after insert or update or delete on update_rules

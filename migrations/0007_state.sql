@@ -61,34 +61,34 @@ create table journals (
   stack_id uuid not null references stacks (id) on delete cascade,
   -- Accepted entries, and how many of them the update's checkpoint includes.
   entry_count integer not null default 0,
-  folded_entries integer not null default 0,
+  compacted_entries integer not null default 0,
   -- When the update of the journal ended; null while it runs. Running updates are many, and a sweep looks for the others.
   ended_at timestamptz,
   -- When the compacted state of the ended update was verified. Its entries are kept for a grace period from then on.
-  folded_at timestamptz,
+  compacted_at timestamptz,
   -- Why the journal could not be replayed. Its entries are then kept, and the state stays at the update's checkpoint.
-  fold_error text,
+  compaction_error text,
   -- What the compaction skipped without failing: entries of unknown kinds.
-  fold_warning text,
-  -- When an operator accepted the state despite fold_error or fold_warning.
+  compaction_warning text,
+  -- When an operator accepted the state despite compaction_error or compaction_warning.
   accepted_at timestamptz,
   -- Process that compacts the journal, and until when its claim is valid.
-  fold_claim uuid,
-  fold_claimed_until timestamptz,
+  compaction_claim uuid,
+  compaction_claimed_until timestamptz,
   -- A journal that cannot be compacted is retried with growing delays and does not block the others.
-  fold_attempts integer not null default 0,
-  next_fold_at timestamptz
+  compaction_attempts integer not null default 0,
+  next_compaction_at timestamptz
 ) with (fillfactor = 50);
 -- No index may include a counter, because every batch changes them.
 create index journals_stack on journals (stack_id);
-create index journals_unfolded on journals (stack_id) where folded_at is null;
+create index journals_uncompacted on journals (stack_id) where compacted_at is null;
 create index journals_faulty on journals (stack_id)
-  where accepted_at is null and (fold_error is not null or fold_warning is not null);
-create index journals_kept on journals (greatest(folded_at, accepted_at))
-  where folded_at is not null and (accepted_at is not null or (fold_error is null and fold_warning is null));
+  where accepted_at is null and (compaction_error is not null or compaction_warning is not null);
+create index journals_kept on journals (greatest(compacted_at, accepted_at))
+  where compacted_at is not null and (accepted_at is not null or (compaction_error is null and compaction_warning is null));
 -- Ended updates whose journal is to be compacted, in the order in which they are.
-create index journals_to_compact on journals (next_fold_at nulls first, ended_at)
-  where folded_at is null and ended_at is not null;
+create index journals_to_compact on journals (next_compaction_at nulls first, ended_at)
+  where compacted_at is null and ended_at is not null;
 
 create table journal_entries (
   update_id uuid not null references updates (id) on delete cascade,
@@ -98,7 +98,7 @@ create table journal_entries (
 );
 
 -- Journal snapshots: the replayed state after the first `entries` entries, from which a compaction can resume.
-create table journal_fold_points (
+create table journal_snapshots (
   update_id uuid primary key references updates (id) on delete cascade,
   entries integer not null,
   sha256 bytea not null,
@@ -107,29 +107,29 @@ create table journal_fold_points (
   inline_bytes bytea,
   blob_key text references blobs (key),
   checked_at timestamptz not null default now(),
-  constraint journal_fold_points_place_check check ((inline_bytes is null) <> (blob_key is null))
+  constraint journal_snapshots_place_check check ((inline_bytes is null) <> (blob_key is null))
 );
-create index journal_fold_points_blob on journal_fold_points (blob_key) where blob_key is not null;
-create index journal_fold_points_checked on journal_fold_points (checked_at);
+create index journal_snapshots_blob on journal_snapshots (blob_key) where blob_key is not null;
+create index journal_snapshots_checked on journal_snapshots (checked_at);
 
-create trigger journal_fold_points_blob_referenced after insert on journal_fold_points
+create trigger journal_snapshots_blob_referenced after insert on journal_snapshots
   for each row when (new.blob_key is not null) execute function note_blob_referenced();
-create trigger journal_fold_points_blob_replaced after update of blob_key on journal_fold_points
+create trigger journal_snapshots_blob_replaced after update of blob_key on journal_snapshots
   for each row when (new.blob_key is not null and new.blob_key is distinct from old.blob_key)
   execute function note_blob_referenced();
-create trigger journal_fold_points_blob_dropped after update of blob_key on journal_fold_points
+create trigger journal_snapshots_blob_dropped after update of blob_key on journal_snapshots
   for each row when (old.blob_key is not null and new.blob_key is distinct from old.blob_key)
   execute function note_blob_released();
-create trigger journal_fold_points_blob_released after delete on journal_fold_points
+create trigger journal_snapshots_blob_released after delete on journal_snapshots
   for each row when (old.blob_key is not null) execute function note_blob_released();
 
 -- Older versions are kept as pieces. A piece is compressed with an older piece of the same stack as dictionary, its base.
-create table version_pieces (
+create table version_chunks (
   -- Lower than that of every piece that needs it.
   id bigint primary key generated by default as identity,
   stack_id uuid not null references stacks (id) on delete cascade,
   -- Null for a piece that is compressed alone.
-  base_id bigint references version_pieces (id),
+  base_id bigint references version_chunks (id),
   -- How many other pieces must be opened to open this one.
   depth integer not null,
   -- Identifies the resource with which the piece begins; null if it does not begin with one.
@@ -143,35 +143,35 @@ create table version_pieces (
   blob_key text references blobs (key),
   -- Since when no version consists of it; only a hint for the sweep, which checks the references.
   unreferenced_since timestamptz,
-  constraint version_pieces_base_check check (base_id < id),
-  constraint version_pieces_place_check check ((inline_bytes is null) <> (blob_key is null))
+  constraint version_chunks_base_check check (base_id < id),
+  constraint version_chunks_place_check check ((inline_bytes is null) <> (blob_key is null))
 );
 -- Already compressed, so Postgres should not try.
-alter table version_pieces alter column inline_bytes set storage external;
-create index version_pieces_text on version_pieces (stack_id, sha256);
-create index version_pieces_base on version_pieces (base_id) where base_id is not null;
-create index version_pieces_blob on version_pieces (blob_key) where blob_key is not null;
-create index version_pieces_unreferenced on version_pieces (unreferenced_since) where unreferenced_since is not null;
+alter table version_chunks alter column inline_bytes set storage external;
+create index version_chunks_text on version_chunks (stack_id, sha256);
+create index version_chunks_base on version_chunks (base_id) where base_id is not null;
+create index version_chunks_blob on version_chunks (blob_key) where blob_key is not null;
+create index version_chunks_unreferenced on version_chunks (unreferenced_since) where unreferenced_since is not null;
 
-create trigger version_pieces_blob_referenced after insert on version_pieces
+create trigger version_chunks_blob_referenced after insert on version_chunks
   for each row when (new.blob_key is not null) execute function note_blob_referenced();
-create trigger version_pieces_blob_replaced after update of blob_key on version_pieces
+create trigger version_chunks_blob_replaced after update of blob_key on version_chunks
   for each row when (new.blob_key is not null and new.blob_key is distinct from old.blob_key)
   execute function note_blob_referenced();
-create trigger version_pieces_blob_dropped after update of blob_key on version_pieces
+create trigger version_chunks_blob_dropped after update of blob_key on version_chunks
   for each row when (old.blob_key is not null and new.blob_key is distinct from old.blob_key)
   execute function note_blob_released();
-create trigger version_pieces_blob_released after delete on version_pieces
+create trigger version_chunks_blob_released after delete on version_chunks
   for each row when (old.blob_key is not null) execute function note_blob_released();
 
 -- The pieces of a checkpoint whose codec is 'pieces', in order. Equal texts of a stack share their pieces.
-create table checkpoint_pieces (
+create table checkpoint_chunks (
   checkpoint_id uuid not null references checkpoints (id) on delete cascade,
   place integer not null,
-  piece_id bigint not null references version_pieces (id),
+  chunk_id bigint not null references version_chunks (id),
   primary key (checkpoint_id, place)
 );
-create index checkpoint_pieces_piece on checkpoint_pieces (piece_id);
+create index checkpoint_chunks_piece on checkpoint_chunks (chunk_id);
 
 -- Stacks and updates refer to states, and states to them.
 alter table stacks add constraint stacks_checkpoint_fkey foreign key (checkpoint_id) references checkpoints (id) on delete set null;
@@ -226,28 +226,28 @@ begin
   return ranges || case when more > 0 then ' and ' || more || ' more' else '' end;
 end $$;
 
--- What journals.fold_warning says of an update that ended with missing entries; null if none were.
+-- What journals.compaction_warning says of an update that ended with missing entries; null if none were.
 create function describe_missing_entries(missing text) returns text language sql immutable
 return 'journal entries ' || missing || ' are missing. They never arrived, or were lost after they had been acknowledged, as by a restore '
   'or a fail-over of the database. Run pulumi refresh and compare the result with your provider. An operator then runs holdfast admin accept';
 
-create function note_piece_released() returns trigger language plpgsql as $$
+create function note_chunk_released() returns trigger language plpgsql as $$
 begin
-  update version_pieces set unreferenced_since = clock_timestamp()
-  where id = old.piece_id and unreferenced_since is null;
+  update version_chunks set unreferenced_since = clock_timestamp()
+  where id = old.chunk_id and unreferenced_since is null;
   return null;
 end $$;
-create trigger checkpoint_pieces_released after delete on checkpoint_pieces
-  for each row execute function note_piece_released();
+create trigger checkpoint_chunks_released after delete on checkpoint_chunks
+  for each row execute function note_chunk_released();
 
 create function note_base_released() returns trigger language plpgsql as $$
 begin
-  update version_pieces set unreferenced_since = clock_timestamp()
+  update version_chunks set unreferenced_since = clock_timestamp()
   where id = old.base_id and unreferenced_since is null;
   return null;
 end $$;
-create trigger version_pieces_released after delete on version_pieces
+create trigger version_chunks_released after delete on version_chunks
   for each row when (old.base_id is not null) execute function note_base_released();
-create trigger version_pieces_rebased after update of base_id on version_pieces
+create trigger version_chunks_rebased after update of base_id on version_chunks
   for each row when (old.base_id is not null and new.base_id is distinct from old.base_id)
   execute function note_base_released();

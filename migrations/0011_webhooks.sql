@@ -83,7 +83,7 @@ end $$;
 create trigger webhooks_forgotten after delete on webhooks for each row execute function forget_webhook();
 
 -- Records an event for each webhook that asks for it, in the transaction of what it tells. Takes no lock of a webhook.
-create function tell_webhooks(told_organization uuid, told_stack uuid, told_update uuid, told_event text, told_group text, told_details text)
+create function notify_webhooks(told_organization uuid, told_stack uuid, told_update uuid, told_event text, told_group text, told_details text)
 returns void language plpgsql as $$
 declare
   receivers uuid[];
@@ -103,27 +103,27 @@ end $$;
 
 -- What follows is told by triggers, so that nothing is changed without telling it, commands of operators included, and without another
 -- round trip. On stacks first: transactions lock stacks before updates.
-create function tell_of_stack() returns trigger language plpgsql as $$
+create function notify_of_stack() returns trigger language plpgsql as $$
 begin
-  perform tell_webhooks(p.organization_id, new.id, null, case when new.deleted_at is null then 'stack_created' else 'stack_deleted' end,
+  perform notify_webhooks(p.organization_id, new.id, null, case when new.deleted_at is null then 'stack_created' else 'stack_deleted' end,
     'stacks', '{}')
   from projects p where p.id = new.project_id and exists (select 1 from webhooks w where w.organization_id = p.organization_id);
   return null;
 end $$;
-create trigger stacks_told_of_creation after insert on stacks for each row execute function tell_of_stack();
+create trigger stacks_told_of_creation after insert on stacks for each row execute function notify_of_stack();
 create trigger stacks_told_of_deletion after update of deleted_at on stacks
-  for each row when (old.deleted_at is null and new.deleted_at is not null) execute function tell_of_stack();
+  for each row when (old.deleted_at is null and new.deleted_at is not null) execute function notify_of_stack();
 
-create function tell_of_restored_stack() returns trigger language plpgsql as $$
+create function notify_of_restored_stack() returns trigger language plpgsql as $$
 begin
-  perform tell_webhooks(p.organization_id, new.id, null, 'stack_restored', 'holdfast', '{}')
+  perform notify_webhooks(p.organization_id, new.id, null, 'stack_restored', 'holdfast', '{}')
   from projects p where p.id = new.project_id and exists (select 1 from webhooks w where w.organization_id = p.organization_id);
   return null;
 end $$;
 create trigger stacks_told_of_restoration after update of deleted_at on stacks
-  for each row when (old.deleted_at is not null and new.deleted_at is null) execute function tell_of_restored_stack();
+  for each row when (old.deleted_at is not null and new.deleted_at is null) execute function notify_of_restored_stack();
 
-create function tell_of_update() returns trigger language plpgsql as $$
+create function notify_of_update() returns trigger language plpgsql as $$
 declare
   told_organization uuid := coalesce(new.organization_id,
     (select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id));
@@ -131,10 +131,10 @@ declare
 begin
   if not exists (select 1 from webhooks where organization_id = told_organization) then return null; end if;
   if new.status = 'running' then
-    perform tell_webhooks(told_organization, new.stack_id, new.id,
+    perform notify_webhooks(told_organization, new.stack_id, new.id,
       case noun when 'preview' then 'preview_started' else 'update_started' end, 'holdfast', '{}');
   else
-    perform tell_webhooks(told_organization, new.stack_id, new.id,
+    perform notify_webhooks(told_organization, new.stack_id, new.id,
       noun || case new.status when 'succeeded' then '_succeeded' else '_failed' end, 'stacks', '{}');
   end if;
   return null;
@@ -142,13 +142,13 @@ end $$;
 create trigger updates_told after update of status on updates
   for each row when ((old.status = 'not started' and new.status = 'running')
     or (old.status = 'running' and new.status not in ('not started', 'running')))
-  execute function tell_of_update();
+  execute function notify_of_update();
 -- Imports are recorded as ended.
 create trigger updates_told_of_import after insert on updates
-  for each row when (new.kind = 'import' and new.status = 'succeeded') execute function tell_of_update();
+  for each row when (new.kind = 'import' and new.status = 'succeeded') execute function notify_of_update();
 
-create function tell_of_freeze_rule(rule update_rules, event text) returns void language sql as $$
-  select tell_webhooks(rule.organization_id,
+create function notify_of_freeze_rule(rule update_rules, event text) returns void language sql as $$
+  select notify_webhooks(rule.organization_id,
     (select s.id from stacks s join projects p on p.id = s.project_id
      where p.organization_id = rule.organization_id and p.name = rule.project and s.name = rule.stack and s.deleted_at is null),
     null, event, 'holdfast',
@@ -158,7 +158,7 @@ create function tell_of_freeze_rule(rule update_rules, event text) returns void 
 $$;
 
 -- A freeze of a stack is told to its webhooks. A freeze that is changed to be for other stacks is lifted where it was: the webhooks of the stack that it was for are told.
-create function tell_of_freeze() returns trigger language plpgsql as $$
+create function notify_of_freeze() returns trigger language plpgsql as $$
 begin
   -- Also false while the organization is being deleted.
   if not exists (select 1 from webhooks w join organizations o on o.id = w.organization_id
@@ -168,21 +168,21 @@ begin
   if tg_op = 'DELETE' or tg_op = 'UPDATE' and
     (old.project, old.stack, old.tag_name, old.tag_value) is distinct from (new.project, new.stack, new.tag_name, new.tag_value)
   then
-    perform tell_of_freeze_rule(old, 'freeze_lifted');
+    perform notify_of_freeze_rule(old, 'freeze_lifted');
   end if;
   if tg_op <> 'DELETE' then
-    perform tell_of_freeze_rule(new, 'freeze_set');
+    perform notify_of_freeze_rule(new, 'freeze_set');
   end if;
   return null;
 end $$;
 create trigger update_rules_told after insert or update on update_rules
-  for each row when (new.kind = 'freeze') execute function tell_of_freeze();
+  for each row when (new.kind = 'freeze') execute function notify_of_freeze();
 create trigger update_rules_told_of_end after delete on update_rules
-  for each row when (old.kind = 'freeze') execute function tell_of_freeze();
+  for each row when (old.kind = 'freeze') execute function notify_of_freeze();
 
-create function tell_of_approval() returns trigger language plpgsql as $$
+create function notify_of_approval() returns trigger language plpgsql as $$
 begin
-  perform tell_webhooks(p.organization_id, new.stack_id, new.update_id,
+  perform notify_webhooks(p.organization_id, new.stack_id, new.update_id,
     case when new.approved_at is null then 'approval_asked' else 'approval_given' end, 'holdfast',
     json_build_object('text', case when new.approved_at is null then new.request else new.reason end, 'approval', new.id,
       'kind', new.kind, 'commit', new.commit_id, 'askedBy', new.asked_by, 'approvedBy', new.approved_by, 'until', new.expires_at)::text)
@@ -192,20 +192,20 @@ begin
 end $$;
 -- Of a commit that is approved already, nobody has to be asked.
 create trigger update_approvals_told_of_request after insert on update_approvals
-  for each row execute function tell_of_approval();
+  for each row execute function notify_of_approval();
 create trigger update_approvals_told after update on update_approvals
   for each row when (new.approved_at is distinct from old.approved_at or (new.approved_at is null and new.asked_at > old.asked_at))
-  execute function tell_of_approval();
+  execute function notify_of_approval();
 
-create function tell_of_stop() returns trigger language plpgsql as $$
+create function notify_of_stop() returns trigger language plpgsql as $$
 begin
-  perform tell_webhooks(p.organization_id, u.stack_id, u.id, 'update_stopped', 'holdfast',
+  perform notify_webhooks(p.organization_id, u.stack_id, u.id, 'update_stopped', 'holdfast',
     json_build_object('text', new.stop_message, 'reason', new.stop_reason)::text)
   from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
   where u.id = new.update_id and exists (select 1 from webhooks w where w.organization_id = p.organization_id);
   return null;
 end $$;
-create trigger update_guards_told after insert on update_guards
-  for each row when (new.stopped_at is not null) execute function tell_of_stop();
-create trigger update_guards_told_of_stop after update of stopped_at on update_guards
-  for each row when (old.stopped_at is null and new.stopped_at is not null) execute function tell_of_stop();
+create trigger update_limits_notified after insert on update_limits
+  for each row when (new.stopped_at is not null) execute function notify_of_stop();
+create trigger update_limits_notified_of_stop after update of stopped_at on update_limits
+  for each row when (old.stopped_at is null and new.stopped_at is not null) execute function notify_of_stop();

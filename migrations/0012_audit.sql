@@ -70,7 +70,7 @@ create table audit_batches (
   event_hashes bytea not null,
   previous_hash bytea not null,
   hash bytea not null,
-  sealed_at timestamptz not null default now(),
+  chained_at timestamptz not null default now(),
   primary key (organization_id, batch)
 );
 create index audit_batches_through on audit_batches (through_number, organization_id, batch);
@@ -91,16 +91,16 @@ create table audit_chains (
 create index audit_chains_unstored on audit_chains (organization_id) where stored_batch < batch;
 
 -- How far the events are sealed, and how far they may be once all transactions up to the horizon have ended.
-create table audit_sealing (
+create table audit_chaining (
   only_row boolean primary key default true,
-  sealed_through bigint not null default 0,
+  chained_through bigint not null default 0,
   horizon_through bigint not null default 0,
   horizon_xid xid8 not null default '0',
   -- Events before this month were dropped by retention.
   dropped_before date not null default '0001-01-01',
-  constraint audit_sealing_only_row check (only_row)
+  constraint audit_chaining_only_row check (only_row)
 );
-insert into audit_sealing default values;
+insert into audit_chaining default values;
 
 -- Failed attempts since the last one that was accepted, and when the next one may be made.
 create table audit_sending (
@@ -147,7 +147,7 @@ begin
     raise exception 'not the first day of this month or one before: %', before using errcode = 'invalid_parameter_value';
   end if;
   if exists (select 1 from audit_events where occurred_at < before::timestamp at time zone 'UTC'
-      and number > (select sealed_through from audit_sealing)) then
+      and number > (select chained_through from audit_chaining)) then
     raise exception 'events before % are not sealed yet', before using errcode = 'object_not_in_prerequisite_state';
   end if;
   for partition in

@@ -138,11 +138,11 @@ create trigger updates_version_recorded after insert on updates
   for each row when (new.stack_version is not null and new.status not in ('not started', 'running'))
   execute function note_version();
 
-create function tell_live_of_index() returns trigger language plpgsql as $$
+create function notify_live_of_index() returns trigger language plpgsql as $$
 begin
-  perform tell_live('index.changed',
+  perform notify_live('index.changed',
     (select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id), new.stack_id, null);
   return null;
 end $$;
 create trigger state_indexes_live after update of edition on state_indexes
-  for each row when (old.edition <> new.edition) execute function tell_live_of_index();
+  for each row when (old.edition <> new.edition) execute function notify_live_of_index();

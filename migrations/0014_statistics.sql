@@ -1,7 +1,7 @@
 -- Counts and durations for pages about updates, CI and storage.
 
 -- What an update or a preview has done and how long it took: from its events when they are packed. A cache: it can be computed again from them.
-create table update_figures (
+create table update_statistics (
   update_id uuid primary key references updates (id) on delete cascade,
   stack_id uuid not null,
   kind text not null,
@@ -21,7 +21,7 @@ create table update_figures (
   steps text not null
 );
 -- Those of the last months of a stack.
-create index update_figures_stack on update_figures (stack_id, kind, is_preview, ended_at);
+create index update_statistics_stack on update_statistics (stack_id, kind, is_preview, ended_at);
 
 -- What has become of the updates of a stack that have ended on a day (UTC). A trigger counts. The transaction that ends an update holds
 -- the row of its stack, so none waits for a row here. No foreign keys, as for stack_changes.
@@ -127,7 +127,7 @@ begin
   where s.id = new.stack_id;
   return null;
 end $$;
-create trigger lock_waiters_sent_away after update of superseded_by on lock_waiters
+create trigger update_queue_waiters_sent_away after update of superseded_by on update_queue_waiters
   for each row when (old.superseded_by is null and new.superseded_by is not null) execute function note_sent_away();
 
 create function note_stopped_update() returns trigger language plpgsql as $$
@@ -142,8 +142,8 @@ begin
   return null;
 end $$;
 -- Who drains an update is in the audit log.
-create trigger update_guards_noted after insert on update_guards
+create trigger update_limits_noted after insert on update_limits
   for each row when (new.stopped_at is not null and new.stop_reason <> 'drain') execute function note_stopped_update();
-create trigger update_guards_noted_stop after update of stopped_at on update_guards
+create trigger update_limits_noted_stop after update of stopped_at on update_limits
   for each row when (old.stopped_at is null and new.stopped_at is not null and new.stop_reason <> 'drain')
   execute function note_stopped_update();

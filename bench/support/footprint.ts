@@ -20,12 +20,12 @@ export class DataFolder {
   async footprint(): Promise<Footprint> {
     const tables = [
       'journal_entries',
-      'journal_fold_points',
+      'journal_snapshots',
       'checkpoints',
       'updates',
       'blobs',
-      'version_pieces',
-      'checkpoint_pieces',
+      'version_chunks',
+      'checkpoint_chunks',
     ];
     for (const table of tables) await this.query(`vacuum ${table}`);
     const sizes = tables.map((table) => `pg_total_relation_size('${table}')`).join(' + ');
@@ -36,9 +36,9 @@ export class DataFolder {
   /** Counts journal entries, journal snapshots and unreferenced blobs. */
   async leftovers(): Promise<number> {
     const [row] = await this.query(`
-      select (select count(*) from journal_entries)::int + (select count(*) from journal_fold_points)::int
+      select (select count(*) from journal_entries)::int + (select count(*) from journal_snapshots)::int
         + (select count(*) from blobs b where not exists (select 1 from checkpoints c where c.blob_key = b.key)
-          and not exists (select 1 from version_pieces p where p.blob_key = b.key))::int as count`);
+          and not exists (select 1 from version_chunks p where p.blob_key = b.key))::int as count`);
     return row?.['count'] as number;
   }
 

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 
 /** The server responded with an error status. */
-export class AnswerError extends Error {
-  override readonly name = 'AnswerError';
+export class ResponseError extends Error {
+  override readonly name = 'ResponseError';
   readonly status: number;
   constructor(status: number, text: string) {
     super(`${status}: ${text.slice(0, 300)}`);
@@ -44,7 +44,7 @@ export class RawClient {
   }
 
   /**
-   * Sends one request without retries. Returns the body of a 2xx response. Throws AnswerError, or the error of fetch.
+   * Sends one request without retries. Returns the body of a 2xx response. Throws ResponseError, or the error of fetch.
    */
   async once(method: string, path: string, body?: Buffer | object, options: CallOptions = {}): Promise<string> {
     const bytes = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
@@ -61,7 +61,7 @@ export class RawClient {
       ...(this.#timeoutMs === null ? {} : { signal: AbortSignal.timeout(this.#timeoutMs) }),
     });
     const text = await response.text();
-    if (!response.ok) throw new AnswerError(response.status, text);
+    if (!response.ok) throw new ResponseError(response.status, text);
     return text;
   }
 
@@ -71,7 +71,7 @@ export class RawClient {
       try {
         return await this.once(method, path, body, options);
       } catch (error) {
-        const final = error instanceof AnswerError && !retryable(error.status);
+        const final = error instanceof ResponseError && !retryable(error.status);
         if (final || attempt === pausesMs.length) throw error;
         this.retries++;
         await new Promise((resolve) => setTimeout(resolve, pausesMs[attempt]));
@@ -120,7 +120,7 @@ export class RawClient {
     const response = await fetch(`${this.#url}${stackPath}/export`, {
       headers: { accept: 'application/vnd.pulumi+9', authorization: `token ${this.#token}` },
     });
-    if (!response.ok || !response.body) throw new AnswerError(response.status, await response.text());
+    if (!response.ok || !response.body) throw new ResponseError(response.status, await response.text());
     const hash = createHash('sha256');
     for await (const chunk of response.body) hash.update(chunk);
     return hash.digest('hex');

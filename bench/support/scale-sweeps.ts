@@ -55,7 +55,7 @@ async function explainSweeps(url: string): Promise<ReturnType<typeof explainingP
       await createJobResultRepository(db).deleteOlderThan(86_400);
       await checks.claim({ periodSeconds: 30 * 86_400, bytes: 1e6, limit: 50, claimSeconds: 600 });
       await checks.listUpdates(ids.stack, 0, 100);
-      await checks.readFigures();
+      await checks.readStatistics();
       await quotas.countStacks(ids.organization);
       await quotas.countUpdates(ids.organization);
     }

@@ -1,4 +1,4 @@
-import { AnswerError, type RawClient } from '../../bench/support/raw-client.ts';
+import { type RawClient, ResponseError } from '../../bench/support/raw-client.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 import type { Calls } from './calls.ts';
 import { environmentOf, type StackPlan } from './plan.ts';
@@ -65,7 +65,7 @@ async function runRefused({ clientOf, played }: Incidents, name: string, by: str
   try {
     await (await found.player.begin(runOf(found.plan, by), clientOf(by))).cancel();
   } catch (error) {
-    if (!(error instanceof AnswerError) || error.status !== 409) throw error;
+    if (!(error instanceof ResponseError) || error.status !== 409) throw error;
   }
 }
 

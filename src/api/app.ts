@@ -88,7 +88,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   const services = createServices(context);
   // Before the server stops: it waits for all calls to end.
   app.addHook('preClose', async () => {
-    services.lockQueue.drain();
+    services.updateQueue.drain();
     services.live.drain();
   });
   registerAddressRate(app, services);

@@ -2,8 +2,8 @@ import type { AppContext } from '../shared/context.ts';
 import type { Job } from '../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
 import type { JobServices } from '../shared/jobs/job-definition.ts';
-import type { QueueBoard } from '../shared/jobs/queue-board.ts';
-import { createAheadRequest, createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
+import type { JobQueueView } from '../shared/jobs/job-queue-view.ts';
+import { createIncrementalRequest, createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import { Replica } from '../shared/platform/db/replica/replica.ts';
 import { StateReader } from '../shared/state/state-reader.ts';
 import type { ApiContext } from './platform/api-context.ts';
@@ -14,7 +14,7 @@ import { JournalCompaction } from './updates/journal-compaction.ts';
 
 /** Creates the context of an API that sends heavy work to `dispatcher`. Throws ConfigError if the replica's URL is not valid. */
 export async function createApiContext(
-  context: AppContext & { readonly board?: QueueBoard },
+  context: AppContext & { readonly board?: JobQueueView },
   dispatcher: JobDispatcher,
 ): Promise<ApiContext> {
   const replica = await openReplica(context);
@@ -25,8 +25,8 @@ export async function createApiContext(
   const rates = createRequestRates(context);
   const enqueue = (job: Job): Promise<void> => dispatcher.enqueue(job);
   const requestSnapshot = createSnapshotRequest(enqueue, context.logger);
-  const requestAhead = createAheadRequest(enqueue, context.logger);
-  const jobServices: JobServices = { ...context, requestSnapshot, requestAhead };
+  const requestIncremental = createIncrementalRequest(enqueue, context.logger);
+  const jobServices: JobServices = { ...context, requestSnapshot, requestIncremental };
   const health = createHealth(context, dispatcher);
   const parts = { ...context, dispatcher, jobServices, compactJournal, rates, states, health, replica };
   const read = new StateReader({ ...parts, compactLarge: compactJournal });

@@ -3,7 +3,7 @@ import { createAuditServices } from './audit/audit.module.ts';
 import { createDriftServices } from './drift/drift.module.ts';
 import { createEventServices } from './events/events.module.ts';
 import { createIdentityServices } from './identity/identity.module.ts';
-import { OperatorBoard } from './operator/operator-board.ts';
+import { OperatorQueries } from './operator/operator-queries.ts';
 import type { ApiContext } from './platform/api-context.ts';
 import { OrganizationRates } from './platform/rates/organization-rates.ts';
 import { createPolicyServices } from './policies/policies.module.ts';
@@ -26,7 +26,7 @@ export function createServices(context: ApiContext) {
   return {
     ...{ board, bodyBuffer, config, health, metrics, quotas, rates, scans },
     organizationRates: new OrganizationRates(context),
-    operatorBoard: new OperatorBoard(context),
+    operatorQueries: new OperatorQueries(context),
     ...createAuditServices(context),
     ...createAccessServices(context),
     ...createIdentityServices(context),

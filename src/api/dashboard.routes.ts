@@ -7,15 +7,15 @@ import type { Place } from './access/admission.ts';
 import { type Holder, nowhere, type ProcedureServices, RequestCalls } from './access/procedures/context.ts';
 import { shapeOf, shapeOfReply } from './access/procedures/errors.ts';
 import { assertDeclared } from './access/procedures/trpc.ts';
-import type { CredentialGuard } from './identity/credentials/credential-guard.ts';
+import type { Authenticator } from './identity/credentials/authenticator.ts';
 import { credential } from './identity/plugins/credential.ts';
 import { assertSameOrigin, readSessionCookie } from './identity/sign-in/browser.ts';
 import type { SessionService } from './identity/sign-in/session-service.ts';
 import type { UserService } from './identity/user-service.ts';
 import { Refusals } from './platform/audit-trail/refusals.ts';
-import { AnswerRoom } from './platform/http/answer-room.ts';
 import { type BodyParts, receiveBody } from './platform/http/body.ts';
 import { prepareError } from './platform/http/errors.ts';
+import { ResponseMemory } from './platform/http/response-memory.ts';
 import { clientGone } from './platform/server/client-gone.ts';
 import { appRouter } from './router.ts';
 import { registerStacksCsv } from './stacks/stacks-csv.routes.ts';
@@ -23,7 +23,7 @@ import { registerStateDownload } from './state/state-download.ts';
 
 /** What procedures and the calls around them need. */
 type DashboardServices = ProcedureServices &
-  BodyParts & { readonly credentials: CredentialGuard; readonly sessions: SessionService; readonly users: UserService };
+  BodyParts & { readonly credentials: Authenticator; readonly sessions: SessionService; readonly users: UserService };
 
 const endpoint = '/trpc';
 /** Maximum size of the inputs of one request, in bytes. */
@@ -56,7 +56,7 @@ export async function registerTrpc(scope: FastifyInstance, services: DashboardSe
     request.holder = await findHolder(request, services);
   });
   const config = { access: { kind: 'procedures' }, rate: 'held', body: 'payload' } as const;
-  const room = new AnswerRoom();
+  const room = new ResponseMemory();
   const handler = (request: FastifyRequest, reply: FastifyReply) => {
     const held = room.open();
     reply.raw.once('finish', () => held.end()).once('close', () => held.end());

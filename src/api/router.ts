@@ -21,7 +21,7 @@ import { stacksRouter } from './stacks/stacks.trpc.ts';
 import { resourcesRouter } from './state/resources.trpc.ts';
 import { versionsRouter } from './state/versions.trpc.ts';
 import { ciRouter } from './statistics/ci.trpc.ts';
-import { figuresRouter } from './statistics/figures.trpc.ts';
+import { statisticsRouter } from './statistics/statistics.trpc.ts';
 import { approvalsRouter } from './updates/approvals.trpc.ts';
 import { queueRouter } from './updates/queue.trpc.ts';
 import { rulesRouter } from './updates/rules.trpc.ts';
@@ -34,7 +34,7 @@ export const appRouter = router({
   me: meRouter,
   stacks: stacksRouter,
   deletedStacks: deletedStacksRouter,
-  updates: mergeRouters(updatesRouter, eventsRouter, figuresRouter),
+  updates: mergeRouters(updatesRouter, eventsRouter, statisticsRouter),
   resources: resourcesRouter,
   search: searchRouter,
   references: referencesRouter,

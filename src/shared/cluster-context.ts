@@ -1,8 +1,8 @@
 import { type AppContext, type ContextOverrides, createContext } from './context.ts';
 import { type AdmissionRepository, createAdmissionRepository } from './jobs/admission-repository.ts';
 import type { JobDispatcher } from './jobs/dispatcher.ts';
+import { JobQueueView } from './jobs/job-queue-view.ts';
 import { createJobResultRepository, type JobResultRepository } from './jobs/job-result-repository.ts';
-import { QueueBoard } from './jobs/queue-board.ts';
 import { registerQueueGauges, registerRedisMetrics } from './jobs/queue-metrics.ts';
 import { QueueMonitor } from './jobs/queue-monitor.ts';
 import { Queues } from './jobs/queues.ts';
@@ -32,7 +32,7 @@ export interface ClusterContext extends AppContext {
   readonly jobResults: JobResultRepository;
   readonly queues: Queues;
   readonly monitor: QueueMonitor;
-  readonly board: QueueBoard;
+  readonly board: JobQueueView;
   /** A new connection that waits for Redis to come back; closed with the context. */
   readonly connectWorker: () => RedisConnection;
 }
@@ -91,7 +91,7 @@ export async function createClusterContext(
     };
     const admissions = createAdmissionRepository(context.db);
     const jobResults = createJobResultRepository(context.db);
-    const board = new QueueBoard(queues, monitor, admissions);
+    const board = new JobQueueView(queues, monitor, admissions);
     return { ...context, producer, connectWorker, admissions, jobResults, queues, monitor, board };
   } catch (error) {
     disconnectRedis(producer);

@@ -1,7 +1,7 @@
+import { createAuditChainRepository } from './audit/audit-chain-repository.ts';
 import { createAuditSendingRepository } from './audit/audit-sending-repository.ts';
-import { createSealRepository } from './audit/seal-repository.ts';
 import { createDriftRepository } from './drift/drift-repository.ts';
-import { createPackingRepository } from './events/packing-repository.ts';
+import { createArchivingRepository } from './events/archiving-repository.ts';
 import type { Config } from './platform/config/config.ts';
 import type { Database } from './platform/db/database.ts';
 import type { ByteBudget } from './platform/payloads/byte-budget.ts';
@@ -9,9 +9,9 @@ import type { PayloadStore } from './platform/payloads/payload-store.ts';
 import type { Metrics } from './platform/telemetry/metrics.ts';
 import { createStateIndexRepository } from './search/index/state-index-repository.ts';
 import type { BodyBuffer } from './state/documents/body-buffer.ts';
-import type { CompactionAhead } from './state/journal/ahead/compaction-ahead.ts';
-import type { OpenReplays } from './state/journal/ahead/open-replays.ts';
 import type { CompactionRepository } from './state/journal/compaction-repository.ts';
+import type { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';
+import type { OpenReplays } from './state/journal/incremental/open-replays.ts';
 import { createDeliveryRepository } from './webhooks/delivery-repository.ts';
 
 /** Up to 200,000 rows are counted. */
@@ -26,7 +26,7 @@ interface MeasuredParts {
   readonly bufferedBodyBytes: ByteBudget;
   readonly bodyBuffer: BodyBuffer;
   readonly compactions: CompactionRepository;
-  readonly compactionAhead: CompactionAhead;
+  readonly incrementalCompaction: IncrementalCompaction;
   readonly openReplays: OpenReplays;
 }
 
@@ -38,12 +38,12 @@ export function registerContextGauges(metrics: Metrics, parts: MeasuredParts): v
 
 function registerProcessGauges(
   metrics: Metrics,
-  { bodyBuffer, compactionAhead, db, bufferedBodyBytes, openReplays, payloads }: MeasuredParts,
+  { bodyBuffer, incrementalCompaction, db, bufferedBodyBytes, openReplays, payloads }: MeasuredParts,
 ): void {
   metrics.gauge(
-    'holdfast_journals_waiting_ahead',
+    'holdfast_journals_waiting_incremental',
     'Journals of running updates whose new entries wait to be compacted ahead.',
-    () => compactionAhead.waiting,
+    () => incrementalCompaction.waiting,
   );
   metrics.gauge(
     'holdfast_open_replays_bytes',
@@ -85,10 +85,10 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db }: M
     },
   );
   metrics.gaugeByQuery(
-    'holdfast_event_packing_updates',
+    'holdfast_event_archiving_updates',
     'Ended updates whose events may still be rows, counted up to 100,000 every minute.',
     'queue',
-    async () => ({ recent: await createPackingRepository(db).countWaiting() }),
+    async () => ({ recent: await createArchivingRepository(db).countWaiting() }),
     packingCountEveryMs,
   );
   metrics.gaugeByQuery(
@@ -96,7 +96,7 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db }: M
     'Age of the oldest event of the audit log that is not sealed yet, and of the oldest sealed batch that is not sent.',
     'step',
     async () => ({
-      seal: await createSealRepository(db).readUnsealedSeconds(),
+      seal: await createAuditChainRepository(db).readUnchainedSeconds(),
       ...(config.audit.receiverUrl === null
         ? {}
         : { send: await createAuditSendingRepository(db).readUnsentSeconds() }),

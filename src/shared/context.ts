@@ -7,7 +7,7 @@ import { createEventRepository, type EventRepository } from './events/event-repo
 import { createEventSegmentRepository } from './events/event-segment-repository.ts';
 import { EventSegments } from './events/event-segments.ts';
 import { EventWriter } from './events/event-writer.ts';
-import { NoticeSender } from './events/live/notice-sender.ts';
+import { NotificationSender } from './events/live/notification-sender.ts';
 import { EventsOfPreviews } from './events/previewed-changes.ts';
 import { holdRights } from './identity/held-rights.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
@@ -29,10 +29,10 @@ import { createPolicyArchiveRepository } from './policies/policy-archive-reposit
 import { PolicyArchives } from './policies/policy-archives.ts';
 import { StateIndexer } from './search/index/state-indexer.ts';
 import { DataKeys } from './secrets/data-keys.ts';
+import { EncryptedSecrets } from './secrets/encrypted-secrets.ts';
 import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './secrets/encryption-key-repository.ts';
 import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
-import { SealedSecrets } from './secrets/sealed-secrets.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './state/checkpoints/checkpoint-repository.ts';
@@ -41,18 +41,18 @@ import {
   createDocumentCheckRepository,
   type DocumentCheckRepository,
 } from './state/checks/document-check-repository.ts';
-import { DocumentGuard } from './state/checks/document-guard.ts';
 import { DocumentRepair } from './state/checks/document-repair.ts';
+import { DocumentVerifier } from './state/checks/document-verifier.ts';
 import { DeploymentImporter } from './state/deployment-importer.ts';
 import { type BlobRepository, createBlobRepository } from './state/documents/blob-repository.ts';
 import { BodyBuffer } from './state/documents/body-buffer.ts';
+import { type ChunkRepository, createChunkRepository } from './state/documents/chunk-repository.ts';
 import { DocumentStore } from './state/documents/document-store.ts';
-import { createPieceRepository, type PieceRepository } from './state/documents/piece-repository.ts';
-import { CompactionAhead } from './state/journal/ahead/compaction-ahead.ts';
-import { backlogSteps, JournalBacklog } from './state/journal/ahead/journal-backlog.ts';
-import { OpenReplays } from './state/journal/ahead/open-replays.ts';
 import { type CompactionRepository, createCompactionRepository } from './state/journal/compaction-repository.ts';
 import { BaseUrns } from './state/journal/guards/base-urns.ts';
+import { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';
+import { backlogSteps, JournalBacklog } from './state/journal/incremental/journal-backlog.ts';
+import { OpenReplays } from './state/journal/incremental/open-replays.ts';
 import { JournalCompactor } from './state/journal/journal-compactor.ts';
 import { createJournalRepository, type JournalRepository } from './state/journal/journal-repository.ts';
 import { createJournalSnapshotRepository } from './state/journal/journal-snapshot-repository.ts';
@@ -62,7 +62,7 @@ import type { ReplayRunner } from './state/journal/replay/runner/replay-runner.t
 import { ThreadedReplayRunner } from './state/journal/replay/runner/threaded-replay-runner.ts';
 import { StackRenamer } from './state/stack-renamer.ts';
 import { StateReader } from './state/state-reader.ts';
-import { FigureKeeper } from './statistics/figure-keeper.ts';
+import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
 import { AdmittedChanges } from './updates/admitted-changes.ts';
 import { DatabaseMemory } from './updates/database/database-memory.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
@@ -87,24 +87,24 @@ export interface AppContext extends AsyncDisposable {
   readonly history: HistoryRepository;
   readonly checkpoints: CheckpointRepository;
   readonly blobRows: BlobRepository;
-  readonly pieces: PieceRepository;
+  readonly pieces: ChunkRepository;
   readonly journal: JournalRepository;
   readonly compactions: CompactionRepository;
   readonly events: EventRepository;
   readonly eventSegments: EventSegments;
   readonly eventReader: EventReader;
-  readonly figures: FigureKeeper;
+  readonly figures: StatisticsRecorder;
   readonly policyArchives: PolicyArchives;
   readonly encryptionKeys: EncryptionKeyRepository;
   readonly cipher: StackCipher;
   readonly documents: DocumentStore;
   readonly documentChecks: DocumentCheckRepository;
   readonly journalSnapshots: JournalSnapshots;
-  readonly guard: DocumentGuard;
+  readonly guard: DocumentVerifier;
   readonly states: StateReader;
   readonly indexer: StateIndexer;
   readonly compactor: JournalCompactor;
-  readonly compactionAhead: CompactionAhead;
+  readonly incrementalCompaction: IncrementalCompaction;
   readonly writer: CheckpointWriter;
   readonly bodyBuffer: BodyBuffer;
   readonly changes: AdmittedChanges;
@@ -115,11 +115,11 @@ export interface AppContext extends AsyncDisposable {
   readonly journalWriter: JournalWriter;
   readonly eventWriter: EventWriter;
   /** Tells all replicas, and so those who look at it, what was committed. */
-  readonly notices: NoticeSender;
+  readonly notices: NotificationSender;
   readonly quotas: Quotas;
   /** Calls to servers that users name. */
   readonly outgoing: Outgoing;
-  readonly secrets: SealedSecrets;
+  readonly secrets: EncryptedSecrets;
   readonly webhookSender: WebhookSender;
   /** Asked before a write is acknowledged; null: nobody else can take the data over. */
   readonly fence: WriteFence | null;
@@ -151,7 +151,7 @@ export async function createContext(
   const lifecycle = new Lifecycle(logger, config.shutdownMs);
   const db = await openDatabase({ ...config.database, url: secrets.databaseUrl });
   lifecycle.onClose('stores', 'database', () => db.close());
-  const notices = new NoticeSender({ db, logger });
+  const notices = new NotificationSender({ db, logger });
   lifecycle.onClose('stores', 'live notices', () => notices.close());
   const encryptionKeys = createEncryptionKeyRepository(db);
   const ring = await openKeyRing(config, secrets.masterKeys, {
@@ -167,22 +167,22 @@ export async function createContext(
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
 
   const outgoing = overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow });
-  const sealedSecrets = new SealedSecrets(ring);
+  const encryptedSecrets = new EncryptedSecrets(ring);
   const stacks = createStackRepository(db);
   const updates = createUpdateRepository(db);
   const checkpoints = createCheckpointRepository(db);
   const blobRows = createBlobRepository(db);
   const journal = createJournalRepository(db);
   const compactions = createCompactionRepository(db);
-  const sealing = { isOn: config.encryption.sealsDocuments, keys: dataKeys };
-  const pieces = createPieceRepository(db);
+  const sealing = { isOn: config.encryption.encryptsDocuments, keys: dataKeys };
+  const pieces = createChunkRepository(db);
   const documents = new DocumentStore(blobs, { blobs: blobRows, pieces }, config.limits.inlineBytes, sealing);
   const documentChecks = createDocumentCheckRepository(db);
   const journalSnapshots = new JournalSnapshots({ rows: createJournalSnapshotRepository(db), documents, logger });
   // The compactor needs the guard; the guard calls the compactor only once something is damaged.
   const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
   const repair = new DocumentRepair({ documentChecks, checkpoints, documents, pieces, rebuild, logger });
-  const guard = new DocumentGuard({ documentChecks, checkpoints, documents, repair, logger });
+  const guard = new DocumentVerifier({ documentChecks, checkpoints, documents, repair, logger });
   const replayThread = new ThreadedReplayRunner();
   lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
   const openReplays = overrides.openReplays ?? new OpenReplays({ maxBytes: config.limits.openReplayBytes });
@@ -200,8 +200,8 @@ export async function createContext(
     graceSeconds: config.journalGraceSeconds,
     logger,
   });
-  const compactionAhead = new CompactionAhead((updateId) => compactor.advance(updateId), logger);
-  lifecycle.onClose('work', 'compaction ahead', () => compactionAhead.close());
+  const incrementalCompaction = new IncrementalCompaction((updateId) => compactor.advance(updateId), logger);
+  lifecycle.onClose('work', 'compaction ahead', () => incrementalCompaction.close());
   const events = createEventRepository(db);
   const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, logger });
   const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, logger });
@@ -224,7 +224,7 @@ export async function createContext(
     bufferedBodyBytes,
     bodyBuffer,
     compactions,
-    compactionAhead,
+    incrementalCompaction,
     openReplays,
   });
 
@@ -254,7 +254,7 @@ export async function createContext(
     events,
     eventSegments,
     eventReader,
-    figures: new FigureKeeper({ db, eventReader, checkpoints, guard }),
+    figures: new StatisticsRecorder({ db, eventReader, checkpoints, guard }),
     policyArchives,
     encryptionKeys,
     cipher: new StackCipher(dataKeys),
@@ -263,7 +263,7 @@ export async function createContext(
     journalSnapshots,
     guard,
     compactor,
-    compactionAhead,
+    incrementalCompaction,
     indexer: new StateIndexer({ db, checkpoints, guard }),
     states: new StateReader({
       stacks,
@@ -296,8 +296,8 @@ export async function createContext(
     notices,
     quotas,
     outgoing,
-    secrets: sealedSecrets,
-    webhookSender: new WebhookSender({ db, outgoing, secrets: sealedSecrets, logger }),
+    secrets: encryptedSecrets,
+    webhookSender: new WebhookSender({ db, outgoing, secrets: encryptedSecrets, logger }),
     fence: overrides.fence ?? null,
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };

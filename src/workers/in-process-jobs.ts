@@ -8,8 +8,8 @@ import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 export function startInProcessJobs(context: AppContext): InProcessDispatcher {
   const { config, lifecycle, logger, metrics } = context;
   const requestSnapshot = createSnapshotRequest((job) => dispatcher.enqueue(job), logger);
-  const requestAhead = async (updateId: string): Promise<void> => context.compactionAhead.request(updateId);
-  const handlers = createJobHandlers({ ...context, requestSnapshot, requestAhead }, context);
+  const requestIncremental = async (updateId: string): Promise<void> => context.incrementalCompaction.request(updateId);
+  const handlers = createJobHandlers({ ...context, requestSnapshot, requestIncremental }, context);
   const dispatcher: InProcessDispatcher = new InProcessDispatcher(handlers, {
     concurrency: { small: config.jobs.concurrency, large: config.jobs.largeConcurrency },
     largeBytes: config.limits.largeBytes,

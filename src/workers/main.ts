@@ -36,11 +36,11 @@ export function startClusterJobs(context: ClusterContext): void {
   const { admissions, config, connectWorker, lifecycle, logger, metrics, producer, jobResults } = context;
   const queue = createClusterQueue(context);
   const requestSnapshot = createSnapshotRequest((job) => queue.enqueue(job), logger);
-  const requestAhead = async (updateId: string): Promise<void> => context.compactionAhead.request(updateId);
+  const requestIncremental = async (updateId: string): Promise<void> => context.incrementalCompaction.request(updateId);
   const workers = startQueueWorkers({
     connect: connectWorker,
     publisher: producer,
-    handlers: createJobHandlers({ ...context, requestSnapshot, requestAhead }, context),
+    handlers: createJobHandlers({ ...context, requestSnapshot, requestIncremental }, context),
     admissions,
     jobResults,
     logger,

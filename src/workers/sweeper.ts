@@ -1,18 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { AppContext } from '../shared/context.ts';
-import { createLevelRepository } from '../shared/identity/level-repository.ts';
+import { createRateCounterRepository } from '../shared/identity/rate-counter-repository.ts';
 import { createExchangeRepository } from '../shared/identity/trust/exchange-repository.ts';
 import { createAdmissionRepository } from '../shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../shared/jobs/job-result-repository.ts';
 import { createRunRepository } from '../shared/platform/maintenance/run-repository.ts';
 import { measureStorage } from './access/measure-storage.ts';
 import { measureUsage } from './access/measure-usage.ts';
+import { chainAudit, storeAuditHeads } from './audit/chain-audit.ts';
 import { exportAudit } from './audit/export-audit.ts';
 import { addAuditPartitions, dropOldAudit } from './audit/keep-audit.ts';
-import { sealAudit, storeAuditHeads } from './audit/seal-audit.ts';
 import { receiverCalls, sendAudit } from './audit/send-audit.ts';
 import { evaluateDrift } from './drift/evaluate-drift.ts';
-import { packEvents } from './events/pack-events.ts';
+import { packEvents } from './events/archive-events.ts';
 import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
 import {
   deleteAbandonedPacks,
@@ -23,10 +23,10 @@ import {
 } from './platform/delete-ended-rows.ts';
 import { type Maintenance, startMaintenance } from './platform/maintenance.ts';
 import { createStackDeletion } from './stacks/delete-stacks.ts';
-import { encodeInTurns } from './state/encode-versions.ts';
-import { reconcileInTurns } from './state/reconcile.ts';
+import { encodeInSlices } from './state/encode-versions.ts';
+import { reconcileInSlices } from './state/reconcile.ts';
 import { sweepBlobs } from './state/sweep-blobs.ts';
-import { deleteOldCiFigures } from './statistics/delete-ci-figures.ts';
+import { deleteOldCiStatistics } from './statistics/delete-ci-statistics.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';
 import { deleteOldDeliveries } from './webhooks/delete-deliveries.ts';
 
@@ -36,7 +36,7 @@ const admissionLifeSeconds = 3600;
 const jobResultLifeSeconds = 24 * 3600;
 
 /** Longer than it takes any level to drain to zero. */
-const levelLifeSeconds = 600;
+const rateCounterLifeSeconds = 600;
 
 /** How many exchanges of id tokens are deleted at once. */
 const exchangesAtOnce = 5_000;
@@ -46,8 +46,8 @@ export function startSweeper(context: AppContext): void {
   const { blobs, config, db, lifecycle } = context;
   const admissions = createAdmissionRepository(db);
   const jobResults = createJobResultRepository(db);
-  const failedLookups = createLevelRepository(db, 'failedLookups');
-  const requestLevels = createLevelRepository(db, 'requests');
+  const failedLookups = createRateCounterRepository(db, 'failedLookups');
+  const rateCounters = createRateCounterRepository(db, 'requests');
   const exchanges = createExchangeRepository(db);
   const runs = createRunRepository(db);
   const { format, receiverUrl } = config.audit;
@@ -71,8 +71,8 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-uploads', run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000) },
     { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },
     { name: 'sweep-job-results', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
-    { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(levelLifeSeconds) },
-    { name: 'sweep-request-levels', run: () => requestLevels.deleteOlderThan(levelLifeSeconds) },
+    { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(rateCounterLifeSeconds) },
+    { name: 'sweep-request-levels', run: () => rateCounters.deleteOlderThan(rateCounterLifeSeconds) },
     { name: 'sweep-exchanges', everySeconds: 60, run: () => exchanges.deleteExpired(exchangesAtOnce) },
     { name: 'sweep-tokens', everySeconds: 3600, run: (signal) => deleteEndedTokens(context, signal) },
     { name: 'sweep-approvals', everySeconds: 3600, run: (signal) => deleteOldApprovals(context, signal) },
@@ -82,8 +82,8 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-sessions', everySeconds: 600, run: () => deleteEndedSignIns(context) },
     { name: 'evaluate-drift', run: (signal) => evaluateDrift(context, signal) },
     { name: 'sweep-webhook-log', everySeconds: 600, run: (signal) => deleteOldDeliveries(context, signal) },
-    { name: 'sweep-ci-figures', everySeconds: 3600, run: (signal) => deleteOldCiFigures(context, signal) },
-    { name: 'seal-audit', everySeconds: 30, run: (signal) => sealAudit(context, signal) },
+    { name: 'sweep-ci-figures', everySeconds: 3600, run: (signal) => deleteOldCiStatistics(context, signal) },
+    { name: 'seal-audit', everySeconds: 30, run: (signal) => chainAudit(context, signal) },
     { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
     ...(config.audit.isExported
       ? [{ name: 'export-audit', everySeconds: 30, run: (signal: AbortSignal) => exportAudit(context, signal) }]
@@ -95,8 +95,8 @@ export function startSweeper(context: AppContext): void {
     { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },
     { name: 'measure-storage', everySeconds: 3600, run: (signal) => measureStorage(context, signal) },
     { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
-    ...(config.encoding.bytesPerSecond > 0 ? [encodeInTurns(context)] : []),
-    ...(config.reconcile.everySeconds > 0 ? [reconcileInTurns(context, runs)] : []),
+    ...(config.encoding.bytesPerSecond > 0 ? [encodeInSlices(context)] : []),
+    ...(config.reconcile.everySeconds > 0 ? [reconcileInSlices(context, runs)] : []),
   ];
   const holder = randomUUID();
   const stop = kinds.map((kind) => startMaintenance(context, runs, holder, kind));

@@ -99,7 +99,10 @@ describe.each([
       ?.log()
       .split('\n')
       // Running out of budget for an attacker's data is not a fault.
-      .filter((line) => /"level":"(error|fatal)"/.test(line) && !/"type":"(UnavailableError|NoRoomError)"/.test(line));
+      .filter(
+        (line) =>
+          /"level":"(error|fatal)"/.test(line) && !/"type":"(UnavailableError|BudgetExhaustedError)"/.test(line),
+      );
     expect(faults ?? []).toEqual([]);
   });
 });

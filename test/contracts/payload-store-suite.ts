@@ -1,18 +1,18 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { PayloadTooLargeError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+import type { BudgetName, BudgetTimes } from '../../src/shared/platform/payloads/in-flight-rules.ts';
 import { PayloadMissingError, type PayloadStore } from '../../src/shared/platform/payloads/payload-store.ts';
-import type { RoomName, RoomTimes } from '../../src/shared/platform/payloads/room-rules.ts';
 import { until } from '../support/until.ts';
 import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
 
 /** An empty store with `capacityBytes` in each budget. */
-export type OpenPayloadStore = (capacityBytes: number, times?: Partial<RoomTimes>) => Promise<PayloadStore>;
+export type OpenPayloadStore = (capacityBytes: number, times?: Partial<BudgetTimes>) => Promise<PayloadStore>;
 
 const generous = { maxBytes: 64 * mib, declaredBytes: null, room: 'writes' } as const;
 
 interface PutOptions {
-  readonly room?: RoomName;
+  readonly room?: BudgetName;
   readonly declaredBytes?: number | null;
   readonly key?: string;
   readonly fairnessKey?: string;
@@ -145,7 +145,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         keys.push(name);
         return store.put(name, body, { ...small, declaredBytes: declared, room, fairnessKey, keyLimit });
       };
-      const reopen = async (times: Partial<RoomTimes>): Promise<void> => {
+      const reopen = async (times: Partial<BudgetTimes>): Promise<void> => {
         store = await open(4 * mib, times);
       };
       beforeEach(async () => {
@@ -238,7 +238,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
           await one.waiting;
           const young = putBody(randomUUID(), other.body, null, { room });
           await other.waiting;
-          const refused = expect(young).rejects.toMatchObject({ name: 'RoomLostError', status: 503 });
+          const refused = expect(young).rejects.toMatchObject({ name: 'ReservationLostError', status: 503 });
           one.letGo();
           expect(await old).toMatchObject({ bytes: 3 * mib });
           await refused;
@@ -248,14 +248,20 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
       it('drops a body that has waited half received for too long', async () => {
         await reopen({ yieldingWaitMs: 300 });
         await put(3 * mib, { key });
-        await expect(put(2 * mib, { declaredBytes: null })).rejects.toMatchObject({ name: 'NoRoomError', status: 503 });
+        await expect(put(2 * mib, { declaredBytes: null })).rejects.toMatchObject({
+          name: 'BudgetExhaustedError',
+          status: 503,
+        });
         expect(await held(store)).toBe(3 * mib);
       });
 
       it('ends the wait of an import that finds no budget', async () => {
         await reopen({ waitMs: 300 });
         await put(3 * mib, { key, room: 'imports' });
-        await expect(put(2 * mib, { room: 'imports' })).rejects.toMatchObject({ name: 'NoRoomError', status: 503 });
+        await expect(put(2 * mib, { room: 'imports' })).rejects.toMatchObject({
+          name: 'BudgetExhaustedError',
+          status: 503,
+        });
         await put(mib, { room: 'imports', fairnessKey: 'other' });
       });
 
@@ -292,7 +298,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(6);
         expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { status: 503 } });
         await put(mib / 2, { fairnessKey: 'other' });
-        await expect(put(mib / 2)).rejects.toMatchObject({ name: 'NoRoomError' });
+        await expect(put(mib / 2)).rejects.toMatchObject({ name: 'BudgetExhaustedError' });
       });
 
       it('drops bodies of the largest key for another one, the youngest first', async () => {
@@ -304,7 +310,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
             puts.push(putBody(randomUUID(), body, mib, { room }));
             await waiting;
           }
-          const lost = expect(puts[2]).rejects.toMatchObject({ name: 'RoomLostError', status: 503 });
+          const lost = expect(puts[2]).rejects.toMatchObject({ name: 'ReservationLostError', status: 503 });
           const other = randomUUID();
           await put(1.25 * mib, { room, fairnessKey: 'other', key: other });
           await lost;
@@ -323,7 +329,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
           ];
           const lost = expect(
             putBody(randomUUID(), silent.body, 2.5 * mib + 100, { room, fairnessKey: 'other' }),
-          ).rejects.toMatchObject({ name: 'RoomLostError', status: 503 });
+          ).rejects.toMatchObject({ name: 'ReservationLostError', status: 503 });
           await silent.waiting;
           const staying = putBody(randomUUID(), young.body, mib / 4 + 100, { room, fairnessKey: 'third' });
           await young.waiting;
@@ -343,7 +349,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         const limited = { keyLimit: mib, fairnessKey: 'limited' };
         await put(mib, { key, ...limited });
         await put(mib, { fairnessKey: 'other' });
-        await expect(put(mib / 2, limited)).rejects.toMatchObject({ name: 'NoRoomError', isKeyLimit: true });
+        await expect(put(mib / 2, limited)).rejects.toMatchObject({ name: 'BudgetExhaustedError', isKeyLimit: true });
         await store.delete(key);
         await put(2 * mib, limited);
       });

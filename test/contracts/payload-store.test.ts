@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { Redis } from 'ioredis';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { defaultBudgetTimes } from '../../src/shared/platform/payloads/in-flight-rules.ts';
 import { MemoryPayloadStore } from '../../src/shared/platform/payloads/memory-payload-store.ts';
 import { PayloadMissingError, PayloadTamperedError } from '../../src/shared/platform/payloads/payload-store.ts';
 import { RedisPayloadStore } from '../../src/shared/platform/payloads/redis-payload-store.ts';
-import { defaultRoomTimes } from '../../src/shared/platform/payloads/room-rules.ts';
 import {
   connectRedis,
   disconnectRedis,
@@ -14,7 +14,7 @@ import {
   untilReady,
 } from '../../src/shared/platform/redis/redis.ts';
 import { command, type RedisGroup, startRedisCluster } from '../../testkit/redis-groups.ts';
-import { pieceKey, RedisAttacker, tamperings } from '../support/redis-attacker.ts';
+import { chunkKey, RedisAttacker, tamperings } from '../support/redis-attacker.ts';
 import { startStopwatch } from '../support/running-time.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { describeWithTools } from '../support/tools.ts';
@@ -28,7 +28,7 @@ const sized = (bytes: number) => ({ writes: bytes, imports: bytes });
 
 describePayloadStore(
   'memory',
-  async (capacityBytes, times) => new MemoryPayloadStore(sized(capacityBytes), { ...defaultRoomTimes, ...times }),
+  async (capacityBytes, times) => new MemoryPayloadStore(sized(capacityBytes), { ...defaultBudgetTimes, ...times }),
 );
 
 await describeOnRedis((server) => {
@@ -123,7 +123,7 @@ await describeOnRedis((server) => {
           const died = new RedisPayloadStore(redis, sized(4 * mib), times);
           const source = waitingBody(randomBytes(3 * mib), randomBytes(mib));
           const abandoned = died.put(randomUUID(), source.body, { ...declared, room });
-          const lost = expect(abandoned).rejects.toMatchObject({ name: 'RoomLostError' });
+          const lost = expect(abandoned).rejects.toMatchObject({ name: 'ReservationLostError' });
           await source.waiting;
           expect(await held(store)).toBe(3 * mib);
           await died.close();
@@ -274,7 +274,7 @@ await describeOnRedis((server) => {
       it('does not let them read bodies', async () => {
         const text = Buffer.from('a value of the state '.repeat(100));
         await store.put(key, chunksOf(text), options);
-        expect((await attacker.redis.getBuffer(pieceKey(key, 0)))?.includes('value')).toBe(false);
+        expect((await attacker.redis.getBuffer(chunkKey(key, 0)))?.includes('value')).toBe(false);
         await store.delete(key);
       });
 

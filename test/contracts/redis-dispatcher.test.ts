@@ -4,8 +4,8 @@ import { Redis } from 'ioredis';
 import { Type } from 'typebox';
 import { type AdmissionRepository, createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import type { Job } from '../../src/shared/jobs/definitions.ts';
+import { JobQueueView } from '../../src/shared/jobs/job-queue-view.ts';
 import { createJobResultRepository, type JobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
-import { QueueBoard } from '../../src/shared/jobs/queue-board.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
@@ -323,7 +323,7 @@ await describeOnRedis((server) => {
       });
       const job = compactionJob();
       expect(await timed(() => dispatcher.run(job))).toMatchObject({ outcome: 'UnavailableError', soon: true });
-      const { queues: shown } = await new QueueBoard(queues, monitor, admissions).overview(10);
+      const { queues: shown } = await new JobQueueView(queues, monitor, admissions).overview(10);
       expect(shown[0]).toMatchObject({ name: 'small', failed: 1, workers: 1 });
       expect(shown[0]?.jobs).toMatchObject([
         { name: 'fold-journal', state: 'failed', updateId: idOf(job), attempts: 3, endedAt: expect.any(Date) },
@@ -384,7 +384,7 @@ await describeOnRedis((server) => {
         return monitor.queueStates.small.failed === 5;
       }, 'all failed');
       await dispatcher.run(compactionJob());
-      const { queues: shown } = await new QueueBoard(queues, monitor, admissions).overview(10);
+      const { queues: shown } = await new JobQueueView(queues, monitor, admissions).overview(10);
       expect(shown[0]?.jobs).toHaveLength(5);
       expect(shown[0]?.jobs[0]).toMatchObject({ updateId: null, stackId: null });
     });
@@ -678,7 +678,9 @@ async function jobIds(redis: Redis): Promise<string[]> {
 
 async function countJobResults(db: Database): Promise<number> {
   const { count } = await db.one(
-    sql.rows(Type.Object({ count: Type.Integer() }))`/* test.countJobResults */ select count(*) as count from receipts`,
+    sql.rows(
+      Type.Object({ count: Type.Integer() }),
+    )`/* test.countJobResults */ select count(*) as count from job_results`,
   );
   return count;
 }

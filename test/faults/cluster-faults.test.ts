@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { AnswerError, RawClient, verbatimBody } from '../../bench/support/raw-client.ts';
+import { RawClient, ResponseError, verbatimBody } from '../../bench/support/raw-client.ts';
 import type { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 import { readRequestCounts } from '../../testkit/request-counts.ts';
-import { countPackedEvents, findLostWrites, inspectBlobs, query, reconcileBlobs } from './support/audit.ts';
+import { countArchivedEvents, findLostWrites, inspectBlobs, query, reconcileBlobs } from './support/audit.ts';
 import { documentOf, sha256 } from './support/documents.ts';
 import { GuardedPipeline } from './support/guarded-pipeline.ts';
 import { NextRelease } from './support/next-release.ts';
@@ -82,7 +82,7 @@ describe('at chosen points', () => {
     release();
     await sleep(100);
     storm.cluster.workers[worker]?.resume();
-    expect(await write).toMatchObject({ name: 'AnswerError', status: 403 });
+    expect(await write).toMatchObject({ name: 'ResponseError', status: 403 });
     expect(await stateOf(path)).toBe(sha256(kept));
   });
 
@@ -211,7 +211,7 @@ describe('at chosen points', () => {
           (thrown: unknown) => thrown,
         );
         if (error !== null) {
-          expect(error).toMatchObject({ name: 'AnswerError', status: 503 });
+          expect(error).toMatchObject({ name: 'ResponseError', status: 503 });
           break;
         }
         // A sweep has freed space after the disk was full.
@@ -222,7 +222,7 @@ describe('at chosen points', () => {
       }
       expect(await stateOf(path)).toBe(sha256(kept));
     } finally {
-      disk.makeRoom();
+      disk.freeCapacity();
     }
     await client.verbatim(update, next, sequence + 1);
     expect(await stateOf(path)).toBe(sha256(next));
@@ -240,7 +240,7 @@ describe('at chosen points', () => {
     await client.verbatim(first, kept, 1);
     chaos.set(postgresClock, 3_600);
     try {
-      await expect(client.verbatim(first, late, 2)).rejects.toMatchObject({ name: 'AnswerError', status: 403 });
+      await expect(client.verbatim(first, late, 2)).rejects.toMatchObject({ name: 'ResponseError', status: 403 });
       expect(await stateOf(path)).toBe(sha256(kept));
       const second = await client.startUpdate(path);
       await client.verbatim(second, ahead, 1);
@@ -414,7 +414,9 @@ describe('afterwards', () => {
     const lost = await findLostWrites(storm.cluster, storm.pipelines, storm.cliPipelines);
     report(lost.length);
     expect(lost).toEqual([]);
-    await pollUntil('packed events', async () => (await countPackedEvents(storm.cluster)) > 0, { timeoutMs: 120_000 });
+    await pollUntil('packed events', async () => (await countArchivedEvents(storm.cluster)) > 0, {
+      timeoutMs: 120_000,
+    });
   });
 
   test('whoever waited for a stack got it soon after it was free', async () => {
@@ -434,7 +436,7 @@ describe('afterwards', () => {
     const stuck = await query(storm.cluster, 'select name from stacks where active_update_id is not null');
     const [free, ...others] = storm.pipelines.map(({ stackPath }) => stackPath);
     const abandoned = await client.startUpdate(free as string);
-    await expect(client.startUpdate(free as string)).rejects.toThrow(AnswerError);
+    await expect(client.startUpdate(free as string)).rejects.toThrow(ResponseError);
     await query(
       storm.cluster,
       `update updates set expires_at = clock_timestamp() - interval '1 second' where id = $1`,

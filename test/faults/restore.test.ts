@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { AnswerError, RawClient } from '../../bench/support/raw-client.ts';
+import { RawClient, ResponseError } from '../../bench/support/raw-client.ts';
 import { runAdmin } from '../../testkit/admin-command.ts';
 import { type Cluster, startCluster } from '../../testkit/cluster.ts';
 import { type PostgresSpec, preparePostgres } from '../../testkit/cluster-postgres.ts';
@@ -167,6 +167,6 @@ test('a state whose blob did not come back is reported, and the others are read'
   expect((await reconcileBlobs(cluster)).missing).toBe(1);
   expect(await readState(cluster, `${here}/export`)).toContain('here');
   const refusal = await client.once('GET', `${gone}/export`).catch((error: unknown) => error);
-  expect(refusal).toBeInstanceOf(AnswerError);
+  expect(refusal).toBeInstanceOf(ResponseError);
   expect(String(refusal)).toContain('the state of stack dev-org/blobs/gone at version 1 is damaged and is not used');
 });

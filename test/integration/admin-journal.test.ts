@@ -105,7 +105,7 @@ test('accept makes the replayed prefix the state; the journal is deleted after i
   expect(await exportedNames(app, stack)).toEqual(['one', 'r0']);
   await takesUpdates(stack);
   const entries = () => query(app, 'select 1 from journal_entries where update_id = $1', [update.id]);
-  await query(app, `update journals set folded_at = 'epoch' where update_id = $1`, [update.id]);
+  await query(app, `update journals set compacted_at = 'epoch' where update_id = $1`, [update.id]);
   await expireLeases(app.context);
   expect(await entries()).toHaveLength(6);
   await query(app, `update journals set accepted_at = 'epoch' where update_id = $1`, [update.id]);

@@ -3,12 +3,12 @@ import pg from 'pg';
 import { operatorSource } from '../../src/shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
 import { verifyAudit } from '../../src/shared/audit/verify-audit.ts';
+import { chainAudit, storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
 import { exportAudit, exportKey } from '../../src/workers/audit/export-audit.ts';
 import { addAuditPartitions, dropOldAudit } from '../../src/workers/audit/keep-audit.ts';
-import { sealAudit, storeAuditHeads } from '../../src/workers/audit/seal-audit.ts';
 import { runAdminCommand } from '../support/admin.ts';
+import { chainAll } from '../support/chain-all.ts';
 import { query } from '../support/database.ts';
-import { sealAll } from '../support/seal-all.ts';
 import { testApp } from '../support/test-app.ts';
 
 const app = testApp();
@@ -30,7 +30,7 @@ async function add(object: string, name: string | null = organization): Promise<
   });
 }
 
-const seal = () => sealAll(app);
+const seal = () => chainAll(app);
 
 const problems = async () => (await verifyAudit(app.context, organizationId)).problems;
 const numberOf = async (object: string): Promise<string> => {
@@ -75,7 +75,7 @@ describe('sealing', () => {
         [organizationId, organization],
       );
       await add('fast');
-      expect(await sealAudit(app.context)).toBe(false);
+      expect(await chainAudit(app.context)).toBe(false);
       expect(await batchesOf()).toEqual([]);
       const metrics = (await app.call('GET', '/metrics', { accept: null })).text;
       expect(metrics).toMatch(/^holdfast_audit_waiting_seconds\{step="seal"\} (?!0$)\d/m);
@@ -90,7 +90,7 @@ describe('sealing', () => {
   test('misses nothing while many transactions of different length add events and replicas seal', async () => {
     const stop = new AbortController();
     const sealing = [1, 2].map(async () => {
-      while (!stop.signal.aborted) await sealAudit(app.context);
+      while (!stop.signal.aborted) await chainAudit(app.context);
     });
     const writers = Array.from({ length: 4 }, async (_, writer) => {
       const client = new pg.Client({ connectionString: app.database.ownerUrl });
@@ -131,19 +131,19 @@ describe('sealing', () => {
   test('goes on when the database was restored into a server with lower transaction ids', async () => {
     await add('before');
     await seal();
-    await query(app, `update audit_sealing set horizon_through = horizon_through + 1, horizon_xid = '99999999999'`);
+    await query(app, `update audit_chaining set horizon_through = horizon_through + 1, horizon_xid = '99999999999'`);
     await add('after');
     await seal();
     expect(await problems()).toEqual([]);
     expect((await batchesOf()).length).toBe(2);
   });
 
-  test.each(['audit_batches', 'audit_chains', 'audit_sealing'])(
+  test.each(['audit_batches', 'audit_chains', 'audit_chaining'])(
     'that fails when it writes %s changes nothing, and the next run does it',
     async (table) => {
       for (const object of ['a', 'b']) await add(object);
       const event = table === 'audit_batches' ? 'insert' : 'update';
-      const when = table === 'audit_sealing' ? 'when (old.sealed_through <> new.sealed_through)' : '';
+      const when = table === 'audit_chaining' ? 'when (old.chained_through <> new.chained_through)' : '';
       await query(
         app,
         `create function fail() returns trigger language plpgsql as $$ begin raise exception 'killed'; end $$`,

@@ -10,8 +10,8 @@ import { createRunRepository } from '../../src/shared/platform/maintenance/run-r
 import { dropOldAudit } from '../../src/workers/audit/keep-audit.ts';
 import { type AuditReceiver, receiverCalls, sendAudit } from '../../src/workers/audit/send-audit.ts';
 import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
+import { chainAll } from '../support/chain-all.ts';
 import { query } from '../support/database.ts';
-import { sealAll } from '../support/seal-all.ts';
 import { testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 
@@ -51,7 +51,7 @@ beforeEach(async () => {
   answer = () => 200;
   organizations = [`one-${randomUUID()}`, `two-${randomUUID()}`];
   for (const each of organizations) await app.context.identity.ensureOrganization(each);
-  await sealAll(app);
+  await chainAll(app);
   await send();
   received.length = 0;
 });
@@ -86,7 +86,7 @@ async function add(object: string, organization = organizations[0] as string): P
     object,
     details: {},
   });
-  await sealAll(app);
+  await chainAll(app);
 }
 const objectsOf = (all: readonly Received[]) => all.map(({ body }) => (JSON.parse(body) as { object: string }).object);
 const idsOf = (all: readonly Received[]) => all.map(({ headers }) => headers['idempotency-key']);
@@ -224,7 +224,7 @@ test('retention waits until old events were sent', async () => {
     details: {},
   });
   await query(app, `update audit_events set occurred_at = occurred_at - interval '4 months' where object = 'old'`);
-  await sealAll(app);
+  await chainAll(app);
   expect(await dropOldAudit(context)).toBe(0);
   expect(await send()).toBe(1);
   expect(await dropOldAudit(context)).toBe(1);

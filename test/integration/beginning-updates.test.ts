@@ -44,7 +44,7 @@ async function recordOf(stack: TestStack, id: string) {
   const updates = await query(
     app,
     `select kind, dry_run, exclusive, status, end_reason, message, environment, config, program, requested_by, epoch, journal_version,
-       token_id, organization_id, ci_run, is_guarded, waited_ms, stack_version - base_stack_version as versions,
+       token_id, organization_id, ci_run, is_limited, waited_ms, stack_version - base_stack_version as versions,
        base_checkpoint_id = checkpoint_id as at_base, round(extract(epoch from expires_at - started_at)) as lease_seconds,
        round(extract(epoch from must_end_at - started_at)) as most_seconds, octet_length(lease_hash) as hash_bytes,
        (select active_update_id = $1 from stacks where id = stack_id) as holds,
@@ -137,10 +137,10 @@ const ofBoth: Change[] = [
   [
     'entries could not be replayed',
     `with u as (insert into updates (stack_id, kind, exclusive, status, expires_at) values (:stack, 'update', true, 'failed', now()) returning id)
-     insert into journals (update_id, stack_id, entry_count, fold_error) select id, :stack, 1, 'unknown' from u`,
+     insert into journals (update_id, stack_id, entry_count, compaction_error) select id, :stack, 1, 'unknown' from u`,
   ],
 ];
-const waiting = 'insert into lock_waiters (stack_id, token_id, kept_until) values (:stack, :token, now())';
+const waiting = 'insert into update_queue_waiters (stack_id, token_id, kept_until) values (:stack, :token, now())';
 
 /** Runs `call` in a transaction in which the change was made, and undoes both. */
 async function given<T>(change: string | null, ids: readonly string[], call: () => Promise<T>): Promise<T> {
@@ -247,14 +247,14 @@ describe('nothing is started in one statement', () => {
   test('if it is of another stack, if tags change, or if a guard needs a journal', async () => {
     expect(await given(null, held.ids, () => start({ name: 'prod' }))).toEqual(nothing);
     expect(await given(null, held.ids, () => start({ tags: '{"a":"1"}' }))).toEqual(nothing);
-    const guarded = ofUpdate('is_guarded = true');
+    const guarded = ofUpdate('is_limited = true');
     expect(await given(guarded, held.ids, () => start({ withJournal: false }))).toEqual(nothing);
   });
 
   test('except where none of this is so, or does not count', async () => {
     const journaled = { started: [{ stackVersion: 1, journalVersion: 1 }], hasLease: true };
     expect(await given(null, held.ids, start)).toEqual(journaled);
-    expect(await given(ofUpdate('is_guarded = true'), held.ids, start)).toEqual(journaled);
+    expect(await given(ofUpdate('is_limited = true'), held.ids, start)).toEqual(journaled);
     const plain = { started: [{ stackVersion: 1, journalVersion: 0 }], hasLease: true };
     expect(await given(null, held.ids, () => start({ tags: '{}', withJournal: false }))).toEqual(plain);
   });

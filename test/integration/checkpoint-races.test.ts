@@ -104,13 +104,13 @@ test('a snapshot of a journal that is stored after the end of its compaction is 
     inlineBytes: Buffer.alloc(1),
     blobKey: null,
   } as const;
-  const stored = () => query(app, 'select 1 from journal_fold_points where update_id = $1', [update.id]);
+  const stored = () => query(app, 'select 1 from journal_snapshots where update_id = $1', [update.id]);
   await snapshots.upsert(update.id, 1, document);
   expect(await stored()).toHaveLength(1);
-  await query(app, 'delete from journal_fold_points where update_id = $1', [update.id]);
+  await query(app, 'delete from journal_snapshots where update_id = $1', [update.id]);
   await ok(complete(app, update));
   await compactEndedUpdates(app.context);
-  const [journal] = await query(app, 'select folded_at is not null as done from journals where update_id = $1', [
+  const [journal] = await query(app, 'select compacted_at is not null as done from journals where update_id = $1', [
     update.id,
   ]);
   expect(journal).toEqual({ done: true });

@@ -19,7 +19,7 @@ beforeAll(async () => {
     apps[0],
     `create function stay_alive() returns trigger language plpgsql as
        $$ begin new.alive_until := clock_timestamp() + interval '1 hour'; return new; end $$;
-     create trigger stay_alive before insert or update on lock_queue_processes for each row execute function stay_alive()`,
+     create trigger stay_alive before insert or update on update_queue_processes for each row execute function stay_alive()`,
   );
 });
 
@@ -47,9 +47,9 @@ async function end(stack: TestStack, { json }: TestResponse): Promise<void> {
 }
 
 /** Waits until limits hold back so many calls, which have taken their turns among themselves from then on. */
-const untilHeldBack = (count: number): Promise<void> =>
+const untilDeferred = (count: number): Promise<void> =>
   until(async () => {
-    const rows = await query(apps[0], 'select 1 from lock_waiters where held_by is not null');
+    const rows = await query(apps[0], 'select 1 from update_queue_waiters where held_by is not null');
     return rows.length === count;
   }, `limits hold back ${count} calls`);
 
@@ -116,11 +116,11 @@ test('the rest wait, and projects take turns', async () => {
       return answer;
     });
   const third = wait(web[2] as TestStack, 0);
-  await untilHeldBack(1);
+  await untilDeferred(1);
   const fourth = wait(web[3] as TestStack, 1);
-  await untilHeldBack(2);
+  await untilDeferred(2);
   const late = wait(data, 1);
-  await untilHeldBack(3);
+  await untilDeferred(3);
   await end(web[0] as TestStack, running[0] as TestResponse);
   const first = await late;
   expect(order).toEqual(['data/a']);

@@ -150,14 +150,14 @@ test('a compaction ignores a snapshot that is damaged or missing', async () => {
     await appendResources(stack, update, 0, 60);
     await app.context.compactor.takeSnapshot(update.id);
     await appendResources(stack, update, 60, 5);
-    const point = await storedBytes(app, update.id, 'journal_fold_points');
+    const point = await storedBytes(app, update.id, 'journal_snapshots');
     if (way === 'flip') await point.overwrite(flipBit(point.bytes, point.bytes.length >> 1, 1));
     if (way === 'cut') await point.overwrite(point.bytes.subarray(0, -6));
     if (way === 'remove') await point.remove();
     log.length = 0;
     expect(await exportedNames(app, stack)).toHaveLength(65);
     expect(log.map((line) => line['msg'])).toContain('journal snapshot is damaged: dropped');
-    expect(await query(app, 'select 1 from journal_fold_points where update_id = $1', [update.id])).toEqual([]);
+    expect(await query(app, 'select 1 from journal_snapshots where update_id = $1', [update.id])).toEqual([]);
     await ok(complete(app, update));
     expect(await exportedNames(app, stack)).toHaveLength(65);
   }

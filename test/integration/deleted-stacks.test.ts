@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import pg from 'pg';
 import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
 import { DeletedStackRestorer } from '../../src/shared/state/deleted-stack-restorer.ts';
-import { packEvents } from '../../src/workers/events/pack-events.ts';
+import { packEvents } from '../../src/workers/events/archive-events.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';

@@ -49,7 +49,7 @@ withDisk(
       // Calls that need no space still work.
       await ok(cancel(app, other, await startUpdate(app, other)));
     } finally {
-      disk?.makeRoom();
+      disk?.freeCapacity();
     }
     await ok(saveVerbatim(app, update, 2, large[1] as object));
     expect(JSON.parse((await exportState(app, stack)).text)).toEqual(large[1]);

@@ -28,7 +28,7 @@ const document = fc
   .map(({ bytes, isNoise }) => (isNoise ? randomBytes(bytes) : Buffer.alloc(bytes, '{"a":[1,2,3]},')));
 const chunkBytes = fc.constantFrom(1_000, 4_096, 65_536, 1_000_000, 10_000_000);
 
-function inPieces(text: Buffer, size: number): () => AsyncIterable<Buffer> {
+function inChunks(text: Buffer, size: number): () => AsyncIterable<Buffer> {
   return async function* () {
     for (let at = 0; at < text.length; at += size) yield text.subarray(at, at + size);
   };
@@ -47,7 +47,7 @@ describe('documents', () => {
       fc.asyncProperty(document, chunkBytes, async (text, size) => {
         const { documents } = app.context;
         let verified: Buffer | null = null;
-        const stored: StoredDocument = await documents.save(inPieces(text, size), (sha256) => {
+        const stored: StoredDocument = await documents.save(inChunks(text, size), (sha256) => {
           verified = sha256;
         });
         const sha256 = createHash('sha256').update(text).digest();
@@ -77,7 +77,7 @@ describe('documents', () => {
   test('that are rejected by the hash leave nothing behind', async () => {
     const { documents, db } = app.context;
     const before = db.poolState();
-    const refuse = documents.save(inPieces(randomBytes(10_000), 1_000), () => {
+    const refuse = documents.save(inChunks(randomBytes(10_000), 1_000), () => {
       throw new RangeError('not this one');
     });
     await expect(refuse).rejects.toThrow(RangeError);

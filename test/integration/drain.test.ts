@@ -75,7 +75,7 @@ test('a refused entry leaves no hole in the journal, which can be compacted ahea
   expect((await append(app, update, [begin])).status).toBe(403);
   await ok(append(app, update, [{ ...creation(4, 'c', stack)[1], sequenceID: 4 }]));
   await app.context.compactor.takeSnapshot(update.id);
-  const snapshots = await query(app, 'select entries from journal_fold_points where update_id = $1', [update.id]);
+  const snapshots = await query(app, 'select entries from journal_snapshots where update_id = $1', [update.id]);
   expect(snapshots).toEqual([{ entries: 4 }]);
   expect(await stateOf(stack)).toEqual({ resources: ['a', 'c'], pending: [] });
 });

@@ -37,13 +37,13 @@ interface Piece {
 }
 
 /** The pieces that only this version has, and on which later ones depend. */
-async function ownPieces(stack: TestStack, version: number): Promise<Piece[]> {
+async function ownChunks(stack: TestStack, version: number): Promise<Piece[]> {
   const id = (await versionsOf(app, stack))[version - 1]?.id;
   return query<Piece>(
     app,
-    `select p.id, p.inline_bytes, p.blob_key from checkpoint_pieces c join version_pieces p on p.id = c.piece_id
-     where c.checkpoint_id = $1 and exists (select 1 from version_pieces d where d.base_id = p.id)
-       and not exists (select 1 from checkpoint_pieces o where o.piece_id = p.id and o.checkpoint_id <> $1)`,
+    `select p.id, p.inline_bytes, p.blob_key from checkpoint_chunks c join version_chunks p on p.id = c.chunk_id
+     where c.checkpoint_id = $1 and exists (select 1 from version_chunks d where d.base_id = p.id)
+       and not exists (select 1 from checkpoint_chunks o where o.chunk_id = p.id and o.checkpoint_id <> $1)`,
     [id],
   );
 }
@@ -51,7 +51,7 @@ async function ownPieces(stack: TestStack, version: number): Promise<Piece[]> {
 async function damage({ id, inline_bytes, blob_key }: Piece): Promise<void> {
   if (inline_bytes) {
     const bytes = flipBit(inline_bytes, inline_bytes.length >> 1, 2);
-    await query(app, 'update version_pieces set inline_bytes = $2 where id = $1', [id, bytes]);
+    await query(app, 'update version_chunks set inline_bytes = $2 where id = $1', [id, bytes]);
   } else {
     await writeFile(await blobFile(app, blob_key as string), 'not the bytes of a piece');
   }
@@ -75,7 +75,7 @@ test('a damaged piece makes its chain unreadable, and nothing else; later versio
   const texts = await importVersions(app, stack, 10);
   await encodeAll(app);
   // The sixth is the second of its group: the seventh and the eighth refer to it, the ninth begins another chain.
-  const [piece] = await ownPieces(stack, 6);
+  const [piece] = await ownChunks(stack, 6);
   await damage(piece as Piece);
   const left = await readable(stack, 10);
   expect(left).toEqual(expect.arrayContaining([1, 2, 3, 4, 5, 9, 10]));
@@ -96,7 +96,7 @@ test('a damaged piece is replaced from a copy of its version, and those that ref
   const stack = await createStack(app);
   const texts = await importVersions(app, stack, 8);
   await encodeAll(app);
-  for (const piece of await ownPieces(stack, 5)) await damage(piece);
+  for (const piece of await ownChunks(stack, 5)) await damage(piece);
   const before = await readable(stack, 8);
   expect(before).not.toContain(5);
   // The same state, in another stack, as a whole.
@@ -124,9 +124,9 @@ test('a state is rebuilt from its journal over an encoded version', async () => 
   expect(versions.map(({ codec }) => codec)).toEqual(['pieces', 'pieces', 'pieces', 'zstd']);
   const pieces = await query<Piece>(
     app,
-    `select p.id, p.inline_bytes, p.blob_key from checkpoint_pieces c join version_pieces p on p.id = c.piece_id
+    `select p.id, p.inline_bytes, p.blob_key from checkpoint_chunks c join version_chunks p on p.id = c.chunk_id
      where c.checkpoint_id = $1 and not exists (
-       select 1 from checkpoint_pieces o where o.piece_id = p.id and o.checkpoint_id <> $1)`,
+       select 1 from checkpoint_chunks o where o.chunk_id = p.id and o.checkpoint_id <> $1)`,
     [versions[2]?.id],
   );
   expect(pieces.length).toBeGreaterThan(0);
@@ -146,11 +146,11 @@ test('an encoded version can be restored', async () => {
 });
 
 test('what was sealed stays sealed', async () => {
-  await createApp({ HOLDFAST_SEAL_DOCUMENTS: 'true' });
+  await createApp({ HOLDFAST_ENCRYPT_DOCUMENTS: 'true' });
   const stack = await createStack(app);
   const texts = await importVersions(app, stack, 4);
   await encodeAll(app);
-  const codecs = await query(app, 'select distinct codec, inline_bytes is null as "inBlob" from version_pieces');
+  const codecs = await query(app, 'select distinct codec, inline_bytes is null as "inBlob" from version_chunks');
   expect(codecs).toEqual([{ codec: 'zstd+sealed', inBlob: true }]);
   expect(await exportVersions(app, stack, 4)).toEqual(texts);
 });

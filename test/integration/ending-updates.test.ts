@@ -29,7 +29,7 @@ async function journaledUpdate() {
 }
 
 async function readBack(updateId: string): Promise<void> {
-  const read = `select 1 from journals where update_id = $1 and folded_at is not null and fold_claim is null`;
+  const read = `select 1 from journals where update_id = $1 and compacted_at is not null and compaction_claim is null`;
   await until(async () => (await query(app, read, [updateId])).length === 1, 'the state was read back');
 }
 

@@ -259,7 +259,7 @@ describe('connections', () => {
 
   test.each([
     ['from one address', 'address', { maxConnectionsPerAddress: 5 }],
-    ['in all', 'total', { HOLDFAST_MAX_CONNECTIONS: '5' }],
+    ['in all', 'total', { HOLDFAST_MAX_CONNECTIONS: '5', maxConnectionsPerAddress: 5 }],
     [
       'of trusted proxies',
       'total',

@@ -81,7 +81,7 @@ test('the compaction of a killed process is taken over, and nobody compacts whil
     const claimed = async () => {
       const [row] = await query<{ claim: string | null; until: Date }>(
         app,
-        'select fold_claim as claim, fold_claimed_until as until from journals where update_id = $1',
+        'select compaction_claim as claim, compaction_claimed_until as until from journals where update_id = $1',
         [update.id],
       );
       return row?.claim ? row : null;

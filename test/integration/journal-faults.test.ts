@@ -46,7 +46,7 @@ const create = (stack: TestStack) => app.call('POST', `${stack.path}/update`, { 
 async function compactionError(update: RunningUpdate) {
   const [row] = await query(
     app,
-    'select fold_error, folded_entries, entry_count, folded_at is not null as read_back from journals where update_id = $1',
+    'select compaction_error, compacted_entries, entry_count, compacted_at is not null as read_back from journals where update_id = $1',
     [update.id],
   );
   return row;
@@ -84,8 +84,8 @@ describe('the state is made of the entries before the one that cannot be replaye
       expect(await exportedNames(app, stack, 1)).toEqual(names.slice(0, before));
       await app.context.compactor.compact(update.id);
       expect(await compactionError(update)).toEqual({
-        fold_error: expect.stringContaining(`Journal entry ${1 + 2 * before}: "removeOld" is 99`),
-        folded_entries: 2 * before,
+        compaction_error: expect.stringContaining(`Journal entry ${1 + 2 * before}: "removeOld" is 99`),
+        compacted_entries: 2 * before,
         entry_count: 2 * (before + after) + 1,
         read_back: true,
       });
@@ -242,7 +242,9 @@ describe('a stack whose journal could not be replayed', () => {
 
   test('keeps its journal, however often it is compacted', async () => {
     const { update } = await createFaulty();
-    await query(app, `update journals set folded_at = folded_at - interval '1 year' where update_id = $1`, [update.id]);
+    await query(app, `update journals set compacted_at = compacted_at - interval '1 year' where update_id = $1`, [
+      update.id,
+    ]);
     for (let time = 1; time <= 2; time++) await expireLeases(app.context);
     await app.context.compactor.compact(update.id);
     expect(await query(app, 'select 1 from journal_entries where update_id = $1', [update.id])).toHaveLength(7);
@@ -256,7 +258,7 @@ test('a batch after a bad entry that is due for a snapshot is accepted, and no s
   await ok(append(other, update, [outside(1)]));
   const begins = Array.from({ length: 5_000 }, (_, at) => beginning(2 + at, 2 + at));
   await ok(append(other, update, begins));
-  expect(await query(other, 'select 1 from journal_fold_points')).toEqual([]);
+  expect(await query(other, 'select 1 from journal_snapshots')).toEqual([]);
 });
 
 describe('entries of a kind unknown to this release', () => {
@@ -281,7 +283,9 @@ describe('entries of a kind unknown to this release', () => {
     // The stack still works, and the journal is kept.
     const next = await startUpdate(app, stack, { journal: true });
     await ok(complete(app, next));
-    await query(app, `update journals set folded_at = folded_at - interval '1 year' where update_id = $1`, [update.id]);
+    await query(app, `update journals set compacted_at = compacted_at - interval '1 year' where update_id = $1`, [
+      update.id,
+    ]);
     await expireLeases(app.context);
     expect(await query(app, 'select 1 from journal_entries where update_id = $1', [update.id])).toHaveLength(
       4 + 2 * many,

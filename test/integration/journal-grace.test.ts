@@ -20,7 +20,7 @@ const entryCount = async (app: TestApp, update: RunningUpdate): Promise<number> 
 async function readBack(app: TestApp, update: RunningUpdate): Promise<void> {
   await until(
     async () =>
-      (await query(app, 'select 1 from journals where update_id = $1 and folded_at is not null', [update.id]))
+      (await query(app, 'select 1 from journals where update_id = $1 and compacted_at is not null', [update.id]))
         .length === 1,
     'the compaction was read back',
   );
@@ -60,10 +60,10 @@ test('a compacted journal is kept for the grace period and is not compacted agai
   await until(async () => (await query(app, 'select 1 from journals')).length === 1, 'nothing is kept without entries');
   await expireLeases(app.context);
   expect([await entryCount(app, update), await app.context.compactions.claimUncompacted(10)]).toEqual([4, []]);
-  await query(app, `update journals set folded_at = folded_at - interval '590 seconds'`);
+  await query(app, `update journals set compacted_at = compacted_at - interval '590 seconds'`);
   await expireLeases(app.context);
   expect(await entryCount(app, update)).toBe(4);
-  await query(app, `update journals set folded_at = folded_at - interval '20 seconds'`);
+  await query(app, `update journals set compacted_at = compacted_at - interval '20 seconds'`);
   await expireLeases(app.context);
   expect([await entryCount(app, update), await query(app, 'select 1 from journals')]).toEqual([0, []]);
 });

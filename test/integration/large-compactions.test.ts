@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
-import { OpenReplays } from '../../src/shared/state/journal/ahead/open-replays.ts';
+import { OpenReplays } from '../../src/shared/state/journal/incremental/open-replays.ts';
 import { type ReplayRunner, replayHere } from '../../src/shared/state/journal/replay/runner/replay-runner.ts';
 import type { ReplayStart } from '../../src/shared/state/journal/replay/runner/replay-work.ts';
 import { query } from '../support/database.ts';
@@ -69,7 +69,7 @@ test('a compaction continues from the last snapshot', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
   const points = () =>
-    query<{ entries: number }>(app, 'select entries from journal_fold_points where update_id = $1', [update.id]);
+    query<{ entries: number }>(app, 'select entries from journal_snapshots where update_id = $1', [update.id]);
   await appendResources(app, stack, update, 0, 2_400);
   expect(await points()).toEqual([]);
   await appendResources(app, stack, update, 2_400, 2_600);
@@ -93,7 +93,7 @@ test('an invalid snapshot costs only time', async () => {
   });
   await query(
     app,
-    `insert into journal_fold_points (update_id, entries, sha256, size_bytes, codec, inline_bytes)
+    `insert into journal_snapshots (update_id, entries, sha256, size_bytes, codec, inline_bytes)
      values ($1, 700, $3, 5, 'zstd', $2)`,
     [update.id, point.inlineBytes, createHash('sha256').update('hello').digest()],
   );

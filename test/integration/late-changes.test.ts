@@ -66,7 +66,7 @@ async function untilIdle(imports: number): Promise<void> {
     await until(() => hasty.context.dispatcher.state().active === 0, 'the jobs are over');
     return;
   }
-  const ended = `select 1 from receipts r where r.outcome like '%"given-up"%' and r.created_at > now() - interval '60 seconds'
+  const ended = `select 1 from job_results r where r.outcome like '%"given-up"%' and r.created_at > now() - interval '60 seconds'
     and r.job_id not in (select id from updates)`;
   // One line for the response to the caller, one for the end of the job.
   await until(async () => (await query(app, ended)).length >= imports * 2, 'the jobs are over');
@@ -80,7 +80,7 @@ async function bodiesHeld(): Promise<number> {
 /** Sends imports to `hasty`, each of which a worker has in hand before its call ends. */
 async function sendWhileHeld(count: number): Promise<{ calls: Promise<TestResponse>[]; stacks: TestStack[] }> {
   for (;;) {
-    await query(app, 'delete from receipts');
+    await query(app, 'delete from job_results');
     const stacks = await Promise.all(Array.from({ length: count }, () => createStack(app)));
     puts.hold(count);
     let areOver = false;

@@ -7,7 +7,7 @@ import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
 import { beginReconcile, reconcile } from '../../src/shared/state/documents/reconcile-blobs.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
-import { reconcileInTurns } from '../../src/workers/state/reconcile.ts';
+import { reconcileInSlices } from '../../src/workers/state/reconcile.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { blobRowKeys, letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { query } from '../support/database.ts';
@@ -41,7 +41,7 @@ afterAll(async () => {
 /** A stack with a state in the store and one pending upload whose outcome is unknown. */
 beforeEach(async () => {
   await late.arrive();
-  await query(app, 'truncate checkpoints, journal_fold_points, blobs cascade');
+  await query(app, 'truncate checkpoints, journal_snapshots, blobs cascade');
   for (const key of await storedKeys(app)) await late.blobs.delete(key);
   stack = await createStack(app);
   const update = await startUpdate(app, stack);
@@ -136,7 +136,7 @@ describe('the reconciling job', () => {
   test('deletes nothing when the database is empty, or when another installation uses the store', async () => {
     await late.arrive();
     const keys = await storedKeys(app);
-    await query(app, 'truncate checkpoints, journal_fold_points, blobs cascade');
+    await query(app, 'truncate checkpoints, journal_snapshots, blobs cascade');
     expect(await runReconcile()).toMatchObject({ objects: 2, adopted: 0, held: 2 });
     const marker = 'installations/6f8f2f9e-0000-4000-8000-000000000000';
     await late.blobs.put(
@@ -185,7 +185,7 @@ describe('the reconciling job', () => {
     await sweepAfterADay();
     expect(await blobRowKeys(app)).toEqual(inUse);
     // As a release without marks condemns them.
-    await query(app, `insert into blobs (key, condemned_at) values ('checkpoints/aa/x', now())`);
+    await query(app, `insert into blobs (key, pending_deletion_since) values ('checkpoints/aa/x', now())`);
     expect(await runReconcile()).toMatchObject({ marked: 1 });
     await sweepBlobs(app.context);
     await sweepAfterADay();
@@ -195,9 +195,9 @@ describe('the reconciling job', () => {
 
 test('a round that another release has left behind in a form of its own is begun again, with its limit', async () => {
   const { context } = app;
-  await query(app, 'truncate checkpoints, journal_fold_points, blobs cascade');
+  await query(app, 'truncate checkpoints, journal_snapshots, blobs cascade');
   const runs = createRunRepository(context.db);
-  const task = reconcileInTurns(context, runs);
+  const task = reconcileInSlices(context, runs);
   const holder = randomUUID();
   await runs.claim('reconcile', holder, { claimSeconds: 60, everySeconds: 0 });
   // Without the limit of what may be adopted, all objects of a database that was lost would be left to the sweep.
@@ -230,7 +230,7 @@ describe('a blob is marked', () => {
     const put = (key: string) =>
       query(
         app,
-        `insert into journal_fold_points (update_id, entries, sha256, size_bytes, codec, blob_key)
+        `insert into journal_snapshots (update_id, entries, sha256, size_bytes, codec, blob_key)
          values ($1, 1, '', 1, 'zstd', $2)
          on conflict (update_id) do update set blob_key = excluded.blob_key`,
         [update.id, `checkpoints/aa/${key}`],

@@ -96,7 +96,7 @@ describe('an expired lease', () => {
     expect(await getStack(app, stack)).toMatchObject({ activeUpdate: '', version: 1 });
     expect((await getUpdate(app, stack, lost)).status).toBe('cancelled');
     expect(await exportedNames(app, stack)).toEqual(['r0']);
-    expect(await query(app, 'select 1 from journals where update_id = $1 and folded_at is null', [lost.id])).toEqual(
+    expect(await query(app, 'select 1 from journals where update_id = $1 and compacted_at is null', [lost.id])).toEqual(
       [],
     );
     const [row] = await query(app, 'select end_reason from updates where id = $1', [lost.id]);
@@ -233,8 +233,8 @@ test('a failing compaction of one stack does not keep the sweep from the others'
   await expireLeases(app.context).catch(() => {});
   const [row] = await query(
     app,
-    'select u.status, j.folded_entries from updates u join journals j on j.update_id = u.id where u.id = $1',
+    'select u.status, j.compacted_entries from updates u join journals j on j.update_id = u.id where u.id = $1',
     [second.id],
   );
-  expect(row).toEqual({ folded_entries: 2, status: 'cancelled' });
+  expect(row).toEqual({ compacted_entries: 2, status: 'cancelled' });
 });

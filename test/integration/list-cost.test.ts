@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type BoardFilter, createStackBoardRepository } from '../../src/api/stacks/stack-board-repository.ts';
+import { createStackQueryRepository, type OverviewFilter } from '../../src/api/stacks/stack-query-repository.ts';
 import {
   type ApprovalFilter,
-  createApprovalBoardRepository,
-} from '../../src/api/updates/approvals/approval-board-repository.ts';
+  createApprovalQueryRepository,
+} from '../../src/api/updates/approvals/approval-query-repository.ts';
 import { createGrantRepository, type GrantPlace } from '../../src/shared/access/grant-repository.ts';
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
@@ -126,7 +126,7 @@ describe('a page of the dashboard reads what it returns', () => {
     limit: 51,
   };
   const later = async () => {
-    const { rows } = await client.query<NonNullable<BoardFilter['before']>>(
+    const { rows } = await client.query<NonNullable<OverviewFilter['before']>>(
       `select (extract(epoch from changed_at) * 1000000)::bigint::text as "changedAt", stack_id as id from stack_changes
        where organization_id = $1 order by changed_at desc, stack_id desc offset 400 limit 1`,
       [organizations[0]?.id],
@@ -134,7 +134,7 @@ describe('a page of the dashboard reads what it returns', () => {
     return { before: rows[0] ?? null };
   };
   /** How many rows of an organization are read: all that the condition finds have to be put in order. */
-  const cases: [string, () => Partial<BoardFilter> | Promise<Partial<BoardFilter>>, number, number][] = [
+  const cases: [string, () => Partial<OverviewFilter> | Promise<Partial<OverviewFilter>>, number, number][] = [
     ['of one organization', () => ({}), 51, 51],
     ['of all organizations', () => ({ organizations }), 51, 10 * 51],
     ['a later page', later, 51, 51],
@@ -147,7 +147,7 @@ describe('a page of the dashboard reads what it returns', () => {
 
   test.each(cases)('%s', async (_, filter, returned, found) => {
     const chosen = { ...all, organizations: organizations.slice(0, 1), ...(await filter()) };
-    const plan = await planOf((db) => createStackBoardRepository(db).list(chosen));
+    const plan = await planOf((db) => createStackQueryRepository(db).list(chosen));
     expect(plan.returned).toBe(returned);
     // The stack, its checkpoint and its last update.
     expect(plan.read).toBeLessThanOrEqual(found + 5 * returned);
@@ -291,7 +291,7 @@ describe('a page of approvals reads what it returns', () => {
   test.each(cases)('%s', async (_, filter, returned) => {
     const chosen = { ...first, ...(await filter()) };
     const plan = await planOf((db) =>
-      createApprovalBoardRepository(db).list(organizations[0] as (typeof organizations)[number], chosen, viewer),
+      createApprovalQueryRepository(db).list(organizations[0] as (typeof organizations)[number], chosen, viewer),
     );
     expect(plan.returned).toBe(returned);
     // The approval, its stack and project; and as many that are given or not, where both are shown.

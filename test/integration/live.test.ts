@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { LiveHub, type LiveTopic } from '../../src/api/events/live/live-hub.ts';
 import type { LiveMessage, LiveStream, PlacedMessage } from '../../src/api/events/live/live-stream.ts';
-import type { RightsNotice } from '../../src/shared/events/live/notice.ts';
+import type { RightsNotification } from '../../src/shared/events/live/notification.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import type { TestApp } from '../support/test-app.ts';
@@ -51,7 +51,7 @@ class Reader implements Disposable {
 
 interface Watched {
   readonly hub: LiveHub;
-  readonly rights: (RightsNotice | null)[];
+  readonly rights: (RightsNotification | null)[];
 }
 
 const hubs = new Map<TestApp, Watched>();
@@ -60,7 +60,7 @@ const hubs = new Map<TestApp, Watched>();
 function hubOf(app: TestApp): Watched {
   const found = hubs.get(app);
   if (found) return found;
-  const rights: (RightsNotice | null)[] = [];
+  const rights: (RightsNotification | null)[] = [];
   const { logger, notices } = app.context;
   const hub = new LiveHub({ channel: notices.channel, logger }, (notice) => rights.push(notice), { maxUnreadMs: 10 });
   const made = { hub, rights };

@@ -137,8 +137,9 @@ test('a hanging blob sweep delays neither expired leases, nor compactions, nor t
       `update blobs set unreferenced_since = now() - interval '1 day' where unreferenced_since is not null`,
     );
     startSweeper(app.context);
-    const isCondemned = async () => (await query(app, 'select 1 from blobs where condemned_at is not null')).length > 0;
-    await until(isCondemned, 'the sweep hangs');
+    const isPendingDeletion = async () =>
+      (await query(app, 'select 1 from blobs where pending_deletion_since is not null')).length > 0;
+    await until(isPendingDeletion, 'the sweep hangs');
     await expire(app, update.id);
     await until(async () => (await getUpdate(app, stack, update)).status !== 'running', 'the lease is ended');
     const hasJournal = async () =>
@@ -151,7 +152,7 @@ test('a hanging blob sweep delays neither expired leases, nor compactions, nor t
     deletions = null;
   }
   await until(
-    async () => (await query(app, 'select 1 from blobs where condemned_at is not null')).length === 0,
+    async () => (await query(app, 'select 1 from blobs where pending_deletion_since is not null')).length === 0,
     'swept',
   );
   expect(await exportedNames(app, stack)).toEqual(['kept']);
@@ -192,15 +193,23 @@ describe('journals that cannot be compacted', () => {
     expect(await query(other, 'select 1 from journals where update_id = $1', [sound.id])).toEqual([]);
 
     const tried = () =>
-      query(other, 'select fold_attempts, count(*)::int from journals group by fold_attempts order by fold_attempts');
-    expect(await tried()).toEqual([{ fold_attempts: 1, count: 110 }]);
+      query(
+        other,
+        'select compaction_attempts, count(*)::int from journals group by compaction_attempts order by compaction_attempts',
+      );
+    expect(await tried()).toEqual([{ compaction_attempts: 1, count: 110 }]);
     await expireLeases(other.context);
-    expect(await tried()).toEqual([{ fold_attempts: 1, count: 110 }]);
+    expect(await tried()).toEqual([{ compaction_attempts: 1, count: 110 }]);
     for (const minutes of [1, 2]) {
-      await query(other, `update journals set next_fold_at = next_fold_at - make_interval(mins => $1)`, [minutes]);
+      await query(other, `update journals set next_compaction_at = next_compaction_at - make_interval(mins => $1)`, [
+        minutes,
+      ]);
       await expireLeases(other.context);
     }
-    const pauses = await query(other, `select min(next_fold_at) > now() + interval '1 minute' as grown from journals`);
-    expect([await tried(), pauses]).toEqual([[{ fold_attempts: 3, count: 110 }], [{ grown: true }]]);
+    const pauses = await query(
+      other,
+      `select min(next_compaction_at) > now() + interval '1 minute' as grown from journals`,
+    );
+    expect([await tried(), pauses]).toEqual([[{ compaction_attempts: 3, count: 110 }], [{ grown: true }]]);
   });
 });

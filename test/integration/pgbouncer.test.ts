@@ -54,7 +54,7 @@ await describeWithTools('behind PgBouncer', ['pgbouncer'], () => {
     const stack = await createStack(app);
     const first = await startUpdate(app, stack);
     const call = startUpdate(app, stack);
-    await until(async () => (await query(app, 'select from lock_waiters')).length > 0, 'the call waits');
+    await until(async () => (await query(app, 'select from update_queue_waiters')).length > 0, 'the call waits');
     await ok(complete(app, first));
     await ok(complete(app, await call));
   });

@@ -474,14 +474,14 @@ describe('stored archives', () => {
     await expect(calls.download(large as never)).rejects.toThrow();
     const { damagedArchives } = await checkDocuments(app.context, null);
     expect(damagedArchives.sort()).toEqual([largeRow?.id, smallRow?.id].sort());
-    expect((await app.context.policyArchives.readFigures()).damaged).toBe(2);
+    expect((await app.context.policyArchives.readStatistics()).damaged).toBe(2);
     await query(app, 'update policy_pack_versions set inline_bytes = $2 where id = $1', [
       smallRow?.id,
       smallRow?.inline_bytes,
     ]);
     await writeFile(file, bytes);
     expect((await checkDocuments(app.context, null)).damagedArchives).toEqual([]);
-    expect((await app.context.policyArchives.readFigures()).damaged).toBe(0);
+    expect((await app.context.policyArchives.readStatistics()).damaged).toBe(0);
     expect((await calls.download(large as never)).bytes.equals(largeArchive)).toBe(true);
   });
 });

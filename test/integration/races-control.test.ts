@@ -202,7 +202,7 @@ test('a complete run whose every step goes to the other replica', async () => {
     expect(read.json.events).toHaveLength(3);
   }
   // The answer to `complete` does not wait for the read-back, which marks a journal as compacted.
-  const unread = 'select 1 from journals where folded_at is null and update_id = any($1)';
+  const unread = 'select 1 from journals where compacted_at is null and update_id = any($1)';
   await until(async () => (await query(one, unread, [updateIds])).length === 0, 'both journals are marked');
 });
 

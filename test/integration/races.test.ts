@@ -163,7 +163,7 @@ describe('a checkpoint in flight', () => {
       if (how === 'condemned') {
         await query(
           app,
-          'update blobs set condemned_at = now(), delete_at = now() where not exists (select 1 from checkpoints where blob_key = key)',
+          'update blobs set pending_deletion_since = now(), delete_at = now() where not exists (select 1 from checkpoints where blob_key = key)',
         );
       } else {
         await letBlobsAge(app);

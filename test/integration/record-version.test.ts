@@ -94,7 +94,9 @@ describe('changes nothing', () => {
         const update = await startUpdate(app, stack, { journal: true });
         await ok(append(app, update, creation(1, 'one', stack)));
         await interrupt(update);
-        await query(app, `update journals set fold_error = 'it cannot be replayed' where update_id = $1`, [update.id]);
+        await query(app, `update journals set compaction_error = 'it cannot be replayed' where update_id = $1`, [
+          update.id,
+        ]);
       },
       message: 'it cannot be replayed',
     },
@@ -109,7 +111,7 @@ describe('changes nothing', () => {
 
   test('when the sweep has condemned the stored state', async () => {
     const state = await imported();
-    await query(app, 'update blobs set condemned_at = now() where key = $1', [state.document.blobKey]);
+    await query(app, 'update blobs set pending_deletion_since = now() where key = $1', [state.document.blobKey]);
     const before = await recorded();
     await expect(record(state)).rejects.toMatchObject({ status: 503 });
     expect(await recorded()).toEqual(before);

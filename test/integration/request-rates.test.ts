@@ -237,7 +237,7 @@ describe('addresses', () => {
     await until(async () => {
       const rows = await query<{ level: number }>(
         free,
-        `select level from request_levels where source = 'address 198.51.100.2'`,
+        `select level from rate_counters where source = 'address 198.51.100.2'`,
       );
       return (rows[0]?.level ?? 0) > 80;
     }, 'the first replica has reported');

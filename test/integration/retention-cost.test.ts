@@ -44,7 +44,7 @@ beforeAll(async () => {
     `${id}::text, 1, 1000 * extract(epoch from now() + interval '1 hour')::bigint`,
   );
   await add('sign_in_paces', 'login_hash, level, at, next_at', `${id}::text, 1, now(), now()`);
-  await add('receipts', 'job_id, outcome', `${id}, '{}'`);
+  await add('job_results', 'job_id, outcome', `${id}, '{}'`);
   await add(
     'exchanged_id_tokens',
     'key, request, token_id, expires_at',
@@ -82,7 +82,7 @@ test.each<[string, (db: Queryable) => Promise<unknown>]>([
   ['attempts to sign in', (db) => deleteOldAttempts(db)],
   ['paces of sign-ins', (db) => createSignInPaceRepository(db).deleteOld()],
   ['tokens of sessions', (db) => createSessionRepository(db, limits as never).deleteExpiredTokens()],
-  ['receipts', (db) => createJobResultRepository(db).deleteOlderThan(86_400)],
+  ['job_results', (db) => createJobResultRepository(db).deleteOlderThan(86_400)],
   ['exchanges', (db) => createExchangeRepository(db).deleteExpired(500)],
   ['events of webhooks', (db) => createDeliveryRepository(db).deleteOld(30, 500)],
   ['deliveries', (db) => createDeliveryRepository(db).deleteOrphans()],

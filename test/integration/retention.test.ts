@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { createStorageRepository } from '../../src/shared/access/quotas/storage-repository.ts';
-import { createLevelRepository } from '../../src/shared/identity/level-repository.ts';
+import { createRateCounterRepository } from '../../src/shared/identity/rate-counter-repository.ts';
 import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { createProcessRepository } from '../../src/shared/platform/processes/process-repository.ts';
@@ -12,7 +12,7 @@ import {
   deleteLostPlaces,
   deleteOldApprovals,
 } from '../../src/workers/platform/delete-ended-rows.ts';
-import { deleteOldCiFigures } from '../../src/workers/statistics/delete-ci-figures.ts';
+import { deleteOldCiStatistics } from '../../src/workers/statistics/delete-ci-statistics.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
@@ -48,7 +48,7 @@ const tables: readonly Kept[] = [
     old: '101 days',
     columns: 'organization_id, stack_id, reason, message, refused_at',
     values: `${id}, ${id}, 'busy', '', $`,
-    sweep: () => deleteOldCiFigures(app.context, signal),
+    sweep: () => deleteOldCiStatistics(app.context, signal),
   },
   {
     table: 'stack_days',
@@ -57,7 +57,7 @@ const tables: readonly Kept[] = [
     columns:
       'organization_id, stack_id, day, runs, failed, cancelled, previews, failed_previews, waits, run_ms, waited_ms, longest_ms',
     values: `${id}, ${id}, ($)::date, 1, 0, 0, 0, 0, 0, 0, 0, 0`,
-    sweep: () => deleteOldCiFigures(app.context, signal),
+    sweep: () => deleteOldCiStatistics(app.context, signal),
   },
   {
     table: 'sign_in_flows',
@@ -84,7 +84,7 @@ const tables: readonly Kept[] = [
     sweep: () => deleteEndedSignIns(app.context),
   },
   {
-    table: 'receipts',
+    table: 'job_results',
     kept: '23 hours',
     old: '25 hours',
     columns: 'job_id, outcome, created_at',
@@ -105,15 +105,15 @@ const tables: readonly Kept[] = [
     old: '11 minutes',
     columns: 'source, level, updated_at',
     values: `${id}::text, 1, $`,
-    sweep: () => createLevelRepository(db(), 'failedLookups').deleteOlderThan(600),
+    sweep: () => createRateCounterRepository(db(), 'failedLookups').deleteOlderThan(600),
   },
   {
-    table: 'request_levels',
+    table: 'rate_counters',
     kept: '9 minutes',
     old: '11 minutes',
     columns: 'source, level, updated_at',
     values: `${id}::text, 1, $`,
-    sweep: () => createLevelRepository(db(), 'requests').deleteOlderThan(600),
+    sweep: () => createRateCounterRepository(db(), 'requests').deleteOlderThan(600),
   },
   {
     table: 'processes',
@@ -254,22 +254,22 @@ test('lost places in a queue are deleted, though nobody waits any more', async (
   const stack = await createStack(app);
   await query(
     app,
-    `with gone as (insert into lock_queue_processes (id, alive_until) values (gen_random_uuid(), now() - interval '1 minute') returning id),
-     alive as (insert into lock_queue_processes (id, alive_until) values (gen_random_uuid(), now() + interval '10 minutes') returning id),
+    `with gone as (insert into update_queue_processes (id, alive_until) values (gen_random_uuid(), now() - interval '1 minute') returning id),
+     alive as (insert into update_queue_processes (id, alive_until) values (gen_random_uuid(), now() + interval '10 minutes') returning id),
      places as (
        select id as process_id, now() as kept_until from gone union all select id, now() from alive
        union all select null, now() - interval '1 second' union all select null, now() + interval '10 minutes')
-     insert into lock_waiters (stack_id, token_id, process_id, kept_until)
+     insert into update_queue_waiters (stack_id, token_id, process_id, kept_until)
      select s.id, t.id, p.process_id, p.kept_until from places p, stacks s join projects j on j.id = s.project_id
        join organizations o on o.id = j.organization_id join memberships m on m.organization_id = o.id
        join api_tokens t on t.user_id = m.user_id
      where o.name = $1`,
     [stack.organization],
   );
-  expect(await count('lock_waiters')).toBe(4);
+  expect(await count('update_queue_waiters')).toBe(4);
   await deleteLostPlaces(app.context);
-  expect(await count('lock_waiters')).toBe(2);
-  expect(await count('lock_queue_processes')).toBe(1);
+  expect(await count('update_queue_waiters')).toBe(2);
+  expect(await count('update_queue_processes')).toBe(1);
 });
 
 test('policy packs that were never published are deleted, and what was published or has just begun is not', async () => {

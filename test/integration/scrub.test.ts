@@ -49,7 +49,7 @@ const scrubber = (app: TestApp, bytesPerSecond = 1e9) =>
 
 const letAllBeDue = (app: TestApp) =>
   query(app, `update checkpoints set checked_at = now() - interval '31 days'`).then(() =>
-    query(app, `update journal_fold_points set checked_at = now() - interval '31 days'`),
+    query(app, `update journal_snapshots set checked_at = now() - interval '31 days'`),
   );
 
 /** Checks by outcome, of all these processes together. */
@@ -77,7 +77,7 @@ test('two processes at once read each document once and find all damage: in rows
     append(app, update, [...creation(1, 'a', stacks[0] as TestStack), ...creation(3, 'b', stacks[0] as TestStack)]),
   );
   await app.context.compactor.takeSnapshot(update.id);
-  const point = await storedBytes(app, update.id, 'journal_fold_points');
+  const point = await storedBytes(app, update.id, 'journal_snapshots');
   await point.overwrite(flipBit(point.bytes, 20, 1));
   const inRow = await damage(app, stacks[4] as TestStack);
   const inBlob = await damage(app, stacks[7] as TestStack);
@@ -89,8 +89,8 @@ test('two processes at once read each document once and find all damage: in rows
   await Promise.all([scrubber(app).run(1_000), scrubber(other).run(1_000)]);
   expect(await outcomes(app, other)).toEqual({ intact: 27, damaged: 3, repaired: 1 });
   expect(await damagedIds(app)).toEqual([inRow.id, inBlob.id, missing.id].sort());
-  expect(await query(app, 'select 1 from journal_fold_points')).toEqual([]);
-  expect(await app.context.documentChecks.readFigures()).toMatchObject({ damaged: 3 });
+  expect(await query(app, 'select 1 from journal_snapshots')).toEqual([]);
+  expect(await app.context.documentChecks.readStatistics()).toMatchObject({ damaged: 3 });
 
   // Nothing is due until the damaged ones are checked again after an hour.
   await Promise.all([scrubber(app).run(1_000), scrubber(other).run(1_000)]);
@@ -173,7 +173,7 @@ test.each([
   expect((await exportState(app, first)).json).toEqual(state);
   const repaired = await storedBytes(app, byExport.id);
   // Sealed bytes differ each time.
-  const isSealed = byExport.blobKey !== null && app.context.config.encryption.sealsDocuments;
+  const isSealed = byExport.blobKey !== null && app.context.config.encryption.encryptsDocuments;
   expect(repaired.bytes.equals(byExport.bytes)).toBe(!isSealed);
   if (byExport.blobKey !== null) expect(repaired.blobKey).not.toBe(byExport.blobKey);
 
@@ -214,7 +214,7 @@ test('a document that was replaced meanwhile is neither marked nor replaced', as
 });
 
 test('frames without a checksum, as earlier releases wrote them, are read and checked', async () => {
-  const app = await createApp(undefined, { HOLDFAST_SEAL_DOCUMENTS: 'false' });
+  const app = await createApp(undefined, { HOLDFAST_ENCRYPT_DOCUMENTS: 'false' });
   const stack = await importState(app, deployment(40));
   const stored = await storedBytes(app, await headOf(app, stack));
   const hasChecksum = (frame: Buffer): boolean => ((frame[4] as number) & 4) !== 0;

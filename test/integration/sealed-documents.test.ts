@@ -34,7 +34,7 @@ afterAll(async () => {
 });
 
 function settingsOf(seals: string): Record<string, string> {
-  return { HOLDFAST_SEAL_DOCUMENTS: seals, HOLDFAST_INLINE_BYTES: '100' };
+  return { HOLDFAST_ENCRYPT_DOCUMENTS: seals, HOLDFAST_INLINE_BYTES: '100' };
 }
 
 /** Another process on the same database and blobs. */
@@ -157,16 +157,14 @@ test('without the right master key a document is rejected but not marked as dama
   expect([refused.status, refused.text.includes('master key')]).toEqual([500, false]);
   expect((await complete(foreign, update)).status).toBeGreaterThanOrEqual(500);
   await query(first, `update checkpoints set checked_at = now() - interval '31 days'`);
-  await query(first, `update journal_fold_points set checked_at = now() - interval '31 days'`);
+  await query(first, `update journal_snapshots set checked_at = now() - interval '31 days'`);
   await new Scrubber(foreign.context, { bytesPerSecond: 1e9, periodSeconds: 30 * 86_400 }).run(1_000);
   const { values } = await foreign.context.metrics.documentsChecked.get();
   expect(values.filter(({ labels }) => labels.outcome !== 'intact').map(({ labels }) => labels.outcome)).toEqual([
     'failed',
   ]);
   expect(await query(first, 'select id from checkpoints where damaged_at is not null')).toEqual([]);
-  expect(await query(first, 'select entries from journal_fold_points where update_id = $1', [update.id])).toHaveLength(
-    1,
-  );
+  expect(await query(first, 'select entries from journal_snapshots where update_id = $1', [update.id])).toHaveLength(1);
   // The foreign process has not sealed anything either: the current document key is not its own.
   await expect(importText(foreign, text)).rejects.toThrow('500');
   await ok(complete(first, update));

@@ -88,7 +88,7 @@ describe.each([
       gate.resolve();
       await batch;
     }
-    const points = () => query(app, 'select from journal_fold_points where update_id = $1', [update.id]);
+    const points = () => query(app, 'select from journal_snapshots where update_id = $1', [update.id]);
     await until(async () => (await points()).length === 1, 'the snapshot is stored');
     await ok(complete(app, update));
   });

@@ -27,7 +27,7 @@ async function importState(to: TestStack, resources: number, outputs: object = {
   await ok(app.call('POST', `${to.path}/import`, { auth: to.auth, body: stateOf(to, named) }));
 }
 
-afterEach(emptyTheLine);
+afterEach(emptyTheQueue);
 
 /** Procedures that read whole states, with the rest of their inputs. The first test fails for one that is missing here. */
 const scanning: Record<string, object | (() => object)> = {
@@ -62,10 +62,10 @@ function call(name: string, signal?: AbortSignal): Promise<TestResponse> {
 }
 
 /** What others have under way: all places, and a line as long as it may be. */
-async function fillTheLine(waiting = 100): Promise<void> {
-  const holdRoom = () => Promise.resolve();
+async function fillTheQueue(waiting = 100): Promise<void> {
+  const reserveMemory = () => Promise.resolve();
   const begin = (userId: string): Promise<void> => {
-    const scan = app.context.scans.open({ caller: { tokenId: userId, userId }, signal: others.signal, holdRoom });
+    const scan = app.context.scans.open({ caller: { tokenId: userId, userId }, signal: others.signal, reserveMemory });
     open.push(scan);
     return scan.begin();
   };
@@ -73,7 +73,7 @@ async function fillTheLine(waiting = 100): Promise<void> {
   for (let at = 0; at < waiting; at++) void begin(`waiting ${at % 10}`).catch(() => {});
 }
 
-function emptyTheLine(): void {
+function emptyTheQueue(): void {
   others.abort();
   others = new AbortController();
   for (const scan of open) scan.end();
@@ -86,9 +86,9 @@ test('every procedure that reads whole states is in the table', () => {
 });
 
 test.each(Object.keys(scanning))('%s is told to come again when the line is long', async (name) => {
-  await fillTheLine();
+  await fillTheQueue();
   const refused = await call(name);
-  emptyTheLine();
+  emptyTheQueue();
   const { data, error } = resultOf(refused);
   // The rest of the page is shown.
   if (name === 'stacks.get') expect(data).toMatchObject({ stack: 'dev', outputs: null });
@@ -109,12 +109,12 @@ test('the outputs of a stack are read in turns, too', async () => {
   const body = { scopes: [{ permissions: ['outputs'], stacks: '*/*' }] };
   const { json } = await ok(app.call('POST', '/api/user/tokens', { auth: stack.auth, body }));
   const auth = `token ${json.tokenValue}`;
-  await fillTheLine();
+  await fillTheQueue();
   const refused = await app.call('GET', `${stack.path}/export`, { auth });
   expect(refused).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });
   // Exports of whole states are only sent on.
   await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
-  emptyTheLine();
+  emptyTheQueue();
   await ok(app.call('GET', `${stack.path}/export`, { auth }));
 });
 
@@ -171,7 +171,7 @@ test.each(['resources.get', 'versions.diffStacks', 'versions.text'])(
 );
 
 test('a client that leaves the line is not served', async () => {
-  await fillTheLine(0);
+  await fillTheQueue(0);
   const read = jest.spyOn(StateReader.prototype, 'readVersion');
   const client = new AbortController();
   const answered = call('versions.text', client.signal).catch(() => null);
@@ -179,7 +179,7 @@ test('a client that leaves the line is not served', async () => {
   client.abort();
   await answered;
   await until(async () => (await places()).waiting === 0, 'the line is empty');
-  emptyTheLine();
+  emptyTheQueue();
   await until(async () => (await places()).running === 0, 'nothing runs');
   expect(read).not.toHaveBeenCalled();
   read.mockRestore();
@@ -188,9 +188,9 @@ test('a client that leaves the line is not served', async () => {
 test('a state is looked at in small parts', async () => {
   const large = await createStack(app);
   await importState(large, 4, { text: 'x'.repeat(500_000) });
-  const holdRoom = () => Promise.resolve();
+  const reserveMemory = () => Promise.resolve();
   const caller = { tokenId: 'reader', userId: null };
-  const scan = app.context.scans.open({ caller, signal: new AbortController().signal, holdRoom });
+  const scan = app.context.scans.open({ caller, signal: new AbortController().signal, reserveMemory });
   const head = await scan.readHead(large);
   let bytes = 0;
   for await (const part of head?.state.bytes ?? []) {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
+import { createArchivingRepository } from '../../src/shared/events/archiving-repository.ts';
 import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
-import { createPackingRepository } from '../../src/shared/events/packing-repository.ts';
 import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
@@ -38,7 +38,7 @@ beforeAll(async () => {
   await client.query(`insert into journals (update_id, stack_id) select id, stack_id from updates`);
   await client.query(`insert into updates (stack_id, kind, exclusive, status, expires_at, ended_at)
     select id, 'update', true, 'succeeded', now(), now() from stacks`);
-  await client.query(`insert into journals (update_id, stack_id, ended_at, folded_at)
+  await client.query(`insert into journals (update_id, stack_id, ended_at, compacted_at)
     select id, stack_id, ended_at, now() from updates where status = 'succeeded'`);
   await client.query(`insert into job_admissions (id, job, expires_at)
     select gen_random_uuid(), '{}', now() + interval '1 hour' from generate_series(1, 2000)`);
@@ -46,7 +46,7 @@ beforeAll(async () => {
     select stack_id, id, '', 1, 1, 'none', 0, '' from updates`);
   await client.query(`insert into checkpoints (stack_id, sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes)
     select id, '', 1, 1, 'none', 0, '' from stacks`);
-  await client.query(`insert into journal_fold_points (update_id, entries, size_bytes, codec, inline_bytes, sha256)
+  await client.query(`insert into journal_snapshots (update_id, entries, size_bytes, codec, inline_bytes, sha256)
     select id, 1, 1, 'none', '', '' from updates`);
   await client.query(`insert into event_segments (update_id, first_sequence, last_sequence, event_count, frames, sha256, size_bytes,
       stored_bytes, codec, inline_bytes) select id, 0, 0, 1, '[]', '', 1, 1, 'none', '' from updates`);
@@ -83,7 +83,7 @@ describe('a sweep that finds nothing reads nothing', () => {
     ],
     [
       'updates to pack, among those that ended within the delay',
-      (db) => createPackingRepository(db).listDue(3600, null, 100),
+      (db) => createArchivingRepository(db).listDue(3600, null, 100),
     ],
     ['expired admissions', (db) => createAdmissionRepository(db).deleteExpired(3600)],
     ['a wrong lease', (db) => createUpdateRepository(db).isLease(Buffer.alloc(32))],

@@ -133,7 +133,7 @@ test('a notification that was lost does not matter, and a superseded place gets 
   const { first, stack } = await heldStack();
   const older = create(stack, { commit: 'aaa' });
   await untilWaiting(apps, 1);
-  await query(apps[0], `update lock_waiters set superseded_by = '{"commit":"ccc","url":null}'`);
+  await query(apps[0], `update update_queue_waiters set superseded_by = '{"commit":"ccc","url":null}'`);
   await cancelById(stack, first);
   const { json } = await older;
   expect(json.message).toMatch(/^Superseded by commit ccc, which/);

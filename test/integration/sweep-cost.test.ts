@@ -79,6 +79,6 @@ test('condemning a batch costs the same per blob, however many others are in use
   await rows.condemn(keys);
   // Index lookups in three tables and the changed rows; scanning the tables alone would touch over a thousand pages.
   expect(pages() / keys.length).toBeLessThan(50);
-  const { rows: left } = await client.query('select 1 from blobs where condemned_at is not null');
+  const { rows: left } = await client.query('select 1 from blobs where pending_deletion_since is not null');
   expect(left).toHaveLength(200);
 });

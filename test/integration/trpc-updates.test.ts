@@ -207,7 +207,7 @@ describe('the queue', () => {
     const update = await startUpdate(app, busy);
     await query(
       app,
-      `insert into lock_waiters (stack_id, token_id, kept_until, is_urgent, run)
+      `insert into update_queue_waiters (stack_id, token_id, kept_until, is_urgent, run)
        select s.id, t.id, now() + interval '1 hour', w.urgent, case when w.urgent then null else '{"commit":"abc1234","url":"https://ci.example.com/1"}'::jsonb end
        from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id,
          (select t.id from api_tokens t join memberships m on m.user_id = t.user_id join organizations o on o.id = m.organization_id
@@ -234,7 +234,7 @@ describe('the queue', () => {
     await grant(app, blind.organizationId, { userId: blind.userId }, 'deny', ['read']);
     expect((await ask(app, blind.token, 'queue.list', { organization })).data.items).toEqual([]);
     expect(await ask(app, token, 'queue.list', { organization })).toMatchObject({ status: 404 });
-    await query(app, 'delete from lock_waiters');
+    await query(app, 'delete from update_queue_waiters');
     await ok(complete(app, update));
   });
 });

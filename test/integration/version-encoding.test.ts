@@ -40,7 +40,7 @@ test('older versions take little space, and each is exported byte for byte', asy
     app,
     `select max(depth) as depth, bool_or(blob_key is null) as rows, bool_or(blob_key is not null) as blobs,
        (select sum(c.stored_bytes)::float8 from checkpoints c where c.codec = 'pieces') = sum(stored_bytes)::float8 as "isSum"
-     from version_pieces`,
+     from version_chunks`,
   );
   expect(pieces).toMatchObject({ rows: true, blobs: true, isSum: true });
   // Two versions to the last of their group of four, three within it.
@@ -166,14 +166,14 @@ test('deleting a stack deletes its pieces and releases their blobs', async () =>
   const { id } = (await ok(app.call('GET', stack.path, { auth: stack.auth }))).json as { id: string };
   const blobs = await query<{ blob_key: string }>(
     app,
-    'select blob_key from version_pieces where stack_id = $1 and blob_key is not null',
+    'select blob_key from version_chunks where stack_id = $1 and blob_key is not null',
     [id],
   );
   expect(blobs.length).toBeGreaterThan(0);
   await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
   await createStackDeletion(app.context, { pauseMs: 0, batchUpdates: 3 })();
   expect(await query(app, 'select 1 from stacks where id = $1', [id])).toEqual([]);
-  expect(await query(app, 'select 1 from version_pieces where stack_id = $1', [id])).toEqual([]);
+  expect(await query(app, 'select 1 from version_chunks where stack_id = $1', [id])).toEqual([]);
   const released = await query(app, 'select 1 from blobs where key = any($1) and unreferenced_since is not null', [
     blobs.map(({ blob_key }) => blob_key),
   ]);

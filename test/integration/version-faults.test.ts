@@ -97,9 +97,9 @@ async function expectNoLeftovers(): Promise<void> {
   await app.context.pieces.sweep(1_000);
   const [left] = await query(
     app,
-    `select count(*)::int as count from version_pieces p
-     where not exists (select 1 from checkpoint_pieces c where c.piece_id = p.id)
-       and not exists (select 1 from version_pieces d where d.base_id = p.id)`,
+    `select count(*)::int as count from version_chunks p
+     where not exists (select 1 from checkpoint_chunks c where c.chunk_id = p.id)
+       and not exists (select 1 from version_chunks d where d.base_id = p.id)`,
   );
   expect(left).toEqual({ count: 0 });
 }
@@ -178,7 +178,7 @@ test('a stack that is deleted at any step leaves nothing behind', async () => {
     const [left] = await query(
       app,
       `select (select count(*)::int from stacks where deleted_at is not null) as stacks,
-         (select count(*)::int from version_pieces p where not exists (select 1 from stacks s where s.id = p.stack_id)) as pieces`,
+         (select count(*)::int from version_chunks p where not exists (select 1 from stacks s where s.id = p.stack_id)) as pieces`,
     );
     expect(left).toEqual({ stacks: 0, pieces: 0 });
   }
@@ -189,7 +189,7 @@ test('the blobs of pieces survive the sweep and the reconcile task, also when th
   const texts = await importVersions(app, stack, 3);
   await encodeAll(app);
   const keys = (
-    await query<{ key: string }>(app, 'select blob_key as key from version_pieces where blob_key is not null')
+    await query<{ key: string }>(app, 'select blob_key as key from version_chunks where blob_key is not null')
   ).map(({ key }) => key);
   expect(keys.length).toBeGreaterThan(0);
   expect(await app.context.blobRows.markMissed(keys)).toBe(0);

@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { Outgoing } from '../../src/shared/platform/outgoing/outgoing.ts';
+import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
-import { SealedSecrets } from '../../src/shared/secrets/sealed-secrets.ts';
 import { checkSecrets, rewrapSecrets } from '../../src/shared/webhooks/rewrap-secrets.ts';
 import { WebhookDelivery } from '../../src/shared/webhooks/webhook-delivery.ts';
 import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
@@ -192,11 +192,11 @@ describe('signatures', () => {
   test('survive the retirement of a master key; a secret that is copied to another webhook is none', async () => {
     const [oldKeys, newKey] = [masterKeys, KeyRing.generate().replace(/^[^:]+/, 'next')];
     const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: whsec });
-    const both = new SealedSecrets(keyRingOf(`${newKey},${oldKeys}`));
+    const both = new EncryptedSecrets(keyRingOf(`${newKey},${oldKeys}`));
     expect(await checkSecrets(app.context.db, both)).toMatchObject({ done: 1, lost: [] });
     expect(await rewrapSecrets(app.context.db, both)).toMatchObject({ done: 1, lost: [] });
     expect(await rewrapSecrets(app.context.db, both)).toMatchObject({ done: 0, lost: [] });
-    const lost = await checkSecrets(app.context.db, new SealedSecrets(keyRingOf(oldKeys)));
+    const lost = await checkSecrets(app.context.db, new EncryptedSecrets(keyRingOf(oldKeys)));
     expect(lost).toMatchObject({ done: 0, lost: [{ masterKeyId: 'next' }] });
     await using later = await createTestApp({
       database: app.database,

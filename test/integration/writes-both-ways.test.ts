@@ -14,9 +14,9 @@ const updateCount = Number(process.env['HOLDFAST_TEST_WAYS_UPDATES'] ?? 80);
 
 /** Gives the update a guard that allows everything. */
 const guard = `
-  with g as (insert into update_guards (update_id, limits) values ($1,
+  with g as (insert into update_limits (update_id, limits) values ($1,
     '{"stack":"a/b/c","kind":"update","commit":null,"fuse":{"scope":"x","note":"","changes":100000,"percent":null},"needsJournal":true,"protectedTypes":[]}'))
-  update updates set is_guarded = true where id = $1`;
+  update updates set is_limited = true where id = $1`;
 
 test('what is written here and by workers is the same', async () => {
   const writings = fc.sample(writing, { numRuns: updateCount, seed });
@@ -39,7 +39,7 @@ test('what is written here and by workers is the same', async () => {
     counts[name] = (counts[name] ?? 0) + 1;
   }
   process.stderr.write(`writes both ways, seed ${seed}: ${JSON.stringify(counts)}\n`);
-  const found = differences(original, here, byWorkers).filter((line) => !line.includes('"is_guarded"'));
+  const found = differences(original, here, byWorkers).filter((line) => !line.includes('"is_limited"'));
   expect({ seed, differences: found }).toEqual({ seed, differences: [] });
   expect(Object.keys(counts).filter((name) => / 5\d\d$/.test(name))).toEqual([]);
 });

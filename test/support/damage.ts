@@ -23,7 +23,7 @@ export interface StoredBytes {
 export async function storedBytes(
   app: TestApp,
   id: string,
-  table: 'checkpoints' | 'journal_fold_points' = 'checkpoints',
+  table: 'checkpoints' | 'journal_snapshots' = 'checkpoints',
 ): Promise<StoredBytes> {
   const key = table === 'checkpoints' ? 'id' : 'update_id';
   const [row] = await query<{ inline_bytes: Buffer | null; blob_key: string | null }>(

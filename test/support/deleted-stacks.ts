@@ -33,7 +33,7 @@ export async function createFilledStack(app: TestApp, fill: Fill): Promise<Fille
          select $1, id, '', 0, 0, 'zstd', 1, '' from made returning id
        ), head as (update stacks set checkpoint_id = state.id, stack_version = $2 from state where stacks.id = $1),
        events as (insert into engine_events (update_id, sequence, event) select made.id, i, '{"sequence":' || i || '}' from made, generate_series(1, $3::integer) i),
-       journal as (insert into journals (update_id, stack_id, entry_count, folded_entries, fold_error)
+       journal as (insert into journals (update_id, stack_id, entry_count, compacted_entries, compaction_error)
          select id, $1, $4::integer, $4::integer, 'cannot be replayed' from made)
        insert into journal_entries select made.id, i, '{}' from made, generate_series(1, $4::integer) i`,
       [stackId, version, fill.events, fill.entries],
@@ -51,7 +51,7 @@ export const deleteStack = (app: TestApp, stack: TestStack) =>
   app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth });
 
 const ownedTables = ['updates', 'journals', 'checkpoints', 'former_stack_names', 'encryption_keys'];
-const historyTables = ['engine_events', 'event_segments', 'journal_entries', 'journal_fold_points'];
+const historyTables = ['engine_events', 'event_segments', 'journal_entries', 'journal_snapshots'];
 
 /** Row counts of the tables, for a database with one stack. */
 export async function countRows(app: TestApp): Promise<Record<string, number>> {

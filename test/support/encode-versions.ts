@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
-import { createPieceRepository } from '../../src/shared/state/documents/piece-repository.ts';
+import { createChunkRepository } from '../../src/shared/state/documents/chunk-repository.ts';
 import { type EncodingShape, encodingShape, VersionEncoder } from '../../src/shared/state/versions/version-encoder.ts';
 import { createVersionRepository } from '../../src/shared/state/versions/version-repository.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
@@ -18,7 +18,7 @@ const smallShape: EncodingShape = {
 
 /** An encoder for small states; `db` instead of the app's own, for what it does with versions and pieces. */
 export function createEncoder(app: TestApp, db: Queryable = app.context.db): VersionEncoder {
-  const parts = { ...app.context, versions: createVersionRepository(db), pieces: createPieceRepository(db) };
+  const parts = { ...app.context, versions: createVersionRepository(db), pieces: createChunkRepository(db) };
   return new VersionEncoder(parts, { ...encodingShape, ...smallShape });
 }
 

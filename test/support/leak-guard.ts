@@ -14,7 +14,7 @@ afterEach(async () => {
       ...(context.db.poolState().acquired > 0 ? [`${context.db.poolState().acquired} pool connections held`] : []),
       ...(context.payloads.bytesHeld() > 0 ? [`${context.payloads.bytesHeld()} bytes left in the payload store`] : []),
     ];
-    // Figures of a store that others use, too, are as of its last check.
+    // Statistics of a store that others use, too, are as of its last check.
     const check = () => context.payloads.check(settleLimitMs).catch(() => {});
     const deadline = Date.now() + settleLimitMs;
     await check();

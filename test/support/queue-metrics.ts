@@ -3,7 +3,7 @@ import { until } from './until.ts';
 
 /** Calls that wait for a stack at this replica. */
 export function waitingAt({ context }: TestApp): number {
-  const metric = context.metrics.registry.getSingleMetric('holdfast_lock_queue_calls') as unknown as {
+  const metric = context.metrics.registry.getSingleMetric('holdfast_update_queue_calls') as unknown as {
     collect(): void;
     hashMap: Record<string, { value: number }>;
   };

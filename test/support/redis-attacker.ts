@@ -26,7 +26,7 @@ export class RedisAttacker {
   async plant(body: Buffer, key: string = randomUUID()): Promise<string> {
     const chunks = Math.ceil(body.length / chunkBytes);
     for (let at = 0; at < chunks; at++)
-      await this.redis.set(pieceKey(key, at), body.subarray(at * chunkBytes, (at + 1) * chunkBytes));
+      await this.redis.set(chunkKey(key, at), body.subarray(at * chunkBytes, (at + 1) * chunkBytes));
     await this.redis.set(`holdfast:body:${key}`, `${chunks} ${body.length} imports`);
     return key;
   }
@@ -38,13 +38,13 @@ export class RedisAttacker {
   }
 
   async chunk(key: string, at: number): Promise<Buffer> {
-    const chunk = await this.redis.getBuffer(pieceKey(key, at));
+    const chunk = await this.redis.getBuffer(chunkKey(key, at));
     if (!chunk) throw new Error(`There is no chunk ${at} of ${key}`);
     return chunk;
   }
 
   async setChunk(key: string, at: number, chunk: Buffer): Promise<void> {
-    await this.redis.set(pieceKey(key, at), chunk, 'KEEPTTL');
+    await this.redis.set(chunkKey(key, at), chunk, 'KEEPTTL');
   }
 
   /** Ids of the jobs that wait for a worker. */
@@ -64,7 +64,7 @@ export class RedisAttacker {
   }
 }
 
-export const pieceKey = (key: string, at: number): string => `holdfast:body:${key}:${at}`;
+export const chunkKey = (key: string, at: number): string => `holdfast:body:${key}:${at}`;
 
 /** Ways to tamper with a body of several chunks. */
 export const tamperings: Readonly<Record<string, (attacker: RedisAttacker, key: string) => Promise<void>>> = {
@@ -78,7 +78,7 @@ export const tamperings: Readonly<Record<string, (attacker: RedisAttacker, key: 
   'a chunk made longer': async (attacker, key) =>
     attacker.setChunk(key, 0, Buffer.concat([await attacker.chunk(key, 0), randomBytes(100)])),
   'a chunk of a hundred megabytes': async (attacker, key) => {
-    await attacker.redis.setrange(pieceKey(key, 0), 100_000_000, 'x');
+    await attacker.redis.setrange(chunkKey(key, 0), 100_000_000, 'x');
   },
   'two chunks swapped': async (attacker, key) => {
     const [first, second] = [await attacker.chunk(key, 0), await attacker.chunk(key, 1)];
@@ -87,8 +87,8 @@ export const tamperings: Readonly<Record<string, (attacker: RedisAttacker, key: 
   },
   'a chunk in place of another': async (attacker, key) => attacker.setChunk(key, 1, await attacker.chunk(key, 0)),
   'a chunk that is not text': async (attacker, key) => {
-    await attacker.redis.del(pieceKey(key, 1));
-    await attacker.redis.rpush(pieceKey(key, 1), 'one', 'two');
+    await attacker.redis.del(chunkKey(key, 1));
+    await attacker.redis.rpush(chunkKey(key, 1), 'one', 'two');
   },
   'a body of its own in place': async (attacker, key) => {
     await attacker.plant(Buffer.from('{"version":3,"deployment":{"resources":[]}}'), key);

@@ -8,7 +8,9 @@ export async function sentStatements(work: () => Promise<unknown>): Promise<stri
   const noting = function (this: pg.Client, ...args: unknown[]): unknown {
     const { text = '' } = args[0] as { text?: string };
     const name = /\/\* (\S+) \*\//.exec(text)?.[1] ?? text;
-    if (/^(updates|stacks|journals|journalEntries|journalFoldPoints|checkpoints|audit)\.|^(START|COMMIT)/.test(name)) {
+    if (
+      /^(updates|stacks|journals|journalEntries|journalSnapshotRows|checkpoints|audit)\.|^(START|COMMIT)/.test(name)
+    ) {
       names.push(name);
     }
     return original.apply(this, args);

@@ -42,7 +42,7 @@ export class SmallDisk implements Disposable {
   }
 
   /** Restores the free space. */
-  makeRoom(): void {
+  freeCapacity(): void {
     this.#resize(this.#bytes);
   }
 

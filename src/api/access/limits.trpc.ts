@@ -1,9 +1,9 @@
-import type { LimitBoard } from './limit-board.ts';
+import type { LimitQueries } from './limit-queries.ts';
 import { organizationProcedure, router } from './procedures/trpc.ts';
 
 declare module './procedures/context.ts' {
   interface ProcedureServices {
-    readonly limits: LimitBoard;
+    readonly limits: LimitQueries;
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
-import { createCredentialGuard } from './credentials/credential-guard.ts';
+import { createAuthenticator } from './credentials/authenticator.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { registerExchangeRoutes } from './exchange/exchange.routes.ts';
 import { ExchangeService } from './exchange/exchange-service.ts';
@@ -10,7 +10,7 @@ import { IssuerService } from './issuer-service.ts';
 import { registerIssuerRoutes } from './issuers.routes.ts';
 import { MemberService } from './member-service.ts';
 import { registerMemberRoutes } from './members.routes.ts';
-import { PeopleBoard } from './people-board.ts';
+import { PeopleQueries } from './people-queries.ts';
 import { registerScimRoutes } from './scim/scim.routes.ts';
 import { ScimGroupService } from './scim/scim-group-service.ts';
 import { ScimUserService } from './scim/scim-user-service.ts';
@@ -33,7 +33,7 @@ import { UserService } from './user-service.ts';
 
 /** The services of users, teams, tokens and sign-in. Called once per app. */
 export function createIdentityServices(context: ApiContext) {
-  const credentials = createCredentialGuard(context);
+  const credentials = createAuthenticator(context);
   const sessions = new SessionService(context);
   return {
     credentials,
@@ -45,7 +45,7 @@ export function createIdentityServices(context: ApiContext) {
     passkeys: new PasskeyService(context, sessions),
     cliLogin: new CliLoginService(context.db, sessions),
     members: new MemberService(context),
-    peopleBoard: new PeopleBoard(context),
+    peopleQueries: new PeopleQueries(context),
     teams: new TeamService(context),
     tokens: new TokenService(context),
     scimUsers: new ScimUserService(context),

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { input, Name } from '../access/procedures/inputs.ts';
 import { router, userMutation, userProcedure } from '../access/procedures/trpc.ts';
-import type { StackBoard } from '../stacks/stack-board.ts';
+import type { StackQueries } from '../stacks/stack-queries.ts';
 import type { InvitationService } from './invitation-service.ts';
 import type { MemberService } from './member-service.ts';
 import { personOf } from './person.ts';
@@ -11,7 +11,7 @@ declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly invitations: InvitationService;
     readonly members: MemberService;
-    readonly stackBoard: StackBoard;
+    readonly stackQueries: StackQueries;
   }
 }
 
@@ -26,7 +26,7 @@ export const meRouter = router({
     isOperator: caller.siteAdmin,
     /** Whether the caller may make other users of the server members of organizations that they administer, without their consent. */
     mayAddMembers: await services.members.mayAdd(caller),
-    organizations: await services.stackBoard.listOrganizations(caller),
+    organizations: await services.stackQueries.listOrganizations(caller),
     /** How many invitations the caller has not answered. */
     invitations: caller.userId === null ? 0 : (await services.invitations.listOf({ userId: caller.userId })).length,
     version: holdfastVersion,

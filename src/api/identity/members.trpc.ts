@@ -3,12 +3,12 @@ import { Role } from '../../shared/access/roles.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
 import type { MemberService } from './member-service.ts';
-import type { PeopleBoard } from './people-board.ts';
+import type { PeopleQueries } from './people-queries.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly members: MemberService;
-    readonly peopleBoard: PeopleBoard;
+    readonly peopleQueries: PeopleQueries;
   }
 }
 
@@ -24,7 +24,7 @@ export const membersRouter = router({
       const { cursor, limit = defaultPage, organization, role = null } = query;
       const [after] = decodeCursor(cursor, LastName) ?? [null];
       const selection = { text: query.text?.trim() || null, role, after, limit };
-      const { items, next } = await services.peopleBoard.listMembers(caller, organization, selection);
+      const { items, next } = await services.peopleQueries.listMembers(caller, organization, selection);
       return { items, next: next === null ? null : encodeCursor([next]) };
     }),
 

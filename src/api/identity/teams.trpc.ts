@@ -11,12 +11,12 @@ import {
 } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
 import { seenByField } from '../platform/edits/revisions.ts';
-import type { PeopleBoard } from './people-board.ts';
+import type { PeopleQueries } from './people-queries.ts';
 import { revisionOfTeam, type TeamService } from './team-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
-    readonly peopleBoard: PeopleBoard;
+    readonly peopleQueries: PeopleQueries;
     readonly teams: TeamService;
   }
 }
@@ -34,14 +34,14 @@ export const teamsRouter = router({
     .query(async ({ ctx: { caller, services }, input: { cursor, limit = defaultPage, organization, text: part } }) => {
       const [after] = decodeCursor(cursor, LastName) ?? [null];
       const query = { text: part?.trim() || null, after, limit };
-      const { items, next } = await services.peopleBoard.listTeams(caller, organization, query);
+      const { items, next } = await services.peopleQueries.listTeams(caller, organization, query);
       return { items, next: next === null ? null : encodeCursor([next]) };
     }),
 
   get: organizationProcedure('read')
     .input(input(Type.Object({ team: Name })))
     .query(async ({ ctx: { caller, services }, input: { organization, team } }) => {
-      const found = await services.peopleBoard.getTeam(caller, organization, team);
+      const found = await services.peopleQueries.getTeam(caller, organization, team);
       return { ...found, revision: revisionOfTeam(found) };
     }),
 
@@ -52,7 +52,7 @@ export const teamsRouter = router({
       const { cursor, limit = defaultPage, organization, team } = query;
       const [after] = decodeCursor(cursor, LastName) ?? [null];
       const selection = { text: query.text?.trim() || null, after, limit };
-      const { items, next } = await services.peopleBoard.listTeamMembers(caller, organization, team, selection);
+      const { items, next } = await services.peopleQueries.listTeamMembers(caller, organization, team, selection);
       return { items, next: next === null ? null : encodeCursor([next]) };
     }),
 

@@ -11,7 +11,7 @@ const maxTokens: Readonly<Record<TokenOwner['kind'], number>> = {
 };
 
 /** Throws ConflictError if the owner has as many tokens as there can be. Others that ask wait until the transaction ends. */
-export async function assertRoomForToken(tx: Queryable, kind: TokenOwner['kind'], reach: TokenReach): Promise<void> {
+export async function assertTokenLimit(tx: Queryable, kind: TokenOwner['kind'], reach: TokenReach): Promise<void> {
   const most = maxTokens[kind];
   if ((await createTokenRepository(tx).countForNew(reach, most)) >= most)
     throw new ConflictError(`There are ${most} valid tokens here, which is the most there can be: revoke one first`);

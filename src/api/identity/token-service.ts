@@ -26,7 +26,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertNoRun } from '../platform/audit-trail/ci-runs.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { assertRoomForToken } from './token-limit.ts';
+import { assertTokenLimit } from './token-limit.ts';
 
 export type { ListedTokenRow, TokenRow };
 
@@ -113,7 +113,7 @@ export class TokenService {
       return await this.#context.db.inTransaction(async (tx) => {
         await holdPlace(tx, caller, place, owner);
         const tokens = createTokenRepository(tx);
-        await assertRoomForToken(tx, owner.kind, reach);
+        await assertTokenLimit(tx, owner.kind, reach);
         // Whoever has a token has those that are made with it.
         const createdBy = caller.userId ?? (await tokens.findMaker(caller.tokenId));
         const made = await tokens.insert({ owner, hash, name, description, scopes, expiresAt, createdBy });

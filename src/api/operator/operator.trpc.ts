@@ -3,12 +3,12 @@ import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } 
 import { operatorMutation, operatorProcedure, router } from '../access/procedures/trpc.ts';
 import { AuditFilter, auditCursor, auditItem, auditQueryOf } from '../audit/audit.trpc.ts';
 import type { AuditService } from '../audit/audit-service.ts';
-import type { OperatorBoard } from './operator-board.ts';
+import type { OperatorQueries } from './operator-queries.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly audit: AuditService;
-    readonly operatorBoard: OperatorBoard;
+    readonly operatorQueries: OperatorQueries;
   }
 }
 
@@ -24,44 +24,44 @@ const maxSlow = 20;
 /** The whole installation, for site admins. */
 export const operatorRouter = router({
   /** Processes, and the parts that they need. */
-  health: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.health()),
+  health: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.health()),
 
   /** Queues with their jobs. */
-  queues: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.queues()),
+  queues: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.queues()),
 
   /** Runs a job again that was given up. */
   retryJob: operatorMutation('job.retry')
     .input(input(FailedJob))
     .mutation(async ({ ctx: { audit, services }, input: { id, queue } }) => {
-      await services.operatorBoard.retryJob(queue, id, audit);
+      await services.operatorQueries.retryJob(queue, id, audit);
     }),
 
   /** Removes a job that was given up. */
   discardJob: operatorMutation('job.discard')
     .input(input(FailedJob))
     .mutation(async ({ ctx: { audit, services }, input: { id, queue } }) => {
-      await services.operatorBoard.discardJob(queue, id, audit);
+      await services.operatorQueries.discardJob(queue, id, audit);
     }),
 
   /** Updates that hold their stacks, the oldest first. */
   locks: operatorProcedure
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
-      const { items, next } = await services.operatorBoard.locks(decodeCursor(cursor, LockPlace), limit);
+      const { items, next } = await services.operatorQueries.locks(decodeCursor(cursor, LockPlace), limit);
       return { items, next: next && encodeCursor(next) };
     }),
 
   /** The slowest updates of the last days. */
-  slow: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.slow(slowDays, maxSlow)),
+  slow: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.slow(slowDays, maxSlow)),
 
   /** What the database takes, and what is kept. */
-  storage: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.storage()),
+  storage: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.storage()),
 
   /** Organizations by what they keep, the most first. */
   organizations: operatorProcedure
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
-      const { items, next } = await services.operatorBoard.organizations(decodeCursor(cursor, StoragePlace), limit);
+      const { items, next } = await services.operatorQueries.organizations(decodeCursor(cursor, StoragePlace), limit);
       return { items, next: next && encodeCursor(next) };
     }),
 
@@ -74,5 +74,5 @@ export const operatorRouter = router({
     }),
 
   /** Tasks in the background, and what waits for them. */
-  maintenance: operatorProcedure.query(({ ctx: { services } }) => services.operatorBoard.maintenance()),
+  maintenance: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.maintenance()),
 });

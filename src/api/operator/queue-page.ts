@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { QueueOverview, ShownJob, ShownQueue } from '../../shared/jobs/queue-board.ts';
+import type { QueueOverview, ShownJob, ShownQueue } from '../../shared/jobs/job-queue-view.ts';
 
 const reloadSeconds = 5;
 

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import type { QueueBoard } from '../../shared/jobs/queue-board.ts';
+import type { JobQueueView } from '../../shared/jobs/job-queue-view.ts';
 import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
-import type { CredentialGuard } from '../identity/credentials/credential-guard.ts';
+import type { Authenticator } from '../identity/credentials/authenticator.ts';
 import { pagePolicy } from '../platform/http/security-headers.ts';
 import { queueStyleSha256, renderQueuePage } from './queue-page.ts';
 
 /** What the routes call. */
 export interface Services {
-  readonly credentials: CredentialGuard;
+  readonly credentials: Authenticator;
 }
 
 const nowhere = { organization: null, project: null, stack: null };
@@ -19,7 +19,7 @@ const maxJobs = 50;
  * Shows the queues to site admins: as a page, or as JSON if the client accepts it. Uses HTTP Basic, so that a browser needs no
  * login page of ours. The password is an API token; the user name is ignored.
  */
-export function registerQueueRoutes(app: FastifyInstance, services: Services, board: QueueBoard): void {
+export function registerQueueRoutes(app: FastifyInstance, services: Services, board: JobQueueView): void {
   app.get(
     '/admin/queues',
     {

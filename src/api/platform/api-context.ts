@@ -1,7 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
 import type { JobServices } from '../../shared/jobs/job-definition.ts';
-import type { QueueBoard } from '../../shared/jobs/queue-board.ts';
+import type { JobQueueView } from '../../shared/jobs/job-queue-view.ts';
 import type { Replica } from '../../shared/platform/db/replica/replica.ts';
 import type { ProcessHealth } from '../../shared/platform/telemetry/status-server.ts';
 import type { RequestRates } from './rates/request-rates.ts';
@@ -21,5 +21,5 @@ export interface ApiContext extends AppContext {
   /** Lets requests read whole states. */
   readonly scans: StateScans;
   /** Only set if jobs go through Redis. */
-  readonly board?: QueueBoard;
+  readonly board?: JobQueueView;
 }

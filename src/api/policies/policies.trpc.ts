@@ -1,12 +1,12 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
-import type { PolicyBoard } from './policy-board.ts';
 import type { PolicyGroupService } from './policy-group-service.ts';
+import type { PolicyQueries } from './policy-queries.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
-    readonly policyBoard: PolicyBoard;
+    readonly policyQueries: PolicyQueries;
     readonly policyGroups: PolicyGroupService;
   }
 }
@@ -25,7 +25,7 @@ export const policiesRouter = router({
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, organization } }) => {
       const [after] = decodeCursor(cursor, Named) ?? [null];
-      const { items, next } = await services.policyBoard.listPacks(organization, after, limit);
+      const { items, next } = await services.policyQueries.listPacks(organization, after, limit);
       return { items, next: next && encodeCursor([next]) };
     }),
 
@@ -35,7 +35,7 @@ export const policiesRouter = router({
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, organization } }) => {
       const place = decodeCursor(cursor, GroupPlace);
       const after = place && { name: place[0], isDefault: place[1] === 1 };
-      const { items, next } = await services.policyBoard.listGroups(organization, after, limit);
+      const { items, next } = await services.policyQueries.listGroups(organization, after, limit);
       return { items, next: next && encodeCursor([next.name, next.isDefault ? 1 : 0]) };
     }),
 
@@ -43,7 +43,7 @@ export const policiesRouter = router({
   group: organizationProcedure('read')
     .input(input(Type.Object(group)))
     .query(({ ctx: { services }, input: { group: name, organization } }) =>
-      services.policyBoard.getGroup(organization, name),
+      services.policyQueries.getGroup(organization, name),
     ),
 
   /** Stacks that were put into a group, as far as the caller may read them. */
@@ -53,7 +53,7 @@ export const policiesRouter = router({
       const { cursor, group: name, limit = defaultPage, organization } = query;
       const place = decodeCursor(cursor, StackPlace);
       const after = place && { project: place[0], stack: place[1] };
-      const { items, next } = await services.policyBoard.listStacks(caller, { organization, name }, after, limit);
+      const { items, next } = await services.policyQueries.listStacks(caller, { organization, name }, after, limit);
       return { items, next: next && encodeCursor([next.project, next.stack]) };
     }),
 

@@ -14,7 +14,7 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { CallerTurns } from '../platform/turns/caller-turns.ts';
+import { FairSemaphore } from '../platform/slices/fair-semaphore.ts';
 import { type FoundItem, foundItem, packageOf } from './found-item.ts';
 import { defaultBounds, type SearchBounds, SearchBudget } from './search-budget.ts';
 import { countGroups, type SearchCounts, type SearchGroup } from './search-groups.ts';
@@ -62,7 +62,7 @@ class SearchTooBroadError extends AppError {
 export class SearchService {
   readonly #context: ApiContext;
   readonly #bounds: SearchBounds;
-  readonly #turns = new CallerTurns({ atOnce });
+  readonly #turns = new FairSemaphore({ atOnce });
 
   constructor(context: ApiContext, bounds: SearchBounds = defaultBounds) {
     this.#context = context;

@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { type JsonKind, JsonScanner, type Span } from '../../shared/platform/json/json-scanner.ts';
-import { nextTurn, scanInTurns, turnBytes } from '../../shared/platform/turns/turns.ts';
+import { nextSlice, scanInSlices, timeSliceBytes } from '../../shared/platform/slices/slices.ts';
 
 /** The current CLI sends at most 1000 values; older ones send all values of a state (pkg/resource/stack/secrets.go). */
 const maxItems = 100_000;
@@ -40,7 +40,8 @@ export class EncodedValues {
       yield JSON.parse(`"${raw.toString('utf8')}"`) as string;
       return;
     }
-    for (let at = 0; at < raw.length || at === 0; at += turnBytes) yield raw.toString('latin1', at, at + turnBytes);
+    for (let at = 0; at < raw.length || at === 0; at += timeSliceBytes)
+      yield raw.toString('latin1', at, at + timeSliceBytes);
   }
 
   /** Decodes the base64 text. Throws InvalidRequestError. */
@@ -48,7 +49,7 @@ export class EncodedValues {
     const parts: Buffer[] = [];
     let last = '';
     for (const chunk of this.chunks(index)) {
-      if (parts.length > 0) await nextTurn();
+      if (parts.length > 0) await nextSlice();
       if (last !== '' && !base64WithoutPadding.test(last)) throw this.#invalid(index);
       if (chunk.length % 4 !== 0 || !base64Pattern.test(chunk)) throw this.#invalid(index);
       parts.push(Buffer.from(chunk, 'base64'));
@@ -112,13 +113,13 @@ async function scanBody(
     },
     maxDepth,
   });
-  await scanInTurns(scanner, body);
+  await scanInSlices(scanner, body);
   scanner.end();
   if (!isObject) throw new InvalidRequestError('body must be object');
 }
 
 /** The base64 of bytes, in chunks of at most 1 MiB. */
 export function* base64Chunks(bytes: Buffer): Generator<string> {
-  const step = (turnBytes / 4) * 3;
+  const step = (timeSliceBytes / 4) * 3;
   for (let at = 0; at < bytes.length; at += step) yield bytes.toString('base64', at, at + step);
 }

@@ -1,8 +1,8 @@
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { sliceOf } from '../../shared/platform/json/json-text.ts';
 import { replaceRanges } from '../../shared/platform/json/member-edits.ts';
-import { scanMembersInTurns } from '../../shared/platform/json/scan-in-turns.ts';
-import { listSecretsInTurns } from '../../shared/search/index/sealed-json.ts';
+import { scanMembersInTurns } from '../../shared/platform/json/scan-in-slices.ts';
+import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readRootOutputs } from '../../shared/state/root-outputs.ts';
@@ -11,7 +11,7 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import type { ResourceService } from '../state/resource-service.ts';
-import { createUpdateBoardRepository } from '../updates/update-board-repository.ts';
+import { createUpdateQueryRepository } from '../updates/update-query-repository.ts';
 import type { SecretService } from './secret-service.ts';
 import { secureValues } from './secure-values.ts';
 
@@ -84,7 +84,7 @@ export class RevealService {
     if (text === null) return null;
     if (text.length > maxValueBytes)
       throw new NotOursError('The value is too large to be shown here; the CLI shows it');
-    const places = await listSecretsInTurns(text);
+    const places = await listSecretsInSlices(text);
     const sealed = places.filter(({ ciphertext }) => ciphertext !== null);
     return {
       // An import may have brought plaintexts: such a value is in the state as it is.
@@ -110,7 +110,7 @@ export class RevealService {
   async #readSetting(ref: StackRef, key: string): Promise<Sealed | null> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
-    const settings = await createUpdateBoardRepository(this.#context.db).findLastSettings(stack.id);
+    const settings = await createUpdateQueryRepository(this.#context.db).findLastSettings(stack.id);
     const config = JSON.parse(settings?.config ?? '{}') as Record<string, unknown>;
     const setting = Object.hasOwn(config, key) ? config[key] : null;
     const { string: value, secret } = (setting ?? {}) as Record<string, unknown>;

@@ -2,8 +2,8 @@ import type { Static } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { InvalidRequestError, PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
 import { JsonScanner, type Span } from '../../shared/platform/json/json-scanner.ts';
-import { parseInTurns } from '../../shared/platform/json/parse-in-turns.ts';
-import { scanInTurns } from '../../shared/platform/turns/turns.ts';
+import { parseInSlices } from '../../shared/platform/json/parse-in-slices.ts';
+import { scanInSlices } from '../../shared/platform/slices/slices.ts';
 import { noRemoteConfig } from '../platform/http/other-products.ts';
 import { describeIssues } from '../platform/http/schema-issues.ts';
 import { CreateStackRequest } from './stacks.schemas.ts';
@@ -29,7 +29,7 @@ export async function readCreateRequest(body: Buffer): Promise<CreateRequest> {
       if (path[0] === 'state') found = kind === 'object' ? { start, end } : null;
     },
   });
-  await scanInTurns(scanner, body);
+  await scanInSlices(scanner, body);
   scanner.end();
   const state = found as Span | null;
   const parts = state ? [body.subarray(0, state.start), Buffer.from('{}'), body.subarray(state.end)] : [body];
@@ -38,7 +38,7 @@ export async function readCreateRequest(body: Buffer): Promise<CreateRequest> {
     throw new PayloadTooLargeError(
       `The request has ${bytes} bytes without its state; at most ${maxOtherBytes} are accepted`,
     );
-  const request = await parseInTurns(Buffer.concat(parts));
+  const request = await parseInSlices(Buffer.concat(parts));
   if (!checked.Check(request)) throw new InvalidRequestError(describeIssues(checked.Errors(request), 'body'));
   if (request.config) throw new InvalidRequestError(`Nothing was created: ${noRemoteConfig}`);
   return { request, state: state && body.subarray(state.start, state.end) };

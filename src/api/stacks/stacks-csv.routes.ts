@@ -8,7 +8,7 @@ import { Name, text } from '../access/procedures/inputs.ts';
 import type { Refusals } from '../platform/audit-trail/refusals.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
-import type { StackCard } from './stack-board.ts';
+import type { StackCard } from './stack-queries.ts';
 
 const Query = Type.Object({
   organization: Type.Optional(Name),
@@ -68,19 +68,19 @@ export function registerStacksCsv(scope: FastifyInstance, services: ProcedureSer
 }
 
 /** Page by page, no faster than the client reads. */
-async function* lines({ stackBoard }: ProcedureServices, caller: Caller, query: Query): AsyncGenerator<string> {
+async function* lines({ stackQueries }: ProcedureServices, caller: Caller, query: Query): AsyncGenerator<string> {
   const { organization = null, project = null, status = null, tag, text: words = null } = query;
   const at = tag?.indexOf('=') ?? -1;
   const filter = {
     ...{ organization, project, status, text: words, limit: pageSize },
     tag: tag ? { name: at < 0 ? tag : tag.slice(0, at), value: at < 0 ? null : tag.slice(at + 1) } : null,
   };
-  let page = await stackBoard.list(caller, { ...filter, before: null });
+  let page = await stackQueries.list(caller, { ...filter, before: null });
   yield csvLine(columns.map(([name]) => name));
   for (;;) {
     yield page.items.map((stack) => csvLine(columns.map(([, read]) => String(read(stack) ?? '')))).join('');
     if (page.next === null) return;
-    page = await stackBoard.list(caller, { ...filter, before: page.next });
+    page = await stackQueries.list(caller, { ...filter, before: page.next });
   }
 }
 

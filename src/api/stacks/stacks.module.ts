@@ -3,7 +3,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { registerDeletedStackRoutes } from './deleted-stacks.routes.ts';
 import { DeletedStacks } from './deleted-stacks.ts';
-import { StackBoard } from './stack-board.ts';
+import { StackQueries } from './stack-queries.ts';
 import { StackRenaming } from './stack-renaming.ts';
 import { StackService } from './stack-service.ts';
 import { registerStackRoutes } from './stacks.routes.ts';
@@ -12,7 +12,7 @@ import { registerStackRoutes } from './stacks.routes.ts';
 export function createStackServices(context: ApiContext, reclaim: Reclaim) {
   return {
     stacks: new StackService(context, reclaim),
-    stackBoard: new StackBoard(context),
+    stackQueries: new StackQueries(context),
     deletedStacks: new DeletedStacks(context),
     renaming: new StackRenaming(context, reclaim),
   };

@@ -9,12 +9,12 @@ import {
   userProcedure,
 } from '../access/procedures/trpc.ts';
 import type { StateChanges } from '../state/state-changes.ts';
-import type { StackBoard } from './stack-board.ts';
+import type { StackQueries } from './stack-queries.ts';
 import type { StackService } from './stack-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
-    readonly stackBoard: StackBoard;
+    readonly stackQueries: StackQueries;
     readonly stacks: StackService;
     readonly stateChanges: StateChanges;
   }
@@ -55,7 +55,7 @@ export const stacksRouter = router({
   list: userProcedure.input(input(ListInput)).query(async ({ ctx: { caller, services }, input: query }) => {
     const limit = query.limit ?? defaultPage;
     const place = decodeCursor(query.cursor, Place);
-    const { items, next } = await services.stackBoard.list(caller, {
+    const { items, next } = await services.stackQueries.list(caller, {
       organization: query.organization ?? null,
       text: query.text?.trim() || null,
       project: query.project ?? null,
@@ -71,16 +71,18 @@ export const stacksRouter = router({
   tags: organizationProcedure('read')
     .input(input(Type.Object({ name: Type.Optional(text(100)), text: Type.Optional(text(300)), limit: page.limit })))
     .query(async ({ ctx: { caller, services }, input: { limit = maxTags, name = null, organization, text = '' } }) => ({
-      items: await services.stackBoard.listTags(caller, organization, { name, begin: text, limit }),
+      items: await services.stackQueries.listTags(caller, organization, { name, begin: text, limit }),
     })),
 
   /** All that the overview of a stack shows. Secrets are sealed. */
   get: stackScan('read').query(({ ctx: { caller, scan, services }, input: ref }) =>
-    services.stackBoard.get(scan, caller, ref),
+    services.stackQueries.get(scan, caller, ref),
   ),
 
   /** Pending operations of the newest version, and the update that has left them. */
-  pending: stackScan('read').query(({ ctx: { scan, services }, input: ref }) => services.stackBoard.pending(scan, ref)),
+  pending: stackScan('read').query(({ ctx: { scan, services }, input: ref }) =>
+    services.stackQueries.pending(scan, ref),
+  ),
 
   /** Clears pending operations, or adds what they have created by its id, which the next refresh reads. */
   repair: stackScanMutation('write', 'stack.repair')

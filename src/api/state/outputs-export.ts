@@ -1,9 +1,9 @@
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { joinParts, nameText, replaceRanges } from '../../shared/platform/json/member-edits.ts';
-import { scanMembersInTurns } from '../../shared/platform/json/scan-in-turns.ts';
-import { Turns } from '../../shared/platform/turns/turns.ts';
-import { listSecretsInTurns } from '../../shared/search/index/sealed-json.ts';
+import { scanMembersInTurns } from '../../shared/platform/json/scan-in-slices.ts';
+import { Turns } from '../../shared/platform/slices/slices.ts';
+import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
 import { plainSecret } from '../../shared/state/deployments/secret-values.ts';
 import { readRootOutputs } from '../../shared/state/root-outputs.ts';
 
@@ -74,7 +74,7 @@ async function showSecrets(
   decrypt: DecryptSecret | null,
   isService: boolean,
 ): Promise<{ readonly value: Buffer; readonly isSecret: boolean } | null> {
-  const places = await listSecretsInTurns(value);
+  const places = await listSecretsInSlices(value);
   if (places.length === 0) return { value, isSecret: false };
   if (decrypt === null) return null;
   if (!isService) return { value, isSecret: true };

@@ -1,10 +1,11 @@
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
-import { scanJsonInTurns } from '../../shared/platform/json/scan-in-turns.ts';
-import { denseTurnBytes, Turns } from '../../shared/platform/turns/turns.ts';
+import { scanJsonInSlices } from '../../shared/platform/json/scan-in-slices.ts';
+import { denseTurnBytes, Turns } from '../../shared/platform/slices/slices.ts';
 import { Blame } from '../../shared/search/index/blame.ts';
 import { listLeafPathsInTurns } from '../../shared/search/index/property-leaves.ts';
+import { sealedJsonInTurns } from '../../shared/search/index/redacted-json.ts';
 import { joinPath, type ResourceView, viewResource } from '../../shared/search/index/resource-facts.ts';
 import { resourceKey } from '../../shared/search/index/resource-key.ts';
 import {
@@ -16,7 +17,6 @@ import {
   type ResourceFilter,
   type ResourcePlace,
 } from '../../shared/search/index/resource-repository.ts';
-import { sealedJsonInTurns } from '../../shared/search/index/sealed-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -137,7 +137,7 @@ export class ResourceService {
       // Of a member that is repeated, the last one counts.
       if (at.length === path.length && at.every((each, index) => each === path[index])) found = sliceOf(values, span);
     };
-    await scanJsonInTurns(values, path.length, onValue, denseTurnBytes);
+    await scanJsonInSlices(values, path.length, onValue, denseTurnBytes);
     return found;
   }
 

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
-import { scanMembersInTurns } from '../../shared/platform/json/scan-in-turns.ts';
-import { inTurns, Turns } from '../../shared/platform/turns/turns.ts';
-import { listSecretsInTurns } from '../../shared/search/index/sealed-json.ts';
+import { scanMembersInTurns } from '../../shared/platform/json/scan-in-slices.ts';
+import { inSlices, Turns } from '../../shared/platform/slices/slices.ts';
+import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
 import { PendingStepScanner } from '../../shared/state/deployments/pending-operations.ts';
 import { readRootOutputs } from '../../shared/state/root-outputs.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
@@ -101,7 +101,7 @@ export class ShownStates {
 async function scanState(state: AsyncIterable<Buffer>): Promise<ShownState> {
   const scanner = new PendingStepScanner();
   const both = async function* (): AsyncGenerator<Buffer> {
-    for await (const chunk of inTurns(state)) {
+    for await (const chunk of inSlices(state)) {
       scanner.write(chunk);
       yield chunk;
     }
@@ -112,10 +112,10 @@ async function scanState(state: AsyncIterable<Buffer>): Promise<ShownState> {
     ...{ operation, urn, type, id: id || null },
     isImportable: operation === 'creating' && isCustom,
   }));
-  return { outputs: outputs === null ? [] : await sealedOutputs(outputs), pending, isCut };
+  return { outputs: outputs === null ? [] : await redactedOutputs(outputs), pending, isCut };
 }
 
-async function sealedOutputs(outputs: Buffer): Promise<ShownOutput[]> {
+async function redactedOutputs(outputs: Buffer): Promise<ShownOutput[]> {
   const members = (await scanMembersInTurns(outputs)) ?? new Map<string, JsonSpan>();
   const turns = new Turns();
   const shown: ShownOutput[] = [];
@@ -123,7 +123,7 @@ async function sealedOutputs(outputs: Buffer): Promise<ShownOutput[]> {
     if (shown.length === maxOutputs) break;
     const json = sliceOf(outputs, span);
     await turns.spend(json.length);
-    if ((await listSecretsInTurns(json)).length > 0) {
+    if ((await listSecretsInSlices(json)).length > 0) {
       shown.push({ name, value: null, isSecret: true, isCut: false });
       continue;
     }

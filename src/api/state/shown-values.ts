@@ -1,4 +1,4 @@
-import { sealedJsonInTurns } from '../../shared/search/index/sealed-json.ts';
+import { sealedJsonInTurns } from '../../shared/search/index/redacted-json.ts';
 
 /** Larger values are not shown, in bytes. */
 const maxValueBytes = 16 * 1024;

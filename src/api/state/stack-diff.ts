@@ -1,8 +1,8 @@
-import { denseTurnBytes, Turns } from '../../shared/platform/turns/turns.ts';
+import { denseTurnBytes, Turns } from '../../shared/platform/slices/slices.ts';
 import { canonicalOf, comparedMembers, isSameInStacks } from '../../shared/search/index/canonical-resource.ts';
 import { diffProperties } from '../../shared/search/index/property-leaves.ts';
+import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
 import { joinPath, type ResourceView, viewResource } from '../../shared/search/index/resource-facts.ts';
-import { listSecretsInTurns } from '../../shared/search/index/sealed-json.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -316,7 +316,7 @@ async function compare(was: ResourceView, is: ResourceView, { secrets, values, w
   for (const name of names.size > maxSorted ? names : [...names].sort()) {
     const [old, next] = [was.raw(name), is.raw(name)];
     await turns.spend(comparisonBytes);
-    const places = next === null ? [] : await listSecretsInTurns(next);
+    const places = next === null ? [] : await listSecretsInSlices(next);
     // In ascending order, as the properties are that have a new value.
     const changed = places.flatMap(({ start }, at) => (secrets.has(secretsSeen + at) ? [start] : []));
     secretsSeen += places.length;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import { inTurns } from '../../shared/platform/turns/turns.ts';
+import { inSlices } from '../../shared/platform/slices/slices.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
@@ -74,7 +74,7 @@ export class StateChanges {
       const { checkpoints, documents, guard } = this.#context;
       const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);
       if (!checkpoint) throw head.checkpointId === null ? noSuchOperation() : new StackChangedError();
-      const source: ByteSource = () => inTurns(guard.open(checkpoint));
+      const source: ByteSource = () => inSlices(guard.open(checkpoint));
       const left = new Map(chosen.map((each) => [each.index, each]));
       const cleared: string[] = [];
       const imported: string[] = [];

@@ -1,13 +1,13 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from '../access/procedures/inputs.ts';
 import { organizationProcedure, router, stackMutation } from '../access/procedures/trpc.ts';
-import type { LineService } from '../updates/queue/line-service.ts';
-import type { CiBoard } from './ci-board.ts';
+import type { QueueService } from '../updates/queue/queue-service.ts';
+import type { CiQueries } from './ci-queries.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
-    readonly ciBoard: CiBoard;
-    readonly line: LineService;
+    readonly ciQueries: CiQueries;
+    readonly line: QueueService;
   }
 }
 
@@ -22,7 +22,7 @@ export const ciRouter = router({
   figures: organizationProcedure('read')
     .input(input(Type.Object({ days: Days })))
     .query(({ ctx: { caller, services }, input: { days, organization } }) =>
-      services.ciBoard.sum(caller, organization, days),
+      services.ciQueries.sum(caller, organization, days),
     ),
 
   /** Runs that were refused, sent away while they waited, or stopped by a rule; the newest first. */
@@ -40,7 +40,7 @@ export const ciRouter = router({
     .query(async ({ ctx: { caller, services }, input: query }) => {
       const { cursor, days, limit = defaultPage, organization, project = null, reasons = null } = query;
       const after = decodeCursor(cursor, RefusedPlace);
-      const { items, next } = await services.ciBoard.listRefused(caller, organization, {
+      const { items, next } = await services.ciQueries.listRefused(caller, organization, {
         ...{ after, days, limit, project, reasons },
       });
       return { items, next: next && encodeCursor(next) };
@@ -52,7 +52,7 @@ export const ciRouter = router({
     .query(async ({ ctx: { caller, services }, input: query }) => {
       const { cursor, days, limit = defaultPage, onlyDrifted = false, organization } = query;
       const after = decodeCursor(cursor, DriftPlace);
-      const { items, next } = await services.ciBoard.listDrifted(caller, organization, {
+      const { items, next } = await services.ciQueries.listDrifted(caller, organization, {
         ...{ after, days, limit, onlyDrifted },
       });
       return { items, next: next && encodeCursor(next) };

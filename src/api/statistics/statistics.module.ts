@@ -1,18 +1,18 @@
 import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
-import { CiBoard } from './ci-board.ts';
-import { FigureService } from './figure-service.ts';
-import { registerFigureRoutes } from './figures.routes.ts';
+import { CiQueries } from './ci-queries.ts';
+import { registerStatisticsRoutes } from './statistics.routes.ts';
+import { StatisticsService } from './statistics-service.ts';
 
 /** The services of the statistics of updates and CI. Called once per app. */
 export function createStatisticsServices(context: ApiContext) {
-  return { figures: new FigureService(context), ciBoard: new CiBoard(context) };
+  return { figures: new StatisticsService(context), ciQueries: new CiQueries(context) };
 }
 
 /** The routes of the statistics of updates and CI. */
 export function registerStatisticsDomain(
   routes: RouteScope,
-  services: Parameters<typeof registerFigureRoutes>[1],
+  services: Parameters<typeof registerStatisticsRoutes>[1],
 ): void {
-  registerFigureRoutes(routes, services);
+  registerStatisticsRoutes(routes, services);
 }

@@ -1,12 +1,12 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, page, text } from '../access/procedures/inputs.ts';
 import { organizationProcedure, router, stackMutation, stackProcedure } from '../access/procedures/trpc.ts';
-import type { ApprovalBoard } from './approvals/approval-board.ts';
+import type { ApprovalQueries } from './approvals/approval-queries.ts';
 import type { ApprovalService } from './approvals/approval-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
-    readonly approvalBoard: ApprovalBoard;
+    readonly approvalQueries: ApprovalQueries;
     readonly approvals: ApprovalService;
   }
 }
@@ -27,7 +27,7 @@ export const approvalsRouter = router({
     .query(async ({ ctx: { caller, services }, input: { cursor, given, limit = defaultPage, organization } }) => {
       const place = { organization, project: null, stack: null };
       const query = { ...place, isGiven: given ?? null, before: placeOf(cursor), limit };
-      const { items, next } = await services.approvalBoard.list(caller, query);
+      const { items, next } = await services.approvalQueries.list(caller, query);
       return { items, next: next && encodeCursor([next.askedMicros, next.id]) };
     }),
 
@@ -35,7 +35,7 @@ export const approvalsRouter = router({
     .input(input(List))
     .query(async ({ ctx: { caller, services }, input: { cursor, given, limit = defaultPage, ...ref } }) => {
       const query = { ...ref, isGiven: given ?? null, before: placeOf(cursor), limit };
-      const { items, next } = await services.approvalBoard.list(caller, query);
+      const { items, next } = await services.approvalQueries.list(caller, query);
       return { items, next: next && encodeCursor([next.askedMicros, next.id]) };
     }),
 

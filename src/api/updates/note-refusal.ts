@@ -1,5 +1,5 @@
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
-import { HeldBackError } from '../../shared/updates/held-back.ts';
+import { DeferredError } from '../../shared/updates/deferred.ts';
 import { createRefusedRunRepository, type RefusalReason } from '../../shared/updates/refused-run-repository.ts';
 import { PreviewNeededError } from '../../shared/updates/rules/preview-check.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -46,7 +46,7 @@ export async function noteRefusal(
 
 function reasonOf(error: unknown): RefusalReason | null {
   if (error instanceof StackBusyError) return 'busy';
-  if (error instanceof HeldBackError) return error.reason;
+  if (error instanceof DeferredError) return error.reason;
   if (error instanceof PreviewNeededError) return 'preview-needed';
   return error instanceof ConsumersError ? 'has-consumers' : null;
 }

@@ -10,7 +10,7 @@ import {
 import { createResourceRepository } from '../../shared/search/index/resource-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { formatUrn, rootStackType } from '../../shared/state/deployments/urn.ts';
-import { tellWebhooks } from '../../shared/webhooks/tell-webhooks.ts';
+import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 
 /** What a larger event says is not known, in bytes. */
@@ -57,7 +57,7 @@ export async function recordOutputLosses(
   const text = `${watched.isPreview ? 'a preview would remove' : 'an update has removed'} ${listOutputs(names)}; read by ${consumers} ${consumers === 1 ? 'stack' : 'stacks'}`;
   const { organizationId } = watched;
   const details = { text, outputs: names.slice(0, 100), consumers, isPreview: watched.isPreview };
-  await tellWebhooks(tx, 'outputs_removed', { organizationId, stackId, updateId, details });
+  await notifyWebhooks(tx, 'outputs_removed', { organizationId, stackId, updateId, details });
 }
 
 /**

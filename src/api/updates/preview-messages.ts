@@ -1,5 +1,5 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { createFigureRepository } from '../../shared/statistics/figure-repository.ts';
+import { createStatisticsRepository } from '../../shared/statistics/statistics-repository.ts';
 import { countsOf, describeUnusual } from '../../shared/statistics/update-counts.ts';
 import type { PreviewCheck } from '../../shared/updates/rules/preview-check.ts';
 
@@ -15,7 +15,7 @@ export async function previewMessages(
 ): Promise<readonly string[]> {
   if (check?.problem) return [check.problem];
   if (!check?.previewId) return [];
-  const figures = createFigureRepository(tx);
+  const figures = createStatisticsRepository(tx);
   const usual = await figures.findUsual(stackId, kind, null);
   const unusual = describeUnusual(countsOf(await figures.findChanges(check.previewId)), usual);
   return unusual === null ? [] : [`Its preview ${unusual} (of ${usual?.count} updates in 90 days)`];

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page } from '../access/procedures/inputs.ts';
 import { organizationProcedure, router } from '../access/procedures/trpc.ts';
-import type { UpdateBoard } from './update-board.ts';
+import type { UpdateQueries } from './update-queries.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
-    readonly updateBoard: UpdateBoard;
+    readonly updateQueries: UpdateQueries;
   }
 }
 
@@ -19,7 +19,7 @@ export const queueRouter = router({
     .query(async ({ ctx: { caller, services }, input: query }) => {
       const { cursor, limit = defaultPage, organization, project = null, stack = null } = query;
       const after = decodeCursor(cursor, Place);
-      const { items, next } = await services.updateBoard.listQueue(
+      const { items, next } = await services.updateQueries.listQueue(
         caller,
         { organization, project, stack },
         after,

@@ -3,12 +3,12 @@ import { parseRule } from '../../shared/updates/rules/update-rules.ts';
 import { decodeCursor, encodeCursor, input, Name, page, Revision, text } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
 import { seenByField } from '../platform/edits/revisions.ts';
-import { type RuleBoard, shownRule } from './rules/rule-board.ts';
+import { type RuleQueries, shownRule } from './rules/rule-queries.ts';
 import type { UpdateRuleService } from './rules/update-rule-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
-    readonly ruleBoard: RuleBoard;
+    readonly ruleQueries: RuleQueries;
     readonly updateRules: UpdateRuleService;
   }
 }
@@ -41,7 +41,7 @@ export const rulesRouter = router({
   list: organizationProcedure('manage')
     .input(input(Type.Object({ kinds: Type.Optional(Type.Array(text(100), { minItems: 1, maxItems: 20 })), ...page })))
     .query(async ({ ctx: { services }, input: { cursor, kinds = null, limit = maxPage, organization } }) => {
-      const { items, next } = await services.ruleBoard.list(organization, {
+      const { items, next } = await services.ruleQueries.list(organization, {
         kinds,
         after: decodeCursor(cursor, Place),
         limit: Math.min(limit, maxPage),
@@ -59,7 +59,7 @@ export const rulesRouter = router({
   preview: organizationProcedure('manage')
     .input(input(Type.Object(Rule)))
     .query(({ ctx: { caller, services }, input: { organization, ...rule } }) =>
-      services.ruleBoard.preview(caller, organization, parseRule(rule)),
+      services.ruleQueries.preview(caller, organization, parseRule(rule)),
     ),
 
   /** Replaces the rule of this kind for the same stacks; each freeze is added to those that are there. */

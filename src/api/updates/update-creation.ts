@@ -10,11 +10,11 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { commitOf, headOf } from '../../shared/state/journal/guards/approvals.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
-import { createLockQueueRepository, type WaitingRun } from '../../shared/updates/lock-queue-repository.ts';
 import { createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';
 import { describeBusy, PreviewNeededError, previewRule } from '../../shared/updates/rules/preview-check.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
+import { createUpdateQueueRepository, type WaitingRun } from '../../shared/updates/update-queue-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { UpdateKind } from '../../shared/updates/update-state.ts';
 import { holdAccess } from '../access/held-access.ts';
@@ -22,7 +22,7 @@ import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect } from '../platform/http/request.ts';
-import { guardUpdate } from './approvals/guard-creation.ts';
+import { limitUpdate } from './approvals/limit-creation.ts';
 import { breakGlassReason, isUrgent } from './break-glass.ts';
 import { previewMessages } from './preview-messages.ts';
 import { lockWaitSeconds } from './queue/lock-wait.ts';
@@ -117,7 +117,7 @@ export async function prepareCreation(
   if (!preview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
   const limits = await quotas.limitsOf(ref.organization);
   const tags = readTags(found.tags);
-  const waitSeconds = exclusive ? lockWaitSeconds(tags, found.updateRules, dialect, config.lockQueue.waitSeconds) : 0;
+  const waitSeconds = exclusive ? lockWaitSeconds(tags, found.updateRules, dialect, config.updateQueue.waitSeconds) : 0;
   const previewOf = { ...caller, commit: headOf(request.environment) };
   const mayLoseOutputs = !preview && (request.kind === 'destroy' || request.kind === 'update');
   const unindexed =
@@ -199,7 +199,7 @@ export async function prepareCreation(
         details: { ...breakGlass },
       });
     if (!preview)
-      await guardUpdate(tx, id, {
+      await limitUpdate(tx, id, {
         ...{ stack, kind: request.kind, environment: request.environment, caller },
         preview: previewed?.rule.settings.mode === 'refuse' && breakGlass === null ? previewed : null,
       });
@@ -216,7 +216,7 @@ export async function prepareCreation(
     preview,
     exclusive,
     lockWaitSeconds: waitSeconds,
-    waitAlertSeconds: found.updateRules.first('wait-alert')?.settings.seconds ?? config.lockQueue.alertSeconds,
+    waitAlertSeconds: found.updateRules.first('wait-alert')?.settings.seconds ?? config.updateQueue.alertSeconds,
     isUrgent: !preview && isUrgent(caller, ref, message),
     waitingRun: waitingRun(tags, found.updateRules, request.kind, request.environment),
     runAtOnce,
@@ -230,12 +230,12 @@ function isLimited(rules: UpdateRules): boolean {
 
 /** Throws StackBusyError unless it is the turn of the caller. The stack is locked and free. */
 async function assertTurn(tx: Queryable, stackId: string, place: string | null): Promise<void> {
-  if ((await createLockQueueRepository(tx).findFirst(stackId)) !== place) throw new StackBusyError();
+  if ((await createUpdateQueueRepository(tx).findFirst(stackId)) !== place) throw new StackBusyError();
 }
 
 /** Ends the waiting of the caller and returns how long it has lasted, in ms. Throws StackBusyError if a newer run has taken the place. */
 async function endWaiting(tx: Queryable, place: string): Promise<number> {
-  const waitedMs = await createLockQueueRepository(tx).take(place);
+  const waitedMs = await createUpdateQueueRepository(tx).take(place);
   if (waitedMs === null) throw new StackBusyError();
   return waitedMs;
 }

@@ -1,7 +1,7 @@
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { JournalNeededError } from '../../shared/state/journal/guards/guard-limits.ts';
+import { JournalNeededError } from '../../shared/state/journal/guards/change-limits.ts';
 import { JournalFaultError, JournalGapError } from '../../shared/state/journal/journal-fault.ts';
 import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { lookAtDatabase } from '../../shared/updates/database/database-watch.ts';
@@ -45,7 +45,7 @@ export class UpdateService {
 
   /**
    * Creates an update that waits to be started, and locks the stack for it. Previews in the CLI's dialect do not lock: users
-   * expect them to run alongside an update. `place`: see PreparedCreation. Throws StackBusyError, HeldBackError,
+   * expect them to run alongside an update. `place`: see PreparedCreation. Throws StackBusyError, DeferredError,
    * JournalFaultError and QuotaReachedError.
    */
   async create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<CreatedUpdate> {

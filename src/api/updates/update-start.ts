@@ -5,8 +5,8 @@ import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { parseTags, readTags } from '../../shared/stacks/tags.ts';
-import { JournalNeededError } from '../../shared/state/journal/guards/guard-limits.ts';
-import { createGuardRepository } from '../../shared/state/journal/guards/guard-repository.ts';
+import { createChangeLimitRepository } from '../../shared/state/journal/guards/change-limit-repository.ts';
+import { JournalNeededError } from '../../shared/state/journal/guards/change-limits.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import { createJournalRepository } from '../../shared/state/journal/journal-repository.ts';
 import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';
@@ -116,7 +116,7 @@ export function prepareStart(
     const writesState = update.exclusive && !update.dryRun;
     const journalVersion = writesState && usesJournal(config, request.journalVersion) ? 1 : 0;
     if (writesState && journalVersion === 0 && update.isGuarded) {
-      const guard = await createGuardRepository(tx).find(updateId);
+      const guard = await createChangeLimitRepository(tx).find(updateId);
       if (guard?.limits?.needsJournal) throw new JournalNeededError(guard.limits);
     }
     const expiresAt = await createUpdateRepository(tx).start({

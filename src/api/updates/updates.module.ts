@@ -1,45 +1,49 @@
 import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
-import { ApprovalBoard } from './approvals/approval-board.ts';
+import { ApprovalQueries } from './approvals/approval-queries.ts';
 import { ApprovalService } from './approvals/approval-service.ts';
-import { GuardService } from './approvals/guard-service.ts';
-import { registerGuardRoutes } from './approvals/guards.routes.ts';
+import { registerApprovalRoutes } from './approvals/approvals.routes.ts';
+import { DrainService } from './approvals/drain-service.ts';
 import { registerHistoryRoutes } from './history.routes.ts';
 import { HistoryService } from './history-service.ts';
-import { LineService } from './queue/line-service.ts';
-import { LockQueue } from './queue/lock-queue.ts';
+import { QueueService } from './queue/queue-service.ts';
 import { QueuedCreation } from './queue/queued-creation.ts';
-import { RuleBoard } from './rules/rule-board.ts';
+import { UpdateQueue } from './queue/update-queue.ts';
+import { RuleQueries } from './rules/rule-queries.ts';
 import { UpdateRuleService } from './rules/update-rule-service.ts';
 import { registerUpdateRuleRoutes } from './rules/update-rules.routes.ts';
-import { UpdateBoard } from './update-board.ts';
+import { UpdateQueries } from './update-queries.ts';
 import { UpdateService } from './update-service.ts';
 import { registerUpdateRoutes } from './updates.routes.ts';
 
 /** The services of updates, their queue, rules and approvals. Called once per app. */
 export function createUpdateServices(context: ApiContext) {
   const updates = new UpdateService(context);
-  const lockQueue = new LockQueue(context, (stackId) => updates.reclaim(stackId, { admitsFault: true }));
-  context.lifecycle.onClose('work', 'lock queue', () => lockQueue.close());
+  const updateQueue = new UpdateQueue(context, (stackId) => updates.reclaim(stackId, { admitsFault: true }));
+  context.lifecycle.onClose('work', 'lock queue', () => updateQueue.close());
   const { metrics } = context;
-  metrics.gauge('holdfast_lock_queue_calls', 'Calls of this process that wait for a stack.', () => lockQueue.waiting);
   metrics.gauge(
-    'holdfast_lock_queue_oldest_seconds',
+    'holdfast_update_queue_calls',
+    'Calls of this process that wait for a stack.',
+    () => updateQueue.waiting,
+  );
+  metrics.gauge(
+    'holdfast_update_queue_oldest_seconds',
     'Longest time that a call of this process has waited for a stack.',
-    () => lockQueue.oldestSeconds,
+    () => updateQueue.oldestSeconds,
   );
   return {
     updates,
-    updateBoard: new UpdateBoard(context),
-    creations: new QueuedCreation(context, updates, lockQueue),
-    lockQueue,
-    line: new LineService(context),
+    updateQueries: new UpdateQueries(context),
+    creations: new QueuedCreation(context, updates, updateQueue),
+    updateQueue,
+    line: new QueueService(context),
     approvals: new ApprovalService(context),
-    approvalBoard: new ApprovalBoard(context),
-    guards: new GuardService(context),
+    approvalQueries: new ApprovalQueries(context),
+    guards: new DrainService(context),
     history: new HistoryService(context),
     updateRules: new UpdateRuleService(context),
-    ruleBoard: new RuleBoard(context),
+    ruleQueries: new RuleQueries(context),
   };
 }
 
@@ -47,12 +51,12 @@ export function createUpdateServices(context: ApiContext) {
 export function registerUpdateDomain(
   routes: RouteScope,
   services: Parameters<typeof registerUpdateRoutes>[1] &
-    Parameters<typeof registerGuardRoutes>[1] &
+    Parameters<typeof registerApprovalRoutes>[1] &
     Parameters<typeof registerHistoryRoutes>[1] &
     Parameters<typeof registerUpdateRuleRoutes>[1],
 ): void {
   registerUpdateRoutes(routes, services);
-  registerGuardRoutes(routes, services);
+  registerApprovalRoutes(routes, services);
   registerHistoryRoutes(routes, services);
   registerUpdateRuleRoutes(routes, services);
 }

@@ -2,14 +2,14 @@ import { Type } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, page, text } from '../access/procedures/inputs.ts';
 import { router, stackMutation, stackProcedure } from '../access/procedures/trpc.ts';
-import type { GuardService } from './approvals/guard-service.ts';
-import type { UpdateBoard } from './update-board.ts';
+import type { DrainService } from './approvals/drain-service.ts';
+import type { UpdateQueries } from './update-queries.ts';
 import type { UpdateService } from './update-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
-    readonly guards: GuardService;
-    readonly updateBoard: UpdateBoard;
+    readonly guards: DrainService;
+    readonly updateQueries: UpdateQueries;
     readonly updates: UpdateService;
   }
 }
@@ -25,7 +25,7 @@ export const updatesRouter = router({
     .input(input(Type.Object({ previews: Type.Optional(Type.Boolean()), ...page })))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, previews = false, ...ref } }) => {
       const [before] = decodeCursor(cursor, Numbered) ?? [null];
-      const { items, next } = await services.updateBoard.list(ref, { before, limit, previews });
+      const { items, next } = await services.updateQueries.list(ref, { before, limit, previews });
       return { items, next: next === null ? null : encodeCursor([next]) };
     }),
 
@@ -35,7 +35,10 @@ export const updatesRouter = router({
     .query(({ ctx: { services }, input: { updateId, version, ...ref } }) => {
       if ((updateId === undefined) === (version === undefined))
         throw new InvalidRequestError('input must have either updateId or version');
-      return services.updateBoard.get(ref, updateId === undefined ? { version: version as number } : { id: updateId });
+      return services.updateQueries.get(
+        ref,
+        updateId === undefined ? { version: version as number } : { id: updateId },
+      );
     }),
 
   /** Ends an update at once. What it has written is kept. */

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { type AppContext, createContext } from '../../shared/context.ts';
-import { NoticeSender } from '../../shared/events/live/notice-sender.ts';
+import { NotificationSender } from '../../shared/events/live/notification-sender.ts';
 import { type Config, ConfigError } from '../../shared/platform/config/config.ts';
 import { readMasterKeys } from '../../shared/platform/config/data-dir.ts';
 import { type Database, openDatabase } from '../../shared/platform/db/database.ts';
@@ -42,7 +42,7 @@ export class AdminSession {
   /** Runs `work` with the database. Throws ConfigError, PendingMigrationsError and PartUnavailableError. */
   async withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
     const db = await openDatabase({ ...this.config.database, url: await this.#reachDatabase(), poolSize: 2 });
-    const notices = new NoticeSender({ db, logger: this.logger });
+    const notices = new NotificationSender({ db, logger: this.logger });
     try {
       return await work(db);
     } catch (error) {

@@ -5,13 +5,13 @@ import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { ConfigError } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
+import { EncryptedSecrets } from '../../shared/secrets/encrypted-secrets.ts';
 import { createEncryptionKeyRepository, type KeyScope } from '../../shared/secrets/encryption-key-repository.ts';
 import type { KeyRing } from '../../shared/secrets/key-ring.ts';
 import { createMasterKeyRepository } from '../../shared/secrets/master-key-repository.ts';
 import { openMasterKeys, type WrappedMasterKey } from '../../shared/secrets/open-master-keys.ts';
 import { checkKeys, type LostKey, renewWrapping, rewrapKeys } from '../../shared/secrets/rewrap-keys.ts';
 import { rotateKey, rotateStackKeys } from '../../shared/secrets/rotate-data-keys.ts';
-import { SealedSecrets } from '../../shared/secrets/sealed-secrets.ts';
 import { parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
@@ -114,7 +114,7 @@ async function rewrap(db: Database, ring: KeyRing, wrapped: readonly WrappedMast
   await record(db, 'key.rewrap', { organization: null, object: '', details: { masterKeyId: ring.currentId } });
   const { rewrapped, lost } = await rewrapKeys(createEncryptionKeyRepository(db), ring);
   console.log(`Rewrapped ${rewrapped} data keys with master key ${ring.currentId}.`);
-  const webhooks = await rewrapSecrets(db, new SealedSecrets(ring));
+  const webhooks = await rewrapSecrets(db, new EncryptedSecrets(ring));
   if (webhooks.done > 0) console.log(`Encrypted ${webhooks.done} secrets of webhooks with it.`);
   lost.push(...webhooks.lost);
   await renewWrapping(createMasterKeyRepository(db), wrapped);
@@ -125,7 +125,7 @@ async function rewrap(db: Database, ring: KeyRing, wrapped: readonly WrappedMast
 async function check(db: Database, ring: KeyRing): Promise<void> {
   const { byMasterKey, lost } = await checkKeys(createEncryptionKeyRepository(db), ring);
   for (const [id, count] of byMasterKey) console.log(`Master key ${id}: ${count} data keys.`);
-  const webhooks = await checkSecrets(db, new SealedSecrets(ring));
+  const webhooks = await checkSecrets(db, new EncryptedSecrets(ring));
   if (webhooks.done > 0) console.log(`Secrets of webhooks: ${webhooks.done}.`);
   lost.push(...webhooks.lost);
   for (const { version, keyId, count } of await createBlobRepository(db).countBySealingKey()) {

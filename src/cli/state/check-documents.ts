@@ -1,7 +1,7 @@
 import type { EventSegments } from '../../shared/events/event-segments.ts';
 import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
 import type { DocumentCheckRepository } from '../../shared/state/checks/document-check-repository.ts';
-import type { CheckOutcome, DocumentGuard } from '../../shared/state/checks/document-guard.ts';
+import type { CheckOutcome, DocumentVerifier } from '../../shared/state/checks/document-verifier.ts';
 import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
 
 /** The result of checking many documents. Documents that were deleted in the meantime are not counted. */
@@ -33,7 +33,7 @@ export async function checkDocuments(
     journalSnapshots: JournalSnapshots;
     eventSegments: EventSegments;
     policyArchives: PolicyArchives;
-    guard: DocumentGuard;
+    guard: DocumentVerifier;
   },
   stackId: string | null,
 ): Promise<CheckSummary> {

@@ -28,10 +28,10 @@ export function createAuditSendingRepository(db: Queryable) {
     readUnsentSeconds: async (): Promise<number> => {
       const row = await db.one(sql.rows(AgeRow)`
         /* auditSending.readUnsentSeconds */
-        select coalesce(extract(epoch from clock_timestamp() - min(b.sealed_at)), 0)::float8 as seconds
+        select coalesce(extract(epoch from clock_timestamp() - min(b.chained_at)), 0)::float8 as seconds
         from audit_chains c
           cross join lateral (
-            select sealed_at from audit_batches
+            select chained_at from audit_batches
             where organization_id = c.organization_id and batch > c.sent_batch order by batch limit 1) b
         where c.sent_batch < c.batch`);
       return row.seconds;

@@ -1,8 +1,13 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { Queryable } from '../platform/db/sql.ts';
+import {
+  type BatchRow,
+  type ChainedEventRow,
+  type ChainRow,
+  createAuditChainRepository,
+} from './audit-chain-repository.ts';
 import { hashBatch, hashBytes, hashEvent, headPrefix, readHeadKey } from './audit-hash.ts';
 import { serverId } from './audit-repository.ts';
-import { type BatchRow, type ChainRow, createSealRepository, type SealedEventRow } from './seal-repository.ts';
 
 const batchesAtOnce = 50;
 /** More than one pass of the sealing has. */
@@ -48,12 +53,12 @@ class AuditVerifier {
   readonly chains = new Map<string, Progress>();
   /** Hashes of the batches that were checked, by organization and batch. */
   readonly #hashes = new Map<string, string>();
-  readonly #seals: ReturnType<typeof createSealRepository>;
+  readonly #seals: ReturnType<typeof createAuditChainRepository>;
   readonly #only: string | null;
   events = 0;
 
   constructor(db: Queryable, only: string | null) {
-    this.#seals = createSealRepository(db);
+    this.#seals = createAuditChainRepository(db);
     this.#only = only;
   }
 
@@ -64,13 +69,13 @@ class AuditVerifier {
       this.chains.set(chain.organizationId, { chain, batch: chain.baseBatch, hash: chain.baseHash });
       this.#hashes.set(hashName(chain.organizationId, chain.baseBatch), chain.baseHash.toString('hex'));
     }
-    const { droppedBefore, sealedThrough } = await this.#seals.readState();
+    const { droppedBefore, chainedThrough } = await this.#seals.readState();
     let after = { throughNumber: 0, organizationId: serverId, batch: 0 };
     let window: BatchRow[] = [];
     let windowAfter = 0;
     for (;;) {
       const page: readonly BatchRow[] = await this.#seals.listBatches(after, batchesAtOnce);
-      for (const batch of page.filter(({ throughNumber }) => throughNumber <= sealedThrough)) {
+      for (const batch of page.filter(({ throughNumber }) => throughNumber <= chainedThrough)) {
         const open = window.at(-1)?.throughNumber;
         if (open !== undefined && open !== batch.throughNumber) {
           await this.#compareWindow(window, { after: windowAfter, through: open, since: droppedBefore });
@@ -86,7 +91,7 @@ class AuditVerifier {
     }
     const open = window.at(-1)?.throughNumber ?? windowAfter;
     await this.#compareWindow(window, { after: windowAfter, through: open, since: droppedBefore });
-    await this.#compareWindow([], { after: open, through: sealedThrough, since: droppedBefore });
+    await this.#compareWindow([], { after: open, through: chainedThrough, since: droppedBefore });
     for (const [id, { batch, chain }] of this.chains)
       if (batch < chain.batch) this.#report(id, 'chain', `batches ${batch + 1} to ${chain.batch} are missing`);
   }
@@ -133,7 +138,7 @@ class AuditVerifier {
     const found = new Set<number>();
     let { after } = range;
     for (;;) {
-      const events: readonly SealedEventRow[] = await this.#seals.listEvents({ ...range, after }, eventsAtOnce);
+      const events: readonly ChainedEventRow[] = await this.#seals.listEvents({ ...range, after }, eventsAtOnce);
       for (const event of events) {
         const sealed = expected.get(event.number);
         const { organizationId } = sealed ?? event;

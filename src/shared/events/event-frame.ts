@@ -50,11 +50,11 @@ const emptyHeader = headerOf({ types: [], urns: [], events: [] });
 export async function* framesOf(events: AsyncIterable<EventToPack>, limit = frameBytes): AsyncGenerator<Frame> {
   let frame = new FrameWriter(limit);
   for await (const event of events) {
-    if (!frame.isEmpty && !frame.hasRoomFor(event)) {
+    if (!frame.isEmpty && !frame.hasCapacityFor(event)) {
       yield frame.end();
       frame = new FrameWriter(limit);
     }
-    if (!frame.hasRoomFor(event)) {
+    if (!frame.hasCapacityFor(event)) {
       yield* framesOfOne(event, limit);
       continue;
     }
@@ -134,7 +134,7 @@ class FrameWriter {
     return this.#entries.length === 0;
   }
 
-  hasRoomFor(event: EventHead): boolean {
+  hasCapacityFor(event: EventHead): boolean {
     return this.sizeWith(event) + event.bytes <= this.#limit;
   }
 

@@ -44,7 +44,7 @@ export class EventReader {
       const rows = await this.#rows.list(updateId, { ...selection, beyond }, bounds);
       const last = rows.at(-1);
       const packed =
-        last && !last.hasPacked
+        last && !last.hasArchived
           ? none()
           : this.#segments.read(updateId, { beyond, until: last?.sequence ?? null, newestFirst }, selection, left);
       const stored = rows.map((row) => this.#eventOf(updateId, row));
@@ -64,18 +64,18 @@ export class EventReader {
 
   /** A text that is read in chunks, the rest of it from its segment if it is packed meanwhile. */
   async *#largeText(updateId: string, sequence: number): AsyncGenerator<EventText> {
-    let isPacked = false;
+    let isArchived = false;
     let chars = 0;
     const read = async (from: number, count: number): Promise<string> => {
       const text = await this.#rows.readText(updateId, sequence, from, count);
-      isPacked = text === null;
+      isArchived = text === null;
       return text ?? '';
     };
     for await (const chunk of textInChunks(read)) {
       chars += chunk.length;
       yield chunk;
     }
-    if (!isPacked) return;
+    if (!isArchived) return;
     const packed = await this.#segments.find(updateId, sequence);
     for await (const chunk of packed ? charactersOf(packed.text) : []) {
       if (chars < chunk.length) yield chunk.slice(chars);

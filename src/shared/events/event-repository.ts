@@ -13,7 +13,7 @@ const EventRow = Type.Object({
   /** Null if it is larger than requested; read it with `readText` then. */
   event: Nullable(Type.String()),
   /** Whether the update also has packed events in the direction of reading. */
-  hasPacked: Type.Boolean(),
+  hasArchived: Type.Boolean(),
 });
 export type EventRow = Row<typeof EventRow>;
 
@@ -137,7 +137,7 @@ export function createEventRepository(db: Queryable) {
       return db.any(sql.rows(EventRow)`
         /* engineEvents.list */
         select sequence, type, bytes, case when bytes <= ${maxBytes} then event end as event,
-          exists (select 1 from event_segments where update_id = ${updateId} and ${packed}) as "hasPacked"
+          exists (select 1 from event_segments where update_id = ${updateId} and ${packed}) as "hasArchived"
         from (
           select *, sum(bytes) over (order by ${order}) as total
           from (
@@ -174,9 +174,9 @@ export function createEventRepository(db: Queryable) {
         order by sequence`),
 
     /** Deletes the rows from `first` to `last`. Returns how many there were. */
-    deletePacked: async (updateId: string, first: number, last: number): Promise<number> => {
+    deleteArchived: async (updateId: string, first: number, last: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
-        /* engineEvents.deletePacked */
+        /* engineEvents.deleteArchived */
         with deleted as (
           delete from engine_events where update_id = ${updateId} and sequence between ${first} and ${last} returning 1
         )

@@ -22,7 +22,7 @@ const SegmentRow = Type.Object({
 export type SegmentRow = Row<typeof SegmentRow>;
 
 const ClaimedRow = Type.Object({ id: Type.String(), storedBytes: Type.Integer() });
-const FiguresRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
+const StatisticsRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
 const OwnerRow = Type.Object({
   organization: Type.String(),
   project: Type.String(),
@@ -68,7 +68,7 @@ export function createEventSegmentRepository(db: Queryable) {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* eventSegments.insert */
         with blob as (
-          select key from blobs where key = ${segment.blobKey}::text and condemned_at is null for key share
+          select key from blobs where key = ${segment.blobKey}::text and pending_deletion_since is null for key share
         ),
         ended as (
           select u.id from updates u join stacks s on s.id = u.stack_id
@@ -174,9 +174,9 @@ export function createEventSegmentRepository(db: Queryable) {
         from before where g.id = ${id} returning before.damaged_at is null as "isNew"`),
 
     /** Number of damaged segments, and the age of the oldest check in seconds. */
-    readFigures: () =>
-      db.one(sql.rows(FiguresRow)`
-        /* eventSegments.readFigures */
+    readStatistics: () =>
+      db.one(sql.rows(StatisticsRow)`
+        /* eventSegments.readStatistics */
         select (select count(*)::integer from event_segments where damaged_at is not null) as damaged,
           coalesce((select extract(epoch from now() - checked_at)::float8 from event_segments order by checked_at limit 1), 0)
             as "oldestSeconds"`),

@@ -2,7 +2,7 @@ import { createHash, hash } from 'node:crypto';
 import { zstdDecompressSync } from 'node:zlib';
 import { FaultError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import { Turns } from '../platform/turns/turns.ts';
+import { Turns } from '../platform/slices/slices.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import { asDamage, DamagedBytesError } from '../state/documents/document-codec.ts';
 import { isDamage } from '../state/documents/document-damage.ts';
@@ -160,8 +160,8 @@ export class EventSegments {
   }
 
   /** See EventSegmentRepository. */
-  readFigures() {
-    return this.#rows.readFigures();
+  readStatistics() {
+    return this.#rows.readStatistics();
   }
 
   async *#eventsIn(

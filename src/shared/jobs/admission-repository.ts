@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Outcome } from '../platform/errors/outcome.ts';
-import type { BodySeal } from '../platform/payloads/payload-store.ts';
+import type { BodyEncryption } from '../platform/payloads/payload-store.ts';
 import type { Job } from './definitions.ts';
 
 const nullable = <T extends Parameters<typeof Type.Array>[0]>(type: T) => Type.Union([type, Type.Null()]);
@@ -11,7 +11,7 @@ const Bytes = Type.Unsafe<Buffer>(Type.Unknown());
 const AdmissionRow = Type.Object({
   job: Type.String(),
   bodyKey: nullable(Bytes),
-  bodyPieces: nullable(Type.Integer()),
+  bodyChunks: nullable(Type.Integer()),
   bodyBytes: nullable(Type.Integer()),
   expired: Type.Boolean(),
   outcome: nullable(Type.String()),
@@ -24,7 +24,7 @@ const NoRow = Type.Object({});
 export interface JobAdmission {
   /** As written by this release or another one, whose payload this one may not know. */
   readonly job: unknown;
-  readonly seal: BodySeal | null;
+  readonly seal: BodyEncryption | null;
   /** The admission has expired or was revoked: the job must not run. */
   readonly expired: boolean;
   /** The outcome, if the job has ended. */
@@ -37,10 +37,10 @@ export type AdmissionRepository = ReturnType<typeof createAdmissionRepository>;
 export function createAdmissionRepository(db: Queryable) {
   return {
     /** Admits a job for `seconds` from now. */
-    insert: async (id: string, job: Job, seal: BodySeal | null, seconds: number): Promise<void> => {
+    insert: async (id: string, job: Job, seal: BodyEncryption | null, seconds: number): Promise<void> => {
       await db.maybeOne(sql.prepared('admissions_insert', NoRow)`
         /* admissions.insert */
-        insert into job_admissions (id, job, body_key, body_pieces, body_bytes, expires_at)
+        insert into job_admissions (id, job, body_key, body_chunks, body_bytes, expires_at)
         values (${id}::uuid, ${JSON.stringify(job)}::json, ${seal ? sql.binary(seal.key) : null}::bytea,
           ${seal?.chunks ?? null}::integer, ${seal?.bytes ?? null}::bigint,
           clock_timestamp() + make_interval(secs => ${seconds}::float8))`);
@@ -50,12 +50,12 @@ export function createAdmissionRepository(db: Queryable) {
     find: async (id: string): Promise<JobAdmission | null> => {
       const row = await db.maybeOne(sql.prepared('admissions_find', AdmissionRow)`
         /* admissions.find */
-        select a.job::text as job, a.body_key as "bodyKey", a.body_pieces as "bodyPieces", a.body_bytes as "bodyBytes",
+        select a.job::text as job, a.body_key as "bodyKey", a.body_chunks as "bodyChunks", a.body_bytes as "bodyBytes",
           a.expires_at <= clock_timestamp() as expired, r.outcome
-        from job_admissions a left join receipts r on r.job_id = a.id
+        from job_admissions a left join job_results r on r.job_id = a.id
         where a.id = ${id}::uuid`);
       if (!row) return null;
-      const { bodyKey: key, bodyPieces: chunks, bodyBytes: bytes, expired } = row;
+      const { bodyKey: key, bodyChunks: chunks, bodyBytes: bytes, expired } = row;
       return {
         job: JSON.parse(row.job) as unknown,
         seal: key === null || chunks === null || bytes === null ? null : { key, chunks, bytes },

@@ -38,11 +38,11 @@ export const appendJournal = defineWrite({
   payload: { fence: LeaseFence },
   label: () => 'journal',
   room: 'writes',
-  run: async ({ journalWriter, requestAhead, requestSnapshot }, { fence }, body) => {
-    const { snapshotDue, aheadDue } = await body.use((entries) => journalWriter.append(fence, entries));
+  run: async ({ journalWriter, requestIncremental, requestSnapshot }, { fence }, body) => {
+    const { snapshotDue, incrementalDue } = await body.use((entries) => journalWriter.append(fence, entries));
     // Separate jobs: the entries stay committed if one fails, and the call does not wait for it.
     if (snapshotDue) await requestSnapshot(fence.updateId);
-    else if (aheadDue) await requestAhead(fence.updateId);
+    else if (incrementalDue) await requestIncremental(fence.updateId);
   },
 });
 
@@ -116,8 +116,8 @@ export const snapshotJournal = defineTask({
     /** Workers of the previous release take a snapshot in both cases, which has the same use. */
     ahead: Type.Optional(Type.Boolean()),
   },
-  run: async ({ compactor, compactionAhead }, { updateId, ahead }) => {
-    if (ahead === true) compactionAhead.request(updateId);
+  run: async ({ compactor, incrementalCompaction }, { updateId, ahead }) => {
+    if (ahead === true) incrementalCompaction.request(updateId);
     else await compactor.takeSnapshot(updateId);
   },
 });

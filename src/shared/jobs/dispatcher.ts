@@ -1,5 +1,5 @@
 import { UnavailableError } from '../platform/errors/errors.ts';
-import type { BodySeal } from '../platform/payloads/payload-store.ts';
+import type { BodyEncryption } from '../platform/payloads/payload-store.ts';
 import type { Job } from './definitions.ts';
 import type { QueueStates } from './queue-names.ts';
 
@@ -7,7 +7,7 @@ export interface DispatchOptions {
   /** Size of the body in the payload store. Selects the queue. */
   readonly bytes?: number;
   /** Seal of the body in the payload store. */
-  readonly seal?: BodySeal | null;
+  readonly seal?: BodyEncryption | null;
   /** The fairness key: whose share of the workers the job uses, e.g. the organization. */
   readonly fairnessKey?: string;
   /** For work that the caller can do in another way: throws QueueAwayError as soon as the queue is unreachable. */

@@ -1,4 +1,4 @@
-import type { BodySeal, PayloadStore } from '../platform/payloads/payload-store.ts';
+import type { BodyEncryption, PayloadStore } from '../platform/payloads/payload-store.ts';
 import type { BodyBuffer } from '../state/documents/body-buffer.ts';
 import type { BodyEncoding, ByteSource } from '../state/documents/byte-source.ts';
 import type { OpenedBody, WriteBody } from '../state/documents/write-body.ts';
@@ -17,7 +17,7 @@ import type { JobServices } from './job-definition.ts';
 
 /** Runs a job; `seal` is that of its body. A job without a handler does not compile. */
 export type JobHandlers = {
-  readonly [N in JobName]: (job: Extract<Job, { name: N }>, seal: BodySeal | null) => Promise<void>;
+  readonly [N in JobName]: (job: Extract<Job, { name: N }>, seal: BodyEncryption | null) => Promise<void>;
 };
 
 /** The store of the bodies of queued jobs, and the memory to inflate them in. */
@@ -28,7 +28,8 @@ export interface PayloadSource {
 
 /** Handlers for a process that runs jobs from a queue. */
 export function createJobHandlers(services: JobServices, source: PayloadSource): JobHandlers {
-  const bodyOf = (job: Queued, stackId: string, seal: BodySeal | null) => new StoredBody(source, job, stackId, seal);
+  const bodyOf = (job: Queued, stackId: string, seal: BodyEncryption | null) =>
+    new StoredBody(source, job, stackId, seal);
   return {
     'apply-checkpoint': (job, seal) => applyCheckpoint.run(services, job, bodyOf(job, job.fence.stackId, seal)),
     'append-journal': (job, seal) => appendJournal.run(services, job, bodyOf(job, job.fence.stackId, seal)),
@@ -58,9 +59,9 @@ class StoredBody implements WriteBody {
   readonly #source: PayloadSource;
   readonly #job: Queued;
   readonly #stackId: string;
-  readonly #seal: BodySeal | null;
+  readonly #seal: BodyEncryption | null;
 
-  constructor(source: PayloadSource, job: Queued, stackId: string, seal: BodySeal | null) {
+  constructor(source: PayloadSource, job: Queued, stackId: string, seal: BodyEncryption | null) {
     this.#source = source;
     this.#job = job;
     this.#stackId = stackId;

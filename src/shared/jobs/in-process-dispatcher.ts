@@ -5,7 +5,7 @@ import { runInOrder } from '../platform/db/connection-gate.ts';
 import { AppError, UnavailableError } from '../platform/errors/errors.ts';
 import { JobPendingError, toRejection } from '../platform/errors/outcome.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import { type BodySeal, PayloadMissingError } from '../platform/payloads/payload-store.ts';
+import { type BodyEncryption, PayloadMissingError } from '../platform/payloads/payload-store.ts';
 import { withTimeout } from '../platform/timeout/with-timeout.ts';
 import type { Job } from './definitions.ts';
 import {
@@ -156,7 +156,7 @@ export class InProcessDispatcher implements JobDispatcher {
     else this.#loads.delete(fairnessKey);
   }
 
-  async #process(queue: JobQueue, job: Job, seal: BodySeal | null): Promise<void> {
+  async #process(queue: JobQueue, job: Job, seal: BodyEncryption | null): Promise<void> {
     try {
       await this.#attempt(queue, job, seal);
     } finally {
@@ -168,8 +168,8 @@ export class InProcessDispatcher implements JobDispatcher {
     }
   }
 
-  async #attempt(queue: JobQueue, job: Job, seal: BodySeal | null): Promise<void> {
-    const process = this.#handlers[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
+  async #attempt(queue: JobQueue, job: Job, seal: BodyEncryption | null): Promise<void> {
+    const process = this.#handlers[job.name] as (job: Job, seal: BodyEncryption | null) => Promise<void>;
     for (let attempt = 1; ; attempt++) {
       try {
         return await process(job, seal);

@@ -1,11 +1,11 @@
 import { type Static, type TObject, type TProperties, type TUnsafe, Type } from 'typebox';
 import type { EventWriter } from '../events/event-writer.ts';
-import type { RoomName } from '../platform/payloads/room-rules.ts';
+import type { BudgetName } from '../platform/payloads/in-flight-rules.ts';
 import type { CheckpointWriter } from '../state/checkpoints/checkpoint-writer.ts';
 import type { DeploymentImporter } from '../state/deployment-importer.ts';
 import { BodyEncoding } from '../state/documents/byte-source.ts';
 import type { WriteBody } from '../state/documents/write-body.ts';
-import type { CompactionAhead } from '../state/journal/ahead/compaction-ahead.ts';
+import type { IncrementalCompaction } from '../state/journal/incremental/incremental-compaction.ts';
 import type { JournalCompactor } from '../state/journal/journal-compactor.ts';
 import type { JournalWriter } from '../state/journal/journal-writer.ts';
 import type { StackRenamer } from '../state/stack-renamer.ts';
@@ -22,9 +22,9 @@ export interface JobServices {
   readonly writer: CheckpointWriter;
   /** Requests a snapshot of a journal. Never rejects: a snapshot only saves time later. */
   readonly requestSnapshot: (updateId: string) => Promise<void>;
-  readonly compactionAhead: CompactionAhead;
+  readonly incrementalCompaction: IncrementalCompaction;
   /** Requests that a journal is compacted ahead, here or on a worker. Never rejects. */
-  readonly requestAhead: (updateId: string) => Promise<void>;
+  readonly requestIncremental: (updateId: string) => Promise<void>;
 }
 
 /** Refers to the body of a queued job. */
@@ -53,7 +53,7 @@ export interface WriteDefinition<I, J> {
   /** Label in the metrics. */
   readonly label: (input: I) => string;
   /** `imports`: for calls that the CLI does not repeat; they wait for room instead of being refused. */
-  readonly room: RoomName;
+  readonly room: BudgetName;
   /**
    * Skip the write if the client has disconnected by the time its body is complete: it may have repeated the call elsewhere,
    * and this call has no number to detect that.

@@ -13,11 +13,11 @@ export function createJobResultRepository(db: Queryable) {
     insert: (jobId: string, outcome: Outcome) =>
       db.query(sql.nothing`
         /* jobResults.insert */
-        insert into receipts (job_id, outcome) values (${jobId}, ${JSON.stringify(outcome)}) on conflict (job_id) do nothing`),
+        insert into job_results (job_id, outcome) values (${jobId}, ${JSON.stringify(outcome)}) on conflict (job_id) do nothing`),
 
     find: async (jobId: string): Promise<Outcome | null> => {
       const row = await db.maybeOne(
-        sql.rows(OutcomeRow)`/* jobResults.find */ select outcome from receipts where job_id = ${jobId}`,
+        sql.rows(OutcomeRow)`/* jobResults.find */ select outcome from job_results where job_id = ${jobId}`,
       );
       return row ? Value.Parse(Outcome, JSON.parse(row.outcome)) : null;
     },
@@ -26,7 +26,7 @@ export function createJobResultRepository(db: Queryable) {
     deleteOlderThan: (seconds: number) =>
       db.query(sql.nothing`
         /* jobResults.deleteOlderThan */
-        delete from receipts where created_at < now() - make_interval(secs => ${seconds})
-          and not exists (select 1 from job_admissions a where a.id = receipts.job_id)`),
+        delete from job_results where created_at < now() - make_interval(secs => ${seconds})
+          and not exists (select 1 from job_admissions a where a.id = job_results.job_id)`),
   };
 }

@@ -13,7 +13,7 @@ export function createSnapshotRequest(enqueue: (job: Job) => Promise<void>, logg
 }
 
 /** Requests from a worker that it compacts a journal ahead. The call does not wait for the queue. */
-export function createAheadRequest(enqueue: (job: Job) => Promise<void>, logger: Logger) {
+export function createIncrementalRequest(enqueue: (job: Job) => Promise<void>, logger: Logger) {
   return async (updateId: string): Promise<void> => {
     enqueue(snapshotJournal.create({ updateId, ahead: true })).catch((error: unknown) =>
       logger.debug({ updateId, err: error }, 'journal not compacted ahead'),

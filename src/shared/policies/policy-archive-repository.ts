@@ -21,7 +21,7 @@ const ArchiveRow = Type.Object({
 });
 export type ArchiveRow = Row<typeof ArchiveRow>;
 const ClaimedRow = Type.Object({ id: Type.String(), storedBytes: Type.Integer() });
-const FiguresRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
+const StatisticsRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
 const MarkedRow = Type.Object({ isNew: Type.Boolean() });
 
 /** Archives known to be damaged are checked again after this time: somebody may have restored them. */
@@ -40,7 +40,7 @@ export function createPolicyArchiveRepository(db: Queryable) {
       const { rowCount } = await db.query(sql.nothing`
         /* policyArchives.set */
         with blob as (
-          select key from blobs where key = ${archive.blobKey}::text and condemned_at is null for key share
+          select key from blobs where key = ${archive.blobKey}::text and pending_deletion_since is null for key share
         )
         update policy_pack_versions set sha256 = ${sql.binary(archive.sha256)}, size_bytes = ${archive.sizeBytes}::bigint,
           stored_bytes = ${archive.storedBytes}::bigint, codec = ${archive.codec},
@@ -107,9 +107,9 @@ export function createPolicyArchiveRepository(db: Queryable) {
         from before where v.id = ${id} returning before.damaged_at is null as "isNew"`),
 
     /** Number of damaged archives, and the age of the oldest check in seconds. */
-    readFigures: () =>
-      db.one(sql.rows(FiguresRow)`
-        /* policyArchives.readFigures */
+    readStatistics: () =>
+      db.one(sql.rows(StatisticsRow)`
+        /* policyArchives.readStatistics */
         select (select count(*)::integer from policy_pack_versions where damaged_at is not null) as damaged,
           coalesce((select extract(epoch from now() - checked_at)::float8 from policy_pack_versions
             where sha256 is not null order by checked_at limit 1), 0) as "oldestSeconds"`),

@@ -94,8 +94,8 @@ export class PolicyArchives {
   }
 
   /** See PolicyArchiveRepository. */
-  readFigures() {
-    return this.#rows.readFigures();
+  readStatistics() {
+    return this.#rows.readStatistics();
   }
 
   async #refuse(archive: ArchiveRow, error: unknown): Promise<never> {

@@ -26,7 +26,7 @@ export async function openKeyRing(
   const refuse = (reason: string): never => {
     throw new ConfigError(`Invalid settings:\n  HOLDFAST_MASTER_KEYS: ${reason}`);
   };
-  if (config.encryption.sealsDocuments) refuse('needed with HOLDFAST_SEAL_DOCUMENTS');
+  if (config.encryption.encryptsDocuments) refuse('needed with HOLDFAST_ENCRYPT_DOCUMENTS');
   if (await repeatAtStart(() => encryptionKeys.hasDocumentKeys(), wait)) {
     refuse('needed because documents in the blob store are sealed, or have been');
   }

@@ -1,5 +1,5 @@
 import { InvalidRequestError, NotFoundError } from '../platform/errors/errors.ts';
-import { Turns } from '../platform/turns/turns.ts';
+import { Turns } from '../platform/slices/slices.ts';
 import type { DataKey, DataKeys } from './data-keys.ts';
 import { keyIdBytes, keyIdOf, keyIdText } from './key-id.ts';
 import { seal, unseal } from './key-ring.ts';

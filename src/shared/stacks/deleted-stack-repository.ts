@@ -12,7 +12,7 @@ const DeletedStackRow = Type.Object({
 });
 export type DeletedStackRow = Row<typeof DeletedStackRow>;
 
-const PieceRow = Type.Object({ id: Type.Integer() });
+const ChunkRow = Type.Object({ id: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const HistoryBatchRow = Type.Object({
@@ -23,7 +23,7 @@ const HistoryBatchRow = Type.Object({
 const UpdateBatchRow = Type.Object({
   updates: Type.Integer(),
   checkpoints: Type.Integer(),
-  journal_fold_points: Type.Integer(),
+  journal_snapshots: Type.Integer(),
   event_segments: Type.Integer(),
 });
 
@@ -162,12 +162,12 @@ export function createDeletedStackRepository(db: Queryable) {
             and not exists (select 1 from journal_entries j where j.update_id = u.id)
         ),
         counters as (delete from journals where update_id in (select id from emptied)),
-        points as (delete from journal_fold_points where update_id in (select id from emptied) returning 1),
+        points as (delete from journal_snapshots where update_id in (select id from emptied) returning 1),
         segments as (delete from event_segments where update_id in (select id from emptied) returning 1),
         states as (delete from checkpoints where update_id in (select id from emptied) returning 1),
         deleted as (delete from updates where id in (select id from emptied) returning 1)
         select (select count(*)::integer from deleted) as updates, (select count(*)::integer from states) as checkpoints,
-          (select count(*)::integer from points) as journal_fold_points,
+          (select count(*)::integer from points) as journal_snapshots,
           (select count(*)::integer from segments) as event_segments`),
 
     /** Deletes checkpoints without an update: the state that the stack was created with. */
@@ -180,11 +180,11 @@ export function createDeletedStackRepository(db: Queryable) {
     },
 
     /** Deletes pieces of older versions, newest first: a piece is newer than those that it needs. */
-    deletePieces: async (stackId: string, limit: number): Promise<number> => {
-      const rows = await db.any(sql.rows(PieceRow)`
-        /* deletedStacks.deletePieces */
-        delete from version_pieces where id = any (array(
-          select p.id from version_pieces p where p.stack_id = ${stackId} order by p.id desc limit ${limit}))
+    deleteChunks: async (stackId: string, limit: number): Promise<number> => {
+      const rows = await db.any(sql.rows(ChunkRow)`
+        /* deletedStacks.deleteChunks */
+        delete from version_chunks where id = any (array(
+          select p.id from version_chunks p where p.stack_id = ${stackId} order by p.id desc limit ${limit}))
         returning id`);
       return rows.length;
     },
@@ -223,7 +223,7 @@ export function createDeletedStackRepository(db: Queryable) {
           select id from stacks s where s.id = ${id}
             and not exists (select 1 from updates u where u.stack_id = s.id)
             and not exists (select 1 from checkpoints c where c.stack_id = s.id)
-            and not exists (select 1 from version_pieces p where p.stack_id = s.id)
+            and not exists (select 1 from version_chunks p where p.stack_id = s.id)
             and not exists (select 1 from former_stack_names f where f.stack_id = s.id)
             and not exists (select 1 from stack_resources r where r.stack_id = s.id)
             and not exists (select 1 from resource_changes c where c.stack_id = s.id)

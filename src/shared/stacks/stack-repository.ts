@@ -72,11 +72,11 @@ export function createStackRepository(db: Queryable) {
       db.maybeOne(sql.prepared('stacks_find_head', HeadRow)`
         /* stacks.findHead */ select ${stackColumns},
           (select u.id from journals j join updates u on u.id = j.update_id
-           where j.stack_id = s.id and j.folded_at is null and j.entry_count > j.folded_entries and j.fold_error is null
+           where j.stack_id = s.id and j.compacted_at is null and j.entry_count > j.compacted_entries and j.compaction_error is null
            order by u.stack_version desc limit 1) as "pendingUpdateId",
           exists (
             select 1 from journals j
-            where j.stack_id = s.id and j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null)
+            where j.stack_id = s.id and j.accepted_at is null and (j.compaction_error is not null or j.compaction_warning is not null)
           ) as "hasFaults"
         from ${stackJoins}
         where ${stackNamed(ref)}`),

@@ -10,7 +10,7 @@ import { createStackRepository } from '../stacks/stack-repository.ts';
 import { readTags, tagsIn } from '../stacks/tags.ts';
 import { createUpdateRepository } from '../updates/update-repository.ts';
 import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
-import type { DocumentGuard } from './checks/document-guard.ts';
+import type { DocumentVerifier } from './checks/document-verifier.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';
 import type { DocumentStore } from './documents/document-store.ts';
 import { recordVersion } from './versions/record-version.ts';
@@ -37,13 +37,13 @@ export class DeletedStackRestorer {
   readonly #checkpoints: CheckpointRepository;
   readonly #db: Database;
   readonly #documents: DocumentStore;
-  readonly #guard: DocumentGuard;
+  readonly #guard: DocumentVerifier;
 
   constructor(parts: {
     checkpoints: CheckpointRepository;
     db: Database;
     documents: DocumentStore;
-    guard: DocumentGuard;
+    guard: DocumentVerifier;
   }) {
     this.#checkpoints = parts.checkpoints;
     this.#db = parts.db;

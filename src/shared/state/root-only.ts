@@ -1,6 +1,6 @@
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
-import { inTurns } from '../platform/turns/turns.ts';
+import { inSlices } from '../platform/slices/slices.ts';
 
 /** The type of the resource that represents the stack itself. Every program registers one. */
 export const rootType = 'pulumi:pulumi:Stack';
@@ -34,7 +34,7 @@ export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boole
       texts.pass(end);
     },
   });
-  for await (const chunk of inTurns(document)) {
+  for await (const chunk of inSlices(document)) {
     texts.beginChunk(chunk);
     scanner.write(chunk);
     texts.endChunk();

@@ -2,7 +2,7 @@ import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { scanMembers, sliceOf } from '../platform/json/json-text.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
-import { inTurns } from '../platform/turns/turns.ts';
+import { inSlices } from '../platform/slices/slices.ts';
 import { rootType } from './root-only.ts';
 
 /** Maximum size of the root resource, and of each other part that is kept. */
@@ -51,7 +51,7 @@ export async function readRootOutputs(document: AsyncIterable<Buffer>): Promise<
       texts.pass(end);
     },
   });
-  for await (const chunk of inTurns(document)) {
+  for await (const chunk of inSlices(document)) {
     texts.beginChunk(chunk);
     scanner.write(chunk);
     texts.endChunk();

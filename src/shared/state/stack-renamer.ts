@@ -8,7 +8,7 @@ import { createStackRepository, type StackRow } from '../stacks/stack-repository
 import { readTags, tagsIn } from '../stacks/tags.ts';
 import { type AdmittedChange, type AdmittedChanges, StackChangedError } from '../updates/admitted-changes.ts';
 import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
-import type { DocumentGuard } from './checks/document-guard.ts';
+import type { DocumentVerifier } from './checks/document-verifier.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';
 import type { DocumentStore } from './documents/document-store.ts';
 import { recordVersion } from './versions/record-version.ts';
@@ -30,13 +30,13 @@ export class StackRenamer {
   readonly #changes: AdmittedChanges;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
-  readonly #guard: DocumentGuard;
+  readonly #guard: DocumentVerifier;
 
   constructor(parts: {
     changes: AdmittedChanges;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
-    guard: DocumentGuard;
+    guard: DocumentVerifier;
   }) {
     this.#changes = parts.changes;
     this.#checkpoints = parts.checkpoints;

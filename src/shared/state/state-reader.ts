@@ -6,9 +6,9 @@ import { createStackRepository, type StackRepository, type StackRow } from '../s
 import { createUpdateRepository, type UpdateRepository, type UpdateRow } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
-import type { DocumentGuard } from './checks/document-guard.ts';
+import type { DocumentVerifier } from './checks/document-verifier.ts';
+import { type ChunkRepository, createChunkRepository } from './documents/chunk-repository.ts';
 import { DocumentMissingError } from './documents/document-store.ts';
-import { createPieceRepository, type PieceRepository } from './documents/piece-repository.ts';
 import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
 import type { JournalCompactor } from './journal/journal-compactor.ts';
 import { describeFault, type JournalFault } from './journal/journal-fault.ts';
@@ -41,7 +41,7 @@ interface Rows {
   readonly checkpoints: CheckpointRepository;
   readonly compactions: CompactionRepository;
   /** Null: those of the document store. */
-  readonly pieces: PieceRepository | null;
+  readonly pieces: ChunkRepository | null;
 }
 
 /**
@@ -51,7 +51,7 @@ interface Rows {
 export class StateReader {
   readonly #rows: Rows;
   readonly #replica: Replica | null;
-  readonly #guard: DocumentGuard;
+  readonly #guard: DocumentVerifier;
   readonly #compactor: JournalCompactor;
   readonly #compactLarge: (updateId: string) => Promise<void>;
 
@@ -59,7 +59,7 @@ export class StateReader {
     stacks: StackRepository;
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
-    guard: DocumentGuard;
+    guard: DocumentVerifier;
     compactor: JournalCompactor;
     compactions: CompactionRepository;
     /** Compacts a large journal. In the API, a worker does it, so that the process is not blocked. */
@@ -189,7 +189,7 @@ function rowsOf(db: Queryable): Rows {
     updates: createUpdateRepository(db),
     checkpoints: createCheckpointRepository(db),
     compactions: createCompactionRepository(db),
-    pieces: createPieceRepository(db),
+    pieces: createChunkRepository(db),
   };
 }
 

@@ -1,4 +1,4 @@
-import { type Counts, comparedCounts, type Usual } from './figure-repository.ts';
+import { type Counts, comparedCounts, type Usual } from './statistics-repository.ts';
 
 /** Fewer updates say nothing about what is usual. */
 const minUpdates = 5;

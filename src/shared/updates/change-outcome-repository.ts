@@ -21,7 +21,7 @@ export function createChangeOutcomeRepository(db: Queryable) {
     claim: async (changeId: string, outcome: Outcome, deadline: string | null = null): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* changeOutcomes.claim */
-        insert into receipts (job_id, outcome) select ${changeId}::uuid, ${JSON.stringify(outcome)}
+        insert into job_results (job_id, outcome) select ${changeId}::uuid, ${JSON.stringify(outcome)}
         where ${deadline}::timestamptz is null or clock_timestamp() < ${deadline}::timestamptz
         on conflict (job_id) do nothing returning job_id as id`);
       return row !== null;
@@ -29,7 +29,7 @@ export function createChangeOutcomeRepository(db: Queryable) {
 
     find: async (changeId: string): Promise<Outcome | null> => {
       const row = await db.maybeOne(
-        sql.rows(OutcomeRow)`/* changeOutcomes.find */ select outcome from receipts where job_id = ${changeId}`,
+        sql.rows(OutcomeRow)`/* changeOutcomes.find */ select outcome from job_results where job_id = ${changeId}`,
       );
       return row ? Value.Parse(Outcome, JSON.parse(row.outcome)) : null;
     },

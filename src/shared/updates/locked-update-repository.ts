@@ -226,7 +226,7 @@ export function createLockedUpdateRepository(tx: Queryable) {
       tx.query(sql.nothing`
         /* updates.recordMissingEntries */
         with noted as (update updates set missing_entries = ${missingEntries} where id = ${id} returning id)
-        update journals j set fold_warning = concat_ws('; ', describe_missing_entries(${missingEntries}), j.fold_warning)
+        update journals j set compaction_warning = concat_ws('; ', describe_missing_entries(${missingEntries}), j.compaction_warning)
         from noted where j.update_id = noted.id`),
   };
 }

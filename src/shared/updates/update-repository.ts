@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
-import { turnBytes } from '../platform/turns/turns.ts';
+import { timeSliceBytes } from '../platform/slices/slices.ts';
 import type { StackRef } from '../stacks/names.ts';
 import type { UpdateKind, UpdateStatus } from './update-state.ts';
 
@@ -74,7 +74,7 @@ export interface NewUpdate {
 
 /** The environment of an update `u`, unless it exceeds 1 MiB. */
 export const environmentColumn = sql.fragment`
-  case when octet_length(u.environment) <= ${turnBytes} then u.environment end as environment`;
+  case when octet_length(u.environment) <= ${timeSliceBytes} then u.environment end as environment`;
 
 /** The CLI version in an environment; "" if there is none. */
 export function clientVersionOf(environment: string | null): string {
@@ -95,10 +95,10 @@ export const updateColumns = sql.fragment`
   extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion",
   u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
   u.checkpoint_sequence as "checkpointSequence", u.full_committed as "fullCommitted",
-  u.is_guarded as "isGuarded",
-  j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.folded_entries and j.fold_error is null, false) as "hasPendingEntries",
-  coalesce(j.entry_count, 0) as "entryCount", coalesce(j.folded_entries, 0) as "compactedEntries", j.fold_error as "compactionError",
-  j.fold_warning as "compactionWarning", j.folded_at as "compactedAt"`;
+  u.is_limited as "isGuarded",
+  j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.compacted_entries and j.compaction_error is null, false) as "hasPendingEntries",
+  coalesce(j.entry_count, 0) as "entryCount", coalesce(j.compacted_entries, 0) as "compactedEntries", j.compaction_error as "compactionError",
+  j.compaction_warning as "compactionWarning", j.compacted_at as "compactedAt"`;
 
 export type UpdateRepository = ReturnType<typeof createUpdateRepository>;
 
@@ -135,7 +135,7 @@ export function createUpdateRepository(db: Queryable) {
     findWithPendingEntries: (stackId: string) =>
       db.maybeOne(sql.prepared('updates_find_with_pending_entries', UpdateRow)`
         /* updates.findWithPendingEntries */ select ${updateColumns} from ${withJournal}
-        where j.stack_id = ${stackId} and j.folded_at is null and j.entry_count > j.folded_entries and j.fold_error is null
+        where j.stack_id = ${stackId} and j.compacted_at is null and j.entry_count > j.compacted_entries and j.compaction_error is null
         order by u.stack_version desc limit 1`),
 
     /** Violates `updates_one_active_per_stack` when another exclusive update is active. */

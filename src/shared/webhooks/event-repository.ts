@@ -36,7 +36,7 @@ const maxEnvironmentBytes = 1024 * 1024;
 /** What webhooks are told of. Events of updates and stacks are recorded by triggers. */
 export function createWebhookEventRepository(db: Queryable) {
   return {
-    /** Records an event for each webhook that asks for it. See `tellWebhooks`. */
+    /** Records an event for each webhook that asks for it. See `notifyWebhooks`. */
     tell: (told: {
       readonly organizationId: string;
       readonly stackId: string | null;
@@ -47,7 +47,7 @@ export function createWebhookEventRepository(db: Queryable) {
     }) =>
       db.query(sql.nothing`
         /* webhookEvents.tell */
-        select tell_webhooks(${told.organizationId}::uuid, ${told.stackId}::uuid, ${told.updateId}::uuid, ${told.event}::text,
+        select notify_webhooks(${told.organizationId}::uuid, ${told.stackId}::uuid, ${told.updateId}::uuid, ${told.event}::text,
           ${told.group}::text, ${told.details}::text)`),
 
     /** Records an event for one webhook only. Returns its id. */

@@ -1,7 +1,7 @@
 import type { Database } from '../platform/db/database.ts';
+import type { EncryptedSecrets } from '../secrets/encrypted-secrets.ts';
 import { MasterKeyError } from '../secrets/key-ring.ts';
 import type { LostKey } from '../secrets/rewrap-keys.ts';
-import type { SealedSecrets } from '../secrets/sealed-secrets.ts';
 import { createWebhookRepository } from './webhook-repository.ts';
 import { secretOwner } from './webhook-sender.ts';
 
@@ -11,7 +11,7 @@ const pageSize = 500;
  * Encrypts the secrets of all webhooks with the first master key, so that the others can be retired. Servers may run meanwhile. Those
  * that cannot be decrypted are left as they are and returned as `lost`.
  */
-export function rewrapSecrets(db: Database, secrets: SealedSecrets): Promise<{ done: number; lost: LostKey[] }> {
+export function rewrapSecrets(db: Database, secrets: EncryptedSecrets): Promise<{ done: number; lost: LostKey[] }> {
   return forEachSecret(db, secrets, secrets.currentId, async ({ id, opened, sealed }) => {
     await db.inTransaction(async (tx) => {
       const next = await secrets.seal(tx, secretOwner(id), opened);
@@ -21,13 +21,13 @@ export function rewrapSecrets(db: Database, secrets: SealedSecrets): Promise<{ d
 }
 
 /** Decrypts the secrets of all webhooks. Counts them and returns those that cannot be decrypted. */
-export function checkSecrets(db: Database, secrets: SealedSecrets): Promise<{ done: number; lost: LostKey[] }> {
+export function checkSecrets(db: Database, secrets: EncryptedSecrets): Promise<{ done: number; lost: LostKey[] }> {
   return forEachSecret(db, secrets, null, async () => {});
 }
 
 async function forEachSecret(
   db: Database,
-  secrets: SealedSecrets,
+  secrets: EncryptedSecrets,
   except: string | null,
   work: (secret: { id: string; opened: string; sealed: Buffer }) => Promise<void>,
 ): Promise<{ done: number; lost: LostKey[] }> {

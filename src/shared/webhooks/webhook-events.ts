@@ -14,7 +14,7 @@ const ours = { group: 'holdfast' } as const;
 const preview = { group: 'stacks', kind: 'stack_preview' } as const;
 
 /**
- * Every event that is told. To tell another one, add a line and call `tellWebhooks` in the transaction of what happened. Events of
+ * Every event that is told. To tell another one, add a line and call `notifyWebhooks` in the transaction of what happened. Events of
  * group `holdfast` are ours: the CLI's commands know no filter for them, the API and webhooks without filters do. Those of updates,
  * stacks, freezes, approvals and guards are recorded by triggers.
  */

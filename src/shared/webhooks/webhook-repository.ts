@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
-import type { SealedSecret } from '../secrets/sealed-secrets.ts';
+import type { EncryptedSecret } from '../secrets/encrypted-secrets.ts';
 
 const WebhookRow = Type.Object({
   id: Type.String(),
@@ -39,7 +39,7 @@ export function createWebhookRepository(db: Queryable) {
     w.secret as sealed, w.master_key_id as "masterKeyId"`;
   const ofPlace = ({ organizationId, stackId }: WebhookPlace) => sql.fragment`
     w.organization_id = ${organizationId} and w.stack_id is not distinct from ${stackId}::uuid`;
-  const bytes = (secret: SealedSecret | null) =>
+  const bytes = (secret: EncryptedSecret | null) =>
     secret === null ? sql.fragment`null` : sql.fragment`${sql.binary(secret.sealed)}::bytea`;
   return {
     /** Violates `webhooks_name_key` or `webhooks_display_name_key` if there is one with that name in its place. */
@@ -48,7 +48,7 @@ export function createWebhookRepository(db: Queryable) {
       webhook: WebhookChange & {
         readonly id: string;
         readonly name: string;
-        readonly secret: SealedSecret | null;
+        readonly secret: EncryptedSecret | null;
         readonly createdBy: string | null;
       },
     ) =>
@@ -82,7 +82,7 @@ export function createWebhookRepository(db: Queryable) {
         order by w.display_name limit ${limit}`),
 
     /** `secret`: undefined keeps it, null removes it. */
-    update: (id: string, change: WebhookChange, secret: SealedSecret | null | undefined) =>
+    update: (id: string, change: WebhookChange, secret: EncryptedSecret | null | undefined) =>
       db.one(sql.rows(WebhookRow)`
         /* webhooks.update */
         update webhooks w set modified_at = now(), display_name = ${change.displayName}, url = ${change.url},
@@ -114,7 +114,7 @@ export function createWebhookRepository(db: Queryable) {
         order by id limit ${limit}`),
 
     /** Returns false if the secret was changed since it was read. */
-    replaceSecret: async (id: string, read: Buffer, next: SealedSecret): Promise<boolean> => {
+    replaceSecret: async (id: string, read: Buffer, next: EncryptedSecret): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* webhooks.replaceSecret */
         update webhooks set secret = ${sql.binary(next.sealed)}, master_key_id = ${next.masterKeyId}

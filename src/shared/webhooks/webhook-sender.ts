@@ -3,7 +3,7 @@ import type { Database } from '../platform/db/database.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { Outgoing } from '../platform/outgoing/outgoing.ts';
 import { isAccepted, type Posted, post } from '../platform/outgoing/post.ts';
-import type { SealedSecrets } from '../secrets/sealed-secrets.ts';
+import type { EncryptedSecrets } from '../secrets/encrypted-secrets.ts';
 import { isAlreadySet, statusRequestOf } from './commit-status.ts';
 import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } from './delivery-repository.ts';
 import { type EventFacts, factsOf } from './event-facts.ts';
@@ -39,10 +39,10 @@ export function secretOwner(webhookId: string): string {
 export class WebhookSender {
   readonly #db: Database;
   readonly #outgoing: Outgoing;
-  readonly #secrets: SealedSecrets;
+  readonly #secrets: EncryptedSecrets;
   readonly #logger: Logger;
 
-  constructor(parts: { db: Database; outgoing: Outgoing; secrets: SealedSecrets; logger: Logger }) {
+  constructor(parts: { db: Database; outgoing: Outgoing; secrets: EncryptedSecrets; logger: Logger }) {
     this.#db = parts.db;
     this.#outgoing = parts.outgoing;
     this.#secrets = parts.secrets;

@@ -35,7 +35,7 @@ export function AccessPage() {
       ) : (
         <FactList>
           <FactRow name="Roles give">
-            <DefaultWords defaults={policy.defaultPermissions} />
+            <DefaultLabels defaults={policy.defaultPermissions} />
             <Button size="small" aria-label="Change what roles give" onClick={() => setAsked('defaults')}>
               Change
             </Button>
@@ -60,7 +60,7 @@ export function AccessPage() {
   );
 }
 
-function DefaultWords({ defaults }: { readonly defaults: AccessPolicy['defaultPermissions'] }) {
+function DefaultLabels({ defaults }: { readonly defaults: AccessPolicy['defaultPermissions'] }) {
   if (defaults === null) return <span>All that the role has.</span>;
   if (withNeeds(defaults).length === 0) return <span>Nothing: grants decide.</span>;
   return (
@@ -76,7 +76,7 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
-const lossWords =
+const lossLabels =
   'At once, on all stacks. What grants give stays. Running updates that nothing permits any more lose their lock; what they have saved is kept.';
 
 function DecryptDialog({ onClose, organization, policy }: DialogProps & { readonly policy: AccessPolicy }) {
@@ -88,7 +88,7 @@ function DecryptDialog({ onClose, organization, policy }: DialogProps & { readon
       title={isOn ? 'Take decryption from viewers and members?' : 'Let viewers and members decrypt?'}
       description={
         isOn
-          ? `Commands that need secrets then fail for them, pulumi up of stacks with secrets too, unless a grant allows it. ${lossWords}`
+          ? `Commands that need secrets then fail for them, pulumi up of stacks with secrets too, unless a grant allows it. ${lossLabels}`
           : 'Everybody in the organization who may read a stack can then read its secrets.'
       }
       action={isOn ? 'Take it from roles' : 'Let roles decrypt'}
@@ -156,7 +156,7 @@ function DefaultsDialog({ onClose, organization, policy }: DialogProps & { reado
       ) : null}
       {lost.length > 0 ? (
         <p>
-          Viewers and members lose <b>{lost.join(', ')}</b> by their roles. {lossWords}
+          Viewers and members lose <b>{lost.join(', ')}</b> by their roles. {lossLabels}
         </p>
       ) : null}
     </ActionDialog>

@@ -1,4 +1,4 @@
-import type { Permission } from './access-words.ts';
+import type { Permission } from './access-labels.ts';
 
 /** What the role member gives, and what each needs. A viewer has `read` and `decrypt` of it. */
 export const memberPermissions = ['read', 'preview', 'write', 'decrypt'] as const satisfies readonly Permission[];

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { type Permission, permissions, permissionWords } from './access-words.ts';
+import { type Permission, permissionLabels, permissions } from './access-labels.ts';
 import styles from './permission-set.module.css';
 
 /** Names of permissions in a row. */
@@ -10,7 +10,7 @@ export function PermissionSet({ names }: { readonly names: readonly string[] }) 
   return (
     <ul className={styles['set']}>
       {shown.map((name) => (
-        <li key={name} title={permissionWords[name as Permission]}>
+        <li key={name} title={permissionLabels[name as Permission]}>
           {name}
         </li>
       ))}
@@ -44,7 +44,7 @@ export function PermissionChoice({
             }
           />
           <span>
-            <b>{name}</b> <span className={styles['words']}>{permissionWords[name]}</span>
+            <b>{name}</b> <span className={styles['words']}>{permissionLabels[name]}</span>
           </span>
         </label>
       ))}

@@ -6,7 +6,7 @@ const up = { isUp: true, latencyMs: 1, lastFailure: null };
 const process = { isLate: false } as Parts[0]['processes'][number];
 const queue = { name: 'small', failed: 0, workers: 2 } as Parts[1]['queues'][number];
 const task = { name: 'sweep-blobs', failedAt: null, error: null } as Parts[2]['runs'][number];
-const audit = { unsealedSeconds: 2, unsentSeconds: null } as Parts[2]['audit'];
+const audit = { unchainedSeconds: 2, unsentSeconds: null } as Parts[2]['audit'];
 const health = { blobs: { ...up, kind: 's3' }, database: up, queue: up, processes: [process] } as unknown as Parts[0];
 
 test('a healthy installation has no problems', () => {
@@ -25,7 +25,7 @@ test('each part that fails is named, the worst first, with the page that shows i
     } as Parts[0],
     { queues: [{ ...queue, failed: 2, workers: 0 }] } as Parts[1],
     {
-      audit: { ...audit, unsealedSeconds: 900, unsentSeconds: 900 },
+      audit: { ...audit, unchainedSeconds: 900, unsentSeconds: 900 },
       runs: [task, { ...task, failedAt: '2026-01-01T00:00:00Z', error: 'disk full' }],
     },
   );

@@ -40,7 +40,7 @@ export function listProblems(
     );
   for (const { error, failedAt, name } of runs)
     if (failedAt !== null) add(`The task "${name.replaceAll('-', ' ')}" fails`, error ?? '', '/~/operator/tasks');
-  if ((audit.unsealedSeconds ?? 0) > lateSeconds)
+  if ((audit.unchainedSeconds ?? 0) > lateSeconds)
     add('The audit log is not sealed', 'Events of some minutes ago can still be changed unseen.', '/~/operator/tasks');
   if ((audit.unsentSeconds ?? 0) > lateSeconds)
     add('The audit log is not sent', 'The server that receives it is behind, or away.', '/~/operator/tasks');

@@ -7,7 +7,7 @@ import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
-import { KeyFigures } from '../platform/ui/key-figures.tsx';
+import { KeyNumbers } from '../platform/ui/key-numbers.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
@@ -60,7 +60,7 @@ function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; rea
   const name = queue?.name ?? '';
   return (
     <Section title={names[name] ?? 'Queue'}>
-      <KeyFigures
+      <KeyNumbers
         figures={[
           { name: 'Waiting', value: queue?.waiting.toLocaleString() },
           { name: 'Oldest', value: queue && (queue.waiting === 0 ? '–' : duration(queue.oldestWaitingMs / 1000)) },

@@ -7,7 +7,7 @@ import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { DayChart } from '../platform/ui/day-chart.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
-import { KeyFigures } from '../platform/ui/key-figures.tsx';
+import { KeyNumbers } from '../platform/ui/key-numbers.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
@@ -37,7 +37,7 @@ export function StoragePage() {
       title="Storage"
       lead="What organizations keep is measured some times a day, as stored: compressed, in Postgres and in the blob store."
     >
-      <KeyFigures
+      <KeyNumbers
         figures={[
           { name: 'Database', value: data && byteText(data.databaseBytes), note: 'with indexes' },
           { name: 'States', value: kept(({ stateBytes }) => stateBytes), note: 'all versions' },

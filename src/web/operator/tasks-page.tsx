@@ -5,7 +5,7 @@ import type { OperatorTasks } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
-import { KeyFigures } from '../platform/ui/key-figures.tsx';
+import { KeyNumbers } from '../platform/ui/key-numbers.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
@@ -37,7 +37,7 @@ export function TasksPage() {
       title="Tasks"
       lead="Work in the background, which one of all processes does at a time. Nothing of it holds up an update."
     >
-      <KeyFigures
+      <KeyNumbers
         figures={[
           { name: 'States to index', value: waiting && countText(waiting.index) },
           { name: 'Logs to pack', value: waiting && countText(waiting.packing) },
@@ -45,9 +45,9 @@ export function TasksPage() {
           { name: 'Webhooks to deliver', value: waiting && countText(waiting.deliveries) },
           {
             name: 'Audit log, unsealed',
-            value: audit && ageText(audit.unsealedSeconds),
+            value: audit && ageText(audit.unchainedSeconds),
             note: audit && (audit.unsentSeconds === null ? 'sent nowhere' : `unsent ${ageText(audit.unsentSeconds)}`),
-            tone: late(audit?.unsealedSeconds) ?? late(audit?.unsentSeconds),
+            tone: late(audit?.unchainedSeconds) ?? late(audit?.unsentSeconds),
           },
         ]}
       />

@@ -5,7 +5,7 @@ import type { QueueItem, StackDetails, StackRef } from '../platform/app/contract
 import { every, trpc } from '../platform/app/trpc.ts';
 import { buttonClass } from '../platform/ui/button.tsx';
 import { ExternalLink } from '../platform/ui/external-link.tsx';
-import { Notice } from '../platform/ui/notice.tsx';
+import { Notice } from '../platform/ui/notification.tsx';
 import { Since } from '../platform/ui/time.tsx';
 import { ApprovalNotice } from '../updates/approvals/approval-notice.tsx';
 import { shortCommit, viewKind } from '../updates/update-status.ts';

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { Unplug } from 'lucide-react';
 import type { StackRef } from '../platform/app/contract.ts';
 import { buttonClass } from '../platform/ui/button.tsx';
-import { Notice } from '../platform/ui/notice.tsx';
+import { Notice } from '../platform/ui/notification.tsx';
 
 /** Says that an update was interrupted, and leads to the repair. */
 export function PendingNotice({ count, stack }: { readonly stack: StackRef; readonly count: number }) {

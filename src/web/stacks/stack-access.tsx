@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { ChevronDown, ChevronRight, CircleCheck, CircleMinus } from 'lucide-react';
 import { useState } from 'react';
-import { type Permission, permissionWords, reasonOf } from '../access/access-words.ts';
+import { type Permission, permissionLabels, reasonOf } from '../access/access-labels.ts';
 import { GrantList } from '../access/grant-list.tsx';
 import { PermissionSet } from '../access/permission-set.tsx';
 import type { AccessHolder, GrantItem, StackDetails, StackRef } from '../platform/app/contract.ts';
@@ -146,7 +146,7 @@ function Decisions({
         <li key={permission} className={allowed ? styles['allowed'] : styles['refused']}>
           {allowed ? <CircleCheck size={16} aria-hidden="true" /> : <CircleMinus size={16} aria-hidden="true" />}
           <span>
-            <b>{permission}</b> <span className={styles['second']}>{permissionWords[permission as Permission]}</span>
+            <b>{permission}</b> <span className={styles['second']}>{permissionLabels[permission as Permission]}</span>
           </span>
           <span className={styles['reason']}>
             <span className="unseen">{allowed ? 'allowed: ' : 'not allowed: '}</span>

@@ -82,7 +82,7 @@ function repositoryName(repository: string): string {
   return parts.slice(-2).join('/');
 }
 
-const driftWords = { drifted: 'differs from the cloud', clean: 'none found', unknown: 'not checked' } as const;
+const driftLabels = { drifted: 'differs from the cloud', clean: 'none found', unknown: 'not checked' } as const;
 
 function About({ details }: { readonly details: StackDetails }) {
   const { git, lastUpdate: last } = details;
@@ -132,7 +132,7 @@ function About({ details }: { readonly details: StackDetails }) {
           </ExternalLink>
         </FactRow>
       )}
-      <FactRow name="Drift">{driftWords[details.drift]}</FactRow>
+      <FactRow name="Drift">{driftLabels[details.drift]}</FactRow>
       <FactRow name="Created">
         <Time at={details.createdAt} />
       </FactRow>

@@ -7,7 +7,7 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { Page } from '../platform/ui/page.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
 import styles from './ci-page.module.css';
-import { LineView } from './line-view.tsx';
+import { LineView } from './queue-view.tsx';
 import { RefusalsView } from './refusals-view.tsx';
 import { RunsView } from './runs-view.tsx';
 

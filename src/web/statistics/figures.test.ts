@@ -1,16 +1,16 @@
 import { expect, test } from '@jest/globals';
-import { meanMs, orderProjects, rate, sumFigures } from './figures.ts';
+import { meanMs, orderProjects, rate, sumStatistics } from './figures.ts';
 
-const figures = (more: object) => ({ ...sumFigures([]), ...more });
+const figures = (more: object) => ({ ...sumStatistics([]), ...more });
 
 test('sums add up, but for the longest', () => {
   const days = [
     figures({ runs: 2, failed: 1, waitedMs: 5, longestMs: 9 }),
     figures({ runs: 3, runMs: 50, longestMs: 7 }),
   ];
-  expect(sumFigures(days)).toMatchObject({ runs: 5, failed: 1, waitedMs: 5, runMs: 50, longestMs: 9 });
-  expect(meanMs(sumFigures(days))).toBe(10);
-  expect(meanMs(sumFigures([]))).toBe(0);
+  expect(sumStatistics(days)).toMatchObject({ runs: 5, failed: 1, waitedMs: 5, runMs: 50, longestMs: 9 });
+  expect(meanMs(sumStatistics(days))).toBe(10);
+  expect(meanMs(sumStatistics([]))).toBe(0);
 });
 
 test('rates are percent, exact where they are small', () => {

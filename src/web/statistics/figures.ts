@@ -1,9 +1,9 @@
 import type { ProjectOrder } from '../platform/app/ci-search.ts';
-import type { CiFigures } from '../platform/app/contract.ts';
+import type { CiStatistics } from '../platform/app/contract.ts';
 
-type Figures = Omit<CiFigures['days'][number], 'day'>;
+type Statistics = Omit<CiStatistics['days'][number], 'day'>;
 
-const none: Figures = {
+const none: Statistics = {
   runs: 0,
   failed: 0,
   cancelled: 0,
@@ -17,8 +17,8 @@ const none: Figures = {
 };
 
 /** All together. */
-export function sumFigures(all: readonly Figures[]): Figures {
-  return all.reduce<Figures>(
+export function sumStatistics(all: readonly Statistics[]): Statistics {
+  return all.reduce<Statistics>(
     (sum, each) => ({
       runs: sum.runs + each.runs,
       failed: sum.failed + each.failed,
@@ -36,7 +36,7 @@ export function sumFigures(all: readonly Figures[]): Figures {
 }
 
 /** Mean duration of a run, in ms. */
-export function meanMs({ runMs, runs }: Pick<Figures, 'runMs' | 'runs'>): number {
+export function meanMs({ runMs, runs }: Pick<Statistics, 'runMs' | 'runs'>): number {
   return runs === 0 ? 0 : runMs / runs;
 }
 
@@ -48,7 +48,7 @@ export function rate(part: number, all: number): string {
 }
 
 /** Projects with those first that need a look. */
-export function orderProjects<P extends Figures & { readonly project: string }>(
+export function orderProjects<P extends Statistics & { readonly project: string }>(
   projects: readonly P[],
   order: ProjectOrder,
 ): P[] {

@@ -2,7 +2,7 @@ import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Ban, OctagonX, X } from 'lucide-react';
 import type { CiDays } from '../platform/app/ci-search.ts';
-import type { CiFigures, CiRefusal } from '../platform/app/contract.ts';
+import type { CiRefusal, CiStatistics } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { stackColumn } from '../platform/app/stack-link.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
@@ -29,7 +29,7 @@ export function RefusalsView({
 }: {
   readonly organization: string;
   readonly days: CiDays;
-  readonly figures: CiFigures | undefined;
+  readonly figures: CiStatistics | undefined;
   /** The figures are being loaded: the list below them would move. */
   readonly isCounting: boolean;
 }) {
@@ -72,7 +72,7 @@ export function RefusalsView({
 }
 
 /** How many of each reason; a choice of one. */
-function Reasons({ figures }: { readonly figures: CiFigures | undefined }) {
+function Reasons({ figures }: { readonly figures: CiStatistics | undefined }) {
   const { project, reason } = route.useSearch();
   const counts = figures?.refusals ?? [];
   if (counts.length === 0 && project === undefined && reason === undefined) return null;

@@ -1,22 +1,22 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { ChartNoAxesColumn } from 'lucide-react';
 import { type ProjectOrder, parseCiSearch, projectOrders } from '../platform/app/ci-search.ts';
-import type { CiFigures } from '../platform/app/contract.ts';
+import type { CiStatistics } from '../platform/app/contract.ts';
 import { Problem, type ReadQuery, useProblem } from '../platform/app/problem-pages.tsx';
 import { DayChart } from '../platform/ui/day-chart.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { SelectField } from '../platform/ui/field.tsx';
-import { KeyFigures } from '../platform/ui/key-figures.tsx';
+import { KeyNumbers } from '../platform/ui/key-numbers.tsx';
 import { Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
-import { meanMs, orderProjects, rate, sumFigures } from './figures.ts';
+import { meanMs, orderProjects, rate, sumStatistics } from './figures.ts';
 import styles from './runs-view.module.css';
 
 const route = getRouteApi('/$organization/~/ci');
 
-type Project = CiFigures['projects'][number];
+type Project = CiStatistics['projects'][number];
 
 /** How runs went lately, and where time was lost. */
 export function RunsView({
@@ -26,16 +26,16 @@ export function RunsView({
 }: {
   readonly organization: string;
   readonly days: number;
-  readonly figures: ReadQuery & { readonly data: CiFigures | undefined };
+  readonly figures: ReadQuery & { readonly data: CiStatistics | undefined };
 }) {
   const problem = useProblem(figures);
   if (problem) return <Problem {...problem} />;
   const { data } = figures;
-  const sum = data && sumFigures(data.days);
+  const sum = data && sumStatistics(data.days);
   if (sum && sum.runs + sum.previews + sum.refused === 0) return <NoRuns days={days} />;
   return (
     <>
-      <KeyFigures
+      <KeyNumbers
         figures={[
           { name: 'Runs', value: sum?.runs.toLocaleString(), note: sum && `${sum.previews.toLocaleString()} previews` },
           {
@@ -66,9 +66,9 @@ export function RunsView({
   );
 }
 
-function Charts({ data, sum }: { readonly data: CiFigures; readonly sum: ReturnType<typeof sumFigures> }) {
+function Charts({ data, sum }: { readonly data: CiStatistics; readonly sum: ReturnType<typeof sumStatistics> }) {
   const days = data.days.map(({ day }) => day);
-  const of = (read: (day: CiFigures['days'][number]) => number): number[] => data.days.map(read);
+  const of = (read: (day: CiStatistics['days'][number]) => number): number[] => data.days.map(read);
   const number = (value: number): string => value.toLocaleString();
   return (
     <>

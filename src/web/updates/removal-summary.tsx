@@ -1,6 +1,6 @@
 import { Lock, TriangleAlert } from 'lucide-react';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
-import { Notice } from '../platform/ui/notice.tsx';
+import { Notice } from '../platform/ui/notification.tsx';
 import styles from './removal-summary.module.css';
 import type { ResourceRow, UpdateProgress } from './update-progress.ts';
 

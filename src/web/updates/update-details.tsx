@@ -4,17 +4,17 @@ import type { ReactNode } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { CopyButton } from '../platform/ui/code.tsx';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
-import { Notice } from '../platform/ui/notice.tsx';
+import { Notice } from '../platform/ui/notification.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { ConfigTable } from './config-table.tsx';
 import styles from './update-details.module.css';
-import { Duration, useFigures } from './update-figures.tsx';
+import { Duration, useStatistics } from './update-statistics.tsx';
 import { viewEndReason, viewKind } from './update-status.ts';
 
 /** What an update ran with, how long it took, and what it was compared with. */
 export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef; readonly update: UpdateDetails }) {
   const environment = Object.entries(update.environment ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
-  const figures = useFigures(stack, update);
+  const figures = useStatistics(stack, update);
   const removed = figures?.removedOutputs ?? null;
   const endReason = viewEndReason(update.endReason);
   return (

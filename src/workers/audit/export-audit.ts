@@ -1,6 +1,6 @@
+import { createAuditChainRepository, type UnexportedRow } from '../../shared/audit/audit-chain-repository.ts';
 import { type AuditFormat, batchText } from '../../shared/audit/audit-formats.ts';
 import { createAuditListRepository } from '../../shared/audit/audit-list-repository.ts';
-import { createSealRepository, type UnexportedRow } from '../../shared/audit/seal-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';
@@ -16,7 +16,7 @@ export async function exportAudit(
   { blobs, config, db, logger, metrics }: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,
   signal?: AbortSignal,
 ): Promise<number> {
-  const seals = createSealRepository(db);
+  const seals = createAuditChainRepository(db);
   const events = createAuditListRepository(db);
   const { format } = config.audit;
   let exported = 0;

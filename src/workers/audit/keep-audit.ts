@@ -1,4 +1,4 @@
-import { createSealRepository } from '../../shared/audit/seal-repository.ts';
+import { createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
 import { listHeads } from '../../shared/audit/verify-audit.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';
@@ -8,11 +8,11 @@ const monthsAhead = 3;
 
 /** Adds the partitions of the next months. Until they exist, events go to the default partition. Returns how many were missing. */
 export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promise<number> {
-  const { months } = await createSealRepository(db).readMonths(monthsAhead, 0);
+  const { months } = await createAuditChainRepository(db).readMonths(monthsAhead, 0);
   let added = 0;
   for (const month of months) {
     const isAdded = await db.inTransaction(async (tx) => {
-      const seals = createSealRepository(tx);
+      const seals = createAuditChainRepository(tx);
       await seals.limitLockWait();
       return seals.addPartition(month);
     });
@@ -32,18 +32,18 @@ export async function dropOldAudit(
 ): Promise<number> {
   const { isExported, receiverUrl, retentionDays } = config.audit;
   if (retentionDays === 0) return 0;
-  const { keptFrom } = await createSealRepository(db).readMonths(0, retentionDays);
+  const { keptFrom } = await createAuditChainRepository(db).readMonths(0, retentionDays);
   const dropped = await db.inTransaction(async (tx) => {
-    const seals = createSealRepository(tx);
+    const seals = createAuditChainRepository(tx);
     await seals.limitLockWait();
-    const { sealedThrough } = await seals.lockState();
-    if ((await seals.findLastBefore(keptFrom)) > sealedThrough) return 0;
+    const { chainedThrough } = await seals.lockState();
+    if ((await seals.findLastBefore(keptFrom)) > chainedThrough) return 0;
     if (isExported && (await seals.hasUnexportedBefore('blobs', keptFrom))) return 0;
     if (receiverUrl !== null && (await seals.hasUnexportedBefore('receiver', keptFrom))) return 0;
     return seals.dropMonthsBefore(keptFrom);
   });
   const failures: unknown[] = [];
-  for (const { baseBatch, organizationId } of await createSealRepository(db).listChains()) {
+  for (const { baseBatch, organizationId } of await createAuditChainRepository(db).listChains()) {
     if (baseBatch === 0) continue;
     try {
       for await (const { batch, key } of listHeads(blobs, organizationId)) {

@@ -2,7 +2,7 @@ import type { AppContext } from '../../shared/context.ts';
 import { type DriftCounts, driftOfEvent, driftOfSummary } from '../../shared/drift/drift.ts';
 import { createDriftRepository, type WaitingRun } from '../../shared/drift/drift-repository.ts';
 import { textOf } from '../../shared/events/event-text.ts';
-import { tellWebhooks } from '../../shared/webhooks/tell-webhooks.ts';
+import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
 
 const runsAtOnce = 50;
 /** An event with more says nothing that is needed, in bytes. */
@@ -43,7 +43,7 @@ async function evaluate(parts: Parts, run: WaitingRun): Promise<void> {
     const isDetected = Object.keys(counts).length > 0;
     const isNews = await createDriftRepository(tx).finish(updateId, isDetected, JSON.stringify(counts));
     if (isNews)
-      await tellWebhooks(tx, 'drift_detected', { organizationId, stackId, updateId, details: { changes: counts } });
+      await notifyWebhooks(tx, 'drift_detected', { organizationId, stackId, updateId, details: { changes: counts } });
   });
 }
 

@@ -3,7 +3,7 @@ import { createTokenRepository } from '../../shared/identity/token-repository.ts
 import { createAbandonedPackRepository } from '../../shared/policies/abandoned-pack-repository.ts';
 import { createEmptyProjectRepository } from '../../shared/stacks/empty-project-repository.ts';
 import { createApprovalRepository } from '../../shared/state/journal/guards/approval-repository.ts';
-import { createLockQueueRepository } from '../../shared/updates/lock-queue-repository.ts';
+import { createUpdateQueueRepository } from '../../shared/updates/update-queue-repository.ts';
 
 /** Personal tokens and those of CI runs are kept for this long after their end. */
 const tokenDays = 30;
@@ -40,7 +40,7 @@ export async function deleteOldApprovals({ db }: Parts, signal: AbortSignal): Pr
 
 /** Deletes places in queues of stacks that nobody will take up again. Needed where nobody waits any more. */
 export async function deleteLostPlaces({ db }: Parts): Promise<void> {
-  await createLockQueueRepository(db).removeGone();
+  await createUpdateQueueRepository(db).removeGone();
 }
 
 /** Deletes projects without stacks. */

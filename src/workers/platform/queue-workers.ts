@@ -12,7 +12,7 @@ import { type Outcome, toRejection } from '../../shared/platform/errors/outcome.
 import { LimitedWarning } from '../../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import {
-  type BodySeal,
+  type BodyEncryption,
   PayloadMissingError,
   PayloadTamperedError,
 } from '../../shared/platform/payloads/payload-store.ts';
@@ -194,9 +194,9 @@ class QueueWorker {
     }
   }
 
-  async #run(job: Job, seal: BodySeal | null): Promise<Outcome> {
+  async #run(job: Job, seal: BodyEncryption | null): Promise<Outcome> {
     const { handlers, metrics } = this.#options;
-    const process = handlers[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
+    const process = handlers[job.name] as (job: Job, seal: BodyEncryption | null) => Promise<void>;
     const timer = metrics.jobSeconds.labels(job.name).startTimer();
     try {
       await process(job, seal);

@@ -31,8 +31,8 @@ export function startScrub(context: AppContext): void {
     since = now;
     try {
       if (bytesPerSecond > 0) await scrubber.run(elapsedMs, stop.signal);
-      const [documents, segments] = [await documentChecks.readFigures(), await eventSegments.readFigures()];
-      const archives = await policyArchives.readFigures();
+      const [documents, segments] = [await documentChecks.readStatistics(), await eventSegments.readStatistics()];
+      const archives = await policyArchives.readStatistics();
       figures = {
         damaged: documents.damaged + segments.damaged + archives.damaged,
         oldestSeconds: Math.max(documents.oldestSeconds, segments.oldestSeconds, archives.oldestSeconds),

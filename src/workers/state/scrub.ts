@@ -4,7 +4,7 @@ import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
 import type { DocumentCheckRepository } from '../../shared/state/checks/document-check-repository.ts';
-import type { CheckOutcome, DocumentGuard } from '../../shared/state/checks/document-guard.ts';
+import type { CheckOutcome, DocumentVerifier } from '../../shared/state/checks/document-verifier.ts';
 import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';
 
@@ -22,7 +22,7 @@ export class Scrubber {
   readonly #journalSnapshots: JournalSnapshots;
   readonly #eventSegments: EventSegments;
   readonly #policyArchives: PolicyArchives;
-  readonly #guard: DocumentGuard;
+  readonly #guard: DocumentVerifier;
   readonly #logger: Logger;
   readonly #metrics: Metrics;
   readonly #bytesPerSecond: number;
@@ -37,7 +37,7 @@ export class Scrubber {
       journalSnapshots: JournalSnapshots;
       eventSegments: EventSegments;
       policyArchives: PolicyArchives;
-      guard: DocumentGuard;
+      guard: DocumentVerifier;
       logger: Logger;
       metrics: Metrics;
     },

@@ -17,7 +17,7 @@ export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Pro
   const { blobRows, blobs, config, db, metrics } = context;
   const { blobGraceSeconds, blobRetentionSeconds } = config;
   await blobRows.clipWaits(Math.max(blobGraceSeconds, faultPauseSeconds));
-  await condemnUnreferenced(db, Math.max(blobGraceSeconds, blobRetentionSeconds), signal);
+  await markUnreferenced(db, Math.max(blobGraceSeconds, blobRetentionSeconds), signal);
   let swept = 0;
   let consecutiveFaults = 0;
   const faults: unknown[] = [];
@@ -52,11 +52,7 @@ export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Pro
   }
 }
 
-async function condemnUnreferenced(
-  db: AppContext['db'],
-  seconds: number,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+async function markUnreferenced(db: AppContext['db'], seconds: number, signal: AbortSignal | undefined): Promise<void> {
   let found: number;
   do {
     found = await db.inTransaction(async (tx) => {

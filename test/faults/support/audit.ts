@@ -90,7 +90,7 @@ async function lostEvents(cluster: Cluster, { events, name, stackPath }: Journal
 }
 
 /** Number of packed events. */
-export async function countPackedEvents(cluster: Cluster): Promise<number> {
+export async function countArchivedEvents(cluster: Cluster): Promise<number> {
   const [row] = await query<{ count: number }>(
     cluster,
     'select coalesce(sum(event_count), 0)::integer as count from event_segments',
@@ -129,9 +129,9 @@ export async function inspectBlobs(cluster: Cluster): Promise<BlobReport> {
         await query<{ key: string }>(
           cluster,
           `select blob_key as key from checkpoints where blob_key is not null
-           union select blob_key from journal_fold_points where blob_key is not null
+           union select blob_key from journal_snapshots where blob_key is not null
            union select blob_key from event_segments where blob_key is not null
-           union select blob_key from version_pieces where blob_key is not null`,
+           union select blob_key from version_chunks where blob_key is not null`,
         )
       ).map(({ key }) => key),
     );

@@ -199,7 +199,7 @@ export class Chaos {
     const ms = 500 + this.#random() * 1_500;
     this.#mend(disk, async () => {
       await sleep(ms);
-      disk.makeRoom();
+      disk.freeCapacity();
     });
     return true;
   }

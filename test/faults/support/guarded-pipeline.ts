@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { AnswerError, RawClient, type Update } from '../../../bench/support/raw-client.ts';
+import { RawClient, ResponseError, type Update } from '../../../bench/support/raw-client.ts';
 import { beginning, creation } from '../../support/journal-entries.ts';
 import { JournalPipeline, type Target } from './pipelines.ts';
 
@@ -9,7 +9,7 @@ const drained = /ends this update gently/;
 const approvedMinutes = 7 * 24 * 60;
 
 /** What the updates of this pipeline were told by rules. */
-export interface GuardFigures {
+export interface GuardStatistics {
   stopped: number;
   approved: number;
   drained: number;
@@ -27,7 +27,7 @@ interface Creation {
  * somebody else, and then goes through; after that an update is drained. What has finished beside a refused step must be kept.
  */
 export class GuardedPipeline extends JournalPipeline {
-  readonly told: GuardFigures = { stopped: 0, approved: 0, drained: 0 };
+  readonly told: GuardStatistics = { stopped: 0, approved: 0, drained: 0 };
   readonly #reviewer: RawClient;
   #name = 0;
   #sequence = 1;
@@ -115,7 +115,7 @@ export class GuardedPipeline extends JournalPipeline {
       () => null,
       (thrown: unknown) => thrown,
     );
-    const isRefused = error instanceof AnswerError && error.status === 403 && refusal?.test(error.message);
+    const isRefused = error instanceof ResponseError && error.status === 403 && refusal?.test(error.message);
     if (error !== null && !isRefused) throw error;
     this.#acknowledge(name);
     if (error !== null) return;

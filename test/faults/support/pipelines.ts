@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AnswerError, RawClient, type Update } from '../../../bench/support/raw-client.ts';
+import { RawClient, ResponseError, type Update } from '../../../bench/support/raw-client.ts';
 import { creation } from '../../support/journal-entries.ts';
 import { deltaTo, documentOf, sha256 } from './documents.ts';
 import { DocumentLedger, type EventLedger, JournalLedger } from './ledger.ts';
@@ -16,7 +16,7 @@ export interface Target {
   readonly clockSetAt?: () => number;
 }
 
-export interface PipelineFigures {
+export interface PipelineStatistics {
   updates: number;
   acknowledged: number;
   /** Updates that ended because of a clock change or a failover. */
@@ -33,7 +33,7 @@ export abstract class Pipeline {
   readonly client: RawClient;
   /** For writes of state; the same one unless they are hasty. */
   readonly writer: RawClient;
-  readonly figures: PipelineFigures = {
+  readonly figures: PipelineStatistics = {
     updates: 0,
     acknowledged: 0,
     lostLeases: 0,
@@ -114,12 +114,12 @@ export abstract class Pipeline {
     const text =
       error instanceof Error ? `${error.message} ${(error.cause as Error | undefined)?.message ?? ''}` : String(error);
     const line = `${new Date().toISOString()} ${this.name}: ${text.trim()}`;
-    if (error instanceof AnswerError && error.status === 403 && this.#begunAt < (this.target.clockSetAt?.() ?? 0)) {
+    if (error instanceof ResponseError && error.status === 403 && this.#begunAt < (this.target.clockSetAt?.() ?? 0)) {
       this.figures.lostLeases++;
       return;
     }
     // 409: a create whose response was lost has acquired the lock; the next one finds it locked.
-    const explained = !(error instanceof AnswerError) || error.status >= 500 || error.status === 409;
+    const explained = !(error instanceof ResponseError) || error.status >= 500 || error.status === 409;
     (explained ? this.figures.failedCalls : this.figures.wrongAnswers).push(line);
   }
 
@@ -222,9 +222,9 @@ export async function readState(target: Pick<Target, 'url' | 'token'>, path: str
       const response = await fetch(`${target.url}${path}`, { headers });
       const text = await response.text();
       if (response.ok) return text;
-      throw new AnswerError(response.status, text);
+      throw new ResponseError(response.status, text);
     } catch (error) {
-      const final = error instanceof AnswerError && error.status < 500;
+      const final = error instanceof ResponseError && error.status < 500;
       if (final || attempt === 10) throw error;
       await sleep(500);
     }

@@ -65,7 +65,7 @@ export async function runAgain(cluster: Cluster, path: string): Promise<void> {
     const jobId = randomUUID();
     await query(
       cluster,
-      `insert into job_admissions select $1, job, body_key, body_pieces, body_bytes, expires_at from job_admissions where id = $2`,
+      `insert into job_admissions select $1, job, body_key, body_chunks, body_bytes, expires_at from job_admissions where id = $2`,
       [jobId, inHand.id],
     );
     const again = await queue.add(inHand.name, inHand.data, { jobId, attempts: 1 });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AnswerError, type Update } from '../../../bench/support/raw-client.ts';
+import { ResponseError, type Update } from '../../../bench/support/raw-client.ts';
 import { creation } from '../../support/journal-entries.ts';
 import { documentOf, sha256 } from './documents.ts';
 import { Pipeline, type Target } from './pipelines.ts';
@@ -45,7 +45,7 @@ export abstract class WatchedPipeline extends Pipeline {
     } catch (error) {
       const { message } = error as Error;
       watched.end =
-        error instanceof AnswerError
+        error instanceof ResponseError
           ? { kind: 'refused', status: error.status, message }
           : { kind: 'unanswered', message };
       throw error;
@@ -139,7 +139,7 @@ async function patiently<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (error) {
-      const isFinal = error instanceof AnswerError && error.status < 500 && error.status !== 429;
+      const isFinal = error instanceof ResponseError && error.status < 500 && error.status !== 429;
       if (isFinal || Date.now() > deadline) throw error;
       await sleep(250);
     }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
 import { query } from '../../support/database.ts';
-import { pieceKey, RedisAttacker, tamperings } from '../../support/redis-attacker.ts';
+import { chunkKey, RedisAttacker, tamperings } from '../../support/redis-attacker.ts';
 import { exportedNames, getStack } from '../../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../../support/state.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../../support/test-app.ts';
@@ -145,7 +145,7 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
     await ok(importState(2));
     await until(() => attacker.isOver(jobId), 'it is over');
     await (await attacker.queue.getJob(jobId))?.remove();
-    for (const [at, chunk] of chunks.entries()) await attacker.redis.set(pieceKey(key, at), chunk);
+    for (const [at, chunk] of chunks.entries()) await attacker.redis.set(chunkKey(key, at), chunk);
     const again = which === 'the same id' ? jobId : randomUUID();
     await attacker.forge(record['name'] as string, JSON.parse(record['data'] as string) as object, again);
     await until(() => attacker.isOver(again), 'it was looked at');
@@ -225,7 +225,7 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
         const [key] = (await attacker.bodies()) as [string];
         const chunk = await attacker.chunk(key, 0);
         // More chunks, fewer chunks, and chunks of an earlier release.
-        for (const at of [10, 11, 12]) await attacker.redis.set(pieceKey(key, at), chunk);
+        for (const at of [10, 11, 12]) await attacker.redis.set(chunkKey(key, at), chunk);
         await attacker.redis.set(`holdfast:body:${key}`, '99999999999 1 imports');
       },
     );

@@ -50,9 +50,9 @@ const statements = {
   'it is taken over': 'update updates set epoch = epoch + 1 where id = :latest',
   'it waits for long': `update updates set expires_at = now() + interval '2 days' where id = :latest`,
   'it is guarded': `
-    with g as (insert into update_guards (update_id, limits)
+    with g as (insert into update_limits (update_id, limits)
       select id, '{"stack":"s","kind":"update","commit":null,"fuse":{"scope":"x","note":"","changes":0,"percent":null},"needsJournal":true,"protectedTypes":[]}' from updates where id = :latest)
-    update updates set is_guarded = true where id = :latest`,
+    update updates set is_limited = true where id = :latest`,
   'it is cancelled': `
     select end_locked_update(u.id, u.stack_id, 'cancelled', 'cancelled', false, u.stack_version)
     from updates u where u.id = :latest and u.status in ('not started', 'running')`,
@@ -99,8 +99,8 @@ function hold(status: string, left: string): string {
 
 function wait(alive: string): string {
   return `
-    with p as (insert into lock_queue_processes (id, alive_until) values (:fresh, now() + ${alive}))
-    insert into lock_waiters (id, stack_id, token_id, process_id, kept_until) values (:fresh, :stack, :caller, :fresh, now() + ${alive})`;
+    with p as (insert into update_queue_processes (id, alive_until) values (:fresh, now() + ${alive}))
+    insert into update_queue_waiters (id, stack_id, token_id, process_id, kept_until) values (:fresh, :stack, :caller, :fresh, now() + ${alive})`;
 }
 
 function rule(kind: string, settings: string, scope: Readonly<Record<string, string>> = {}): string {
@@ -114,7 +114,7 @@ function fault(error: string, warning: string, acceptedAt: string): string {
   return `
     with u as (insert into updates (id, stack_id, kind, exclusive, status, expires_at, ended_at)
       values (:fresh, :stack, 'update', true, 'failed', now(), now()) returning id)
-    insert into journals (update_id, stack_id, entry_count, folded_entries, fold_error, fold_warning, folded_at, accepted_at, ended_at)
+    insert into journals (update_id, stack_id, entry_count, compacted_entries, compaction_error, compaction_warning, compacted_at, accepted_at, ended_at)
     select id, :stack, 1, ${error === 'null' ? 1 : 0}, ${error}, ${warning}, now(), ${acceptedAt}, now() from u`;
 }
 

@@ -101,6 +101,6 @@ export function differences<A>({ worlds }: Original, left: Outcome<A>, right: Ou
 /** Ends what is left for the background. */
 async function settle(app: TestApp, client: pg.Pool): Promise<void> {
   await compactEndedUpdates(app.context);
-  const claimed = 'select 1 from journals where fold_claim is not null';
+  const claimed = 'select 1 from journals where compaction_claim is not null';
   await until(async () => (await client.query(claimed)).rowCount === 0, 'compactions have ended');
 }

@@ -5,16 +5,16 @@ type Queries = pg.Client | pg.Pool;
 
 /** Tables that are kept in the background, or only by this test. */
 const others =
-  '^(ways_taken|lock_queue_processes|lock_waiters|update_guards|update_guard_changes|state_index|stack_resources|resource_changes|version_changes|audit_chains|audit_sealing|audit_batches|maintenance_runs|master_keys|installation|pgmigrations|request_levels|failed_lookups)';
+  '^(ways_taken|update_queue_processes|update_queue_waiters|update_limits|update_limit_changes|state_index|stack_resources|resource_changes|version_changes|audit_chains|audit_chaining|audit_batches|maintenance_runs|master_keys|installation|pgmigrations|rate_counters|failed_lookups)';
 
 /** Columns that say when a row was written, in which order, how long something took, or what is encrypted or random. */
 const passing = new Set([
   ...['number', 'updated_at', 'last_used_at', 'request_id', 'sha256', 'inline_bytes', 'stored_bytes', 'lease_hash'],
   ...[
-    'fold_claim',
-    'fold_claimed_until',
-    'next_fold_at',
-    'fold_attempts',
+    'compaction_claim',
+    'compaction_claimed_until',
+    'next_compaction_at',
+    'compaction_attempts',
     'run_ms',
     'longest_ms',
     'longest_id',

@@ -7,9 +7,9 @@ import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { whoCalls } from '../../platform/audit-trail/calling-source.ts';
 import type { Refusals } from '../../platform/audit-trail/refusals.ts';
-import type { RequestRoom } from '../../platform/http/answer-room.ts';
 import type { Caller } from '../../platform/http/request.ts';
-import { maxWaitMs, waitForTurn } from '../../platform/http/request-rate.ts';
+import { maxWaitMs, waitForRate } from '../../platform/http/request-rate.ts';
+import type { RequestMemory } from '../../platform/http/response-memory.ts';
 import type { OrganizationRates } from '../../platform/rates/organization-rates.ts';
 import type { RequestRates } from '../../platform/rates/request-rates.ts';
 import type { StateScan, StateScans } from '../../platform/scans/state-scans.ts';
@@ -34,7 +34,7 @@ export interface Holder {
 
 /** What the answers of a request need. */
 export interface Answering {
-  readonly room: RequestRoom;
+  readonly room: RequestMemory;
   /** The client is gone. */
   readonly gone: AbortSignal;
 }
@@ -99,7 +99,7 @@ export class RequestCalls {
     const late = rates.takeForCaller(caller, maxWaitMs.held);
     const tooFast = await organizationRates.take(caller, organization ?? undefined);
     if (tooFast) throw organizationRates.refuse(tooFast);
-    if (late) await waitForTurn(this.#request, late);
+    if (late) await waitForRate(this.#request, late);
     try {
       assertAdmitted(caller, access, place, action);
     } catch (error) {
@@ -126,7 +126,7 @@ export class RequestCalls {
     const { gone: signal, room } = answering;
     this.#scan ??= this.#services.scans.open({
       ...{ caller, signal },
-      holdRoom: (bytes, organization) => room.hold(bytes, organization),
+      reserveMemory: (bytes, organization) => room.hold(bytes, organization),
     });
     return this.#scan;
   }

@@ -1,14 +1,14 @@
 import {
   liveChannel,
   type Notice,
-  type NoticeBatch,
+  type NotificationBatch,
   parsePayload,
-  type RightsNotice,
-} from '../../../shared/events/live/notice.ts';
+  type RightsNotification,
+} from '../../../shared/events/live/notification.ts';
 import type { NotificationChannel } from '../../../shared/platform/db/notification-channel.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { type LiveMessage, LiveStream } from './live-stream.ts';
-import { NoticeLog } from './notice-log.ts';
+import { NotificationLog } from './notification-log.ts';
 
 /** So many notices, at least, can be repeated to those who come back. */
 const logged = 10_000;
@@ -42,11 +42,11 @@ export class LiveHub {
   readonly #channel: NotificationChannel;
   readonly #logger: Logger;
   readonly #maxUnreadMs: number;
-  readonly #log = new NoticeLog(logged);
+  readonly #log = new NotificationLog(logged);
   /** By what they watch: streams, and how each of them has written it. */
   readonly #watchers = new Map<string, Map<LiveStream, LiveTopic>>();
   readonly #subscribers = new Map<LiveStream, Subscriber>();
-  readonly #onRights: (notice: RightsNotice | null) => void;
+  readonly #onRights: (notice: RightsNotification | null) => void;
   readonly #opened = Promise.withResolvers<void>();
   #isOpen = false;
   #timer: NodeJS.Timeout | undefined;
@@ -59,7 +59,7 @@ export class LiveHub {
    */
   constructor(
     { channel, logger }: { readonly channel: NotificationChannel; readonly logger: Logger },
-    onRights: (notice: RightsNotice | null) => void,
+    onRights: (notice: RightsNotification | null) => void,
     { maxUnreadMs = defaultUnreadMs }: { readonly maxUnreadMs?: number } = {},
   ) {
     this.#maxUnreadMs = maxUnreadMs;
@@ -153,7 +153,7 @@ export class LiveHub {
     else this.#hearBatch(heard);
   }
 
-  #hearBatch({ id, isPartial, notices }: NoticeBatch): void {
+  #hearBatch({ id, isPartial, notices }: NotificationBatch): void {
     if (isPartial) {
       this.#log.clear();
       for (const stream of this.#subscribers.keys()) stream.refetch();

@@ -1,5 +1,5 @@
-import type { RightsNotice } from '../../../shared/events/live/notice.ts';
-import type { NoticeSender } from '../../../shared/events/live/notice-sender.ts';
+import type { RightsNotification } from '../../../shared/events/live/notification.ts';
+import type { NotificationSender } from '../../../shared/events/live/notification-sender.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { mapDatabaseError } from '../../../shared/platform/db/sqlstate.ts';
 import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
@@ -54,7 +54,7 @@ export class LiveService {
   #timer: NodeJS.Timeout | undefined;
   #checks = 0;
   /** How often rights have changed, whosever they were. */
-  #rightsNotices = 0;
+  #rightsNotifications = 0;
 
   constructor({ config, db, logger, metrics, notices }: LiveParts) {
     this.#logger = logger;
@@ -74,12 +74,12 @@ export class LiveService {
     const share = this.#shares.open();
     try {
       share.take(`user ${viewer.id}`, { most: maxPerUser, who: 'you have' });
-      const [wasOpen, rightsBefore] = [this.#hub.isOpen, this.#rightsNotices];
+      const [wasOpen, rightsBefore] = [this.#hub.isOpen, this.#rightsNotifications];
       const { organizationIds, topics } = await this.#permitted(viewer);
       for (const id of organizationIds) share.take(`organization ${id}`, { who: 'your organization has' });
       const stream = await this.#hub.subscribe(topics, after, () => viewer.cut());
       // A right may have been lost after it was checked and before this stream could be told of it.
-      const isSure = wasOpen && this.#rightsNotices === rightsBefore;
+      const isSure = wasOpen && this.#rightsNotifications === rightsBefore;
       const checkAt = isSure ? nextCheck() : performance.now();
       const watching = { viewer, organizationIds, share, topics: namesOf(topics), checkAt, isChecking: false };
       this.#watching.set(stream, watching);
@@ -114,8 +114,8 @@ export class LiveService {
     return this.#topics.permit(viewer.topics, (place) => viewer.findAt(place));
   }
 
-  #rightsChanged(notice: RightsNotice | null): void {
-    this.#rightsNotices++;
+  #rightsChanged(notice: RightsNotification | null): void {
+    this.#rightsNotifications++;
     for (const watching of this.#watching.values()) if (concerns(notice, watching)) watching.checkAt = 0;
     this.#checkDue();
   }
@@ -155,7 +155,7 @@ interface LiveParts {
   readonly db: Queryable;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  readonly notices: NoticeSender;
+  readonly notices: NotificationSender;
 }
 
 /** Spread, so that pages which came together are not checked together. */
@@ -164,7 +164,7 @@ function nextCheck(): number {
 }
 
 /** Whether a change of rights may be one of the viewer's. */
-function concerns(notice: RightsNotice | null, { organizationIds, viewer }: Watching): boolean {
+function concerns(notice: RightsNotification | null, { organizationIds, viewer }: Watching): boolean {
   if (notice === null) return true;
   return notice.of === 'user' ? viewer.id === notice.id : organizationIds.has(notice.id);
 }

@@ -1,4 +1,4 @@
-import type { NoticeKind } from '../../../shared/events/live/notice.ts';
+import type { NotificationKind } from '../../../shared/events/live/notification.ts';
 
 /** What a page is told. It then asks for what it shows. */
 export interface LiveMessage {
@@ -8,7 +8,7 @@ export interface LiveMessage {
    * `ready`: the stream has begun, and says what happens from now on. `refetch`: something may have been missed. `position`: nothing has
    * happened; the stream is resumed from here.
    */
-  readonly kind: NoticeKind | 'ready' | 'refetch' | 'position';
+  readonly kind: NotificationKind | 'ready' | 'refetch' | 'position';
   /** Not said for topics of organizations, whose members may not see every stack. */
   readonly updateId?: string;
 }

@@ -11,7 +11,7 @@ import { declaredBytes } from '../../platform/http/body.ts';
 import type { Access, Lease } from '../../platform/http/request.ts';
 import { leaseTakenAway } from '../../updates/lost-lease.ts';
 import { credential } from '../plugins/credential.ts';
-import type { CredentialGuard } from './credential-guard.ts';
+import type { Authenticator } from './authenticator.ts';
 import { LeaseCache } from './lease-cache.ts';
 
 const elsewhereMessage = 'This lease is for another update or stack than the one at this address';
@@ -21,12 +21,12 @@ type LeaseRoute = Extract<Access, { kind: 'lease' }>;
 /** Admits lease holders. Dead, foreign and unknown leases all get 403, which the CLI treats as final (httpstate/state.go). */
 export class LeaseAccess {
   readonly #context: ApiContext;
-  readonly #credentials: CredentialGuard;
+  readonly #credentials: Authenticator;
   readonly #known = new LeaseCache();
   /** Requests admitted by the lease cache alone. */
   readonly #assumed = new WeakSet<FastifyRequest>();
 
-  constructor(context: ApiContext, credentials: CredentialGuard) {
+  constructor(context: ApiContext, credentials: Authenticator) {
     this.#context = context;
     this.#credentials = credentials;
   }

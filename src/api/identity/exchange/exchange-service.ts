@@ -17,7 +17,7 @@ import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { addressGroup, clientAddress } from '../../platform/server/client-address.ts';
-import type { CredentialGuard } from '../credentials/credential-guard.ts';
+import type { Authenticator } from '../credentials/authenticator.ts';
 import { ExchangeError, refusedGrant } from './exchange-errors.ts';
 import type { ExchangeRequest } from './exchange-request.ts';
 import { claimedIssuer, type IdToken, keysOf, verifyIdToken } from './id-token.ts';
@@ -46,13 +46,13 @@ const remembered = 10_000;
 /** Exchanges id tokens of CI systems for tokens, by the policies of organizations. */
 export class ExchangeService {
   readonly #context: ApiContext;
-  readonly #credentials: CredentialGuard;
+  readonly #credentials: Authenticator;
   readonly #keys: IssuerKeys;
   /** Issuers whose tokens were accepted, by organization and URL: enough to tell a good token without a query. */
   readonly #accepted = new LRUCache<string, IssuerRow>({ max: remembered });
   readonly #refusals = new LRUCache<string, true>({ max: remembered, ttl: refusalMs });
 
-  constructor(context: ApiContext, credentials: CredentialGuard) {
+  constructor(context: ApiContext, credentials: Authenticator) {
     this.#context = context;
     this.#credentials = credentials;
     const { config, logger, outgoing } = context;

@@ -4,14 +4,14 @@ import type { StackRef } from '../../../shared/stacks/names.ts';
 import { assertAdmitted, type CallerAccess } from '../../access/admission.ts';
 import { actionOf } from '../../platform/audit-trail/declared-action.ts';
 import type { Access, Caller, Lease } from '../../platform/http/request.ts';
-import type { CredentialGuard } from '../credentials/credential-guard.ts';
+import type { Authenticator } from '../credentials/authenticator.ts';
 import type { LeaseAccess } from '../credentials/lease-access.ts';
 import type { UserService } from '../user-service.ts';
 import { credential } from './credential.ts';
 
 /** What the routes call. */
 export interface Services {
-  readonly credentials: CredentialGuard;
+  readonly credentials: Authenticator;
   readonly leases: LeaseAccess;
   readonly users: UserService;
 }

@@ -6,7 +6,7 @@ import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Session } from '../../platform/http/request.ts';
-import { assertRoomForToken } from '../token-limit.ts';
+import { assertTokenLimit } from '../token-limit.ts';
 import type { SessionService } from './session-service.ts';
 
 /** What the CLI passes when it opens a browser (pkg/backend/httpstate/backend.go). */
@@ -62,7 +62,7 @@ export class CliLoginService {
     const description = login.description || 'pulumi login with a browser';
     await this.#db.inTransaction(async (tx) => {
       await this.#sessions.hold(tx, session);
-      await assertRoomForToken(tx, 'personal', { userId });
+      await assertTokenLimit(tx, 'personal', { userId });
       // It lives as long as the organizations of its user permit: the database applies that.
       const made = await createTokenRepository(tx).insert({
         owner: { kind: 'personal', userId },

@@ -67,7 +67,7 @@ export class PasskeyService {
   async beginAdding(session: Session): Promise<PasskeyQuestion> {
     this.#assertMayAdd(session);
     const present = await this.list(session);
-    assertRoom(present);
+    assertPasskeyLimit(present);
     const { generateRegistrationOptions } = await webauthn();
     const options = await generateRegistrationOptions({
       rpName: 'Holdfast',
@@ -108,7 +108,7 @@ export class PasskeyService {
       await this.#sessions.hold(tx, session);
       const passkeys = createPasskeyRepository(tx);
       // Several may have been begun when there was still room.
-      assertRoom(await passkeys.list(session.userId));
+      assertPasskeyLimit(await passkeys.list(session.userId));
       const added = await passkeys.insert({
         credentialId: id,
         userId: session.userId,
@@ -203,7 +203,7 @@ function webauthn(): Promise<typeof import('@simplewebauthn/server')> {
   return import('@simplewebauthn/server');
 }
 
-function assertRoom(present: readonly unknown[]): void {
+function assertPasskeyLimit(present: readonly unknown[]): void {
   if (present.length >= maxPasskeys) throw new ConflictError(`You have ${maxPasskeys} passkeys; remove one first`);
 }
 

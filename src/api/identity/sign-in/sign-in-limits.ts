@@ -66,7 +66,7 @@ export class SignInLimits {
     }
     await this.#pair.count(keys.pair);
     await this.#address.count(keys.group);
-    await this.#waitForTurn(keys.name, await this.#day.count(keys.day), attempt.gone);
+    await this.#waitForRate(keys.name, await this.#day.count(keys.day), attempt.gone);
   }
 
   /** The attempt has succeeded. */
@@ -81,7 +81,7 @@ export class SignInLimits {
     ]);
   }
 
-  async #waitForTurn(name: string, tried: number, gone: AbortSignal): Promise<void> {
+  async #waitForRate(name: string, tried: number, gone: AbortSignal): Promise<void> {
     const until = performance.now() + maxWaitMs;
     let waitMs = await this.#paces.take(name);
     if (waitMs === 0) return;

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextSlice } from 'node:timers/promises';
 import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 
 /**
@@ -8,6 +8,6 @@ import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
  */
 export async function assertAwaited({ socket }: IncomingMessage): Promise<void> {
   // The end of the connection follows the body in the kernel's buffer, so the first turn may read only the body.
-  for (let turn = 0; turn < 2; turn++) await nextTurn();
+  for (let turn = 0; turn < 2; turn++) await nextSlice();
   if (socket.destroyed || socket.readableEnded) throw new InvalidRequestError('The client has disconnected');
 }

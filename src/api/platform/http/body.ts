@@ -7,7 +7,7 @@ import {
   SlowRequestError,
   UnsupportedMediaTypeError,
 } from '../../../shared/platform/errors/errors.ts';
-import { parseInTurns } from '../../../shared/platform/json/parse-in-turns.ts';
+import { parseInSlices } from '../../../shared/platform/json/parse-in-slices.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
 import { type BodyBuffer, type InflatedBody, parsedWeight } from '../../../shared/state/documents/body-buffer.ts';
 import type { BodyEncoding } from '../../../shared/state/documents/byte-source.ts';
@@ -48,7 +48,7 @@ export function registerBody(app: FastifyInstance, parts: BodyParts): void {
     const { body, release } = await receiveBody(parts, request, isForm ? maxFormBytes : maxBytes);
     try {
       if (isForm) return Object.fromEntries(new URLSearchParams(body.toString('utf8')));
-      return body.length === 0 ? undefined : await parseInTurns(body);
+      return body.length === 0 ? undefined : await parseInSlices(body);
     } finally {
       release();
     }

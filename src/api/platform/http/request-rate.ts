@@ -34,7 +34,7 @@ export function registerAddressRate(app: FastifyInstance, { rates }: Services): 
     else if (rate === 'needed') {
       overAddress.set(request, late);
       done();
-    } else void waitForTurn(request, late).then(() => done(), done);
+    } else void waitForRate(request, late).then(() => done(), done);
   });
 }
 
@@ -53,7 +53,7 @@ export function registerCallerRate(app: FastifyInstance, services: Services): vo
       return;
     }
     if (tooFast) throw quota.refuse(tooFast);
-    if (late) await waitForTurn(request, late);
+    if (late) await waitForRate(request, late);
   });
 }
 
@@ -63,7 +63,7 @@ function rateOf(request: FastifyRequest): RateClass {
 }
 
 /** Resolves when it is the turn of a call. Throws RequestRateError if it would have to wait too long, or its client is gone. */
-export async function waitForTurn({ raw }: Pick<FastifyRequest, 'raw'>, { error, note, waitMs }: Delay): Promise<void> {
+export async function waitForRate({ raw }: Pick<FastifyRequest, 'raw'>, { error, note, waitMs }: Delay): Promise<void> {
   if (waitMs !== null) await delay(waitMs);
   const isAdmitted = waitMs !== null && !raw.socket.destroyed;
   note(isAdmitted ? 'delayed' : 'rejected');

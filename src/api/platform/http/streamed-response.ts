@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import { Turns } from '../../../shared/platform/turns/turns.ts';
+import { Turns } from '../../../shared/platform/slices/slices.ts';
 import { JsonBytes } from './json-bytes.ts';
 
 /** Bytes read from the database at once for a streamed response. */

@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import type { BlockList } from 'node:net';
 import type { AppContext } from '../../../shared/context.ts';
-import { createLevelRepository } from '../../../shared/identity/level-repository.ts';
+import { createRateCounterRepository } from '../../../shared/identity/rate-counter-repository.ts';
 import { TooManyRequestsError } from '../../../shared/platform/errors/errors.ts';
 import { LimitedWarning } from '../../../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import type { Caller } from '../http/request.ts';
 import { addressGroup, clientAddress } from '../server/client-address.ts';
-import { SharedLevels, type Source, type Turn } from './shared-levels.ts';
+import { SharedRateCounters, type Source, type Turn } from './shared-rate-counters.ts';
 
 /** What requests are counted for. */
 type Subject = 'token' | 'user' | 'address';
@@ -21,7 +21,7 @@ export interface RequestRatesOptions {
   /** Requests per minute; 0: no limit. */
   readonly perMinute: Readonly<Record<Subject, number>>;
   readonly trustedProxies: BlockList;
-  readonly levels: SharedLevels;
+  readonly levels: SharedRateCounters;
   readonly metrics: Metrics;
   readonly logger: Logger;
 }
@@ -108,12 +108,12 @@ function source(subject: Subject, id: string, perMinute: number): RequestSource 
 
 /** Creates the limits of a process. They are closed with the context. */
 export function createRequestRates({ config, db, lifecycle, logger, metrics }: AppContext): RequestRates {
-  const { report } = createLevelRepository(db, 'requests');
+  const { report } = createRateCounterRepository(db, 'requests');
   const { requestsPerMinute: perMinute, trustedProxies } = config;
   const rates = new RequestRates({
     perMinute,
     trustedProxies,
-    levels: new SharedLevels({ report, logger }),
+    levels: new SharedRateCounters({ report, logger }),
     metrics,
     logger,
   });

@@ -1,16 +1,16 @@
 import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
+import { TimeSlices } from '../../../shared/platform/slices/slices.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
-import { SharedTicks } from '../../../shared/platform/turns/turns.ts';
 import { type ResourceScan, scanResources } from '../../../shared/search/index/scan-resources.ts';
 import type { StackRef } from '../../../shared/stacks/names.ts';
 import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
 import type { StateDocument, StateReader } from '../../../shared/state/state-reader.ts';
-import type { HoldRoom } from '../http/answer-room.ts';
 import type { Caller } from '../http/request.ts';
-import { CallerTurns, type TurnLimits } from '../turns/caller-turns.ts';
+import type { ReserveMemory } from '../http/response-memory.ts';
+import { FairSemaphore, type SemaphoreLimits } from '../slices/fair-semaphore.ts';
 
 /** Requests of one process that read whole states at once. Each keeps some MiB, and all of them share the event loop. */
-const limits: TurnLimits = { atOnce: 4, atOncePerCaller: 2 };
+const limits: SemaphoreLimits = { atOnce: 4, atOncePerCaller: 2 };
 /** A state is looked at in parts of this size: 2 to 5 ms each. */
 const sliceBytes = 128 * 1024;
 
@@ -20,18 +20,18 @@ export interface Scanning {
   /** Its client is gone. */
   readonly signal: AbortSignal;
   /** Memory for its answer. */
-  readonly holdRoom: HoldRoom;
+  readonly reserveMemory: ReserveMemory;
 }
 
 /** Lets requests read whole states: a few at once, by turns of their callers. */
 export class StateScans {
   readonly #states: StateReader;
-  readonly #turns: CallerTurns;
-  readonly #ticks = new SharedTicks();
+  readonly #turns: FairSemaphore;
+  readonly #ticks = new TimeSlices();
 
   constructor(states: StateReader, metrics: Metrics) {
     this.#states = states;
-    this.#turns = new CallerTurns(limits);
+    this.#turns = new FairSemaphore(limits);
     metrics.gauge(
       'holdfast_state_reads',
       'Requests of this process that read whole states.',
@@ -56,19 +56,19 @@ export class StateScans {
  */
 export class StateScan {
   readonly #request: Scanning;
-  readonly #parts: { readonly states: StateReader; readonly turns: CallerTurns; readonly ticks: SharedTicks };
+  readonly #parts: { readonly states: StateReader; readonly turns: FairSemaphore; readonly ticks: TimeSlices };
   #place: Promise<() => void> | null = null;
   #hasEnded = false;
 
   constructor(
     request: Scanning,
-    parts: { readonly states: StateReader; readonly turns: CallerTurns; readonly ticks: SharedTicks },
+    parts: { readonly states: StateReader; readonly turns: FairSemaphore; readonly ticks: TimeSlices },
   ) {
     this.#request = request;
     this.#parts = parts;
   }
 
-  /** Waits for the turn of the caller, if the request has no place yet. Throws OwnLineError, UnavailableError. */
+  /** Waits for the turn of the caller, if the request has no place yet. Throws OwnQueueError, UnavailableError. */
   async begin(): Promise<void> {
     this.assertWanted();
     this.#place ??= this.#parts.turns.take(this.#request.caller, this.#request.signal);
@@ -77,23 +77,23 @@ export class StateScan {
     this.assertWanted();
   }
 
-  /** Memory for an answer, as HoldRoom takes it. */
+  /** Memory for an answer, as ReserveMemory takes it. */
   hold(bytes: number, organization: string): Promise<void> {
-    return this.#request.holdRoom(bytes, organization);
+    return this.#request.reserveMemory(bytes, organization);
   }
 
   /** As StateReader does. Throws also what `begin` throws. */
   async readHead(ref: StackRef): Promise<{ readonly stack: StackRow; readonly state: StateDocument } | null> {
     await this.begin();
     const head = await this.#parts.states.readHead(ref);
-    return head && { ...head, state: this.#inTurns(head.state) };
+    return head && { ...head, state: this.#inSlices(head.state) };
   }
 
   /** As StateReader does. Throws also what `begin` throws. */
   async readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
     await this.begin();
     const state = await this.#parts.states.readVersion(stackId, stackVersion);
-    return state && this.#inTurns(state);
+    return state && this.#inSlices(state);
   }
 
   /** As the function of this name does. */
@@ -122,7 +122,7 @@ export class StateScan {
   }
 
   /** The state in parts, one in each tick of the event loop, as long as somebody waits for the answer. */
-  #inTurns(state: StateDocument): StateDocument {
+  #inSlices(state: StateDocument): StateDocument {
     const bytes = state.bytes[Symbol.asyncIterator]();
     return { ...state, bytes: { [Symbol.asyncIterator]: () => this.#slices(bytes) } };
   }

@@ -7,7 +7,7 @@ import type { JobDispatcher } from '../../../shared/jobs/dispatcher.ts';
 import type { JobServices, QueuedBody, WriteDefinition } from '../../../shared/jobs/job-definition.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { JobPendingError } from '../../../shared/platform/errors/outcome.ts';
-import { NoRoomError, type PayloadStore } from '../../../shared/platform/payloads/payload-store.ts';
+import { BudgetExhaustedError, type PayloadStore } from '../../../shared/platform/payloads/payload-store.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import { LargeBaseError } from '../../../shared/state/checkpoints/checkpoint-writer.ts';
 import type { BodyBuffer } from '../../../shared/state/documents/body-buffer.ts';
@@ -118,7 +118,7 @@ async function commitOnWorker<I, J extends BodilessJob>(
     keyLimit,
   };
   const { bytes, seal } = await payloads.put(payloadKey, stream, options).catch(async (error: unknown) => {
-    if (keyLimit === null || !(error instanceof NoRoomError) || !error.isKeyLimit) throw error;
+    if (keyLimit === null || !(error instanceof BudgetExhaustedError) || !error.isKeyLimit) throw error;
     quotas.refused('inFlightBytes');
     const used = (await payloads.heldByKey(write.room)).get(fairnessKey) ?? 0;
     throw new TooManyInFlightError(fairnessKey, keyLimit, used);

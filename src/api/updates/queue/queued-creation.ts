@@ -1,21 +1,24 @@
 import { InvalidRequestError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { StackBusyError } from '../../../shared/updates/admitted-changes.ts';
-import { HeldBackError } from '../../../shared/updates/held-back.ts';
-import { createLockQueueRepository, type LockQueueRepository } from '../../../shared/updates/lock-queue-repository.ts';
+import { DeferredError } from '../../../shared/updates/deferred.ts';
 import { FrozenError } from '../../../shared/updates/rules/freeze.ts';
 import { LimitError } from '../../../shared/updates/rules/limit.ts';
+import {
+  createUpdateQueueRepository,
+  type UpdateQueueRepository,
+} from '../../../shared/updates/update-queue-repository.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect } from '../../platform/http/request.ts';
 import { noteRefusal } from '../note-refusal.ts';
-import { tellOfFreeze, tellOfRefusal } from '../tell-of-freeze.ts';
+import { notifyOfFreeze, notifyOfRefusal } from '../notify-of-freeze.ts';
 import type { CreatedUpdate, NewUpdateRequest, PreparedCreation } from '../update-creation.ts';
 import type { UpdateService } from '../update-service.ts';
-import type { LockQueue, Place } from './lock-queue.ts';
-import { describeHolder, describeWait } from './lock-queue-messages.ts';
 import { shownRun } from './shown-run.ts';
 import { SupersededError } from './superseding.ts';
+import type { Place, UpdateQueue } from './update-queue.ts';
+import { describeHolder, describeWait } from './update-queue-messages.ts';
 
 /** The CLI follows this many redirects of a call. */
 const maxHops = 9;
@@ -56,14 +59,14 @@ export type QueuedUpdate = CreatedUpdate | { readonly place: string; readonly ho
 export class QueuedCreation {
   readonly #context: ApiContext;
   readonly #updates: UpdateService;
-  readonly #queue: LockQueue;
-  readonly #places: LockQueueRepository;
+  readonly #queue: UpdateQueue;
+  readonly #places: UpdateQueueRepository;
 
-  constructor(context: ApiContext, updates: UpdateService, queue: LockQueue) {
+  constructor(context: ApiContext, updates: UpdateService, queue: UpdateQueue) {
     this.#context = context;
     this.#updates = updates;
     this.#queue = queue;
-    this.#places = createLockQueueRepository(context.db);
+    this.#places = createUpdateQueueRepository(context.db);
   }
 
   /** Throws what UpdateService.prepare and `create` throw. A StackBusyError says who holds the stack. */
@@ -87,7 +90,7 @@ export class QueuedCreation {
     try {
       return await this.#createPrepared(creation, { ref, caller, dialect, audit, waiting }, wait);
     } catch (error) {
-      if (error instanceof FrozenError) await tellOfRefusal(this.#context, creation, { error, caller });
+      if (error instanceof FrozenError) await notifyOfRefusal(this.#context, creation, { error, caller });
       const waitedMs = wait.since === null ? 0 : performance.now() - wait.since;
       await noteRefusal(this.#context, creation, { error, caller, waitedMs });
       throw error;
@@ -137,19 +140,19 @@ export class QueuedCreation {
     const over = place.since + creation.lockWaitSeconds * 1000;
     // The last call is held for the rest of the time: the CLI would not follow one more redirect.
     const isLast = waiting.hop >= maxHops;
-    let heldBack: HeldBackError | null = null;
-    let isFreezeTold = false;
-    const holdUntil = isLast ? over : Math.min(over, performance.now() + config.lockQueue.holdSeconds * 1000);
+    let heldBack: DeferredError | null = null;
+    let isFreezeNotified = false;
+    const holdUntil = isLast ? over : Math.min(over, performance.now() + config.updateQueue.holdSeconds * 1000);
     for (;;) {
       const wake = await this.#queue.next(place, holdUntil, waiting.gone);
       if (wake === 'gone') throw new InvalidRequestError('The client has disconnected');
       if (wake === 'superseded') throw await this.#superseded(place);
       if (wake === 'turn') {
         const created = await this.#attempt(creation, place, audit);
-        if (created === null || created instanceof HeldBackError) {
+        if (created === null || created instanceof DeferredError) {
           heldBack = created;
-          if (created instanceof FrozenError && !isFreezeTold)
-            isFreezeTold = await this.#tellOfWait(creation, place, { error: created, caller });
+          if (created instanceof FrozenError && !isFreezeNotified)
+            isFreezeNotified = await this.#notifyOfWait(creation, place, { error: created, caller });
           if (created) await this.#queue.holdBack(place, created instanceof LimitError ? created.limit : null);
           continue;
         }
@@ -184,25 +187,25 @@ export class QueuedCreation {
     creation: PreparedCreation,
     place: Place,
     audit: AuditTrail,
-  ): Promise<CreatedUpdate | HeldBackError | null> {
+  ): Promise<CreatedUpdate | DeferredError | null> {
     try {
       return await this.#updates.create(creation, audit, place.id);
     } catch (error) {
       if (!isReasonToWait(error)) throw error;
-      return error instanceof HeldBackError ? error : null;
+      return error instanceof DeferredError ? error : null;
     }
   }
 
   /** Tells webhooks once that a freeze holds the place back. Returns whether they know. */
-  async #tellOfWait(
+  async #notifyOfWait(
     creation: PreparedCreation,
     { id }: Place,
     by: { error: FrozenError; caller: Caller },
   ): Promise<boolean> {
     try {
       await this.#context.db.inTransaction(async (tx) => {
-        const isNew = await createLockQueueRepository(tx).noteFreeze(id);
-        if (isNew) await tellOfFreeze(tx, creation, { ...by, isWaiting: true });
+        const isNew = await createUpdateQueueRepository(tx).noteFreeze(id);
+        if (isNew) await notifyOfFreeze(tx, creation, { ...by, isWaiting: true });
       });
       return true;
     } catch (error) {
@@ -228,13 +231,13 @@ export class QueuedCreation {
   }
 }
 
-function isReasonToWait(error: unknown): error is StackBusyError | HeldBackError {
-  return error instanceof StackBusyError || (error instanceof HeldBackError && error.mayWait);
+function isReasonToWait(error: unknown): error is StackBusyError | DeferredError {
+  return error instanceof StackBusyError || (error instanceof DeferredError && error.mayWait);
 }
 
 /** Why the update was refused, for metrics; null if it was for another reason. */
 function refusalReason(error: unknown): string | null {
-  if (error instanceof HeldBackError) return error.reason;
+  if (error instanceof DeferredError) return error.reason;
   if (error instanceof SupersededError) return 'superseded';
   return error instanceof StackBusyError ? 'busy' : null;
 }

@@ -1,4 +1,4 @@
-import type { ShownRun } from '../../../shared/updates/lock-queue-repository.ts';
+import type { ShownRun } from '../../../shared/updates/update-queue-repository.ts';
 
 const maxChars = 300;
 

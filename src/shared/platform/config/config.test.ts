@@ -51,7 +51,7 @@ test.each([
   ['HOLDFAST_JOB_CONCURRENCY', 'many', 'must be a whole number from 1 to 256. Jobs of'],
   ['HOLDFAST_LEASE_SECONDS', '60', 'must be a whole number from 300 to '],
   ['HOLDFAST_INLINE_BYTES', '1.5', 'must be a whole number from 1 to '],
-  ['HOLDFAST_SEAL_DOCUMENTS', 'yes', 'must be true or false. '],
+  ['HOLDFAST_ENCRYPT_DOCUMENTS', 'yes', 'must be true or false. '],
   ['HOLDFAST_CHECKPOINT_MODE', 'fast', 'must be one of auto, journal, delta, full. '],
   ['HOLDFAST_LISTEN', '9090', 'must be an address and a port, such as 0.0.0.0:9090. '],
   ['HOLDFAST_PUBLIC_URL', 'pulumi.example.com', 'must be a URL that begins with http:// or https://. '],

@@ -130,7 +130,7 @@ function toConfig(settings: Settings, tuning: Tuning) {
           } as const),
     /** `dataKeySeconds` 0: data keys are not replaced by age. */
     encryption: {
-      sealsDocuments: settings.HOLDFAST_SEAL_DOCUMENTS,
+      encryptsDocuments: settings.HOLDFAST_ENCRYPT_DOCUMENTS,
       dataKeySeconds: settings.HOLDFAST_DATA_KEY_DAYS * 86_400,
     },
     /** `vaultTokenFile` wins over `secrets.vaultToken`. */
@@ -150,7 +150,7 @@ function toConfig(settings: Settings, tuning: Tuning) {
     scimDefaultRole: settings.HOLDFAST_SCIM_DEFAULT_ROLE,
     leaseSeconds: settings.HOLDFAST_LEASE_SECONDS,
     /** Of calls that create updates of stacks which another update holds. */
-    lockQueue: {
+    updateQueue: {
       waitSeconds: settings.HOLDFAST_LOCK_WAIT_SECONDS,
       holdSeconds: settings.HOLDFAST_HOLD_SECONDS,
       alertSeconds: tuning.waitAlertSeconds,
@@ -164,7 +164,7 @@ function toConfig(settings: Settings, tuning: Tuning) {
       bytesPerSecond: settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
       periodSeconds: tuning.scrubDays * 86_400,
     },
-    eventPacking: { delaySeconds: tuning.eventPackDelaySeconds },
+    eventArchiving: { delaySeconds: tuning.eventPackDelaySeconds },
     /** Older versions are stored as what distinguishes them from others. `bytesPerSecond` 0: they are not. */
     encoding: { bytesPerSecond: tuning.encodeBytesPerSecond },
     /** 0: the data of deleted stacks is deleted at once. */

@@ -71,7 +71,7 @@ export class ConnectionGate {
     if (first) this.#lastFirstAt = performance.now();
     const queue = first ? this.#first : this.#others;
     // A newcomer overtakes nobody in its queue.
-    if (queue.size === 0 && this.#free > 0 && (first || this.#hasRoom())) this.#enter(first);
+    if (queue.size === 0 && this.#free > 0 && (first || this.#hasCapacity())) this.#enter(first);
     else await this.#wait(limitMs, queue);
     try {
       return await work();
@@ -114,7 +114,7 @@ export class ConnectionGate {
         this.#first.delete(first);
         this.#enter(true);
         first.enter();
-      } else if (other && (isOthersTurn || this.#hasRoom())) {
+      } else if (other && (isOthersTurn || this.#hasCapacity())) {
         this.#others.delete(other);
         this.#enter(false);
         other.enter();
@@ -124,7 +124,7 @@ export class ConnectionGate {
   }
 
   /** Whether one more of the others may have a connection. */
-  #hasRoom(): boolean {
+  #hasCapacity(): boolean {
     return !this.servesFirst || this.#othersInside < Math.max(Math.floor(this.#size / 2), 1);
   }
 

@@ -1,4 +1,4 @@
-import { turnBytes } from '../turns/turns.ts';
+import { timeSliceBytes } from '../slices/slices.ts';
 
 /** Characters per read of a large text; up to four times as many bytes. */
 const chunkChars = 512 * 1024;
@@ -26,7 +26,7 @@ export function inBatches<T>(rows: readonly T[], bytesOf: (row: T) => number): (
   for (const row of rows) {
     const size = bytesOf(row);
     const last = batches.at(-1) as T[];
-    if (last.length > 0 && bytes + size > turnBytes) {
+    if (last.length > 0 && bytes + size > timeSliceBytes) {
       batches.push([row]);
       bytes = size;
     } else {

@@ -1,5 +1,5 @@
 import { PayloadTooLargeError } from '../errors/errors.ts';
-import { type PayloadOptions, RoomLostError } from './payload-store.ts';
+import { type PayloadOptions, ReservationLostError } from './payload-store.ts';
 
 /** Bytes that a sender must send within the stall time to count as active. */
 const paceBytes = 32 * 1024;
@@ -34,7 +34,7 @@ export class Pace {
 /** A body's reservation in a room. */
 export interface Place {
   readonly pace: Pace;
-  /** Resolves once `bytes` more are reserved. Throws NoRoomError and RoomLostError. */
+  /** Resolves once `bytes` more are reserved. Throws BudgetExhaustedError and ReservationLostError. */
   acquire(bytes: number): Promise<void>;
   /** True once the reservation is lost. */
   readonly lost: boolean;
@@ -46,8 +46,8 @@ export interface Place {
 const stepBytes = 1024 * 1024;
 
 /**
- * Yields the body as it arrives, and reads no more than is reserved for it. Throws PayloadTooLargeError, NoRoomError,
- * RoomLostError and the errors of the body.
+ * Yields the body as it arrives, and reads no more than is reserved for it. Throws PayloadTooLargeError, BudgetExhaustedError,
+ * ReservationLostError and the errors of the body.
  */
 export async function* arriving(
   body: AsyncIterable<Buffer>,
@@ -70,7 +70,7 @@ export async function* arriving(
   let ended = false;
   try {
     for (;;) {
-      if (place.lost) throw new RoomLostError();
+      if (place.lost) throw new ReservationLostError();
       const next = Promise.withResolvers<IteratorResult<Buffer>>();
       place.onLost = next.reject;
       place.pace.startWait();

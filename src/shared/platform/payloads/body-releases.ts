@@ -1,12 +1,12 @@
 import { isCluster, type RedisConnection } from '../redis/redis.ts';
-import type { RedisRoom } from './redis-room.ts';
+import type { RedisInFlightBudget } from './redis-in-flight-budget.ts';
 
 /** A complete body in Redis, and the room that counts it. */
 export interface CompleteBody {
   readonly key: string;
   readonly chunks: number;
   readonly bytes: number;
-  readonly room: Pick<RedisRoom, 'leave'>;
+  readonly room: Pick<RedisInFlightBudget, 'leave'>;
 }
 
 interface Release {

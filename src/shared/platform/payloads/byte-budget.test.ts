@@ -4,7 +4,7 @@ import { UnavailableError } from '../errors/errors.ts';
 import { ByteBudget } from './byte-budget.ts';
 
 const capacity = 100;
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const nextSlice = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const step = fc.oneof(
   fc.record({ kind: fc.constant('acquire' as const), bytes: fc.integer({ min: 0, max: 150 }) }),
@@ -22,7 +22,7 @@ describe('a byte budget', () => {
         const admitted: number[] = [];
         let arrivals = 0;
         const check = async (): Promise<void> => {
-          await nextTurn();
+          await nextSlice();
           expect(budget.used).toBe(held.reduce((sum, bytes) => sum + bytes, 0));
           expect(budget.waiting).toBe(waiting.length);
           // Only a single body larger than the capacity may exceed it; all others are empty then.
@@ -35,8 +35,8 @@ describe('a byte budget', () => {
           if (each.kind === 'acquire') {
             const { bytes } = each;
             const position = arrivals++;
-            const hasRoom = budget.used === 0 || budget.used + bytes <= capacity;
-            const fits = bytes === 0 || (waiting.length === 0 && hasRoom);
+            const hasCapacity = budget.used === 0 || budget.used + bytes <= capacity;
+            const fits = bytes === 0 || (waiting.length === 0 && hasCapacity);
             if (!fits) waiting.push(bytes);
             void budget.acquire(bytes, null).then(() => {
               if (!fits) expect(waiting.shift()).toBe(bytes);
@@ -82,15 +82,15 @@ describe('a byte budget', () => {
       void budget.acquire(bytes, null, fairnessKey).then(() => admitted.push(name));
     acquire('much 1', 60, 'much');
     for (let number = 2; number <= 5; number++) acquire(`much ${number}`, 40, 'much');
-    await nextTurn();
+    await nextSlice();
     expect(admitted).toEqual(['much 1', 'much 2']);
     acquire('little', 50, 'little');
     budget.release(60, 'much');
-    await nextTurn();
+    await nextSlice();
     expect(admitted).toEqual(['much 1', 'much 2', 'little']);
     budget.release(50, 'little');
     budget.release(40, 'much');
-    await nextTurn();
+    await nextSlice();
     expect(admitted).toEqual(['much 1', 'much 2', 'little', 'much 3', 'much 4']);
   });
 
@@ -108,7 +108,7 @@ describe('a byte budget', () => {
           });
         }
         for (let turn = 0; admitted < requests.length && turn < 2 * requests.length; turn++) {
-          await nextTurn();
+          await nextSlice();
           expect(budget.used).toBe(held.reduce((sum, { bytes }) => sum + bytes, 0));
           if (budget.used > capacity) expect(held).toHaveLength(1);
           const done = held.shift();
@@ -116,7 +116,7 @@ describe('a byte budget', () => {
           // One key keeps requesting more.
           if (turn < 5) void budget.acquire(1, null, 'a').then(() => budget.release(1, 'a'));
         }
-        await nextTurn();
+        await nextSlice();
         expect(admitted).toBe(requests.length);
       }),
       { numRuns: 100 },

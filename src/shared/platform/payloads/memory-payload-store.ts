@@ -1,17 +1,23 @@
 import { arriving } from './arriving-body.ts';
-import { MemoryRoom } from './memory-room.ts';
-import { PayloadMissingError, type PayloadOptions, type PayloadStore, type RoomSizes } from './payload-store.ts';
-import { defaultRoomTimes, type RoomName, type RoomTimes } from './room-rules.ts';
+import { type BudgetName, type BudgetTimes, defaultBudgetTimes } from './in-flight-rules.ts';
+import { MemoryInFlightBudget } from './memory-in-flight-budget.ts';
+import { type BudgetSizes, PayloadMissingError, type PayloadOptions, type PayloadStore } from './payload-store.ts';
 
 /** Payload store within one process. Bodies stay in memory; writes and imports have separate rooms. */
 export class MemoryPayloadStore implements PayloadStore {
-  readonly #bodies = new Map<string, { chunks: Buffer[]; bytes: number; room: MemoryRoom; fairnessKey: string }>();
-  readonly #rooms: Readonly<Record<RoomName, MemoryRoom>>;
-  readonly #sizes: RoomSizes;
+  readonly #bodies = new Map<
+    string,
+    { chunks: Buffer[]; bytes: number; room: MemoryInFlightBudget; fairnessKey: string }
+  >();
+  readonly #rooms: Readonly<Record<BudgetName, MemoryInFlightBudget>>;
+  readonly #sizes: BudgetSizes;
 
-  constructor(sizes: RoomSizes, times: RoomTimes = defaultRoomTimes) {
+  constructor(sizes: BudgetSizes, times: BudgetTimes = defaultBudgetTimes) {
     this.#sizes = sizes;
-    this.#rooms = { writes: new MemoryRoom(sizes.writes, times), imports: new MemoryRoom(sizes.imports, times) };
+    this.#rooms = {
+      writes: new MemoryInFlightBudget(sizes.writes, times),
+      imports: new MemoryInFlightBudget(sizes.imports, times),
+    };
   }
 
   async put(key: string, body: AsyncIterable<Buffer>, options: PayloadOptions): Promise<{ bytes: number; seal: null }> {
@@ -55,7 +61,7 @@ export class MemoryPayloadStore implements PayloadStore {
 
   async close(): Promise<void> {}
 
-  async heldByKey(room: RoomName): Promise<ReadonlyMap<string, number>> {
+  async heldByKey(room: BudgetName): Promise<ReadonlyMap<string, number>> {
     return this.#rooms[room].heldByKey;
   }
 

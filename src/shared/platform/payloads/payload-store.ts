@@ -1,12 +1,12 @@
 import { UnavailableError } from '../errors/errors.ts';
-import type { RoomName } from './room-rules.ts';
+import type { BudgetName } from './in-flight-rules.ts';
 
 export interface PayloadOptions {
   readonly maxBytes: number;
   /** Content-Length, if the client sent it. */
   readonly declaredBytes: number | null;
   /** Without room, a body in `writes` is refused, and a body in `imports` waits. */
-  readonly room: RoomName;
+  readonly room: BudgetName;
   /** The fairness key: whose share of the room the body uses, e.g. the organization. */
   readonly fairnessKey?: string;
   /** Maximum bytes of the key in the room; a single body may be larger. Null is no limit. */
@@ -14,10 +14,10 @@ export interface PayloadOptions {
 }
 
 /** Capacities of the rooms, in bytes. */
-export type RoomSizes = Readonly<Record<RoomName, number>>;
+export type BudgetSizes = Readonly<Record<BudgetName, number>>;
 
 /** What is needed to open a sealed body. Known to the API and Postgres only, not to where the body is stored. */
-export interface BodySeal {
+export interface BodyEncryption {
   /** Encrypts only this body. */
   readonly key: Buffer;
   readonly chunks: number;
@@ -35,13 +35,13 @@ export interface PayloadStore {
     key: string,
     body: AsyncIterable<Buffer>,
     options: PayloadOptions,
-  ): Promise<{ bytes: number; seal: BodySeal | null }>;
+  ): Promise<{ bytes: number; seal: BodyEncryption | null }>;
   /** Reads the body; may be called repeatedly. Throws PayloadMissingError, and PayloadTamperedError if it is not what was sealed. */
-  open(key: string, seal: BodySeal | null): AsyncIterable<Buffer>;
+  open(key: string, seal: BodyEncryption | null): AsyncIterable<Buffer>;
   delete(key: string): Promise<void>;
   bytesHeld(): number;
   /** Bytes that bodies of all processes hold in a room, by fairness key. */
-  heldByKey(room: RoomName): Promise<ReadonlyMap<string, number>>;
+  heldByKey(room: BudgetName): Promise<ReadonlyMap<string, number>>;
   /** Resolves if the store responds; throws UnavailableError if it does not within `limitMs`. */
   check(limitMs: number): Promise<void>;
   /** Stops background work. */
@@ -69,8 +69,8 @@ export class PayloadTamperedError extends UnavailableError {
 }
 
 /** There is currently no room for the body. */
-export class NoRoomError extends UnavailableError {
-  override readonly name = 'NoRoomError';
+export class BudgetExhaustedError extends UnavailableError {
+  override readonly name = 'BudgetExhaustedError';
   override readonly code = 'no-room';
   /** Whether the limit of the body's key was the reason. */
   readonly isKeyLimit: boolean;
@@ -81,8 +81,8 @@ export class NoRoomError extends UnavailableError {
 }
 
 /** The body was evicted for an older one, or its process paused for so long that it was considered dead. */
-export class RoomLostError extends UnavailableError {
-  override readonly name = 'RoomLostError';
+export class ReservationLostError extends UnavailableError {
+  override readonly name = 'ReservationLostError';
   override readonly code = 'room-lost';
   constructor() {
     super('The server needed the room of this request body before it was complete; please retry', {

@@ -1,28 +1,28 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { chunkKeyBytes, openChunk, sealChunk, tagBytes } from '../crypto/sealed-chunk.ts';
+import { chunkKeyBytes, encryptChunk, openChunk, tagBytes } from '../crypto/encrypted-chunk.ts';
 import { UnavailableError } from '../errors/errors.ts';
 import { isCluster, type RedisConnection, redisCall, untilReady } from '../redis/redis.ts';
 import { SetChunkCommand } from '../redis/set-chunk-command.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { arriving, Pace, type Place } from './arriving-body.ts';
 import { BodyReleases, type CompleteBody } from './body-releases.ts';
+import { type BudgetName, type BudgetTimes, budgetNames, defaultBudgetTimes } from './in-flight-rules.ts';
 import {
-  type BodySeal,
-  NoRoomError,
+  type BodyEncryption,
+  BudgetExhaustedError,
+  type BudgetSizes,
   PayloadMissingError,
   type PayloadOptions,
   type PayloadStore,
   PayloadTamperedError,
-  RoomLostError,
-  type RoomSizes,
+  ReservationLostError,
 } from './payload-store.ts';
-import { RedisRoom, type RedisRoomTimes } from './redis-room.ts';
-import { defaultRoomTimes, type RoomName, type RoomTimes, roomNames } from './room-rules.ts';
+import { type RedisBudgetTimes, RedisInFlightBudget } from './redis-in-flight-budget.ts';
 
 /** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
 const maxChunkBytes = 512 * 1024;
-const roomPollMs = 200;
+const budgetPollMs = 200;
 /** More chunks than any body has. Limits the cost of untrusted metadata from Redis. */
 const maxChunks = 65_536;
 const maxMetaBytes = 100;
@@ -33,7 +33,7 @@ local member = ARGV[1] .. ':' .. ARGV[2]
 if redis.call('ZREM', KEYS[2], member) == 1 then redis.call('DECRBY', KEYS[1], ARGV[2]) end
 return 1`;
 
-export interface RedisPayloadTimes extends RoomTimes, RedisRoomTimes {
+export interface RedisPayloadTimes extends BudgetTimes, RedisBudgetTimes {
   /** How often a process renews its bodies, and repeats releases. */
   readonly renewMs: number;
   /** How long after a release a lost connection may mean that it was undone. */
@@ -41,7 +41,7 @@ export interface RedisPayloadTimes extends RoomTimes, RedisRoomTimes {
 }
 
 const defaultTimes: RedisPayloadTimes = {
-  ...defaultRoomTimes,
+  ...defaultBudgetTimes,
   lifeMs: 15_000,
   renewMs: 2_000,
   // Sentinels replace a server that has been silent for 30 s, unless they are told otherwise.
@@ -56,7 +56,7 @@ class OwnBody implements Place {
   readonly waits: boolean;
   readonly fairnessKey: string;
   readonly keyLimit: number | null;
-  readonly room: RedisRoom;
+  readonly room: RedisInFlightBudget;
   readonly pace = new Pace();
   readonly #times: RedisPayloadTimes;
   isInside = false;
@@ -69,7 +69,7 @@ class OwnBody implements Place {
   bytes = 0;
   onLost: (error: Error) => void = () => {};
 
-  constructor(key: string, room: RedisRoom, options: PayloadOptions, times: RedisPayloadTimes) {
+  constructor(key: string, room: RedisInFlightBudget, options: PayloadOptions, times: RedisPayloadTimes) {
     this.key = key;
     this.room = room;
     this.claim = options.declaredBytes;
@@ -84,13 +84,13 @@ class OwnBody implements Place {
     const deadline = performance.now() + (this.waits ? waitMs : yieldingWaitMs);
     for (;;) {
       const result = this.lost ? 'lost' : await this.room.acquire(this, bytes, this.isInside);
-      if (result === 'lost') throw new RoomLostError();
-      if (result === 'refused') throw new NoRoomError();
+      if (result === 'lost') throw new ReservationLostError();
+      if (result === 'refused') throw new BudgetExhaustedError();
       // A body that waits has its place in the queue from here on.
       this.isInside = true;
       if (result === 'acquired') return;
-      if (performance.now() >= deadline) throw new NoRoomError(result === 'key limit');
-      await sleep(roomPollMs);
+      if (performance.now() >= deadline) throw new BudgetExhaustedError(result === 'key limit');
+      await sleep(budgetPollMs);
     }
   }
 
@@ -101,7 +101,7 @@ class OwnBody implements Place {
 
   lose(): void {
     this.lost = true;
-    this.onLost(new RoomLostError());
+    this.onLost(new ReservationLostError());
   }
 }
 
@@ -114,22 +114,22 @@ class OwnBody implements Place {
 export class RedisPayloadStore implements PayloadStore {
   readonly #redis: RedisConnection;
   readonly #keys: BodyKeys;
-  readonly #rooms: Readonly<Record<RoomName, RedisRoom>>;
-  readonly #sizes: RoomSizes;
+  readonly #rooms: Readonly<Record<BudgetName, RedisInFlightBudget>>;
+  readonly #sizes: BudgetSizes;
   readonly #times: RedisPayloadTimes;
   readonly #own = new Map<string, OwnBody>();
   readonly #releases: BodyReleases;
   #renewal: NodeJS.Timeout | undefined;
   #held = 0;
 
-  constructor(redis: RedisConnection, sizes: RoomSizes, times: Partial<RedisPayloadTimes> = {}) {
+  constructor(redis: RedisConnection, sizes: BudgetSizes, times: Partial<RedisPayloadTimes> = {}) {
     this.#redis = redis;
     this.#keys = new BodyKeys(redis);
     this.#sizes = sizes;
     this.#times = { ...defaultTimes, ...times };
     this.#rooms = {
-      writes: new RedisRoom(redis, 'writes', sizes.writes, this.#times),
-      imports: new RedisRoom(redis, 'imports', sizes.imports, this.#times),
+      writes: new RedisInFlightBudget(redis, 'writes', sizes.writes, this.#times),
+      imports: new RedisInFlightBudget(redis, 'imports', sizes.imports, this.#times),
     };
     const find = (key: string) => this.#find(key);
     const remove = (body: CompleteBody) => this.#remove(body);
@@ -141,7 +141,7 @@ export class RedisPayloadStore implements PayloadStore {
     key: string,
     body: AsyncIterable<Buffer>,
     options: PayloadOptions,
-  ): Promise<{ bytes: number; seal: BodySeal }> {
+  ): Promise<{ bytes: number; seal: BodyEncryption }> {
     const sealKey = randomBytes(chunkKeyBytes);
     const own = new OwnBody(key, this.#rooms[options.room], options, this.#times);
     this.#adopt(own);
@@ -150,7 +150,7 @@ export class RedisPayloadStore implements PayloadStore {
       for await (const chunk of inChunks(arriving(body, own, options, this.#sizes[options.room]), chunkBytes)) {
         const at = own.chunks++;
         const name = this.#keys.chunk(key, at);
-        const command = new SetChunkCommand(name, chunk, sealChunk(sealKey, at, name, chunk), this.#times.lifeMs);
+        const command = new SetChunkCommand(name, chunk, encryptChunk(sealKey, at, name, chunk), this.#times.lifeMs);
         await redisCall(() => this.#redis.sendCommand(command) as Promise<unknown>);
         own.bytes += chunk.length;
       }
@@ -158,10 +158,11 @@ export class RedisPayloadStore implements PayloadStore {
       // An empty body has acquired no room yet.
       if (!own.isInside) await own.acquire(0);
       own.isEnding = true;
-      if (!(await own.room.keep(key, own.bytes, meta, this.#keys.chunks(key, own.chunks)))) throw new RoomLostError();
+      if (!(await own.room.keep(key, own.bytes, meta, this.#keys.chunks(key, own.chunks))))
+        throw new ReservationLostError();
       own.isComplete = true;
     } catch (error) {
-      const isOutside = error instanceof NoRoomError && !own.isInside;
+      const isOutside = error instanceof BudgetExhaustedError && !own.isInside;
       this.#disown(key);
       // What an arriving body holds expires within seconds, and nothing is left to repeat.
       if (own.isEnding) await this.#release(key, own).catch(() => {});
@@ -171,7 +172,7 @@ export class RedisPayloadStore implements PayloadStore {
     return { bytes: own.bytes, seal: { key: sealKey, chunks: own.chunks, bytes: own.bytes } };
   }
 
-  async *open(key: string, seal: BodySeal | null): AsyncGenerator<Buffer> {
+  async *open(key: string, seal: BodyEncryption | null): AsyncGenerator<Buffer> {
     if (!seal) throw new PayloadMissingError();
     let bytes = 0;
     let ahead = seal.chunks > 0 ? this.#readChunk(this.#keys.chunk(key, 0)) : null;
@@ -200,7 +201,7 @@ export class RedisPayloadStore implements PayloadStore {
     return this.#held;
   }
 
-  heldByKey(room: RoomName): Promise<ReadonlyMap<string, number>> {
+  heldByKey(room: BudgetName): Promise<ReadonlyMap<string, number>> {
     return this.#rooms[room].heldByKey();
   }
 
@@ -291,7 +292,7 @@ export class RedisPayloadStore implements PayloadStore {
     );
     const [, chunks, bytes, room] = /^(\d{1,5}) (\d{1,15})(?: (\w+))?$/.exec(text ?? '') ?? [];
     if (Number(chunks ?? maxChunks) >= maxChunks) return null;
-    const at = roomNames.find((name) => name === room);
+    const at = budgetNames.find((name) => name === room);
     return {
       key,
       chunks: Number(chunks),

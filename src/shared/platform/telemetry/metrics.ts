@@ -60,14 +60,14 @@ export function createMetrics() {
       registers,
     }),
     lockWaitSeconds: new Histogram({
-      name: 'holdfast_lock_wait_seconds',
+      name: 'holdfast_update_queue_wait_seconds',
       help: 'Time that the creation of an update waited for its stack, by how it ended: turn (it got the stack) or over (refused).',
       labelNames: ['end'],
       buckets: [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600],
       registers,
     }),
     lockHolds: new Counter({
-      name: 'holdfast_lock_holds_total',
+      name: 'holdfast_update_queue_waits_total',
       help: 'Calls that were asked to call again while they waited for a stack.',
       registers,
     }),
@@ -178,13 +178,13 @@ export function createMetrics() {
       labelNames: ['outcome'],
       registers,
     }),
-    eventsPacked: new Counter({
-      name: 'holdfast_events_packed_total',
+    eventsArchived: new Counter({
+      name: 'holdfast_events_archived_total',
       help: 'Engine events moved from rows into segments.',
       registers,
     }),
-    eventBytesPacked: new Counter({
-      name: 'holdfast_event_bytes_packed_total',
+    eventBytesArchived: new Counter({
+      name: 'holdfast_event_bytes_archived_total',
       help: 'Bytes of engine events moved from rows into segments: raw, and as stored.',
       labelNames: ['form'],
       registers,

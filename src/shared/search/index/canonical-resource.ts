@@ -1,9 +1,9 @@
 import { createHash, type Hash } from 'node:crypto';
-import { denseTurnBytes, nextTurn, Turns } from '../../platform/turns/turns.ts';
+import { denseTurnBytes, nextSlice, Turns } from '../../platform/slices/slices.ts';
 import { providerUrn } from '../../state/deployments/urn.ts';
+import { listSecretsInSlices } from './redacted-json.ts';
 import type { ResourceView } from './resource-facts.ts';
 import { withoutStack } from './resource-key.ts';
-import { listSecretsInTurns } from './sealed-json.ts';
 import { hashWithoutStack } from './stackless-text.ts';
 
 /** What differs between two stacks of the same program without anybody having changed it. */
@@ -44,7 +44,7 @@ export async function comparedMembers(view: ResourceView, withOutputs: boolean):
   let seen = 0;
   for (const name of view.names) {
     if ((!ownMembers.has(name) || (withOutputs && name === 'outputs')) && view.raw(name) !== null) names.push(name);
-    if (++seen % maxSorted === 0) await nextTurn();
+    if (++seen % maxSorted === 0) await nextSlice();
   }
   return names.length > maxSorted ? names : names.sort();
 }
@@ -67,7 +67,7 @@ async function hashComparable(hash: Hash, name: string, text: Buffer, turns: Tur
     hash.update(withoutStack(providerUrn(JSON.parse(text.toString('utf8')) as string)));
     return [];
   }
-  const places = await listSecretsInTurns(text);
+  const places = await listSecretsInSlices(text);
   let from = 0;
   for (const { end, start } of places) {
     await hashWithoutStack(hash, text.subarray(from, start), turns);

@@ -1,5 +1,5 @@
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
-import { denseTurnBytes, scanInTurns, Turns } from '../../platform/turns/turns.ts';
+import { denseTurnBytes, scanInSlices, Turns } from '../../platform/slices/slices.ts';
 
 /** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
@@ -90,7 +90,7 @@ class TooManyLeaves extends Error {}
 async function listLeaves(text: Buffer | null, depth: number): Promise<readonly Leaf[] | null> {
   if (text === null) return [];
   const { leaves, scanner } = leafScanner(text, depth);
-  if (!(await scanInTurns(scanner, text, denseTurnBytes).then(() => true, unlessTooMany))) return null;
+  if (!(await scanInSlices(scanner, text, denseTurnBytes).then(() => true, unlessTooMany))) return null;
   scanner.end();
   return leaves;
 }

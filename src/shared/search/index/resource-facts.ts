@@ -1,6 +1,6 @@
 import { type JsonSpan, scanMembers, sliceOf } from '../../platform/json/json-text.ts';
-import { scanJsonInTurns, scanMembersInTurns } from '../../platform/json/scan-in-turns.ts';
-import { denseTurnBytes, nextTurn, Turns } from '../../platform/turns/turns.ts';
+import { scanJsonInSlices, scanMembersInTurns } from '../../platform/json/scan-in-slices.ts';
+import { denseTurnBytes, nextSlice, Turns } from '../../platform/slices/slices.ts';
 import { parseQualifiedName, type StackRef } from '../../stacks/names.ts';
 import { diffProperties } from './property-leaves.ts';
 import { deletedKey, providerKey, resourceKey, shortHash, withoutStack } from './resource-key.ts';
@@ -85,7 +85,7 @@ export class ResourceView {
       if (path.length === 1 && kind === 'string' && found.length < limit)
         found.push(JSON.parse(text.toString('utf8', start, end)) as string);
     };
-    await scanJsonInTurns(text, 1, onValue, denseTurnBytes);
+    await scanJsonInSlices(text, 1, onValue, denseTurnBytes);
     return found;
   }
 
@@ -172,7 +172,7 @@ async function differingMembers(before: ResourceView, after: ResourceView): Prom
   let seen = 0;
   for (const view of [before, after]) {
     for (const name of view.names) {
-      if (++seen % membersPerTurn === 0) await nextTurn();
+      if (++seen % membersPerTurn === 0) await nextSlice();
       if (ignoredMembers.has(name) || found.has(name) || (view === after && before.has(name))) continue;
       if (!(await sameReferences(before.raw(name), after.raw(name)))) found.add(name);
       if (found.size === maxMembers) return found;

@@ -1,6 +1,6 @@
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
 import { RecentText } from '../../platform/json/recent-text.ts';
-import { denseTurnBytes, inTurns, slicesOf } from '../../platform/turns/turns.ts';
+import { denseTurnBytes, inSlices, slicesOf } from '../../platform/slices/slices.ts';
 
 /** A larger resource is passed over, in bytes. */
 export const maxResourceBytes = 8 * 1024 * 1024;
@@ -37,7 +37,7 @@ export async function scanResources(
       texts.pass(end);
     },
   });
-  for await (const chunk of inTurns(document)) {
+  for await (const chunk of inSlices(document)) {
     for (const slice of slicesOf(chunk, denseTurnBytes)) {
       texts.beginChunk(slice);
       scanner.write(slice);

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { sealedText } from './sealed-json.ts';
+import { sealedText } from './redacted-json.ts';
 
 const secret = (ciphertext: string) => ({
   '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270',

@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
-import { denseTurnBytes, Turns } from '../../platform/turns/turns.ts';
+import { denseTurnBytes, Turns } from '../../platform/slices/slices.ts';
 import { withoutStack } from './resource-key.ts';
 
 const quote = 0x22;

@@ -287,7 +287,7 @@ export function createStateIndexRepository(db: Queryable) {
 const states = (stackId: string) => sql.fragment`
   select u.stack_version as version, u.base_stack_version as "baseVersion", u.base_checkpoint_id as "baseCheckpointId",
     u.checkpoint_id as "checkpointId",
-    u.status not in ('not started', 'running') and coalesce(j.entry_count <= j.folded_entries or j.fold_error is not null, true) as "isEnded"
+    u.status not in ('not started', 'running') and coalesce(j.entry_count <= j.compacted_entries or j.compaction_error is not null, true) as "isEnded"
   from updates u left join journals j on j.update_id = u.id join stacks s on s.id = u.stack_id
   where u.stack_id = ${stackId} and u.stack_version is not null and u.exclusive and not u.dry_run and s.deleted_at is null`;
 

@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/db/database.ts';
-import { SharedTicks } from '../../platform/turns/turns.ts';
+import { TimeSlices } from '../../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../../state/checkpoints/checkpoint-repository.ts';
-import type { DocumentGuard } from '../../state/checks/document-guard.ts';
+import type { DocumentVerifier } from '../../state/checks/document-verifier.ts';
 import { DocumentMissingError } from '../../state/documents/document-store.ts';
 import { IndexStepBuilder } from './index-step.ts';
 import { scanResources } from './scan-resources.ts';
@@ -29,11 +29,11 @@ export interface IndexProgress {
 export class StateIndexer {
   readonly #db: Database;
   readonly #checkpoints: CheckpointRepository;
-  readonly #guard: DocumentGuard;
+  readonly #guard: DocumentVerifier;
   readonly #rows: StateIndexRepository;
-  readonly #ticks = new SharedTicks();
+  readonly #ticks = new TimeSlices();
 
-  constructor(parts: { db: Database; checkpoints: CheckpointRepository; guard: DocumentGuard }) {
+  constructor(parts: { db: Database; checkpoints: CheckpointRepository; guard: DocumentVerifier }) {
     this.#db = parts.db;
     this.#checkpoints = parts.checkpoints;
     this.#guard = parts.guard;

@@ -68,7 +68,7 @@ export function createCheckpointRepository(db: Queryable) {
 
   // Protects the blob from the sweep until the transaction ends. No row if the sweep was first.
   const liveBlob = (blobKey: string | null) => sql.fragment`
-    (select key from blobs where key = ${blobKey}::text and condemned_at is null for key share)`;
+    (select key from blobs where key = ${blobKey}::text and pending_deletion_since is null for key share)`;
 
   // Statements for documents in the row and for blobs are two: with one for both, Postgres would plan those of rows each time.
   const named = (name: string, { document: { blobKey } }: NewCheckpoint) => ({
@@ -154,7 +154,7 @@ export function createCheckpointRepository(db: Queryable) {
           select u.id, u.stack_id, u.checkpoint_id, u.missing_entries
           from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
           where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
-            and case when ${compaction.outcome.isNew} then ${noneRuns} else j.folded_entries < ${compaction.compactedEntries} end ${hasBlob}
+            and case when ${compaction.outcome.isNew} then ${noneRuns} else j.compacted_entries < ${compaction.compactedEntries} end ${hasBlob}
           for update of u, j
         ),
         written as (
@@ -165,13 +165,13 @@ export function createCheckpointRepository(db: Queryable) {
           update updates u set checkpoint_id = w.id from written w, fenced f where u.id = f.id
         ),
         counted as (
-          update journals j set folded_entries = ${compaction.compactedEntries}, fold_error = ${compaction.outcome.error}::text,
-            fold_warning = nullif(concat_ws('; ', describe_missing_entries(f.missing_entries), ${compaction.outcome.warning}::text), ''),
-            folded_at = null,
+          update journals j set compacted_entries = ${compaction.compactedEntries}, compaction_error = ${compaction.outcome.error}::text,
+            compaction_warning = nullif(concat_ws('; ', describe_missing_entries(f.missing_entries), ${compaction.outcome.warning}::text), ''),
+            compacted_at = null,
             accepted_at = case
               when coalesce(${compaction.outcome.error}::text, ${compaction.outcome.warning}::text, f.missing_entries) is not null then j.accepted_at
             end,
-            fold_claim = null, fold_claimed_until = null
+            compaction_claim = null, compaction_claimed_until = null
           from written w, fenced f where j.update_id = f.id
         ),
         head as (
@@ -218,7 +218,7 @@ export function createCheckpointRepository(db: Queryable) {
           from written w, fenced f
           where u.stack_id = f.stack_id and (u.checkpoint_id = f.checkpoint_id or u.base_checkpoint_id = f.checkpoint_id)
         ),
-        unread as (update journals j set folded_at = null from written w, fenced f where j.update_id = f.id),
+        unread as (update journals j set compacted_at = null from written w, fenced f where j.update_id = f.id),
         head as (
           update stacks s set
             checkpoint_id = case when s.checkpoint_id = f.checkpoint_id then w.id else s.checkpoint_id end,

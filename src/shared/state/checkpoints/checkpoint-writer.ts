@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
 import { freeBuffer } from '../../platform/memory/free-buffer.ts';
-import { inTurns, turnBytes } from '../../platform/turns/turns.ts';
+import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
 import { type LeaseFence, LeaseLostError } from '../../updates/lease.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import { isActive } from '../../updates/update-state.ts';
-import type { DocumentGuard } from '../checks/document-guard.ts';
+import type { DocumentVerifier } from '../checks/document-verifier.ts';
 import {
   assertDeploymentVersion,
   type DeploymentScan,
@@ -75,7 +75,7 @@ export class CheckpointWriter {
   readonly #updates: UpdateRepository;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
-  readonly #guard: DocumentGuard;
+  readonly #guard: DocumentVerifier;
   readonly #bodyBuffer: BodyBuffer;
   readonly #bases = new DeltaBases();
   readonly #maxBytes: number;
@@ -84,7 +84,7 @@ export class CheckpointWriter {
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
-    guard: DocumentGuard;
+    guard: DocumentVerifier;
     bodyBuffer: BodyBuffer;
     maxBodyBytes: number;
   }) {
@@ -194,9 +194,9 @@ export class CheckpointWriter {
     const addedBytes = edits.reduce((sum, { newText }) => sum + newText.length, 0);
     const spliced = spliceDelta(base(), edits);
     // In one chunk, since each costs several turns.
-    const text = baseBytes + addedBytes <= turnBytes ? Buffer.concat(await Array.fromAsync(spliced)) : null;
+    const text = baseBytes + addedBytes <= timeSliceBytes ? Buffer.concat(await Array.fromAsync(spliced)) : null;
     const scan = new LateScan();
-    const result = (): AsyncIterable<Buffer> => scan.watch(inTurns(text ? [text] : spliced));
+    const result = (): AsyncIterable<Buffer> => scan.watch(inSlices(text ? [text] : spliced));
     let resourceCount = 0;
     const document = await this.#documents.save(result, (sha256) => {
       if (sha256.toString('hex') !== checkpointHash) {

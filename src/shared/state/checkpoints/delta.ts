@@ -1,8 +1,8 @@
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
 import { type JsonSpan, sliceOf } from '../../platform/json/json-text.ts';
 import { decodeJsonString } from '../../platform/json/rewrite-strings.ts';
-import { decodeStringInTurns, scanJsonInTurns } from '../../platform/json/scan-in-turns.ts';
-import { Turns } from '../../platform/turns/turns.ts';
+import { decodeStringInSlices, scanJsonInSlices } from '../../platform/json/scan-in-slices.ts';
+import { Turns } from '../../platform/slices/slices.ts';
 
 /** Limit of the column. There is one number per checkpoint, so no update comes near it. */
 const maxSequenceNumber = 2 ** 31 - 1;
@@ -33,7 +33,7 @@ export class InvalidDeltaError extends InvalidRequestError {
 export async function parseDelta(body: Buffer): Promise<CheckpointDelta> {
   const members = new Map<string, JsonSpan>();
   let isObject = false;
-  await scanJsonInTurns(body, 1, (path, span) => {
+  await scanJsonInSlices(body, 1, (path, span) => {
     if (path.length === 1) members.set(String(path[0]), span);
     else isObject = span.kind === 'object';
   });
@@ -134,7 +134,7 @@ interface RawEdit {
 async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
   const edits: Required<RawEdit>[] = [];
   let raw: RawEdit = {};
-  await scanJsonInTurns(list, 4, (path, span) => {
+  await scanJsonInSlices(list, 4, (path, span) => {
     if (path.length === 1) {
       edits.push(assertComplete(raw, edits.length));
       raw = {};
@@ -152,7 +152,7 @@ async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
   const turns = new Turns();
   const parsed: DeltaEdit[] = [];
   for (const { start, end, newText } of edits) {
-    parsed.push({ start, end, newText: await decodeStringInTurns(list, newText.start, newText.end) });
+    parsed.push({ start, end, newText: await decodeStringInSlices(list, newText.start, newText.end) });
     await turns.spend(newText.end - newText.start);
   }
   return parsed;

@@ -2,12 +2,12 @@ import { Type } from 'typebox';
 import { type Queryable, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
-import { piecesCodec, type StoredDocument } from '../documents/document-store.ts';
+import { chunksCodec, type StoredDocument } from '../documents/document-store.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 const UpdateRow = Type.Object({ id: Type.String(), number: Type.Integer() });
 const ClaimedRow = Type.Object({ id: Type.String(), bytes: Type.Integer() });
-const FiguresRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
+const StatisticsRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
 const OwnerRow = Type.Object({
   organization: Type.String(),
   project: Type.String(),
@@ -40,7 +40,7 @@ export function createDocumentCheckRepository(db: Queryable) {
     and c.inline_bytes is not distinct from ${inlineBytes ? sql.binary(inlineBytes) : null}::bytea`;
 
   // An encoded version is read through the versions that it refers to. The size of its text is closer to that than its own bytes.
-  const bytesRead = sql.fragment`(case when codec = ${piecesCodec} then size_bytes else stored_bytes end)`;
+  const bytesRead = sql.fragment`(case when codec = ${chunksCodec} then size_bytes else stored_bytes end)`;
 
   return {
     /**
@@ -148,10 +148,10 @@ export function createDocumentCheckRepository(db: Queryable) {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* documentChecks.replace */
         with blob as (
-          select key from blobs where key = ${document.blobKey}::text and condemned_at is null for key share
+          select key from blobs where key = ${document.blobKey}::text and pending_deletion_since is null for key share
         ),
         whole as (
-          delete from checkpoint_pieces p using checkpoints c
+          delete from checkpoint_chunks p using checkpoints c
           where p.checkpoint_id = c.id and ${samePlace(damaged)} and c.damaged_at is not null
             and (${document.blobKey}::text is null or exists (select 1 from blob))
         )
@@ -166,9 +166,9 @@ export function createDocumentCheckRepository(db: Queryable) {
     },
 
     /** Number of damaged documents, and the age of the oldest check in seconds. */
-    readFigures: () =>
-      db.one(sql.rows(FiguresRow)`
-        /* documentChecks.readFigures */
+    readStatistics: () =>
+      db.one(sql.rows(StatisticsRow)`
+        /* documentChecks.readStatistics */
         select (select count(*)::integer from checkpoints where damaged_at is not null) as damaged,
           coalesce((select extract(epoch from now() - checked_at)::float8 from checkpoints order by checked_at limit 1), 0)
             as "oldestSeconds"`),

@@ -1,9 +1,9 @@
 import type { Logger } from '../../platform/logger/logger.ts';
 import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
+import type { ChunkRepository, ChunkRow } from '../documents/chunk-repository.ts';
 import { DamagedBytesError } from '../documents/document-codec.ts';
-import { type DocumentStore, piecesCodec } from '../documents/document-store.ts';
-import { mendPieces } from '../documents/mend-pieces.ts';
-import type { PieceRepository, PieceRow } from '../documents/piece-repository.ts';
+import { chunksCodec, type DocumentStore } from '../documents/document-store.ts';
+import { repairChunks } from '../documents/repair-chunks.ts';
 import type { DocumentCheckRepository } from './document-check-repository.ts';
 
 /**
@@ -20,7 +20,7 @@ export class DocumentRepair {
   readonly #checks: DocumentCheckRepository;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
-  readonly #pieces: PieceRepository;
+  readonly #pieces: ChunkRepository;
   readonly #rebuild: RebuildState;
   readonly #logger: Logger;
 
@@ -28,7 +28,7 @@ export class DocumentRepair {
     documentChecks: DocumentCheckRepository;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
-    pieces: PieceRepository;
+    pieces: ChunkRepository;
     rebuild: RebuildState;
     logger: Logger;
   }) {
@@ -42,7 +42,7 @@ export class DocumentRepair {
 
   /** Tries each way once; logs a failure and tries the next way. Returns whether the document was replaced. */
   async repair(damaged: CheckpointRow): Promise<boolean> {
-    const pieces = damaged.codec === piecesCodec ? await this.#pieces.list(damaged.id) : [];
+    const pieces = damaged.codec === chunksCodec ? await this.#pieces.list(damaged.id) : [];
     const ways: Record<string, () => Promise<boolean>> = {
       copy: () => this.#copy(damaged),
       journal: async () => damaged.updateId !== null && this.#rebuild(damaged.updateId),
@@ -61,15 +61,15 @@ export class DocumentRepair {
   }
 
   /** Other versions may refer to the pieces of the damaged one. Its text is now stored as a whole. */
-  async #mend(damaged: CheckpointRow, pieces: readonly PieceRow[]): Promise<void> {
+  async #mend(damaged: CheckpointRow, pieces: readonly ChunkRow[]): Promise<void> {
     if (pieces.length === 0) return;
     try {
       const rebuilt = damaged.updateId === null ? null : await this.#checks.findCurrent(damaged.updateId);
       const copies = await this.#checks.listCopies(damaged, maxCopies);
       for (const id of [damaged.id, ...copies, ...(rebuilt === null ? [] : [rebuilt])]) {
         const whole = await this.#checkpoints.find(id);
-        if (!whole || whole.codec === piecesCodec || whole.sizeBytes !== damaged.sizeBytes) continue;
-        const mended = await mendPieces(
+        if (!whole || whole.codec === chunksCodec || whole.sizeBytes !== damaged.sizeBytes) continue;
+        const mended = await repairChunks(
           { documents: this.#documents, pieces: this.#pieces },
           pieces,
           this.#documents.open(whole),

@@ -27,9 +27,9 @@ export type BlobRepository = ReturnType<typeof createBlobRepository>;
 export function createBlobRepository(db: Queryable) {
   const isReferenced = sql.fragment`
     (exists (select 1 from checkpoints c where c.blob_key = b.key)
-      or exists (select 1 from journal_fold_points f where f.blob_key = b.key)
+      or exists (select 1 from journal_snapshots f where f.blob_key = b.key)
       or exists (select 1 from event_segments g where g.blob_key = b.key)
-      or exists (select 1 from version_pieces p where p.blob_key = b.key)
+      or exists (select 1 from version_chunks p where p.blob_key = b.key)
       or exists (select 1 from policy_pack_versions v where v.blob_key = b.key))`;
   return {
     /** `sealingKeyId`: the data key that seals the object, if any. */
@@ -40,14 +40,14 @@ export function createBlobRepository(db: Queryable) {
     /** Whether the blob has not been condemned by the sweep. */
     isKept: (key: string) =>
       db.exists(sql.rows(KeyRow)`
-        /* blobs.isKept */ select key from blobs where key = ${key} and condemned_at is null`),
+        /* blobs.isKept */ select key from blobs where key = ${key} and pending_deletion_since is null`),
 
     /** Schedules the deletion of an object that was stored after its blob was condemned. Its row may be gone already. */
     scheduleDeletion: (key: string) =>
       db.query(sql.nothing`
         /* blobs.scheduleDeletion */
-        insert into blobs (key, condemned_at, delete_at) values (${key}, now(), now())
-        on conflict (key) do update set delete_at = now(), deleted_at = null where blobs.condemned_at is not null`),
+        insert into blobs (key, pending_deletion_since, delete_at) values (${key}, now(), now())
+        on conflict (key) do update set delete_at = now(), deleted_at = null where blobs.pending_deletion_since is not null`),
 
     /**
      * Blobs marked as unreferenced for at least `seconds`. Locks them against new references until the transaction ends.
@@ -57,7 +57,7 @@ export function createBlobRepository(db: Queryable) {
       const rows = await db.any(sql.rows(KeyRow)`
         /* blobs.lockUnreferenced */
         select key from blobs
-        where unreferenced_since < now() - make_interval(secs => ${seconds}) and condemned_at is null
+        where unreferenced_since < now() - make_interval(secs => ${seconds}) and pending_deletion_since is null
         order by unreferenced_since limit ${limit} for update skip locked`);
       return rows.map((row) => row.key);
     },
@@ -68,43 +68,43 @@ export function createBlobRepository(db: Queryable) {
         /* blobs.condemn */
         update blobs b set
           unreferenced_since = case when f.found then null else b.unreferenced_since end,
-          condemned_at = case when f.found then null else now() end,
+          pending_deletion_since = case when f.found then null else now() end,
           delete_at = case when f.found then null else now() end
         from (select b.key, ${isReferenced} as found from blobs b where b.key = any(${sql.array(keys, 'text')})) f
-        where b.key = f.key and b.condemned_at is null`),
+        where b.key = f.key and b.pending_deletion_since is null`),
 
     /** Condemned blobs whose object is due for deletion, for the first or the second time. */
     listDeletions: (limit: number): Promise<readonly BlobDeletion[]> =>
       db.any(sql.rows(DeletionRow)`
         /* blobs.listDeletions */
         select key, deleted_at is not null as "deletedBefore" from blobs
-        where delete_at <= now() and condemned_at is not null order by delete_at limit ${limit}`),
+        where delete_at <= now() and pending_deletion_since is not null order by delete_at limit ${limit}`),
 
     /** Records a deletion. The object is deleted again after `graceSeconds`, in case an upload arrives in between. */
     noteDeleted: (key: string, graceSeconds: number) =>
       db.query(sql.nothing`
         /* blobs.noteDeleted */
         update blobs set deleted_at = clock_timestamp(), delete_at = clock_timestamp() + make_interval(secs => ${graceSeconds})
-        where key = ${key} and condemned_at is not null`),
+        where key = ${key} and pending_deletion_since is not null`),
 
     /** Retries a failed deletion after `seconds`, so that others go first. */
     postponeDeletion: (key: string, seconds: number) =>
       db.query(sql.nothing`
         /* blobs.postponeDeletion */
         update blobs set delete_at = clock_timestamp() + make_interval(secs => ${seconds})
-        where key = ${key} and condemned_at is not null`),
+        where key = ${key} and pending_deletion_since is not null`),
 
     /** Deletes the row of a blob whose object has been deleted for good. */
     delete: (key: string) =>
       db.query(sql.nothing`
-        /* blobs.delete */ delete from blobs where key = ${key} and condemned_at is not null and deleted_at is not null`),
+        /* blobs.delete */ delete from blobs where key = ${key} and pending_deletion_since is not null and deleted_at is not null`),
 
     /** Shortens waits that are too long because the clock was set back. `seconds` is the longest valid wait. */
     clipWaits: (seconds: number) =>
       db.query(sql.nothing`
         /* blobs.clipWaits */
         with unreferenced as (
-          update blobs set unreferenced_since = now() where unreferenced_since > now() and condemned_at is null
+          update blobs set unreferenced_since = now() where unreferenced_since > now() and pending_deletion_since is null
         )
         update blobs set delete_at = now() where delete_at > now() + make_interval(secs => ${seconds})`),
 
@@ -149,9 +149,9 @@ export function createBlobRepository(db: Queryable) {
         /* blobs.markMissed */
         update blobs b set
           unreferenced_since = coalesce(b.unreferenced_since, now()),
-          delete_at = case when b.condemned_at is null then null else now() end
+          delete_at = case when b.pending_deletion_since is null then null else now() end
         where b.key = any(${sql.array(keys, 'text')}) and not ${isReferenced}
-          and (case when b.condemned_at is null then b.unreferenced_since else b.delete_at end) is null`);
+          and (case when b.pending_deletion_since is null then b.unreferenced_since else b.delete_at end) is null`);
       return rowCount;
     },
 
@@ -161,7 +161,7 @@ export function createBlobRepository(db: Queryable) {
         .one(sql.rows(CountRow)`
           /* blobs.countInUse */
           select count(*)::integer as count
-          from (select 1 from blobs where unreferenced_since is null and condemned_at is null limit ${limit}) b`)
+          from (select 1 from blobs where unreferenced_since is null and pending_deletion_since is null limit ${limit}) b`)
         .then(({ count }) => count),
 
     /** Number of live objects by the data key that seals them; a null key counts the unsealed ones. */
@@ -170,7 +170,7 @@ export function createBlobRepository(db: Queryable) {
         /* blobs.countBySealingKey */
         select b.sealing_key_id as "keyId", k.version, count(*)::integer as count
         from blobs b left join encryption_keys k on k.id = b.sealing_key_id
-        where b.condemned_at is null group by 1, 2 order by k.version nulls first`),
+        where b.pending_deletion_since is null group by 1, 2 order by k.version nulls first`),
 
     /** Distinguishes this installation from others that might share the store. */
     installationId: (): Promise<string> =>

@@ -1,7 +1,7 @@
 import { PayloadTooLargeError } from '../../platform/errors/errors.ts';
 import { arriving } from '../../platform/payloads/arriving-body.ts';
 import type { ByteBudget } from '../../platform/payloads/byte-budget.ts';
-import { MemoryRoom } from '../../platform/payloads/memory-room.ts';
+import { MemoryInFlightBudget } from '../../platform/payloads/memory-in-flight-budget.ts';
 import { type BodyEncoding, type ByteSource, bytesOf, claimedBytes, inflate, inflateWhole } from './byte-source.ts';
 
 /** Bodies up to this size, inflated, are not charged: a lease can be renewed whatever else is being processed. */
@@ -33,15 +33,15 @@ export interface InflatedBody {
 export class BodyBuffer {
   readonly #maxBytes: number;
   readonly #budget: ByteBudget;
-  readonly #room: MemoryRoom;
-  readonly #roomBytes: number;
+  readonly #room: MemoryInFlightBudget;
+  readonly #budgetBytes: number;
 
-  /** `maxBytes`: largest inflated body that a worker parses. `roomBytes`: room for bodies while they are received. */
-  constructor(maxBytes: number, budget: ByteBudget, roomBytes: number) {
+  /** `maxBytes`: largest inflated body that a worker parses. `budgetBytes`: room for bodies while they are received. */
+  constructor(maxBytes: number, budget: ByteBudget, budgetBytes: number) {
     this.#maxBytes = maxBytes;
     this.#budget = budget;
-    this.#room = new MemoryRoom(roomBytes);
-    this.#roomBytes = roomBytes;
+    this.#room = new MemoryInFlightBudget(budgetBytes);
+    this.#budgetBytes = budgetBytes;
   }
 
   /** Bytes of the bodies that `receive` has returned and that are not released yet. */
@@ -51,7 +51,7 @@ export class BodyBuffer {
 
   /**
    * Buffers a whole body, still encoded. Reads no further than there is room for it. Bodies declared as small are not charged.
-   * Throws PayloadTooLargeError, NoRoomError, RoomLostError and the body's own error.
+   * Throws PayloadTooLargeError, BudgetExhaustedError, ReservationLostError and the body's own error.
    */
   async receive(
     body: AsyncIterable<Buffer>,
@@ -66,7 +66,7 @@ export class BodyBuffer {
     const buffer = new GrowingBuffer(declaredBytes ?? 0);
     try {
       const options = { declaredBytes, maxBytes, room: 'imports', fairnessKey } as const;
-      for await (const chunk of place ? arriving(body, place, options, this.#roomBytes) : body) buffer.push(chunk);
+      for await (const chunk of place ? arriving(body, place, options, this.#budgetBytes) : body) buffer.push(chunk);
       const bytes = buffer.bytes.length;
       if (!place) return { body: buffer.bytes, release: () => {} };
       this.#room.keep(place, bytes);

@@ -4,7 +4,7 @@ import { createGunzip, gunzip, gunzipSync } from 'node:zlib';
 import { type Static, Type } from 'typebox';
 import { InvalidRequestError, PayloadTooLargeError } from '../../platform/errors/errors.ts';
 import type { Span } from '../../platform/json/json-scanner.ts';
-import { inTurns } from '../../platform/turns/turns.ts';
+import { inSlices } from '../../platform/slices/slices.ts';
 
 /** Bytes that can be read more than once, with the same result each time. */
 export type ByteSource = () => AsyncIterable<Buffer>;
@@ -26,7 +26,7 @@ const gunzipInPool = promisify(gunzip);
 
 /** A source of bytes in memory. */
 export function bytesOf(...parts: readonly Buffer[]): ByteSource {
-  return () => inTurns(parts);
+  return () => inSlices(parts);
 }
 
 /** Concatenates the parts. Ranges are cut out of `source` and must be in ascending order. */
@@ -46,7 +46,7 @@ export function cutOut(source: ByteSource, parts: readonly (Buffer | Span)[]): B
 export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
   let total = 0;
   // Otherwise a body in memory would be read completely in one turn of the event loop.
-  for await (const chunk of inTurns(encoding === 'gzip' ? gunzipStream(source) : source())) {
+  for await (const chunk of inSlices(encoding === 'gzip' ? gunzipStream(source) : source())) {
     total += chunk.length;
     if (total > maxBytes) throw tooLarge(maxBytes);
     yield chunk;

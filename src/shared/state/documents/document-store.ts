@@ -7,6 +7,8 @@ import { UnavailableError } from '../../platform/errors/errors.ts';
 import type { DataKeys } from '../../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';
 import { type ByteSource, bytesOf } from './byte-source.ts';
+import { ChunkReader } from './chunk-reader.ts';
+import type { ChunkPosition, ChunkRepository, ChunkRow } from './chunk-repository.ts';
 import {
   asDamage,
   checkText,
@@ -19,10 +21,8 @@ import {
   wholeZstdOptions,
   zstdOptions,
 } from './document-codec.ts';
-import { sealBytes, unsealBytes, unsealRange } from './document-seal.ts';
+import { decryptBytes, decryptRange, encryptBytes } from './document-encryption.ts';
 import { HashedText, type Verify } from './hashed-text.ts';
-import { PieceReader } from './piece-reader.ts';
-import type { PiecePlace, PieceRepository, PieceRow } from './piece-repository.ts';
 
 const compressWhole = promisify(zstdCompress);
 const decompressWhole = promisify(zstdDecompress);
@@ -35,13 +35,13 @@ const syncLimitBytes = 512 * 1024;
 const openChunkBytes = 128 * 1024;
 
 /** Lets an encoder take the next chunks while it compresses one in a thread. */
-const aheadOptions = { chunkSize: 64 * 1024, writableHighWaterMark: 512 * 1024 };
+const incrementalOptions = { chunkSize: 64 * 1024, writableHighWaterMark: 512 * 1024 };
 
 /** Values of `codec`: how the stored bytes were encoded. Only objects in the blob store are sealed. */
 const plainCodec = 'zstd';
-const sealedCodec = 'zstd+sealed';
+const encryptedCodec = 'zstd+sealed';
 /** An older version, whose text is in pieces that refer to earlier versions. */
-export const piecesCodec = 'pieces';
+export const chunksCodec = 'pieces';
 
 /** Where the encoded bytes of a document are stored, and how they are encoded. */
 export interface StoredDocument {
@@ -83,11 +83,11 @@ export class DocumentStore {
   readonly #blobRows: BlobRepository;
   readonly #inlineLimit: number;
   readonly #sealing: Sealing;
-  readonly #pieces: PieceReader;
+  readonly #pieces: ChunkReader;
 
   constructor(
     blobs: BlobStore,
-    rows: { readonly blobs: BlobRepository; readonly pieces: PieceRepository },
+    rows: { readonly blobs: BlobRepository; readonly pieces: ChunkRepository },
     inlineLimitBytes: number,
     sealing: Sealing,
   ) {
@@ -96,7 +96,7 @@ export class DocumentStore {
     this.#inlineLimit = inlineLimitBytes;
     this.#sealing = sealing;
     const missing = (): Error => new DocumentMissingError('The pieces of a stored state are gone; please retry');
-    this.#pieces = new PieceReader(rows.pieces, (piece) => this.#readWhole(piece), missing);
+    this.#pieces = new ChunkReader(rows.pieces, (piece) => this.#readWhole(piece), missing);
   }
 
   /**
@@ -170,8 +170,8 @@ export class DocumentStore {
       }
       return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
     };
-    if (codec !== sealedCodec) return read(start, end);
-    return unsealRange((id) => this.#sealing.keys.find(id), key, { start, end, sealedBytes: storedBytes }, read);
+    if (codec !== encryptedCodec) return read(start, end);
+    return decryptRange((id) => this.#sealing.keys.find(id), key, { start, end, sealedBytes: storedBytes }, read);
   }
 
   /**
@@ -180,9 +180,9 @@ export class DocumentStore {
    * BlobStoreUnavailableError, and MasterKeyError if it is sealed and cannot be opened. `pieces` is where the rows of a document
    * in pieces are read, if not from the store's own connection.
    */
-  async *open(place: DocumentPlace, pieces?: PieceRepository): AsyncGenerator<Buffer> {
-    if (place.codec === piecesCodec) {
-      yield* this.#openPieces(place, pieces);
+  async *open(place: DocumentPlace, pieces?: ChunkRepository): AsyncGenerator<Buffer> {
+    if (place.codec === chunksCodec) {
+      yield* this.#openChunks(place, pieces);
       return;
     }
     if (place.sizeBytes <= wholeLimitBytes) {
@@ -229,19 +229,19 @@ export class DocumentStore {
    */
   async readEncoded(place: DocumentPlace): Promise<EncodedDocument> {
     const { sha256, sizeBytes } = place;
-    if (place.codec === piecesCodec) {
+    if (place.codec === chunksCodec) {
       return { sha256, sizeBytes, bytes: Buffer.concat(await Array.fromAsync(compressed(this.open(place)))) };
     }
     return { sha256, sizeBytes, bytes: await this.#readWhole(place) };
   }
 
   /** The text of a piece of an older version, checked. Throws like `open`. */
-  readPiece(piece: PieceRow): Promise<Buffer> {
+  readChunk(piece: ChunkRow): Promise<Buffer> {
     return this.#pieces.read(piece);
   }
 
   /** Stores an encoded piece. Parts of documents that were sealed, or would be, always go to the blob store, to be sealed there. */
-  async savePiece(sha256: Buffer, bytes: Buffer, { wasSealed }: { wasSealed: boolean }): Promise<PiecePlace> {
+  async saveChunk(sha256: Buffer, bytes: Buffer, { wasSealed }: { wasSealed: boolean }): Promise<ChunkPosition> {
     if (bytes.length <= this.#inlineLimit && !wasSealed && !this.#sealing.isOn) {
       return { storedBytes: bytes.length, codec: plainCodec, inlineBytes: bytes, blobKey: null };
     }
@@ -249,11 +249,11 @@ export class DocumentStore {
   }
 
   /** The stored bytes of a piece, unsealed. */
-  readStoredPiece(piece: BytesPlace): Promise<Buffer> {
+  readStoredChunk(piece: BytesPlace): Promise<Buffer> {
     return this.#readWhole(piece);
   }
 
-  async *#openPieces(place: DocumentPlace, pieces?: PieceRepository): AsyncGenerator<Buffer> {
+  async *#openChunks(place: DocumentPlace, pieces?: ChunkRepository): AsyncGenerator<Buffer> {
     const check = new DigestCheck(place);
     let held: Buffer | null = null;
     for await (const chunk of this.#pieces.open(place.id as string, pieces)) {
@@ -286,21 +286,21 @@ export class DocumentStore {
     const key = this.#sealing.isOn ? await this.#sealing.keys.current(null) : null;
     const blobKey = key ? newBlobKey() : plainKey;
     await this.#blobRows.insert(blobKey, key?.id ?? null);
-    const { storedBytes } = await this.#blobs.put(blobKey, key ? sealBytes(key, blobKey, encoded) : encoded);
+    const { storedBytes } = await this.#blobs.put(blobKey, key ? encryptBytes(key, blobKey, encoded) : encoded);
     if (!(await this.#blobRows.isKept(blobKey))) {
       // The upload took longer than the sweep waits. The sweep deleted the key before the object existed, and must repeat that.
       await this.#blobRows.scheduleDeletion(blobKey);
       throw new UnavailableError('Storing the document took too long; please retry');
     }
-    return { storedBytes, codec: key ? sealedCodec : plainCodec, inlineBytes: null, blobKey };
+    return { storedBytes, codec: key ? encryptedCodec : plainCodec, inlineBytes: null, blobKey };
   }
 
   async #openBlob({ blobKey, codec }: BytesPlace): Promise<AsyncIterable<Buffer>> {
     const key = blobKey as string;
     try {
       const stored = await this.#blobs.open(key);
-      if (codec !== sealedCodec) return stored;
-      return unsealBytes((id) => this.#sealing.keys.find(id), key, stored);
+      if (codec !== encryptedCodec) return stored;
+      return decryptBytes((id) => this.#sealing.keys.find(id), key, stored);
     } catch (error) {
       throw asMissing(error);
     }
@@ -339,7 +339,7 @@ function newBlobKey(): string {
 }
 
 async function* compressed(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const encoder = createZstdCompress({ ...zstdOptions, ...aheadOptions });
+  const encoder = createZstdCompress({ ...zstdOptions, ...incrementalOptions });
   const stream = pipeline(Readable.from(text), encoder, () => {});
   try {
     for await (const chunk of stream) yield chunk as Buffer;

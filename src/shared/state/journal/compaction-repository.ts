@@ -33,10 +33,10 @@ export type CompactionRepository = ReturnType<typeof createCompactionRepository>
 
 /** The compaction state of journals: claims, outcomes and retention. All times come from the database's clock. */
 export function createCompactionRepository(db: Queryable) {
-  const isFaulty = sql.fragment`j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null)`;
+  const isFaulty = sql.fragment`j.accepted_at is null and (j.compaction_error is not null or j.compaction_warning is not null)`;
   // Must match the index journals_kept.
   const isDeletable = sql.fragment`
-    j.folded_at is not null and (j.accepted_at is not null or (j.fold_error is null and j.fold_warning is null))`;
+    j.compacted_at is not null and (j.accepted_at is not null or (j.compaction_error is null and j.compaction_warning is null))`;
   // The database's time as a value that an index can be searched for: read once, not for each row.
   const once = sql.fragment`(select clock_timestamp())`;
 
@@ -56,25 +56,25 @@ export function createCompactionRepository(db: Queryable) {
       db.maybeOne(sql.prepared('journals_claim_update', ClaimedRow)`
         /* journals.claim */
         with quick as materialized (select set_config('synchronous_commit', 'off', true))
-        update journals j set fold_claim = ${claim}, fold_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
+        update journals j set compaction_claim = ${claim}, compaction_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
         from quick, updates u
           join stacks s on s.id = u.stack_id and (s.deleted_at is null or (${deletedToo} and s.restorable_until is not null))
-        where j.update_id = ${updateId} and u.id = j.update_id and (j.fold_claimed_until is null or j.fold_claimed_until <= clock_timestamp()
-          or j.fold_claimed_until > clock_timestamp() + make_interval(secs => ${seconds}))
+        where j.update_id = ${updateId} and u.id = j.update_id and (j.compaction_claimed_until is null or j.compaction_claimed_until <= clock_timestamp()
+          or j.compaction_claimed_until > clock_timestamp() + make_interval(secs => ${seconds}))
         returning ${updateColumns}, ${environmentColumn},
-          exists (select 1 from journal_fold_points p where p.update_id = j.update_id) as "hasSnapshot"`),
+          exists (select 1 from journal_snapshots p where p.update_id = j.update_id) as "hasSnapshot"`),
 
     renewClaim: (updateId: string, claim: string, seconds: number) =>
       db.query(sql.nothing`
         /* journals.renewClaim */
-        update journals set fold_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
-        where update_id = ${updateId} and fold_claim = ${claim}`),
+        update journals set compaction_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
+        where update_id = ${updateId} and compaction_claim = ${claim}`),
 
     releaseClaim: (updateId: string, claim: string) =>
       db.query(sql.nothing`
         /* journals.releaseClaim */
-        update journals set fold_claim = null, fold_claimed_until = null
-        where update_id = ${updateId} and fold_claim = ${claim}`),
+        update journals set compaction_claim = null, compaction_claimed_until = null
+        where update_id = ${updateId} and compaction_claim = ${claim}`),
 
     /**
      * Records that no entry of an ended update can be replayed, and resets its state to the base. Does nothing and returns false
@@ -113,8 +113,8 @@ export function createCompactionRepository(db: Queryable) {
               select 1 from updates o where o.id <> f.id and o.exclusive and (o.base_checkpoint_id = c.id or o.checkpoint_id = c.id)
             )
         )
-        update journals j set folded_entries = 0, fold_error = ${compaction.error},
-          fold_warning = describe_missing_entries(f.missing_entries), folded_at = null, fold_claim = null, fold_claimed_until = null
+        update journals j set compacted_entries = 0, compaction_error = ${compaction.error},
+          compaction_warning = describe_missing_entries(f.missing_entries), compacted_at = null, compaction_claim = null, compaction_claimed_until = null
         from fenced f where j.update_id = f.id returning f.id`);
       return row !== null;
     },
@@ -123,9 +123,9 @@ export function createCompactionRepository(db: Queryable) {
     recordFault: (updateId: string, error: string) =>
       db.query(sql.nothing`
         /* journals.recordFault */
-        update journals j set fold_error = ${error}, folded_at = null, accepted_at = null from updates u
+        update journals j set compaction_error = ${error}, compacted_at = null, accepted_at = null from updates u
         where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
-          and j.entry_count > j.folded_entries and j.fold_error is null`),
+          and j.entry_count > j.compacted_entries and j.compaction_error is null`),
 
     /**
      * Records that the state of an ended update was read back intact as `checkpointId`, deletes its snapshots and releases the claim.
@@ -135,13 +135,13 @@ export function createCompactionRepository(db: Queryable) {
       const row = await db.maybeOne(sql.prepared('journals_mark_compacted', IdRow)`
         /* journals.markCompacted */
         with marked as (
-          update journals j set folded_at = clock_timestamp(), fold_claim = null, fold_claimed_until = null from updates u
+          update journals j set compacted_at = clock_timestamp(), compaction_claim = null, compaction_claimed_until = null from updates u
           where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
-            and u.checkpoint_id is not distinct from ${checkpointId}::uuid and j.folded_at is null
-            and (j.entry_count <= j.folded_entries or j.fold_error is not null)
+            and u.checkpoint_id is not distinct from ${checkpointId}::uuid and j.compacted_at is null
+            and (j.entry_count <= j.compacted_entries or j.compaction_error is not null)
           returning j.update_id
         ),
-        dropped as (delete from journal_fold_points p using marked m where p.update_id = m.update_id)
+        dropped as (delete from journal_snapshots p using marked m where p.update_id = m.update_id)
         select update_id as id from marked`);
       return row !== null;
     },
@@ -156,14 +156,14 @@ export function createCompactionRepository(db: Queryable) {
         /* journals.claimUncompacted */
         with due as (
           select j.update_id from journals j join stacks s on s.id = j.stack_id
-          where j.folded_at is null and s.deleted_at is null and j.ended_at is not null
-            and (j.next_fold_at is null or j.next_fold_at <= ${once}
+          where j.compacted_at is null and s.deleted_at is null and j.ended_at is not null
+            and (j.next_compaction_at is null or j.next_compaction_at <= ${once}
               -- The clock was set back.
-              or j.next_fold_at > ${once} + interval '1 hour')
-          order by j.next_fold_at nulls first, j.ended_at limit ${limit} for update of j skip locked
+              or j.next_compaction_at > ${once} + interval '1 hour')
+          order by j.next_compaction_at nulls first, j.ended_at limit ${limit} for update of j skip locked
         )
-        update journals j set fold_attempts = j.fold_attempts + 1,
-          next_fold_at = clock_timestamp() + least(interval '1 hour', interval '20 seconds' * 2 ^ least(j.fold_attempts, 12))
+        update journals j set compaction_attempts = j.compaction_attempts + 1,
+          next_compaction_at = clock_timestamp() + least(interval '1 hour', interval '20 seconds' * 2 ^ least(j.compaction_attempts, 12))
         from due where j.update_id = due.update_id returning j.update_id as id`);
       return rows.map((row) => row.id);
     },
@@ -173,8 +173,8 @@ export function createCompactionRepository(db: Queryable) {
       const rows = await db.any(sql.rows(IdRow)`
         /* journals.listKeptLongerThan */
         select j.update_id as id from journals j
-        where ${isDeletable} and greatest(j.folded_at, j.accepted_at) <= ${once} - make_interval(secs => ${graceSeconds})
-        order by greatest(j.folded_at, j.accepted_at) limit ${limit}`);
+        where ${isDeletable} and greatest(j.compacted_at, j.accepted_at) <= ${once} - make_interval(secs => ${graceSeconds})
+        order by greatest(j.compacted_at, j.accepted_at) limit ${limit}`);
       return rows.map((row) => row.id);
     },
 
@@ -183,7 +183,7 @@ export function createCompactionRepository(db: Queryable) {
       db.query(sql.nothing`
         /* journals.delete */
         with deleted as (delete from journals j where j.update_id = ${updateId} and ${isDeletable} returning j.update_id),
-        snapshots as (delete from journal_fold_points p using deleted d where p.update_id = d.update_id)
+        snapshots as (delete from journal_snapshots p using deleted d where p.update_id = d.update_id)
         delete from journal_entries e using deleted d where e.update_id = d.update_id`),
 
     /** The stack's faulty journals, newest version first. */
@@ -191,8 +191,8 @@ export function createCompactionRepository(db: Queryable) {
       db.any(sql.prepared('journals_find_faults', JournalFaultRow)`
         /* journals.findFaults */
         select j.update_id as "updateId", o.name as organization, p.name as project, s.name as stack,
-          u.stack_version as "stackVersion", j.entry_count as "entryCount", j.folded_entries as "compactedEntries",
-          j.fold_error as "compactionError", j.fold_warning as "compactionWarning"
+          u.stack_version as "stackVersion", j.entry_count as "entryCount", j.compacted_entries as "compactedEntries",
+          j.compaction_error as "compactionError", j.compaction_warning as "compactionWarning"
         from journals j join updates u on u.id = j.update_id join stacks s on s.id = j.stack_id
           join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where j.stack_id = ${stackId} and ${isFaulty} order by u.stack_version desc`),
@@ -210,8 +210,8 @@ export function createCompactionRepository(db: Queryable) {
     countFaultyStacks: () =>
       db.one(sql.rows(FaultCountRow)`
         /* journals.countFaultyStacks */
-        select count(distinct j.stack_id) filter (where j.fold_error is not null)::integer as error,
-          count(distinct j.stack_id) filter (where j.fold_warning is not null)::integer as "unknownKind"
+        select count(distinct j.stack_id) filter (where j.compaction_error is not null)::integer as error,
+          count(distinct j.stack_id) filter (where j.compaction_warning is not null)::integer as "unknownKind"
         from journals j where ${isFaulty}`),
 
     /** The newest update of the stack that still has its journal, or the update of `stackVersion` if it has. */

@@ -44,7 +44,7 @@ export function createJournalRepository(db: Queryable) {
       with turn as materialized (select lock_shared(${fence.updateId})),
       fenced as (
         select id from turn, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
-          and expires_at > clock_timestamp() and journal_version = 1 and (${mayBeGuarded}::boolean or not is_guarded)
+          and expires_at > clock_timestamp() and journal_version = 1 and (${mayBeGuarded}::boolean or not is_limited)
           for share of updates
       ),
       added as (

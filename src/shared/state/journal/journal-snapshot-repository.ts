@@ -21,9 +21,9 @@ export function createJournalSnapshotRepository(db: Queryable) {
   return {
     find: (updateId: string) =>
       db.maybeOne(sql.rows(JournalSnapshotRow)`
-        /* journalFoldPoints.find */
+        /* journalSnapshotRows.find */
         select entries, sha256, size_bytes as "sizeBytes", codec, inline_bytes as "inlineBytes", blob_key as "blobKey"
-        from journal_fold_points where update_id = ${updateId}`),
+        from journal_snapshots where update_id = ${updateId}`),
 
     /**
      * Stores the snapshot, replacing an earlier one. Does nothing if there is a later one, the new snapshot's blob is condemned, or the
@@ -31,35 +31,35 @@ export function createJournalSnapshotRepository(db: Queryable) {
      */
     upsert: (updateId: string, entries: number, document: StoredDocument) =>
       db.query(sql.nothing`
-        /* journalFoldPoints.upsert */
-        with blob as (select key from blobs where key = ${document.blobKey}::text and condemned_at is null for key share),
+        /* journalSnapshotRows.upsert */
+        with blob as (select key from blobs where key = ${document.blobKey}::text and pending_deletion_since is null for key share),
         -- The update first, as compactions do, whose row the foreign key locks later.
         journal as (
           select j.update_id from updates u join journals j on j.update_id = u.id
-          where u.id = ${updateId}::uuid and j.folded_at is null for key share of u for share of j)
-        insert into journal_fold_points (update_id, entries, sha256, size_bytes, codec, inline_bytes, blob_key)
+          where u.id = ${updateId}::uuid and j.compacted_at is null for key share of u for share of j)
+        insert into journal_snapshots (update_id, entries, sha256, size_bytes, codec, inline_bytes, blob_key)
         select update_id, ${entries}::integer, ${sql.binary(document.sha256)}, ${document.sizeBytes}::bigint, ${document.codec}::text,
                ${document.inlineBytes ? sql.binary(document.inlineBytes) : null}::bytea, ${document.blobKey}::text
         from journal where ${document.blobKey}::text is null or exists (select 1 from blob)
         on conflict (update_id) do update set entries = excluded.entries, sha256 = excluded.sha256, size_bytes = excluded.size_bytes,
           codec = excluded.codec, inline_bytes = excluded.inline_bytes, blob_key = excluded.blob_key, checked_at = now()
-        where journal_fold_points.entries < excluded.entries`),
+        where journal_snapshots.entries < excluded.entries`),
 
     /** Claims snapshots that have not been read back within `periodSeconds`. They are due again after `claimSeconds`. */
     claimChecks: async (periodSeconds: number, claimSeconds: number, limit: number) =>
       db.any(sql.rows(ClaimedRow)`
-        /* journalFoldPoints.claimChecks */
-        update journal_fold_points set checked_at = now() - make_interval(secs => ${periodSeconds}) + make_interval(secs => ${claimSeconds})
+        /* journalSnapshotRows.claimChecks */
+        update journal_snapshots set checked_at = now() - make_interval(secs => ${periodSeconds}) + make_interval(secs => ${claimSeconds})
         where update_id in (
-          select update_id from journal_fold_points where checked_at < now() - make_interval(secs => ${periodSeconds})
+          select update_id from journal_snapshots where checked_at < now() - make_interval(secs => ${periodSeconds})
           order by checked_at limit ${limit} for no key update skip locked)
         returning update_id as "updateId", size_bytes as "sizeBytes"`),
 
     /** Lists updates that have a snapshot, ordered by id and starting after `after`. */
     listAfter: async (after: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(ClaimedRow)`
-        /* journalFoldPoints.listAfter */
-        select update_id as "updateId", size_bytes as "sizeBytes" from journal_fold_points
+        /* journalSnapshotRows.listAfter */
+        select update_id as "updateId", size_bytes as "sizeBytes" from journal_snapshots
         where update_id > ${after}::uuid order by update_id limit ${limit}`);
       return rows.map((row) => row.updateId);
     },
@@ -67,8 +67,8 @@ export function createJournalSnapshotRepository(db: Queryable) {
     /** Those of the updates that have a snapshot. */
     listOfUpdates: async (updateIds: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(ClaimedRow)`
-        /* journalFoldPoints.listOfUpdates */
-        select update_id as "updateId", size_bytes as "sizeBytes" from journal_fold_points
+        /* journalSnapshotRows.listOfUpdates */
+        select update_id as "updateId", size_bytes as "sizeBytes" from journal_snapshots
         where update_id = any (${sql.array([...updateIds], 'uuid')})`);
       return rows.map((row) => row.updateId);
     },
@@ -76,13 +76,13 @@ export function createJournalSnapshotRepository(db: Queryable) {
     /** Records that the snapshot was read back intact. */
     markIntact: (updateId: string, sha256: Buffer) =>
       db.query(sql.nothing`
-        /* journalFoldPoints.markIntact */
-        update journal_fold_points set checked_at = now() where update_id = ${updateId} and sha256 = ${sql.binary(sha256)}`),
+        /* journalSnapshotRows.markIntact */
+        update journal_snapshots set checked_at = now() where update_id = ${updateId} and sha256 = ${sql.binary(sha256)}`),
 
     /** Deletes the snapshot if it still has this hash. */
     delete: (updateId: string, sha256: Buffer) =>
       db.query(sql.nothing`
-        /* journalFoldPoints.delete */
-        delete from journal_fold_points where update_id = ${updateId} and sha256 = ${sql.binary(sha256)}`),
+        /* journalSnapshotRows.delete */
+        delete from journal_snapshots where update_id = ${updateId} and sha256 = ${sql.binary(sha256)}`),
   };
 }

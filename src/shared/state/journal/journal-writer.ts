@@ -1,7 +1,7 @@
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
 import { type LeaseFence, LeaseLostError } from '../../updates/lease.ts';
-import type { JournalBacklog } from './ahead/journal-backlog.ts';
-import { appendGuarded, BeginRefusedError, type GuardParts } from './guards/guarded-append.ts';
+import { appendLimited, BeginRefusedError, type LimitParts } from './guards/limited-append.ts';
+import type { JournalBacklog } from './incremental/journal-backlog.ts';
 import { type BatchEntry, splitJournalBatch } from './journal-batch.ts';
 import type { Appended as AppendedEntries, JournalRepository } from './journal-repository.ts';
 
@@ -17,18 +17,18 @@ export interface Appended {
   /** A snapshot of the journal; see `isSnapshotDue`. */
   readonly snapshotDue: boolean;
   /** Compacting ahead; see JournalBacklog. */
-  readonly aheadDue: boolean;
+  readonly incrementalDue: boolean;
 }
 
 /** Stores batches of journal entries. Splits them without parsing the entries. */
 export class JournalWriter {
-  readonly #guards: GuardParts;
+  readonly #guards: LimitParts;
   readonly #journal: JournalRepository;
   readonly #backlog: JournalBacklog;
   readonly #metrics: Metrics;
 
   constructor(parts: {
-    guards: GuardParts;
+    guards: LimitParts;
     journal: JournalRepository;
     backlog: JournalBacklog;
     metrics: Metrics;
@@ -46,12 +46,12 @@ export class JournalWriter {
    */
   async append(fence: LeaseFence, body: Buffer): Promise<Appended> {
     const entries = await splitJournalBatch(body);
-    const appended = (await this.#journal.append(fence, entries)) ?? (await this.#appendGuarded(fence, entries));
+    const appended = (await this.#journal.append(fence, entries)) ?? (await this.#appendLimited(fence, entries));
     return this.#note(fence, appended, body.length);
   }
 
-  async #appendGuarded(fence: LeaseFence, entries: readonly BatchEntry[]): Promise<AppendedEntries> {
-    const guarded = entries.some(({ isBegin }) => isBegin) ? await appendGuarded(this.#guards, fence, entries) : null;
+  async #appendLimited(fence: LeaseFence, entries: readonly BatchEntry[]): Promise<AppendedEntries> {
+    const guarded = entries.some(({ isBegin }) => isBegin) ? await appendLimited(this.#guards, fence, entries) : null;
     if (!guarded) throw new LeaseLostError();
     const { appended, refusal } = guarded;
     if (!refusal) return appended;
@@ -60,8 +60,8 @@ export class JournalWriter {
   }
 
   #note(fence: LeaseFence, { added, entryCount }: AppendedEntries, bytes: number): Appended {
-    const aheadDue = added > 0 && this.#backlog.add(fence.updateId, added, bytes);
-    return { snapshotDue: isSnapshotDue(entryCount, added), aheadDue };
+    const incrementalDue = added > 0 && this.#backlog.add(fence.updateId, added, bytes);
+    return { snapshotDue: isSnapshotDue(entryCount, added), incrementalDue };
   }
 }
 

@@ -1,7 +1,7 @@
 import { NotFoundError } from '../../platform/errors/errors.ts';
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
 import { RecentText } from '../../platform/json/recent-text.ts';
-import { inTurns } from '../../platform/turns/turns.ts';
+import { inSlices } from '../../platform/slices/slices.ts';
 import type { StackRepository, StackRow } from '../../stacks/stack-repository.ts';
 import type { NewCheckpoint } from '../checkpoints/checkpoint-repository.ts';
 import { renameDeployment } from '../deployments/rename-deployment.ts';
@@ -64,7 +64,7 @@ async function readFirstUrn(document: AsyncIterable<Buffer>): Promise<string | n
       texts.pass(end);
     },
   });
-  for await (const chunk of inTurns(document)) {
+  for await (const chunk of inSlices(document)) {
     texts.beginChunk(chunk);
     scanner.write(chunk);
     texts.endChunk();

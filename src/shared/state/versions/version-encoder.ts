@@ -1,12 +1,12 @@
 import type { Logger } from '../../platform/logger/logger.ts';
 import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
-import type { DocumentGuard } from '../checks/document-guard.ts';
+import type { DocumentVerifier } from '../checks/document-verifier.ts';
+import { checkChunk, decodeChunk, encodeChunk, hashInSlices } from '../documents/chunk-codec.ts';
+import { type ChunkSizes, chunkSizes, cutAtResources, type TextChunk } from '../documents/chunk-cutter.ts';
+import type { ChunkRepository, ChunkRow } from '../documents/chunk-repository.ts';
 import { isDamage } from '../documents/document-damage.ts';
-import { type DocumentStore, piecesCodec } from '../documents/document-store.ts';
-import { checkPiece, decodePiece, encodePiece, hashInTurns } from '../documents/piece-codec.ts';
-import { cutAtResources, type PieceSizes, pieceSizes, type TextPiece } from '../documents/piece-cutter.ts';
-import type { PieceRepository, PieceRow } from '../documents/piece-repository.ts';
-import type { DueState, NewPiece, VersionRepository, VersionRow } from './version-repository.ts';
+import { chunksCodec, type DocumentStore } from '../documents/document-store.ts';
+import type { DueState, NewChunk, VersionRepository, VersionRow } from './version-repository.ts';
 
 /** How versions refer to each other, and how they are cut. */
 export interface EncodingShape {
@@ -17,7 +17,7 @@ export interface EncodingShape {
    * one refers to the last of its own kind, and so on. So a version is reached in fewer steps than this for each such level.
    */
   readonly groupSize: number;
-  readonly sizes: PieceSizes;
+  readonly sizes: ChunkSizes;
   /** States stored in fewer bytes stay whole: the rows of their pieces would take about as much. */
   readonly minStoredBytes: number;
 }
@@ -25,7 +25,7 @@ export interface EncodingShape {
 export const encodingShape: EncodingShape = {
   keyEvery: 256,
   groupSize: 4,
-  sizes: pieceSizes,
+  sizes: chunkSizes,
   minStoredBytes: 4096,
 };
 
@@ -56,9 +56,9 @@ type Outcome = 'encoded' | 'shared' | 'settled' | 'busy' | 'damaged';
 export class VersionEncoder {
   readonly #versions: VersionRepository;
   readonly #checkpoints: CheckpointRepository;
-  readonly #pieces: PieceRepository;
+  readonly #pieces: ChunkRepository;
   readonly #documents: DocumentStore;
-  readonly #guard: DocumentGuard;
+  readonly #guard: DocumentVerifier;
   readonly #logger: Logger;
   readonly #shape: EncodingShape;
 
@@ -66,9 +66,9 @@ export class VersionEncoder {
     parts: {
       versions: VersionRepository;
       checkpoints: CheckpointRepository;
-      pieces: PieceRepository;
+      pieces: ChunkRepository;
       documents: DocumentStore;
-      guard: DocumentGuard;
+      guard: DocumentVerifier;
       logger: Logger;
     },
     shape: EncodingShape = encodingShape,
@@ -112,13 +112,13 @@ export class VersionEncoder {
   }
 
   async #encode(version: VersionRow, signal: AbortSignal | undefined): Promise<Outcome> {
-    if (version.codec === piecesCodec || version.storedBytes < this.#shape.minStoredBytes || version.isHead) {
+    if (version.codec === chunksCodec || version.storedBytes < this.#shape.minStoredBytes || version.isHead) {
       return 'settled';
     }
     if (version.damaged) return 'damaged';
     if (version.isInUse) return 'busy';
     const checkpoint = await this.#checkpoints.find(version.id);
-    if (!checkpoint || checkpoint.codec === piecesCodec) return 'settled';
+    if (!checkpoint || checkpoint.codec === chunksCodec) return 'settled';
     try {
       const same = await this.#sameText(version);
       const pieces = same ?? (await this.#cutAndStore(version, checkpoint, signal));
@@ -135,7 +135,7 @@ export class VersionEncoder {
   }
 
   /** The pieces of a version with the same text, read back; null if there is none. */
-  async #sameText(version: VersionRow): Promise<NewPiece[] | null> {
+  async #sameText(version: VersionRow): Promise<NewChunk[] | null> {
     const same = await this.#versions.findSame(version);
     const found = same && (await this.#checkpoints.find(same.id));
     if (!found || (await this.#guard.check(found.id)) !== 'intact') return null;
@@ -151,14 +151,14 @@ export class VersionEncoder {
     version: VersionRow,
     checkpoint: CheckpointRow,
     signal: AbortSignal | undefined,
-  ): Promise<NewPiece[]> {
+  ): Promise<NewChunk[]> {
     const base = await this.#findBase(version.stackId);
     const counterparts = new Counterparts(base?.pieces ?? []);
-    const pieces: (PieceRow | Unsaved)[] = [];
+    const pieces: (ChunkRow | Unsaved)[] = [];
     const texts = this.#documents.open(checkpoint);
     for await (const piece of cutAtResources(texts, checkpoint.sizeBytes, counterparts.keys, this.#shape.sizes)) {
       signal?.throwIfAborted();
-      pieces.push(await this.#storePiece(version, piece, counterparts.of(piece.cutKey), base?.id ?? null));
+      pieces.push(await this.#storeChunk(version, piece, counterparts.of(piece.cutKey), base?.id ?? null));
     }
     const ids = await this.#pieces.reserveIds(pieces.filter((piece) => !('id' in piece)).length);
     return pieces.map((piece) =>
@@ -167,35 +167,35 @@ export class VersionEncoder {
   }
 
   /** The version that the next one of the stack refers to. */
-  async #findBase(stackId: string): Promise<{ id: string; pieces: readonly PieceRow[] } | null> {
+  async #findBase(stackId: string): Promise<{ id: string; pieces: readonly ChunkRow[] } | null> {
     const number = baseNumber(await this.#versions.nextNumber(stackId), this.#shape);
     const base = number === null ? null : await this.#versions.findEncoded(stackId, number);
     return base && { id: base.id, pieces: await this.#pieces.list(base.id) };
   }
 
   /** Returns a piece with this text, from which the text was read back. */
-  async #storePiece(
+  async #storeChunk(
     version: VersionRow,
-    { text, cutKey }: TextPiece,
-    counterpart: PieceRow | null,
+    { text, cutKey }: TextChunk,
+    counterpart: ChunkRow | null,
     baseId: string | null,
-  ): Promise<PieceRow | Unsaved> {
-    const digest = { sha256: await hashInTurns(text), sizeBytes: text.length };
+  ): Promise<ChunkRow | Unsaved> {
+    const digest = { sha256: await hashInSlices(text), sizeBytes: text.length };
     const same = await this.#pieces.findText(version.stackId, digest);
-    if (same && (await this.#readPiece(same, null))) return same;
+    if (same && (await this.#readChunk(same, null))) return same;
 
     let base = counterpart && counterpart.depth < this.#maxDepth ? counterpart : null;
-    let dictionary = base && (await this.#readPiece(base, baseId));
-    let bytes = await encodePiece(text, dictionary);
+    let dictionary = base && (await this.#readChunk(base, baseId));
+    let bytes = await encodeChunk(text, dictionary);
     const expectedBytes = (version.storedBytes / version.sizeBytes) * text.length;
     if (!dictionary || bytes.length > worthwhileShare * expectedBytes) {
-      if (dictionary) bytes = await encodePiece(text, null);
+      if (dictionary) bytes = await encodeChunk(text, null);
       base = null;
       dictionary = null;
     }
-    const place = await this.#documents.savePiece(digest.sha256, bytes, { wasSealed: version.codec !== 'zstd' });
-    const stored = await this.#documents.readStoredPiece({ ...digest, ...place });
-    await checkPiece(await decodePiece(stored, dictionary, digest.sizeBytes), digest);
+    const place = await this.#documents.saveChunk(digest.sha256, bytes, { wasSealed: version.codec !== 'zstd' });
+    const stored = await this.#documents.readStoredChunk({ ...digest, ...place });
+    await checkChunk(await decodeChunk(stored, dictionary, digest.sizeBytes), digest);
     const depth = base ? base.depth + 1 : 0;
     return { ...digest, baseId: base?.id ?? null, depth, cutKey, place };
   }
@@ -206,9 +206,9 @@ export class VersionEncoder {
   }
 
   /** The text of an existing piece, or null if it is damaged; the version that it belongs to is then checked. */
-  async #readPiece(piece: PieceRow, checkpointId: string | null): Promise<Buffer | null> {
+  async #readChunk(piece: ChunkRow, checkpointId: string | null): Promise<Buffer | null> {
     try {
-      return await this.#documents.readPiece(piece);
+      return await this.#documents.readChunk(piece);
     } catch (error) {
       if (!isDamage(error)) throw error;
       this.#logger.warn(
@@ -221,7 +221,7 @@ export class VersionEncoder {
   }
 }
 
-type Unsaved = NonNullable<NewPiece['added']>;
+type Unsaved = NonNullable<NewChunk['added']>;
 
 /** The version to which the version with this number refers; null if it is compressed alone. */
 export function baseNumber(
@@ -238,16 +238,16 @@ export function baseNumber(
 /** Finds the piece of the base that has most in common with a piece. */
 class Counterparts {
   readonly keys: ReadonlySet<string>;
-  readonly #pieces: readonly PieceRow[];
+  readonly #pieces: readonly ChunkRow[];
   #at = -1;
 
-  constructor(pieces: readonly PieceRow[]) {
+  constructor(pieces: readonly ChunkRow[]) {
     this.#pieces = pieces;
     this.keys = new Set(pieces.flatMap(({ cutKey }) => cutKey ?? []));
   }
 
   /** Call for each piece, in order. */
-  of(cutKey: string | null): PieceRow | null {
+  of(cutKey: string | null): ChunkRow | null {
     const found = cutKey === null ? -1 : this.#pieces.findIndex((piece) => piece.cutKey === cutKey);
     this.#at = found >= 0 ? found : Math.min(this.#at + 1, this.#pieces.length - 1);
     return this.#pieces[this.#at] ?? null;

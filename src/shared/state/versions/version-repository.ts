@@ -2,8 +2,8 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
-import { piecesCodec } from '../documents/document-store.ts';
-import type { PiecePlace } from '../documents/piece-repository.ts';
+import type { ChunkPosition } from '../documents/chunk-repository.ts';
+import { chunksCodec } from '../documents/document-store.ts';
 
 const DueRow = Type.Object({ id: Type.String(), encodeAt: Type.String() });
 export type DueState = Row<typeof DueRow>;
@@ -33,7 +33,7 @@ const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 
 /** A piece of an encoded version: one that exists (`place` is null), or one to be inserted. */
-export interface NewPiece {
+export interface NewChunk {
   readonly id: number;
   readonly added: {
     readonly baseId: number | null;
@@ -41,7 +41,7 @@ export interface NewPiece {
     readonly cutKey: string | null;
     readonly sha256: Buffer;
     readonly sizeBytes: number;
-    readonly place: PiecePlace;
+    readonly place: ChunkPosition;
   } | null;
 }
 
@@ -54,7 +54,7 @@ export function createVersionRepository(db: Queryable) {
     exists (
       select 1 from updates u where (u.checkpoint_id = c.id or u.base_checkpoint_id = c.id)
         and (u.status in ('not started', 'running')
-          or exists (select 1 from journals j where j.update_id = u.id and j.folded_at is null))
+          or exists (select 1 from journals j where j.update_id = u.id and j.compacted_at is null))
     )`;
   const isHead = sql.fragment`exists (select 1 from stacks h where h.checkpoint_id = c.id)`;
   return {
@@ -127,7 +127,7 @@ export function createVersionRepository(db: Queryable) {
      * it, the stack exists, and no blob of the pieces is condemned. One statement; its first lock is the stack's, which it does
      * not wait for. Returns whether it did. Throws if another process has used the number.
      */
-    encode: async (version: CheckpointRow & { stackId: string }, number: number, pieces: readonly NewPiece[]) => {
+    encode: async (version: CheckpointRow & { stackId: string }, number: number, pieces: readonly NewChunk[]) => {
       const added = pieces.flatMap(({ id, added: piece }) => (piece ? [{ id, ...piece }] : []));
       const keys = added.flatMap(({ place }) => place.blobKey ?? []);
       const storedBytes = added.reduce((sum, { place }) => sum + place.storedBytes, 0);
@@ -141,7 +141,7 @@ export function createVersionRepository(db: Queryable) {
         rows.length === 0
           ? sql.fragment`select 1`
           : sql.fragment`
-            insert into version_pieces (
+            insert into version_chunks (
               stack_id, id, base_id, depth, cut_key, sha256, size_bytes, stored_bytes, codec, inline_bytes, blob_key
             )
             select f.stack_id, n.* from fenced f, (values ${sql.join(rows, sql.fragment`, `)}) as n`;
@@ -151,7 +151,7 @@ export function createVersionRepository(db: Queryable) {
           select id from stacks where id = ${version.stackId} and deleted_at is null for key share skip locked
         ),
         live as (
-          select key from blobs where key = any(${sql.array(keys, 'text')}) and condemned_at is null for key share
+          select key from blobs where key = any(${sql.array(keys, 'text')}) and pending_deletion_since is null for key share
         ),
         fenced as materialized (
           select c.id, c.stack_id from checkpoints c join stack on stack.id = c.stack_id
@@ -164,14 +164,14 @@ export function createVersionRepository(db: Queryable) {
         ),
         added as (${inserted}),
         placed as (
-          insert into checkpoint_pieces (checkpoint_id, place, piece_id)
-          select f.id, p.place, p.piece_id from fenced f,
+          insert into checkpoint_chunks (checkpoint_id, place, chunk_id)
+          select f.id, p.place, p.chunk_id from fenced f,
             unnest(${sql.array(
               pieces.map(({ id }) => id),
               'int8',
-            )}) with ordinality as p (piece_id, place)
+            )}) with ordinality as p (chunk_id, place)
         )
-        update checkpoints c set codec = ${piecesCodec}, inline_bytes = null, blob_key = null,
+        update checkpoints c set codec = ${chunksCodec}, inline_bytes = null, blob_key = null,
           stored_bytes = ${storedBytes}::bigint, encoded_number = ${number}::integer, encode_at = null, checked_at = now()
         from fenced f where c.id = f.id returning c.id`);
       return row !== null;

@@ -1,4 +1,4 @@
-import { HeldBackError } from '../held-back.ts';
+import { DeferredError } from '../deferred.ts';
 import { endOfWindow, nextWindows, type WindowTimes } from './freeze-windows.ts';
 import type { RuleSettings } from './rule-kinds.ts';
 import type { StackWithRules } from './update-rule-repository.ts';
@@ -12,7 +12,7 @@ export interface Freeze {
 }
 
 /** The stack is frozen. */
-export class FrozenError extends HeldBackError {
+export class FrozenError extends DeferredError {
   override readonly name = 'FrozenError';
   override readonly code = 'frozen';
   override readonly mayWait: boolean;

@@ -1,10 +1,10 @@
 import type { Queryable } from '../../platform/db/sql.ts';
-import { SharedTicks } from '../../platform/turns/turns.ts';
+import { TimeSlices } from '../../platform/slices/slices.ts';
 import { isInForce } from './freeze.ts';
 import { createUpdateRuleRepository } from './update-rule-repository.ts';
 
 /** Somebody may belong to any number of organizations. */
-const ticks = new SharedTicks();
+const ticks = new TimeSlices();
 
 /** Ids of the freezes of organizations that are in force now, by the database's clock. */
 export async function listFreezesInForce(db: Queryable, organizationIds: readonly string[]): Promise<string[]> {

@@ -27,10 +27,10 @@ export function createLimitRepository(db: Queryable) {
              and (${limit.tokenId}::uuid is null or a.token_id = ${limit.tokenId}::uuid)
              and (${limit.tag?.name ?? null}::text is null or a.tags::jsonb ->> ${limit.tag?.name ?? null}::text = ${limit.tag?.value ?? null}::text)
           )::int as running,
-          (select count(*) from lock_waiters_held_by(${limit.organizationId}::uuid, ${limit.key}) h
+          (select count(*) from update_queue_waiters_held_by(${limit.organizationId}::uuid, ${limit.key}) h
            where h.id is distinct from ${place}::uuid and (h.running, h.number) < (
              (select count(*) from active a where a.project_id = ${projectId}::uuid),
-             coalesce((select w.number from lock_waiters w where w.id = ${place}::uuid), 9223372036854775807))
+             coalesce((select w.number from update_queue_waiters w where w.id = ${place}::uuid), 9223372036854775807))
           )::int as ahead`),
   };
 }

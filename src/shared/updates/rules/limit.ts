@@ -1,5 +1,5 @@
 import type { StackRow } from '../../stacks/stack-repository.ts';
-import { HeldBackError } from '../held-back.ts';
+import { DeferredError } from '../deferred.ts';
 import { type ApplicableRule, describeScope, type UpdateRules } from './update-rules.ts';
 
 /** Updates of which only so many run at once. */
@@ -18,7 +18,7 @@ export interface Limit {
 }
 
 /** As many updates run as the limit allows, or those that wait go first. */
-export class LimitError extends HeldBackError {
+export class LimitError extends DeferredError {
   override readonly name = 'LimitError';
   override readonly code = 'limit';
   override readonly mayWait = true;

@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
-import { roleWords } from '../../access/access-words.ts';
+import { roleLabels } from '../../access/access-labels.ts';
 import type { MemberItem } from '../../platform/app/contract.ts';
 import { type Role, roles } from '../../platform/app/settings-search.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
@@ -19,7 +19,7 @@ function RoleField({ onChange, role }: { readonly role: Role; readonly onChange:
       label="Role"
       value={role}
       options={roles.map((each) => [each, each])}
-      hint={`A ${role} ${roleWords[role]}.`}
+      hint={`A ${role} ${roleLabels[role]}.`}
       onChange={({ target }) => onChange(target.value as Role)}
     />
   );

@@ -1,7 +1,7 @@
 import { CloudOff } from 'lucide-react';
 import { useSyncExternalStore } from 'react';
 import { Button } from '../ui/button.tsx';
-import { Notice } from '../ui/notice.tsx';
+import { Notice } from '../ui/notification.tsx';
 import { errorCode, isGone, isUnreached, repeatAfter } from './api-error.ts';
 import styles from './away-notice.module.css';
 import { useIsReached } from './reachability.ts';

@@ -1,5 +1,5 @@
 import { Mail } from 'lucide-react';
-import { Notice } from '../ui/notice.tsx';
+import { Notice } from '../ui/notification.tsx';
 import { useMe } from './me.ts';
 
 /** That the person is invited to an organization, until they have answered. */

@@ -124,7 +124,7 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
   if (items.length === 0) return <NoResources isFiltered={search.text !== undefined || search.type !== undefined} />;
   return (
     <>
-      <IndexNotice indexedVersion={page?.indexedVersion ?? null} headVersion={page?.headVersion ?? null} />
+      <IndexNotification indexedVersion={page?.indexedVersion ?? null} headVersion={page?.headVersion ?? null} />
       <ul ref={list} className={styles['rows']} style={{ height }} data-window-rows>
         {shown.map(({ item, key, offsetPx }) => (
           <li key={key} className={styles['place']} style={{ transform: `translateY(${offsetPx}px)` }}>
@@ -142,7 +142,7 @@ function urnOf({ urn }: ResourceItem): string {
 }
 
 /** Whether the list is behind the newest state. */
-function IndexNotice({
+function IndexNotification({
   headVersion,
   indexedVersion,
 }: {

@@ -11,13 +11,13 @@ const maxCharacters = 600;
 const operations = { created: 'create', updated: 'update', deleted: 'delete', replaced: 'replace' } as const;
 
 /** What a difference is called, and its two sides. */
-export interface DifferenceWords {
+export interface DifferenceLabels {
   readonly changes: Readonly<Record<keyof typeof operations, string>>;
   readonly before: string;
   readonly after: string;
 }
 
-export const versionWords: DifferenceWords = {
+export const versionLabels: DifferenceLabels = {
   changes: { created: 'created', updated: 'updated', deleted: 'deleted', replaced: 'replaced' },
   before: 'before',
   after: 'after',
@@ -26,10 +26,10 @@ export const versionWords: DifferenceWords = {
 /** Resources that differ, with their properties. */
 export function Differences({
   items,
-  words = versionWords,
+  words = versionLabels,
 }: {
   readonly items: readonly (VersionDifference | StackDifference)[];
-  readonly words?: DifferenceWords;
+  readonly words?: DifferenceLabels;
 }) {
   return (
     <OpeningList items={items} keyOf={({ urn }) => urn} row={(item) => <Difference item={item} words={words} />} />
@@ -38,7 +38,7 @@ export function Differences({
 
 interface DifferenceProps {
   readonly item: VersionDifference | StackDifference;
-  readonly words: DifferenceWords;
+  readonly words: DifferenceLabels;
 }
 
 function Difference({ item, words }: DifferenceProps) {

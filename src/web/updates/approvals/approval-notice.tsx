@@ -4,7 +4,7 @@ import { useState } from 'react';
 import type { Approval, StackRef } from '../../platform/app/contract.ts';
 import { every, trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
-import { Notice } from '../../platform/ui/notice.tsx';
+import { Notice } from '../../platform/ui/notification.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { shortCommit } from '../update-status.ts';
 import { ApprovalLinks } from './approval-table.tsx';

@@ -1,5 +1,5 @@
 import type { Rule } from '../../platform/app/contract.ts';
-import type { FreezeWindow, RuleKind } from './rule-words.ts';
+import type { FreezeWindow, RuleKind } from './rule-labels.ts';
 
 export const scopes = ['organization', 'project', 'stack', 'tag'] as const;
 export type ScopeKind = (typeof scopes)[number];

@@ -4,7 +4,7 @@ import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { describeSettings, nameOfKind } from './rule-words.ts';
+import { describeSettings, nameOfKind } from './rule-labels.ts';
 import styles from './rules.module.css';
 
 /** Limits and guards: what they say, and for which stacks. */

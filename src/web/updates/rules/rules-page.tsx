@@ -16,8 +16,8 @@ import { Time } from '../../platform/ui/time.tsx';
 import { FreezeTable } from './freeze-table.tsx';
 import { RuleDialog } from './rule-dialog.tsx';
 import { emptyDraft } from './rule-draft.ts';
+import { describeSettings, limitedKinds, nameOfKind, queueKinds, type RuleKind } from './rule-labels.ts';
 import { RuleTable } from './rule-table.tsx';
-import { describeSettings, guardKinds, nameOfKind, queueKinds, type RuleKind } from './rule-words.ts';
 import styles from './rules.module.css';
 
 const route = getRouteApi('/$organization/~/rules');
@@ -40,7 +40,7 @@ export function RulesPage() {
   usePageAction('Freeze stacks', () => add(['freeze']));
   const freezes = useRules(organization, ['freeze']);
   const queues = useRules(organization, queueKinds);
-  const guards = useRules(organization, guardKinds);
+  const guards = useRules(organization, limitedKinds);
   const problem = useProblem(freezes, queues, guards);
   if (problem) return <Problem {...problem} />;
   return (
@@ -95,7 +95,7 @@ export function RulesPage() {
       <Section
         title="Guards"
         lead="What updates may not do without a preview or an approval."
-        actions={<Button onClick={() => add(guardKinds)}>Add a guard</Button>}
+        actions={<Button onClick={() => add(limitedKinds)}>Add a guard</Button>}
       >
         <RuleTable
           {...pagedList(guards)}

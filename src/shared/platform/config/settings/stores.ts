@@ -136,7 +136,7 @@ export const storesSettings = {
     minimum: 0,
     maximum: 36_500,
   }),
-  HOLDFAST_SEAL_DOCUMENTS: Type.Boolean({
+  HOLDFAST_ENCRYPT_DOCUMENTS: Type.Boolean({
     description:
       'Encrypt checkpoints in the blob store with a data key of their own. Existing ones can be read either way. Checkpoints and journals in Postgres are not encrypted.',
     default: false,

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { inTurns } from '../../../platform/turns/turns.ts';
+import { inSlices } from '../../../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
-import type { DocumentGuard } from '../../checks/document-guard.ts';
+import type { DocumentVerifier } from '../../checks/document-verifier.ts';
 import { LiveUrns } from '../../deployments/live-urns.ts';
 import { DocumentMissingError } from '../../documents/document-store.ts';
 
@@ -11,18 +11,18 @@ const maxKeptUrns = 200_000;
 /** Which resources there were before an update, by their keys. Keeps those of the last states that were asked for. */
 export class BaseUrns {
   readonly #checkpoints: CheckpointRepository;
-  readonly #guard: DocumentGuard;
+  readonly #guard: DocumentVerifier;
   readonly #kept = new LRUCache<string, ReadonlySet<string>>({
     maxSize: maxKeptUrns,
     sizeCalculation: (urns) => urns.size + 1,
   });
 
-  constructor(parts: { checkpoints: CheckpointRepository; guard: DocumentGuard }) {
+  constructor(parts: { checkpoints: CheckpointRepository; guard: DocumentVerifier }) {
     this.#checkpoints = parts.checkpoints;
     this.#guard = parts.guard;
   }
 
-  /** Of the state in this checkpoint; null: there was none. Throws the errors of DocumentGuard.open. */
+  /** Of the state in this checkpoint; null: there was none. Throws the errors of DocumentVerifier.open. */
   async of(checkpointId: string | null): Promise<ReadonlySet<string>> {
     if (checkpointId === null) return new Set();
     const kept = this.#kept.get(checkpointId);
@@ -31,7 +31,7 @@ export class BaseUrns {
     // Replaced by a repair since its id was read.
     if (!checkpoint) throw new DocumentMissingError('The state was replaced while it was read; please retry');
     const scanner = new LiveUrns();
-    for await (const chunk of inTurns(this.#guard.open(checkpoint))) scanner.write(chunk);
+    for await (const chunk of inSlices(this.#guard.open(checkpoint))) scanner.write(chunk);
     const urns = scanner.end();
     this.#kept.set(checkpointId, urns);
     return urns;

@@ -1,5 +1,5 @@
 import { JsonScanner } from '../../../platform/json/json-scanner.ts';
-import { scanInTurns, Turns } from '../../../platform/turns/turns.ts';
+import { scanInSlices, Turns } from '../../../platform/slices/slices.ts';
 import type { BatchEntry } from '../journal-batch.ts';
 
 /** What a begin entry says about its operation. */
@@ -41,7 +41,7 @@ export async function readBegin({ sequenceId, text }: BatchEntry): Promise<Begun
       if (names.has(name)) values.set(name, JSON.parse(text.toString('utf8', start, end)));
     },
   });
-  await scanInTurns(scanner, text);
+  await scanInSlices(scanner, text);
   scanner.end();
   const string = (name: string): string => {
     const value = values.get(name);

@@ -2,7 +2,7 @@ import type { Queryable } from '../../../platform/db/sql.ts';
 import { ConflictError, InvalidRequestError } from '../../../platform/errors/errors.ts';
 import type { LockedUpdate } from '../../../updates/locked-update-repository.ts';
 import { isActive } from '../../../updates/update-state.ts';
-import { createGuardRepository } from './guard-repository.ts';
+import { createChangeLimitRepository } from './change-limit-repository.ts';
 
 /** Who ends an update gently, and why. */
 export interface Drain {
@@ -35,7 +35,7 @@ export async function drainUpdate(tx: Queryable, { update }: LockedUpdate, drain
       'This update sends no journal, so what it is about to begin is not known here. Cancel it, or wait for its end',
     );
   }
-  const guards = createGuardRepository(tx);
+  const guards = createChangeLimitRepository(tx);
   if ((await guards.find(update.id))?.stop) return false;
   await guards.stop(update.id, { reason: 'drain', message: drainMessage(drain) });
   await guards.guard(update.id);

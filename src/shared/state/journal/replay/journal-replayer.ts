@@ -1,9 +1,9 @@
 import type { UpdateRepository, UpdateRow } from '../../../updates/update-repository.ts';
 import { isActive } from '../../../updates/update-state.ts';
-import type { DocumentGuard } from '../../checks/document-guard.ts';
+import type { DocumentVerifier } from '../../checks/document-verifier.ts';
 import type { ManifestSource } from '../../deployments/write-document.ts';
 import { DocumentMissingError } from '../../documents/document-store.ts';
-import type { KeptReplay, OpenReplays } from '../ahead/open-replays.ts';
+import type { OpenReplays, WarmReplay } from '../incremental/open-replays.ts';
 import type { JournalSnapshots } from '../journal-snapshots.ts';
 import { type Applied, type ReplayParts, ReplaySteps } from './replay-steps.ts';
 import { InvalidJournalError, type OpenReplay, ReplayEndedError } from './runner/replay-runner.ts';
@@ -41,7 +41,7 @@ const noProgress: ReplayProgress = { entries: 0, lastSequenceId: 0, hasGap: fals
 /** Reads the base, the snapshot and the journal pages of an update and passes them to a replay runner. */
 export class JournalReplayer {
   readonly #updates: UpdateRepository;
-  readonly #guard: DocumentGuard;
+  readonly #guard: DocumentVerifier;
   readonly #snapshots: JournalSnapshots;
   readonly #steps: ReplaySteps;
   readonly #open: OpenReplays;
@@ -90,7 +90,7 @@ export class JournalReplayer {
       result: undefined,
       keep: kept
         ? this.#keepable(updateId, kept.replay, kept.bytes, await this.#steps.applyNew(updateId, kept, true))
-        : await this.#startAhead(updateId),
+        : await this.#startIncremental(updateId),
     }));
   }
 
@@ -99,14 +99,14 @@ export class JournalReplayer {
     this.#open.drop(updateId);
   }
 
-  async #startAhead(updateId: string): Promise<KeptReplay | null> {
+  async #startIncremental(updateId: string): Promise<WarmReplay | null> {
     const update = await this.#updates.find(updateId);
     if (!update || !isActive(update.status) || !this.#open.admits(updateId, 0)) return null;
     const started = await this.#steps.start(update, { isAhead: true });
     if (!started) return null;
     const { replay, page, bytes } = started;
     try {
-      const from = { progress: replay.initialProgress, page, aheadFrom: bytes };
+      const from = { progress: replay.initialProgress, page, incrementalFrom: bytes };
       return this.#keepable(updateId, replay, bytes, await this.#steps.applyAll(updateId, replay, from));
     } catch (error) {
       replay.close();
@@ -115,7 +115,7 @@ export class JournalReplayer {
   }
 
   /** The replay to keep. None after an invalid entry, which `complete` reports: it would be found again each time. */
-  #keepable(updateId: string, replay: OpenReplay, bytes: number, applied: Applied): KeptReplay | null {
+  #keepable(updateId: string, replay: OpenReplay, bytes: number, applied: Applied): WarmReplay | null {
     if (!applied.fault) return { replay, progress: applied.progress, bytes: bytes + applied.bytes };
     this.#open.refuse(updateId);
     replay.close();
@@ -123,7 +123,7 @@ export class JournalReplayer {
   }
 
   /** Applies what is new to a kept replay. Returns null if it has to start over. */
-  async #goOn(update: UpdateRow, kept: KeptReplay): Promise<{ caughtUp: CaughtUp; keep: KeptReplay | null } | null> {
+  async #goOn(update: UpdateRow, kept: WarmReplay): Promise<{ caughtUp: CaughtUp; keep: WarmReplay | null } | null> {
     const { replay } = kept;
     try {
       const { bytes, progress, fault } = await this.#steps.applyNew(update.id, kept);

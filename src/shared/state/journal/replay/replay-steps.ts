@@ -1,8 +1,8 @@
 import type { UpdateRow } from '../../../updates/update-repository.ts';
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
-import type { DocumentGuard } from '../../checks/document-guard.ts';
+import type { DocumentVerifier } from '../../checks/document-verifier.ts';
 import { isDamage } from '../../documents/document-damage.ts';
-import type { KeptReplay, OpenReplays } from '../ahead/open-replays.ts';
+import type { OpenReplays, WarmReplay } from '../incremental/open-replays.ts';
 import type { JournalRepository } from '../journal-repository.ts';
 import type { JournalSnapshotRow } from '../journal-snapshot-repository.ts';
 import type { JournalSnapshots } from '../journal-snapshots.ts';
@@ -36,7 +36,7 @@ export interface Applied {
 /** What a replay reads from, and what runs it. */
 export interface ReplayParts {
   readonly checkpoints: CheckpointRepository;
-  readonly guard: DocumentGuard;
+  readonly guard: DocumentVerifier;
   readonly journal: JournalRepository;
   readonly journalSnapshots: JournalSnapshots;
   /** For replays that would block this thread for too long. */
@@ -47,7 +47,7 @@ export interface ReplayParts {
 /** The steps of a replay that read: its start, and the pages of the journal. */
 export class ReplaySteps {
   readonly #checkpoints: CheckpointRepository;
-  readonly #guard: DocumentGuard;
+  readonly #guard: DocumentVerifier;
   readonly #journal: JournalRepository;
   readonly #snapshots: JournalSnapshots;
   readonly #largeReplays: ReplayRunner;
@@ -102,27 +102,28 @@ export class ReplaySteps {
   }
 
   /** Applies what comes after `kept`, up to a gap if this is ahead. */
-  async applyNew(updateId: string, { replay, progress, bytes }: KeptReplay, isAhead = false): Promise<Applied> {
+  async applyNew(updateId: string, { replay, progress, bytes }: WarmReplay, isAhead = false): Promise<Applied> {
     const page = await this.#journal.readPage(updateId, progress.lastSequenceId);
-    return this.applyAll(updateId, replay, { progress, page, aheadFrom: isAhead ? bytes : undefined });
+    return this.applyAll(updateId, replay, { progress, page, incrementalFrom: isAhead ? bytes : undefined });
   }
 
   /**
-   * Applies this page and all that follow. Reads each page while the previous one is being applied. `aheadFrom`: the size of the replay
+   * Applies this page and all that follow. Reads each page while the previous one is being applied. `incrementalFrom`: the size of the replay
    * so far, if this is ahead. It then stops before a gap, and where the replay has become too large to be kept.
    */
   async applyAll(
     updateId: string,
     replay: OpenReplay,
-    from: { progress: ReplayProgress; page: ReadPage; limit?: number; aheadFrom?: number | undefined },
+    from: { progress: ReplayProgress; page: ReadPage; limit?: number; incrementalFrom?: number | undefined },
   ): Promise<Applied> {
-    const { limit = Number.POSITIVE_INFINITY, aheadFrom } = from;
+    const { limit = Number.POSITIVE_INFINITY, incrementalFrom } = from;
     let { progress, page } = from;
     let bytes = 0;
-    const maxBytes = aheadFrom === undefined ? Number.POSITIVE_INFINITY : this.#open.maxBytesEach - aheadFrom;
+    const maxBytes =
+      incrementalFrom === undefined ? Number.POSITIVE_INFINITY : this.#open.maxBytesEach - incrementalFrom;
     while (page.lengths.length > 0 && progress.entries < limit && bytes <= maxBytes) {
       const room =
-        aheadFrom !== undefined ? contiguousEntries(page, progress.lastSequenceId) : limit - progress.entries;
+        incrementalFrom !== undefined ? contiguousEntries(page, progress.lastSequenceId) : limit - progress.entries;
       const isLast = page.isLast || room < page.lengths.length;
       const next = isLast ? null : this.#journal.readPage(updateId, page.sequenceIds.at(-1) as number);
       bytes += page.text.byteLength;

@@ -1,0 +1,14 @@
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { fileServer, suite } from '../testkit/suite.ts';
+import { testRulesWithoutJournal, testSuperseding } from './update-queue-suite.ts';
+
+await suite('the queue and rules, with the old CLI', {
+  ownServer: true,
+  tools: ['pulumi-3.200', 'test-provider'],
+}, () => {
+  const server = fileServer<OwnHoldfastServer>(() =>
+    startOwnHoldfast({ HOLDFAST_LOCK_WAIT_SECONDS: '3600', HOLDFAST_HOLD_SECONDS: '2' }),
+  );
+  testSuperseding(server, '3.200');
+  testRulesWithoutJournal(server, '3.200');
+});

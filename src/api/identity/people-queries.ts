@@ -1,0 +1,84 @@
+import type { Role } from '../../shared/access/roles.ts';
+import { createPeopleQueryRepository, type ShownTeamRow } from '../../shared/identity/people-query-repository.ts';
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { getOrganization } from '../access/organizations.ts';
+import { assertSeesPeople, withAddresses } from '../access/people-access.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+
+interface PageQuery {
+  /** Part of a name; null: all. */
+  readonly text: string | null;
+  /** Name of the last one on the page before; null: the first page. */
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+/** Members and teams as the dashboard shows them. Lists are in the order of names; `next` is the last name of a page, null on the last one. */
+export class PeopleQueries {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** Throws ForbiddenError, NotFoundError. */
+  async listMembers(caller: Caller, organization: string, query: PageQuery & { readonly role: Role | null }) {
+    assertSeesPeople(caller);
+    const { board, organizationId } = await this.#open(organization);
+    const rows = await board.listMembers(organizationId, { ...query, limit: query.limit + 1 });
+    const items = withAddresses(caller, rows).map(({ since, ...member }) => ({
+      ...member,
+      since: since.toISOString(),
+    }));
+    return cut(items, query.limit, ({ login }) => login);
+  }
+
+  /** Throws NotFoundError. */
+  async listTeams(caller: Caller, organization: string, query: PageQuery) {
+    const { board, organizationId } = await this.#open(organization);
+    const rows = await board.listTeams(organizationId, caller.userId, { ...query, limit: query.limit + 1 });
+    return cut(
+      rows.map(({ id: _id, ...team }) => team),
+      query.limit,
+      ({ name }) => name,
+    );
+  }
+
+  /** Throws NotFoundError. */
+  async getTeam(caller: Caller, organization: string, name: string) {
+    const { id: _id, ...team } = await this.#findTeam(caller, organization, name);
+    return team;
+  }
+
+  /** Throws ForbiddenError, NotFoundError. */
+  async listTeamMembers(caller: Caller, organization: string, team: string, query: PageQuery) {
+    assertSeesPeople(caller);
+    const { id } = await this.#findTeam(caller, organization, team);
+    const board = createPeopleQueryRepository(this.#context.db);
+    return cut(
+      await board.listTeamMembers(id, { ...query, limit: query.limit + 1 }),
+      query.limit,
+      ({ login }) => login,
+    );
+  }
+
+  async #findTeam({ userId }: Caller, organization: string, name: string): Promise<ShownTeamRow> {
+    const { board, organizationId } = await this.#open(organization);
+    const team = await board.findTeam(organizationId, userId, name);
+    if (!team) throw new NotFoundError(`There is no team ${JSON.stringify(name.slice(0, 100))}`);
+    return team;
+  }
+
+  async #open(name: string) {
+    const { db } = this.#context;
+    const organization = await getOrganization(db, name);
+    return { board: createPeopleQueryRepository(db), organizationId: organization.id };
+  }
+}
+
+function cut<T>(rows: readonly T[], limit: number, nameOf: (row: T) => string) {
+  const items = rows.slice(0, limit);
+  const last = items.at(-1);
+  return { items, next: last !== undefined && rows.length > limit ? nameOf(last) : null };
+}

@@ -1,0 +1,189 @@
+import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
+import { createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
+import { createAuditSendingRepository } from '../../shared/audit/audit-sending-repository.ts';
+import { createArchivingRepository } from '../../shared/events/archiving-repository.ts';
+import type { QueueName } from '../../shared/jobs/queue-names.ts';
+import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { httpUrl } from '../../shared/platform/http/http-url.ts';
+import { createMigrationListRepository } from '../../shared/platform/maintenance/migration-list-repository.ts';
+import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
+import { createStateIndexRepository } from '../../shared/search/index/state-index-repository.ts';
+import { createVersionRepository } from '../../shared/state/versions/version-repository.ts';
+import { createDeliveryRepository } from '../../shared/webhooks/delivery-repository.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { createOperatorQueryRepository, type LockRow } from './operator-query-repository.ts';
+import { PartProbe } from './part-health.ts';
+
+const probeMs = 2_000;
+const maxProcesses = 500;
+const maxJobs = 50;
+const maxCounted = 10_000;
+const maxTables = 12;
+const storageDays = 90;
+const maxMigrations = 10;
+
+/** What operators see of the whole installation. Reads only what is cheap. */
+export class OperatorQueries {
+  readonly #context: ApiContext;
+  readonly #database: PartProbe;
+  readonly #blobs: PartProbe;
+  readonly #queue: PartProbe;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+    this.#database = new PartProbe((limitMs) => context.db.ping(limitMs), probeMs);
+    this.#blobs = new PartProbe((limitMs) => context.blobs.check(limitMs), probeMs);
+    this.#queue = new PartProbe((limitMs) => context.payloads.check(limitMs), probeMs);
+  }
+
+  /** Parts as this process reaches them, and all processes. */
+  async health() {
+    const { board, config, db } = this.#context;
+    const [database, blobs, queue] = await Promise.all([
+      this.#database.probe(),
+      this.#blobs.probe(),
+      this.#queue.probe(),
+    ]);
+    const [processes, server] = database.isUp
+      ? await Promise.all([
+          createProcessRepository(db).list(maxProcesses),
+          createMigrationListRepository(db).readServer(),
+        ])
+      : [[], null];
+    return {
+      database: { ...database, ...(server && { ...server, startedAt: server.startedAt.toISOString() }) },
+      blobs: { ...blobs, kind: config.blobs.kind },
+      /** Null: jobs run in the process that asks for them. */
+      queue: board ? queue : null,
+      pool: this.#context.db.poolState(),
+      processes: processes.map(({ seenAt, startedAt, ...row }) => ({
+        ...row,
+        startedAt: startedAt.toISOString(),
+        seenAt: seenAt.toISOString(),
+      })),
+    };
+  }
+
+  /** The queues with their jobs; without Redis, what this process has to do. Throws UnavailableError. */
+  async queues() {
+    const { board, dispatcher } = this.#context;
+    if (!board) {
+      const { queues } = dispatcher.state();
+      const here = Object.entries(queues).map(([name, state]) => ({ name, ...state, workers: null, jobs: [] }));
+      return { redis: null, queues: here };
+    }
+    const { queues, redis } = await board.overview(maxJobs);
+    const iso = (time: Date | null) => time?.toISOString() ?? null;
+    return {
+      redis,
+      queues: queues.map(({ jobs, ...queue }) => ({
+        ...queue,
+        jobs: jobs.map(({ addedAt, endedAt, startedAt, ...job }) => ({
+          ...job,
+          addedAt: iso(addedAt),
+          startedAt: iso(startedAt),
+          endedAt: iso(endedAt),
+        })),
+      })),
+    };
+  }
+
+  /** Queues a job anew that was given up. Throws NotFoundError, ConflictError for one that only its caller can repeat, UnavailableError. */
+  async retryJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
+    const { board, db, dispatcher } = this.#context;
+    const failed = await board?.findFailed(queue, id);
+    if (!failed) throw noJob();
+    const { name, retry } = failed;
+    if (!retry) throw new ConflictError(`Only its caller can repeat the job ${name}: it was told that it has failed`);
+    await audit.record(db, { organization: null, object: id, details: { queue, job: name } });
+    // Running it twice does no harm; losing it would be until the next sweep.
+    await dispatcher.enqueue(retry);
+    await board?.discard(queue, id);
+  }
+
+  /** Forgets a job that was given up. Throws NotFoundError, UnavailableError. */
+  async discardJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
+    const { board, db } = this.#context;
+    const failed = await board?.findFailed(queue, id);
+    if (!failed) throw noJob();
+    await audit.record(db, { organization: null, object: id, details: { queue, job: failed.name } });
+    await board?.discard(queue, id);
+  }
+
+  /** Updates that hold their stacks, in all organizations, the oldest first, and the place to go on after. */
+  async locks(after: readonly [string, string] | null, limit: number) {
+    const rows = await createOperatorQueryRepository(this.#context.db).listLocks(after, limit + 1);
+    const last = rows.length > limit ? rows[limit - 1] : undefined;
+    const next: readonly [string, string] | null = last ? [last.place, last.updateId] : null;
+    return { items: rows.slice(0, limit).map(shownLock), next };
+  }
+
+  /** The updates that have taken longest in the last days: of each stack and day the longest. */
+  async slow(days: number, limit: number) {
+    const rows = await createOperatorQueryRepository(this.#context.db).listSlow(days, limit);
+    return { items: rows.map(({ endedAt, ...row }) => ({ ...row, endedAt: endedAt.toISOString() })), next: null };
+  }
+
+  /** What the database takes, and what all organizations keep. */
+  async storage() {
+    const storage = createStorageRepository(this.#context.db);
+    const [databaseBytes, tables, days] = await Promise.all([
+      storage.readDatabaseBytes(),
+      storage.listTables(maxTables),
+      storage.listDays(storageDays),
+    ]);
+    return { databaseBytes, tables, days };
+  }
+
+  /** Organizations by what they keep, and the place to go on after. */
+  async organizations(after: readonly [number, string] | null, limit: number) {
+    const place = after && { bytes: after[0], organization: after[1] };
+    const rows = await createStorageRepository(this.#context.db).list(place, limit + 1);
+    const last = rows.length > limit ? rows[limit - 1] : undefined;
+    const next: readonly [number, string] | null = last ? [last.bytes, last.organization] : null;
+    const items = rows
+      .slice(0, limit)
+      .map(({ measuredAt, ...row }) => ({ ...row, measuredAt: measuredAt.toISOString() }));
+    return { items, next };
+  }
+
+  /** Tasks in the background: when they ran, and what waits for them, counted up to a limit. */
+  async maintenance() {
+    const { config, db } = this.#context;
+    const isSent = config.audit.receiverUrl !== null;
+    const [runs, packing, encode, index, deliveries, unchainedSeconds, unsentSeconds, migrations] = await Promise.all([
+      createRunRepository(db).list(),
+      createArchivingRepository(db).countWaiting(),
+      createVersionRepository(db).countDue(maxCounted),
+      createStateIndexRepository(db).countDue(),
+      createDeliveryRepository(db).countDue(),
+      createAuditChainRepository(db).readUnchainedSeconds(),
+      isSent ? createAuditSendingRepository(db).readUnsentSeconds() : null,
+      createMigrationListRepository(db).list(maxMigrations),
+    ]);
+    const iso = (time: Date | null) => time?.toISOString() ?? null;
+    return {
+      runs: runs.map(({ endedAt, failedAt, startedAt, ...run }) => ({
+        ...run,
+        startedAt: iso(startedAt),
+        endedAt: iso(endedAt),
+        failedAt: iso(failedAt),
+      })),
+      /** How many wait. */
+      waiting: { packing, encode, index, deliveries: deliveries.count },
+      /** Age of the oldest event that is not sealed or sent yet; null: nothing is sent. */
+      audit: { unchainedSeconds, unsentSeconds },
+      migrations: migrations.map(({ at, name }) => ({ name, at: at.toISOString() })),
+    };
+  }
+}
+
+function noJob(): NotFoundError {
+  return new NotFoundError('There is no job with this id that was given up');
+}
+
+function shownLock({ ciUrl, expiresAt, place: _place, since, ...row }: LockRow) {
+  return { ...row, ciUrl: httpUrl(ciUrl), since: since.toISOString(), expiresAt: expiresAt?.toISOString() ?? null };
+}

@@ -1,0 +1,195 @@
+import type { RateCounterReport } from '../../../shared/identity/rate-counter-repository.ts';
+import type { Logger } from '../../../shared/platform/logger/logger.ts';
+
+/** What events are counted for, such as a client's address, with the number allowed per minute. */
+export interface Source {
+  readonly name: string;
+  readonly perMinute: number;
+}
+
+/** When an event may take place. */
+export interface Turn<S extends Source = Source> {
+  /** False: later than the caller waits; nothing was counted. */
+  readonly isCounted: boolean;
+  readonly waitMs: number;
+  /** The source that has room last. */
+  readonly source: S;
+}
+
+interface Level {
+  readonly perMinute: number;
+  /** As of `at`, a `performance.now()` time. */
+  value: number;
+  at: number;
+  /** Events that are not yet reported to the other replicas. */
+  unreported: number;
+  /** Lookups in progress, which may fail. */
+  pending: number;
+}
+
+interface SharedRateCounterOptions {
+  /** Adds events to the counts shared by all replicas and returns the resulting levels. */
+  readonly report: (
+    reports: readonly RateCounterReport[],
+  ) => Promise<readonly { readonly source: string; readonly level: number }[]>;
+  readonly logger: Logger;
+  /** Minimum time between two reports, in ms. */
+  readonly reportEveryMs?: number;
+}
+
+/** Maximum number of sources that a process remembers. */
+const capacity = 10_000;
+const maxReportsAtOnce = 500;
+/** Sources below this fraction of their limit are not reported: a few events do not matter. */
+const reportFrom = 0.1;
+/** Maximum level as a multiple of the limit, so that it takes at most a minute to be admitted again. */
+const maxLevelFactor = 2;
+
+/**
+ * Counts events by source, as levels that drain over time. A source is exhausted while its level is at or above its limit per minute. Levels are kept in memory. Those that matter are reported to the other replicas at most once a second, in one
+ * statement that returns the levels of all replicas together.
+ */
+export class SharedRateCounters {
+  readonly #levels = new Map<string, Level>();
+  /** Levels with enough events to report. */
+  readonly #due = new Map<string, Level>();
+  readonly #report: SharedRateCounterOptions['report'];
+  readonly #logger: Logger;
+  readonly #reportEveryMs: number;
+  #timer: NodeJS.Timeout | null = null;
+  #reporting: Promise<void> | null = null;
+  #lastReport = Number.NEGATIVE_INFINITY;
+  #isClosed = false;
+
+  constructor({ report, logger, reportEveryMs = 1_000 }: SharedRateCounterOptions) {
+    this.#report = report;
+    this.#logger = logger;
+    this.#reportEveryMs = reportEveryMs;
+  }
+
+  /**
+   * Admits a lookup, or returns null if one of the sources is exhausted. When the lookup has ended, call the result with whether it
+   * failed. Lookups in progress count too; otherwise many concurrent ones would all be admitted.
+   */
+  admit(sources: readonly Source[]): ((failed: boolean) => void) | null {
+    const levels = sources.map((source) => this.#levelOf(source));
+    if (levels.some((level) => current(level) + level.pending >= level.perMinute)) return null;
+    for (const level of levels) level.pending++;
+    return (failed) => {
+      for (const level of levels) level.pending--;
+      if (failed) this.note(sources);
+    };
+  }
+
+  /** Counts an event if all sources have room for it now, or will have within `maxWaitMs`. Returns null if they have it now. */
+  take<S extends Source>(sources: readonly S[], maxWaitMs: number): Turn<S> | null {
+    const now = performance.now();
+    const levels: Level[] = [];
+    let last: S | null = null;
+    let longestMs = 0;
+    for (const source of sources) {
+      const level = this.#levelOf(source);
+      levels.push(level);
+      const waitMs = ((current(level, now) + 1 - level.perMinute) * 60_000) / level.perMinute;
+      if (waitMs <= longestMs) continue;
+      longestMs = waitMs;
+      last = source;
+    }
+    const isCounted = longestMs <= maxWaitMs;
+    if (isCounted) for (const [at, level] of levels.entries()) this.#count((sources[at] as S).name, level, now);
+    return last && { isCounted, waitMs: longestMs, source: last };
+  }
+
+  /** Counts an event. */
+  note(sources: readonly Source[]): void {
+    const now = performance.now();
+    for (const source of sources) this.#count(source.name, this.#levelOf(source), now);
+  }
+
+  /** Stops reporting; resolves when the last report has ended. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#timer) clearTimeout(this.#timer);
+    await this.#reporting;
+  }
+
+  #count(name: string, level: Level, now: number): void {
+    setLevel(level, current(level, now) + 1, now);
+    level.unreported++;
+    if (level.value < level.perMinute * reportFrom) return;
+    this.#due.set(name, level);
+    this.#reportSoon();
+  }
+
+  #levelOf({ name, perMinute }: Source): Level {
+    const found = this.#levels.get(name);
+    const level = found ?? { perMinute, value: 0, at: performance.now(), unreported: 0, pending: 0 };
+    // Reinserted, so that the least recently used source is dropped first.
+    if (found) this.#levels.delete(name);
+    this.#levels.set(name, level);
+    if (this.#levels.size > capacity) {
+      const [oldest = ''] = this.#levels.keys();
+      this.#levels.delete(oldest);
+      this.#due.delete(oldest);
+    }
+    return level;
+  }
+
+  #reportSoon(): void {
+    if (this.#isClosed || this.#timer || this.#reporting || this.#due.size === 0) return;
+    const waitMs = Math.max(0, this.#lastReport + this.#reportEveryMs - performance.now());
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#reporting = this.#sendReports().finally(() => {
+        this.#reporting = null;
+        this.#reportSoon();
+      });
+    }, waitMs);
+    this.#timer.unref();
+  }
+
+  async #sendReports(): Promise<void> {
+    this.#lastReport = performance.now();
+    const reports = [...this.#due]
+      .slice(0, maxReportsAtOnce)
+      .map(([source, level]) => ({ source, level, events: level.unreported }));
+    for (const { source, level } of reports) {
+      level.unreported = 0;
+      this.#due.delete(source);
+    }
+    try {
+      const rows = await this.#report(
+        reports.map(({ source, level, events }) => ({
+          source,
+          events,
+          perSecond: level.perMinute / 60,
+          highest: maxLevel(level),
+        })),
+      );
+      for (const { source, level: total } of rows) {
+        const level = this.#levels.get(source);
+        if (level) setLevel(level, total + level.unreported);
+      }
+    } catch (error) {
+      // Reported again next time.
+      for (const { source, level, events } of reports) {
+        level.unreported = Math.min(maxLevel(level), level.unreported + events);
+        this.#due.set(source, level);
+      }
+      this.#logger.debug({ err: error }, 'levels could not be reported to other replicas');
+    }
+  }
+}
+
+function current(level: Level, now = performance.now()): number {
+  return Math.max(0, level.value - (Math.max(0, now - level.at) * level.perMinute) / 60_000);
+}
+
+function setLevel(level: Level, value: number, now = performance.now()): void {
+  level.value = Math.min(maxLevel(level), value);
+  level.at = now;
+}
+
+function maxLevel({ perMinute }: Level): number {
+  return perMinute * maxLevelFactor;
+}

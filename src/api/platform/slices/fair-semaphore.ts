@@ -1,0 +1,177 @@
+import { TooManyRequestsError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
+import type { Caller } from '../http/request.ts';
+
+/** How many works of a process run, and how many may wait. */
+export interface SemaphoreLimits {
+  readonly atOnce: number;
+  /** Of one caller. */
+  readonly atOncePerCaller?: number;
+  /** How many may wait. */
+  readonly waiting?: number;
+  /** Of one caller. */
+  readonly waitingPerCaller?: number;
+  /** Maximum wait, in ms. */
+  readonly waitMs?: number;
+}
+
+interface Waiting {
+  readonly who: string;
+  readonly start: () => void;
+}
+
+/** What is known of a caller who has something under way. */
+interface Asking {
+  running: number;
+  waiting: number;
+  /** When the last work began, in works; 0: none did. */
+  servedAt: number;
+}
+
+const defaults = { waiting: 100, waitingPerCaller: 20, waitMs: 20_000 };
+const retryAfterSeconds = 5;
+
+/** The line is long, or the caller has many calls in it. */
+class OwnQueueError extends TooManyRequestsError {
+  override readonly name = 'OwnQueueError';
+  override readonly code = 'own-line';
+}
+
+/**
+ * Lets some works of a process run at once. Of those that wait, the next one is that of the caller who has the fewest running, and among
+ * those of the one who was last served longest ago: nobody waits for all that somebody else has asked for before.
+ */
+export class FairSemaphore {
+  readonly #limits: Required<SemaphoreLimits>;
+  readonly #asking = new Map<string, Asking>();
+  /** In the order in which they came. */
+  readonly #line: Waiting[] = [];
+  #running = 0;
+  #served = 0;
+
+  constructor(limits: SemaphoreLimits) {
+    this.#limits = { ...defaults, atOncePerCaller: limits.atOnce, ...limits };
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  get waiting(): number {
+    return this.#line.length;
+  }
+
+  /** Runs a work in its turn. Throws what `take` and the work throw. */
+  async run<T>(
+    caller: Pick<Caller, 'tokenId' | 'userId'>,
+    signal: AbortSignal | null,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const end = await this.take(caller, signal);
+    try {
+      return await work();
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Takes a place when it is the caller's turn. The place is kept until the function that this returns is called, also when `signal`, that
+   * the caller is gone, is raised meanwhile: what was begun still runs. Throws OwnQueueError, UnavailableError.
+   */
+  async take({ tokenId, userId }: Pick<Caller, 'tokenId' | 'userId'>, signal: AbortSignal | null): Promise<() => void> {
+    if (signal?.aborted) throw gone();
+    const who = userId ?? tokenId;
+    const asking = this.#asking.get(who) ?? { running: 0, waiting: 0, servedAt: 0 };
+    this.#asking.set(who, asking);
+    if (this.#mayRun(asking)) this.#start(asking);
+    else {
+      this.#assertMayWait(asking);
+      await this.#wait(who, asking, signal);
+    }
+    let isEnded = false;
+    return () => {
+      if (isEnded) return;
+      isEnded = true;
+      this.#running--;
+      asking.running--;
+      this.#forget(who, asking);
+      this.#startNext();
+    };
+  }
+
+  #assertMayWait(asking: Asking): void {
+    const { waiting, waitingPerCaller } = this.#limits;
+    if (asking.waiting >= waitingPerCaller)
+      throw new OwnQueueError(
+        `You have ${asking.waiting} such calls waiting; please retry when some of them are answered`,
+        { retryAfterSeconds },
+      );
+    if (this.#line.length >= waiting) throw tooLong();
+  }
+
+  async #wait(who: string, asking: Asking, signal: AbortSignal | null): Promise<void> {
+    const { promise, reject, resolve } = Promise.withResolvers<void>();
+    const waiting: Waiting = { who, start: resolve };
+    this.#line.push(waiting);
+    asking.waiting++;
+    const giveUp = (error: UnavailableError) => () => {
+      const at = this.#line.indexOf(waiting);
+      // Its turn has come.
+      if (at < 0) return;
+      this.#line.splice(at, 1);
+      asking.waiting--;
+      this.#forget(who, asking);
+      reject(error);
+    };
+    const timer = setTimeout(giveUp(tooLong()), this.#limits.waitMs);
+    const leave = giveUp(gone());
+    signal?.addEventListener('abort', leave, { once: true });
+    try {
+      await promise;
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', leave);
+    }
+  }
+
+  #mayRun({ running }: Asking): boolean {
+    return this.#running < this.#limits.atOnce && running < this.#limits.atOncePerCaller;
+  }
+
+  #start(asking: Asking): void {
+    this.#running++;
+    asking.running++;
+    asking.servedAt = ++this.#served;
+  }
+
+  #startNext(): void {
+    for (;;) {
+      let next: { readonly waiting: Waiting; readonly asking: Asking } | null = null;
+      for (const waiting of this.#line) {
+        const asking = this.#asking.get(waiting.who) as Asking;
+        if (this.#mayRun(asking) && (next === null || comesBefore(asking, next.asking))) next = { waiting, asking };
+      }
+      if (next === null) return;
+      this.#line.splice(this.#line.indexOf(next.waiting), 1);
+      next.asking.waiting--;
+      this.#start(next.asking);
+      next.waiting.start();
+    }
+  }
+
+  #forget(who: string, { running, waiting }: Asking): void {
+    if (running === 0 && waiting === 0) this.#asking.delete(who);
+  }
+}
+
+function comesBefore(a: Asking, b: Asking): boolean {
+  return a.running < b.running || (a.running === b.running && a.servedAt < b.servedAt);
+}
+
+function tooLong(): UnavailableError {
+  return new UnavailableError('Too many such calls are waiting; please retry', { retryAfterSeconds });
+}
+
+function gone(): UnavailableError {
+  return new UnavailableError('The client is gone');
+}

@@ -1,0 +1,69 @@
+import { groupNotFound } from '../../shared/policies/policies.ts';
+import { createPolicyGroupRepository } from '../../shared/policies/policy-group-repository.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { packRepository } from './policy-pack-service.ts';
+
+/** What the dashboard shows of policies. */
+export class PolicyQueries {
+  readonly #db: ApiContext['db'];
+
+  constructor({ db }: Pick<ApiContext, 'db'>) {
+    this.#db = db;
+  }
+
+  /** Packs by name, with their newest versions and where they are enabled, and the name to go on after. */
+  async listPacks(organization: string, after: string | null, limit: number) {
+    const rows = await packRepository(this.#db).listPage(organization, after, limit + 1);
+    const page = rows.slice(0, limit);
+    const items = page.map(({ groups, versions, ...pack }) => ({
+      ...pack,
+      versions: (JSON.parse(versions) as { version: number; tag: string; publishedAt: string }[]).map((each) => ({
+        ...each,
+        publishedAt: new Date(each.publishedAt).toISOString(),
+      })),
+      groups: JSON.parse(groups) as { group: string; tag: string }[],
+    }));
+    return { items, next: rows.length > limit ? (page.at(-1)?.name ?? null) : null };
+  }
+
+  /** Groups by name, the default group first, and the one to go on after. */
+  async listGroups(
+    organization: string,
+    after: { readonly isDefault: boolean; readonly name: string } | null,
+    limit: number,
+  ) {
+    const rows = await createPolicyGroupRepository(this.#db).listPage(organization, after, limit + 1);
+    const page = rows.slice(0, limit);
+    return { items: page, next: rows.length > limit ? (page.at(-1) ?? null) : null };
+  }
+
+  /** A group with its packs. Throws NotFoundError. */
+  async getGroup(organization: string, name: string) {
+    const groups = createPolicyGroupRepository(this.#db);
+    const group = await groups.find(organization, name);
+    if (!group) throw groupNotFound(organization, name);
+    const packs = await groups.listPacks(group.id);
+    return {
+      name: group.name,
+      isDefault: group.isDefault,
+      packs: packs.map(({ config, ...pack }) => ({ ...pack, config: JSON.parse(config) as Record<string, unknown> })),
+    };
+  }
+
+  /** Stacks of a group that the caller may read, by name; for whoever manages groups, all. Throws NotFoundError. */
+  async listStacks(
+    { facts, isScoped, role }: Caller,
+    { name, organization }: { readonly organization: string; readonly name: string },
+    after: { readonly project: string; readonly stack: string } | null,
+    limit: number,
+  ) {
+    const groups = createPolicyGroupRepository(this.#db);
+    const group = await groups.find(organization, name);
+    if (!group) throw groupNotFound(organization, name);
+    const seen = role === 'admin' && !isScoped ? null : facts;
+    const rows = await groups.listStackPage(group.id, seen, after, limit + 1);
+    const page = rows.slice(0, limit);
+    return { items: page, next: rows.length > limit ? (page.at(-1) ?? null) : null };
+  }
+}

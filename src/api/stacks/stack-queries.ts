@@ -1,0 +1,239 @@
+import { namesOf } from '../../shared/access/permissions.ts';
+import { httpUrl } from '../../shared/platform/http/http-url.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
+import { describeFault } from '../../shared/state/journal/journal-fault.ts';
+import { findFreeze } from '../../shared/updates/rules/freeze.ts';
+import { listFreezesInForce } from '../../shared/updates/rules/freezes-in-force.ts';
+import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
+import { describeScope } from '../../shared/updates/rules/update-rules.ts';
+import { getListedOrganization, OrganizationNotVisibleError } from '../access/organizations.ts';
+import { permissionsInPath } from '../access/stack-access.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
+import { type ShownState, ShownStates } from '../state/shown-state.ts';
+import { gitOf, readConfig, safeEnvironment } from '../updates/shown-settings.ts';
+import { createUpdateQueryRepository } from '../updates/update-query-repository.ts';
+import { parseStackQuery } from './stack-query.ts';
+import { createStackQueryRepository, type OverviewRow } from './stack-query-repository.ts';
+import { createTagRepository } from './tag-repository.ts';
+
+/** Which stacks a list shows: those for which all that is given holds. */
+export interface OverviewQuery {
+  /** Null: all of the caller's. */
+  readonly organization: string | null;
+  /** Words, `owner:LOGIN`, `updated:<7d`. */
+  readonly text: string | null;
+  readonly project: string | null;
+  readonly tag: { readonly name: string; readonly value: string | null } | null;
+  readonly status: 'running' | 'failed' | 'drifted' | 'frozen' | null;
+  readonly before: OverviewPosition | null;
+  readonly limit: number;
+}
+
+/** A place in the list: when the stack was changed, in microseconds since the epoch, and its id. */
+export interface OverviewPosition {
+  readonly changedAt: string;
+  readonly id: string;
+}
+
+export type StackCard = ReturnType<typeof cardOf>;
+
+/** What the dashboard shows of stacks. */
+export class StackQueries {
+  readonly #context: ApiContext;
+  readonly #shown = new ShownStates();
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** The caller's organizations; with the number of their stacks where the caller may read all of them. */
+  async listOrganizations({ tokenId }: Caller) {
+    const rows = await createStackQueryRepository(this.#context.db).listOrganizations(tokenId);
+    return rows.map(({ name, role, stacks }) => ({ name, role, stackCount: stacks }));
+  }
+
+  /** Names of tags that begin so, or with `name` values of that tag, of stacks of the organization that the caller may read. Throws NotFoundError. */
+  async listTags(
+    { tokenId }: Caller,
+    organization: string,
+    { name, ...query }: { readonly name: string | null; readonly begin: string; readonly limit: number },
+  ): Promise<string[]> {
+    const { db } = this.#context;
+    const listed = await getListedOrganization(db, tokenId, organization);
+    const tags = createTagRepository(db);
+    const rows = await (name === null ? tags.listNames(listed, query) : tags.listValues(listed, name, query));
+    return rows.map(({ text }) => text);
+  }
+
+  /** One stack with all that its overview shows. The state is not read, but for its outputs. Throws NotFoundError. */
+  async get(scan: StateScan, caller: Caller, ref: StackRef) {
+    const { db } = this.#context;
+    const found = await createUpdateRuleRepository(db).findStack(ref);
+    const row = found && (await createStackQueryRepository(db).find(found.id));
+    if (!found || !row) throw stackNotFound(ref);
+    const [settings, faults, state] = await Promise.all([
+      createUpdateQueryRepository(db).findLastSettings(found.id),
+      createCompactionRepository(db).findFaults(found.id),
+      this.#readState(scan, found),
+    ]);
+    const freeze = findFreeze(found.updateRules);
+    const [fault] = faults;
+    return {
+      ...cardOf(row),
+      createdAt: row.createdAt.toISOString(),
+      permissions: namesOf(permissionsInPath(caller, ref)),
+      /** Whether rules stop updates until their commit is approved. */
+      hasApprovals: found.updateRules.first('fuse') !== null || found.updateRules.first('protected-types') !== null,
+      outputs: state?.outputs ?? null,
+      /** Operations that had begun when the last update ended; 0 while one runs. */
+      pendingCount: found.activeUpdateId === null ? (state?.pending.length ?? 0) : 0,
+      git: gitOf(safeEnvironment(settings?.environment ?? null)),
+      fault:
+        fault === undefined
+          ? null
+          : { kind: fault.compactionError === null ? 'warning' : 'incomplete', message: describeFault(fault) },
+      frozen: freeze && {
+        ruleId: freeze.rule.id,
+        /** What the rule is for, in words. */
+        scope: describeScope(freeze.rule, ref.organization),
+        /** Whether the rule is for this stack alone, and always in force, so that it goes when the stack is thawed. */
+        isOfStackAlone: freeze.rule.stack !== null && freeze.rule.settings.windows === undefined,
+        note: freeze.rule.note,
+        until: freeze.until?.toISOString() ?? null,
+      },
+      config: readConfig(settings?.config ?? '{}'),
+    };
+  }
+
+  /**
+   * Pending operations of the newest version: what had begun when its update ended, and the update that has left them. Not of an update
+   * that runs. `isKnown`: whether the state could be read. Throws NotFoundError.
+   */
+  async pending(scan: StateScan, ref: StackRef) {
+    const { db, stacks } = this.#context;
+    const stack = await stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    const state = await this.#readState(scan, stack);
+    const leftBy =
+      state === null || state.pending.length === 0
+        ? null
+        : await createUpdateQueryRepository(db).findLastRun(stack.id, stack.stackVersion);
+    return {
+      headVersion: stack.stackVersion,
+      isKnown: state !== null,
+      isCut: state?.isCut ?? false,
+      isRunning: stack.activeUpdateId !== null,
+      items: state?.pending ?? [],
+      leftBy: leftBy && {
+        version: leftBy.version,
+        kind: leftBy.kind as string,
+        status: leftBy.status as string,
+        endReason: leftBy.endReason,
+        by: leftBy.by,
+        startedAt: leftBy.startedAt?.toISOString() ?? null,
+        endedAt: leftBy.endedAt?.toISOString() ?? null,
+        commit: leftBy.commit,
+        ciUrl: httpUrl(leftBy.ciUrl),
+      },
+    };
+  }
+
+  /** What is shown of the newest version, not of an update that runs; null if the state cannot be read. */
+  async #readState(scan: StateScan, { checkpointId, id, stackVersion }: StackRow): Promise<ShownState | null> {
+    if (stackVersion === 0) return { outputs: [], pending: [], isCut: false };
+    const key = `${id} ${stackVersion} ${checkpointId}`;
+    try {
+      return await this.#shown.read(scan, key, async () => (await scan.readVersion(id, stackVersion))?.bytes ?? null);
+    } catch (error) {
+      scan.assertWanted();
+      this.#context.logger.warn({ err: error, stackId: id, stackVersion }, 'the outputs of a stack cannot be shown');
+      return null;
+    }
+  }
+
+  /** A page of the stacks that the caller may read, and the place of its last one if there are more. Throws NotFoundError, SearchQueryError. */
+  async list(
+    { tokenId }: Caller,
+    { limit, organization, status, text, ...query }: OverviewQuery,
+  ): Promise<{ readonly items: StackCard[]; readonly next: OverviewPosition | null }> {
+    const { db } = this.#context;
+    const asked = parseStackQuery(text ?? '');
+    const organizations = await createStackListRepository(db).listOrganizations(tokenId, {
+      name: organization,
+      from: null,
+    });
+    if (organization !== null && organizations.length === 0) throw new OrganizationNotVisibleError();
+    const frozenBy =
+      status === 'frozen'
+        ? await listFreezesInForce(
+            db,
+            organizations.map(({ id }) => id),
+          )
+        : null;
+    if (organizations.length === 0 || frozenBy?.length === 0) return { items: [], next: null };
+    const rows = await createStackQueryRepository(db).list({
+      ...query,
+      ...asked,
+      organizations,
+      status: status === 'frozen' ? null : status,
+      frozenBy,
+      limit: limit + 1,
+    });
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      items: page.map(cardOf),
+      next: last && rows.length > limit ? { changedAt: last.changedAt, id: last.id } : null,
+    };
+  }
+}
+
+/** A stack as the dashboard shows it. Times are ISO strings. */
+export function cardOf(row: OverviewRow) {
+  return {
+    organization: row.organization,
+    project: row.project,
+    stack: row.stack,
+    version: row.stackVersion,
+    resourceCount: row.resourceCount,
+    tags: row.tags === null ? {} : (JSON.parse(row.tags) as Record<string, string>),
+    lastUpdate:
+      row.lastId === null
+        ? null
+        : {
+            updateId: row.lastId,
+            version: row.lastVersion,
+            kind: row.lastKind as string,
+            result: row.lastStatus as string,
+            startedAt: row.lastStartedAt?.toISOString() ?? null,
+            endedAt: row.lastEndedAt?.toISOString() ?? null,
+            by: row.lastBy,
+            commit: row.lastCommit,
+            ciUrl: httpUrl(row.lastCiUrl),
+          },
+    active:
+      row.activeId === null
+        ? null
+        : {
+            updateId: row.activeId,
+            kind: row.activeKind as string,
+            by: row.activeBy,
+            since: row.activeSince?.toISOString() ?? null,
+            ciUrl: httpUrl(row.activeCiUrl),
+          },
+    waiting: row.waiting,
+    drift: driftOf(row.isDrifted),
+    updatedAt: row.updatedAt.toISOString(),
+  };
+}
+
+function driftOf(isDrifted: boolean | null): 'drifted' | 'clean' | 'unknown' {
+  if (isDrifted === null) return 'unknown';
+  return isDrifted ? 'drifted' : 'clean';
+}

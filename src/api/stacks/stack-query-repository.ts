@@ -1,0 +1,200 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+import { likePattern } from '../../shared/stacks/name-pattern.ts';
+import { type ListedOrganization, unnested } from '../../shared/stacks/stack-list-repository.ts';
+
+const Text = Nullable(Type.String());
+
+const OverviewRow = Type.Object({
+  id: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  /** JSON text: at most `maxTags` tags. */
+  tags: Text,
+  stackVersion: Type.Integer(),
+  resourceCount: Nullable(Type.Integer()),
+  /** Microseconds since the epoch, as text. */
+  changedAt: Type.String(),
+  updatedAt: Timestamp,
+  createdAt: Timestamp,
+  /** How many calls wait for the stack. */
+  waiting: Type.Integer(),
+  /** Whether the last run that has compared the state with reality found drift that nothing has mended since; null: none has compared. */
+  isDrifted: Nullable(Type.Boolean()),
+  lastId: Text,
+  lastVersion: Nullable(Type.Integer()),
+  lastKind: Text,
+  lastStatus: Text,
+  lastStartedAt: Nullable(Timestamp),
+  lastEndedAt: Nullable(Timestamp),
+  lastBy: Text,
+  lastCommit: Text,
+  lastCiUrl: Text,
+  activeId: Text,
+  activeKind: Text,
+  activeBy: Text,
+  activeSince: Nullable(Timestamp),
+  activeCiUrl: Text,
+});
+export type OverviewRow = Row<typeof OverviewRow>;
+
+const CountRow = Type.Object({ name: Type.String(), role: Text, stacks: Nullable(Type.Integer()) });
+
+export interface OverviewFilter {
+  readonly organizations: readonly ListedOrganization[];
+  /** Parts of `project/stack`, in any case. */
+  readonly words: readonly string[];
+  /** Who holds the lock: a login, or kind and name of a token. `*` stands for any characters. */
+  readonly owner: string | null;
+  /** Changed at most, or at least, so long ago. */
+  readonly updated: { readonly isOlder: boolean; readonly seconds: number } | null;
+  readonly project: string | null;
+  readonly tag: { readonly name: string; readonly value: string | null } | null;
+  readonly status: 'running' | 'failed' | 'drifted' | null;
+  /** Freezes that are in force: ids of rules; null: frozen or not. */
+  readonly frozenBy: readonly string[] | null;
+  /** Only stacks after this one, in this order. */
+  readonly before: { readonly changedAt: string; readonly id: string } | null;
+  readonly limit: number;
+}
+
+const maxTags = 20;
+/** Environments of updates are read up to here, in characters. */
+const maxEnvironment = 65_536;
+
+/** Whether the last run that has compared the stack found drift that nothing has mended since; null: none has compared. */
+const isDrifted = (stackId: ReturnType<typeof sql.fragment>) => sql.fragment`(
+  select r.is_detected and not exists (
+    select 1 from updates u
+    where u.stack_id = r.stack_id and u.number >= r.number and u.kind in ('update', 'destroy') and not u.dry_run and u.status = 'succeeded')
+  from drift_runs r where r.stack_id = ${stackId} and r.state = 'done' order by r.number desc limit 1)`;
+
+const shown = sql.fragment`
+  s.id, s.organization, s.project, s.stack, s.stack_version as "stackVersion", s.changed_at as "updatedAt", s.created_at as "createdAt",
+  (extract(epoch from s.changed_at) * 1000000)::bigint::text as "changedAt",
+  (select json_object_agg(g.tag_name, g.tag_value)::text
+    from (select * from listed_tags(s.tags) where tag_name <> '' limit ${maxTags}) g) as tags,
+  (select c.resource_count from checkpoints c where c.id = s.checkpoint_id) as "resourceCount",
+  (select count(*)::int from update_queue_waiters w where w.stack_id = s.id and w.superseded_by is null) as waiting,
+  ${isDrifted(sql.fragment`s.id`)} as "isDrifted",
+  u.id as "lastId", u.stack_version as "lastVersion", u.kind as "lastKind", u.status as "lastStatus",
+  coalesce(u.started_at, u.created_at) as "lastStartedAt", u.ended_at as "lastEndedAt", coalesce(ua.login, ut.kind || ':' || ut.name) as "lastBy",
+  substring(left(u.environment, ${maxEnvironment}) from '"git\\.head":"([0-9a-fA-F]{7,64})"') as "lastCommit",
+  u.ci_run::json ->> 'build.url' as "lastCiUrl",
+  v.id as "activeId", v.kind as "activeKind", coalesce(va.login, vt.kind || ':' || vt.name) as "activeBy",
+  coalesce(v.started_at, v.created_at) as "activeSince", v.ci_run::json ->> 'build.url' as "activeCiUrl"`;
+
+/** Who has requested the update `v`. */
+const owners = sql.fragment`
+  left join users va on va.id = v.requested_by left join api_tokens vt on vt.id = v.token_id and v.requested_by is null`;
+
+const details = sql.fragment`
+  left join lateral (
+    select u.* from updates u where u.stack_id = s.id and not u.dry_run and u.kind <> 'preview' order by u.number desc limit 1
+  ) u on true
+  left join users ua on ua.id = u.requested_by left join api_tokens ut on ut.id = u.token_id and u.requested_by is null
+  left join updates v on v.id = s.active_update_id
+  ${owners}`;
+
+/** Stacks with what a dashboard shows of them. */
+export function createStackQueryRepository(db: Queryable) {
+  /** Stacks of one organization `o`, found by the narrowest of the conditions; without one, in the order of an index. */
+  const candidates = ({ before, owner, project, status, tag }: OverviewFilter) => {
+    const ofProject = project === null ? sql.fragment`true` : sql.fragment`l.project_name = ${project}`;
+    const ofTag =
+      tag === null
+        ? sql.fragment`l.tag_name = ''`
+        : sql.fragment`l.tag_name = ${tag.name} and l.tag_name <> '' and (${tag.value}::text is null or l.tag_value = ${tag.value})`;
+    const found =
+      tag !== null || project !== null
+        ? sql.fragment`(select l.stack_id from stack_listings l where l.organization_id = o.id and ${ofTag} and ${ofProject}) l
+            join stack_changes c on c.stack_id = l.stack_id`
+        : status === 'running' || owner !== null
+          ? sql.fragment`(
+              select distinct u.stack_id from updates u where u.organization_id = o.id and u.status in ('not started', 'running')) u
+            join stack_changes c on c.stack_id = u.stack_id`
+          : sql.fragment`stack_changes c`;
+    const later =
+      before === null
+        ? sql.fragment`true`
+        : sql.fragment`(c.changed_at, c.stack_id) <
+            ('epoch'::timestamptz + ${before.changedAt}::bigint * interval '1 microsecond', ${before.id}::uuid)`;
+    return sql.fragment`${found} where c.organization_id = o.id and ${later}`;
+  };
+  const matched = ({ frozenBy, owner, status, updated, words }: OverviewFilter) => {
+    const all = [sql.fragment`true`];
+    for (const word of words)
+      all.push(sql.fragment`strpos(lower(c.project_name || '/' || c.stack_name), lower(${word})) > 0`);
+    if (owner !== null)
+      all.push(sql.fragment`exists (
+        select 1 from stacks s join updates v on v.id = s.active_update_id ${owners}
+        where s.id = c.stack_id and coalesce(va.login, vt.kind || ':' || vt.name) ilike ${likePattern(owner)})`);
+    if (updated !== null) {
+      const limit = sql.fragment`clock_timestamp() - make_interval(secs => ${updated.seconds})`;
+      all.push(updated.isOlder ? sql.fragment`c.changed_at < ${limit}` : sql.fragment`c.changed_at >= ${limit}`);
+    }
+    if (status === 'running')
+      all.push(
+        sql.fragment`exists (select 1 from stacks s where s.id = c.stack_id and s.active_update_id is not null)`,
+      );
+    if (status === 'failed')
+      all.push(sql.fragment`(
+        select u.status from updates u where u.stack_id = c.stack_id and not u.dry_run and u.kind <> 'preview'
+        order by u.number desc limit 1) = 'failed'`);
+    if (status === 'drifted') all.push(sql.fragment`coalesce(${isDrifted(sql.fragment`c.stack_id`)}, false)`);
+    if (frozenBy !== null)
+      all.push(sql.fragment`exists (
+        select 1 from update_rules r where r.id = any (${sql.array([...frozenBy], 'uuid')}) and r.organization_id = o.id
+          and (r.project is null or r.project = c.project_name) and (r.stack is null or r.stack = c.stack_name)
+          and (r.tag_name is null or exists (
+            select 1 from stack_listings f where f.organization_id = o.id and f.tag_name = r.tag_name
+              and f.project_name = c.project_name and f.stack_name = c.stack_name and f.tag_value = r.tag_value)))`);
+    return sql.join(all, sql.fragment` and `);
+  };
+  return {
+    /** Live stacks that may be read, the newest change first. Reads no more of an organization than fills the page, unless a filter leaves little of it. */
+    list: (filter: OverviewFilter) =>
+      db.any(sql.rows(OverviewRow)`
+        /* stackQueries.list */
+        select ${shown}
+        from (
+          select k.*, s.tags, s.stack_version, s.checkpoint_id, s.active_update_id, s.created_at from (
+            select o.name as organization, c.*
+            from ${unnested(filter.organizations)} as o (id, name, facts)
+            cross join lateral (
+              select c.stack_id as id, c.changed_at, c.project_name as project, c.stack_name as stack
+              from ${candidates(filter)} and ${matched(filter)}
+                and (o.facts is null or effective_permissions(o.facts, o.id, c.project_name, c.stack_name) & 1 = 1)
+              order by c.changed_at desc, c.stack_id desc limit ${filter.limit}
+            ) c
+            order by c.changed_at desc, c.id desc limit ${filter.limit}
+          ) k cross join lateral (select * from stacks where id = k.id offset 0) s
+        ) s ${details}
+        order by s.changed_at desc, s.id desc`),
+
+    find: (id: string) =>
+      db.maybeOne(sql.rows(OverviewRow)`
+        /* stackQueries.find */
+        select ${shown}
+        from (
+          select o.name as organization, p.name as project, s.name as stack, s.*, c.changed_at from stacks s
+          join stack_changes c on c.stack_id = s.id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+          where s.id = ${id} and s.deleted_at is null
+        ) s ${details}`),
+
+    /** The organizations of a token's holder by name; with the number of their stacks where all of them may be read. */
+    listOrganizations: (tokenId: string) =>
+      db.any(sql.rows(CountRow)`
+        /* stackQueries.listOrganizations */
+        select o.name, m.role, case when a.version = 0 and not t.is_sealed then (
+            select count(*)::int from stack_listings l where l.organization_id = o.id and l.tag_name = '') end as stacks
+        from api_tokens t
+        cross join lateral (
+          select organization_id, role from memberships where user_id = t.user_id
+          union all select t.organization_id, t.role where t.organization_id is not null) m
+        join organizations o on o.id = m.organization_id join organization_access a on a.organization_id = o.id
+        where t.id = ${tokenId} order by o.name`),
+  };
+}

@@ -1,0 +1,143 @@
+import { httpUrl } from '../../shared/platform/http/http-url.ts';
+import { getListedOrganization } from '../access/organizations.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { branchName } from '../updates/shown-settings.ts';
+import {
+  type CiPlace,
+  type CiStatisticsRow,
+  createCiQueryRepository,
+  type DriftedRow,
+  type RefusalCountRow,
+  type RefusedRow,
+} from './ci-query-repository.ts';
+
+/** Which of the runs that were refused. */
+export interface RefusedQuery {
+  readonly days: number;
+  readonly reasons: readonly string[] | null;
+  readonly project: string | null;
+  readonly after: CiPlace | null;
+  readonly limit: number;
+}
+
+/** What has become of the runs of an organization, of the stacks that the caller may read. */
+export class CiQueries {
+  readonly #db: ApiContext['db'];
+
+  constructor({ db }: Pick<ApiContext, 'db'>) {
+    this.#db = db;
+  }
+
+  /** Statistics of the last `days`, by day and by project. Throws NotFoundError. */
+  async sum(caller: Caller, name: string, days: number) {
+    const organization = await getListedOrganization(this.#db, caller.tokenId, name);
+    const board = createCiQueryRepository(this.#db);
+    const [figures, refusals] = await Promise.all([
+      board.sum(organization, days),
+      board.countRefused(organization, days),
+    ]);
+    const refusedOn = keyed(refusals, ({ day }) => day);
+    const refusedIn = keyed(refusals, ({ project }) => project);
+    const ranOn = new Map(figures.flatMap((row) => (row.day === null ? [] : [[row.day, row]])));
+    const ranIn = new Map(figures.flatMap((row) => (row.project === null ? [] : [[row.project, row]])));
+    return {
+      days: lastDays(days).map((day) => ({ day, ...shownStatistics(ranOn.get(day), refusedOn.get(day)) })),
+      projects: [...new Set([...ranIn.keys(), ...refusedIn.keys()])]
+        .sort()
+        .map((project) => ({ project, ...shownStatistics(ranIn.get(project), refusedIn.get(project)) })),
+      refusals: refusals
+        .flatMap(({ reason, times }) => (reason === null ? [] : [{ reason, times }]))
+        .sort((a, b) => b.times - a.times),
+      /** Whether there may be other stacks that the caller may not read. */
+      isTrimmed: organization.facts !== null,
+    };
+  }
+
+  /** Runs that were refused, sent away or stopped, the newest first, and the place to go on after. Throws NotFoundError. */
+  async listRefused(caller: Caller, name: string, query: RefusedQuery) {
+    const organization = await getListedOrganization(this.#db, caller.tokenId, name);
+    const limit = query.limit + 1;
+    const rows = await createCiQueryRepository(this.#db).listRefused(organization, { ...query, limit });
+    return pageOf(rows, query.limit, ({ id, place }) => [place, id], shownRefusal);
+  }
+
+  /** Stacks that have drifted, the newest first, and the place to go on after. Throws NotFoundError. */
+  async listDrifted(
+    caller: Caller,
+    name: string,
+    query: {
+      readonly days: number;
+      readonly onlyDrifted: boolean;
+      readonly after: CiPlace | null;
+      readonly limit: number;
+    },
+  ) {
+    const organization = await getListedOrganization(this.#db, caller.tokenId, name);
+    const limit = query.limit + 1;
+    const rows = await createCiQueryRepository(this.#db).listDrifted(organization, { ...query, limit });
+    return pageOf(rows, query.limit, ({ place, stackId }) => [place, stackId], shownDrift);
+  }
+}
+
+function pageOf<R, S>(
+  rows: readonly R[],
+  limit: number,
+  placeOf: (row: R) => CiPlace,
+  shown: (row: R) => S,
+): { items: S[]; next: CiPlace | null } {
+  const last = rows.length > limit ? rows[limit - 1] : undefined;
+  return { items: rows.slice(0, limit).map(shown), next: last ? placeOf(last) : null };
+}
+
+/** The last days up to today (UTC), the oldest first. */
+function lastDays(count: number): string[] {
+  const now = Date.now();
+  return Array.from({ length: count }, (_, index) =>
+    new Date(now - (count - 1 - index) * 24 * 3600 * 1000).toISOString().slice(0, 10),
+  );
+}
+
+function keyed(rows: readonly RefusalCountRow[], key: (row: RefusalCountRow) => string | null) {
+  return new Map(
+    rows.flatMap((row): [string, RefusalCountRow][] => (key(row) === null ? [] : [[key(row) as string, row]])),
+  );
+}
+
+const noRuns = {
+  runs: 0,
+  failed: 0,
+  cancelled: 0,
+  previews: 0,
+  failedPreviews: 0,
+  waits: 0,
+  runMs: 0,
+  waitedMs: 0,
+  longestMs: 0,
+};
+
+function shownStatistics(ran: CiStatisticsRow | undefined, refused: RefusalCountRow | undefined) {
+  const { day: _day, project: _project, ...figures } = ran ?? { ...noRuns, day: null, project: null };
+  return {
+    ...figures,
+    refused: refused?.times ?? 0,
+    /** In line: of runs that came to their turn, and of those that did not. */
+    waitedMs: figures.waitedMs + (refused?.waitedMs ?? 0),
+  };
+}
+
+function shownRefusal({ ciUrl, id, place: _place, refusedAt, ...row }: RefusedRow) {
+  return { ...row, id, branch: branchName(row.branch), ciUrl: httpUrl(ciUrl), at: refusedAt.toISOString() };
+}
+
+function shownDrift({ changes, cleanAt, foundAt, place: _place, since, ...row }: DriftedRow) {
+  const counts = Object.values(JSON.parse(changes) as Record<string, unknown>);
+  return {
+    ...row,
+    /** Resources that differ. */
+    differences: counts.reduce<number>((sum, count) => sum + (typeof count === 'number' ? count : 0), 0),
+    since: since.toISOString(),
+    foundAt: foundAt.toISOString(),
+    cleanAt: cleanAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,195 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+import type { ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
+
+const Text = Nullable(Type.String());
+
+const StatisticsPartRow = Type.Object({
+  /** Either a day (UTC) or a project. */
+  day: Text,
+  project: Text,
+  runs: Type.Integer(),
+  failed: Type.Integer(),
+  cancelled: Type.Integer(),
+  previews: Type.Integer(),
+  failedPreviews: Type.Integer(),
+  waits: Type.Integer(),
+  runMs: Type.Number(),
+  waitedMs: Type.Number(),
+  longestMs: Type.Number(),
+});
+export type CiStatisticsRow = Row<typeof StatisticsPartRow>;
+
+const RefusalCountRow = Type.Object({
+  /** Some of these. */
+  day: Text,
+  project: Text,
+  reason: Text,
+  times: Type.Integer(),
+  waitedMs: Type.Number(),
+});
+export type RefusalCountRow = Row<typeof RefusalCountRow>;
+
+const RefusedRow = Type.Object({
+  id: Type.String(),
+  /** Microseconds since the epoch, as text. */
+  place: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  reason: Type.String(),
+  kind: Text,
+  message: Type.String(),
+  by: Text,
+  commit: Text,
+  branch: Text,
+  ciUrl: Text,
+  updateId: Text,
+  waitedMs: Type.Number(),
+  times: Type.Integer(),
+  refusedAt: Timestamp,
+});
+export type RefusedRow = Row<typeof RefusedRow>;
+
+const DriftedRow = Type.Object({
+  stackId: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  /** Microseconds since the epoch, as text: when the last run that has found the drift ended. */
+  place: Type.String(),
+  updateId: Type.String(),
+  /** JSON text: how many resources differ, by the operation that would mend the state. */
+  changes: Type.String(),
+  foundAt: Timestamp,
+  /** When the first run has found it. */
+  since: Timestamp,
+  cleanAt: Nullable(Timestamp),
+  cleanUpdateId: Text,
+});
+export type DriftedRow = Row<typeof DriftedRow>;
+
+/** A place in a list: microseconds since the epoch, and an id. */
+export type CiPlace = readonly [string, string];
+
+/** What has become of the runs of an organization. Only of live stacks that may be read. */
+export function createCiQueryRepository(db: Queryable) {
+  const readable = ({ facts, id }: ListedOrganization) => sql.fragment`
+    select c.stack_id, c.project_name, c.stack_name from stack_changes c
+    where c.organization_id = ${id}
+      and (${facts}::jsonb is null or effective_permissions(${facts}::jsonb, ${id}::uuid, c.project_name, c.stack_name) & 1 = 1)`;
+  // As of the beginning of the statement: Postgres then finds the days by the index.
+  const today = sql.fragment`(statement_timestamp() at time zone 'UTC')::date`;
+  const moment = (place: CiPlace) =>
+    sql.fragment`'epoch'::timestamptz + ${place[0]}::bigint * interval '1 microsecond'`;
+  const micros = (column: ReturnType<typeof sql.fragment>) =>
+    sql.fragment`(extract(epoch from ${column}) * 1000000)::bigint::text as place`;
+  return {
+    /** Statistics of each of the last days that has some, and of each project. */
+    sum: (organization: ListedOrganization, days: number) =>
+      db.any(sql.rows(StatisticsPartRow)`
+        /* ciQueries.sum */
+        with r as materialized (${readable(organization)}),
+        -- First the many rows by a hash, then the few that are left by day and by project.
+        d as materialized (
+          select d.day, r.project_name, sum(d.runs) as runs, sum(d.failed) as failed, sum(d.cancelled) as cancelled,
+            sum(d.previews) as previews, sum(d.failed_previews) as failed_previews, sum(d.waits) as waits,
+            sum(d.run_ms) as run_ms, sum(d.waited_ms) as waited_ms, max(d.longest_ms) as longest_ms
+          from stack_days d join r on r.stack_id = d.stack_id
+          where d.organization_id = ${organization.id} and d.day > ${today} - ${days}::int
+          group by d.day, r.project_name)
+        select d.day::text as day, d.project_name as project, sum(d.runs)::int as runs, sum(d.failed)::int as failed,
+          sum(d.cancelled)::int as cancelled, sum(d.previews)::int as previews, sum(d.failed_previews)::int as "failedPreviews",
+          sum(d.waits)::int as waits, sum(d.run_ms)::float8 as "runMs", sum(d.waited_ms)::float8 as "waitedMs",
+          max(d.longest_ms)::float8 as "longestMs"
+        from d group by grouping sets ((d.day), (d.project_name))`),
+
+    /** Runs that were refused: by reason, by day and by project. */
+    countRefused: (organization: ListedOrganization, days: number) =>
+      db.any(sql.rows(RefusalCountRow)`
+        /* ciQueries.countRefused */
+        with r as materialized (${readable(organization)})
+        select (f.refused_at at time zone 'UTC')::date::text as day, r.project_name as project, f.reason, sum(f.times)::int as times,
+          sum(f.waited_ms)::float8 as "waitedMs"
+        from refused_runs f join r on r.stack_id = f.stack_id
+        where f.organization_id = ${organization.id} and f.refused_at >= (${today} - ${days - 1}::int)::timestamp at time zone 'UTC'
+        group by grouping sets (((f.refused_at at time zone 'UTC')::date), (r.project_name), (f.reason))`),
+
+    /** Runs that were refused, the newest first. */
+    listRefused: (
+      organization: ListedOrganization,
+      {
+        after,
+        days,
+        limit,
+        project,
+        reasons,
+      }: {
+        readonly days: number;
+        readonly reasons: readonly string[] | null;
+        readonly project: string | null;
+        readonly after: CiPlace | null;
+        readonly limit: number;
+      },
+    ) =>
+      db.any(sql.rows(RefusedRow)`
+        /* ciQueries.listRefused */
+        select f.id::text as id, ${micros(sql.fragment`f.refused_at`)}, c.project_name as project, c.stack_name as stack, f.reason, f.kind,
+          f.message, f.requested_by as by, f.commit_id as commit, f.branch, f.ci_url as "ciUrl", f.update_id as "updateId",
+          f.waited_ms::float8 as "waitedMs", f.times, f.refused_at as "refusedAt"
+        from refused_runs f join stack_changes c on c.stack_id = f.stack_id
+        where f.organization_id = ${organization.id} and f.refused_at >= (${today} - ${days - 1}::int)::timestamp at time zone 'UTC'
+          and ${reasons === null ? sql.fragment`true` : sql.fragment`f.reason = any (${sql.array([...reasons], 'text')})`}
+          and (${project}::text is null or c.project_name = ${project})
+          and (${organization.facts}::jsonb is null
+            or effective_permissions(${organization.facts}::jsonb, ${organization.id}::uuid, c.project_name, c.stack_name) & 1 = 1)
+          and ${after === null ? sql.fragment`true` : sql.fragment`(f.refused_at, f.id) < (${moment(after)}, ${after[1]}::bigint)`}
+        order by f.refused_at desc, f.id desc limit ${limit}`),
+
+    /**
+     * Stacks whose last drift was found in the last days, or is there still, the newest first. It is gone when an update or a destroy has
+     * succeeded, or a later run has found none.
+     */
+    listDrifted: (
+      organization: ListedOrganization,
+      {
+        after,
+        days,
+        limit,
+        onlyDrifted,
+      }: {
+        readonly days: number;
+        readonly onlyDrifted: boolean;
+        readonly after: CiPlace | null;
+        readonly limit: number;
+      },
+    ) =>
+      db.any(sql.rows(DriftedRow)`
+        /* ciQueries.listDrifted */
+        with r as materialized (${readable(organization)})
+        select r.stack_id as "stackId", r.project_name as project, r.stack_name as stack, ${micros(sql.fragment`l.ended_at`)},
+          l.update_id as "updateId", l.changes, l.ended_at as "foundAt", coalesce(f.ended_at, l.ended_at) as since,
+          m.ended_at as "cleanAt", m.id as "cleanUpdateId"
+        from r
+        cross join lateral (
+          select d.update_id, d.number, d.changes, u.ended_at from drift_runs d join updates u on u.id = d.update_id
+          where d.stack_id = r.stack_id and d.is_detected order by d.number desc limit 1) l
+        left join lateral (
+          select u.id, u.ended_at from updates u
+          where u.stack_id = r.stack_id and u.number >= l.number and u.status = 'succeeded' and (
+            u.kind in ('update', 'destroy') and not u.dry_run
+            or u.number > l.number and exists (
+              select 1 from drift_runs c where c.update_id = u.id and c.state = 'done' and not c.is_detected))
+          order by u.number limit 1) m on true
+        left join lateral (
+          -- The first one after the last that has found none, or that has changed the stack.
+          select u.ended_at from drift_runs d join updates u on u.id = d.update_id
+          where d.stack_id = r.stack_id and d.is_detected and d.number > coalesce((
+            select max(b.number) from updates b where b.stack_id = r.stack_id and b.number < l.number and b.status = 'succeeded' and (
+              b.kind in ('update', 'destroy') and not b.dry_run
+              or exists (select 1 from drift_runs c where c.update_id = b.id and c.state = 'done' and not c.is_detected))), 0)
+          order by d.number limit 1) f on true
+        where (m.id is null or (not ${onlyDrifted} and l.ended_at >= (${today} - ${days - 1}::int)::timestamp at time zone 'UTC'))
+          and ${after === null ? sql.fragment`true` : sql.fragment`(l.ended_at, r.stack_id) < (${moment(after)}, ${after[1]}::uuid)`}
+        order by l.ended_at desc, r.stack_id desc limit ${limit}`),
+  };
+}

@@ -1,0 +1,55 @@
+import { UpdateParams } from '../../shared/platform/protocol/core.ts';
+import { apiToken, updatePath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { assertUpdateId } from '../updates/updates.routes.ts';
+import { UpdateStatisticsResponse } from './statistics.schemas.ts';
+import type { StatisticsService, UpdateStatistics } from './statistics-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly figures: StatisticsService;
+}
+
+/** What updates have done and how long it took. */
+export function registerStatisticsRoutes(app: RouteScope, { figures }: Services): void {
+  app.get(
+    `${updatePath}/figures`,
+    {
+      config: { access: { kind: 'stack', permission: 'read' }, rate: 'held' },
+      schema: {
+        tags: ['updates'],
+        summary: 'Show what an update has done and how long it took',
+        description:
+          'With what updates of the stack were like in the last 90 days. The client tells times of steps in whole seconds.',
+        security: apiToken,
+        params: UpdateParams,
+        response: { 200: UpdateStatisticsResponse },
+      },
+    },
+    async ({ params }) => {
+      assertUpdateId(params.updateId);
+      return statisticsResponse(params.updateId, await figures.get(params, params.updateId));
+    },
+  );
+}
+
+function statisticsResponse(updateID: string, { changes, failedBefore, steps, update, usual }: UpdateStatistics) {
+  const { endReason, isPreview, kind, seconds, status, waitedSeconds } = update;
+  return {
+    ...{ updateID, kind, isPreview, waitedSeconds, seconds, failedBefore },
+    result: endReason === 'cancelled' ? 'cancelled' : status,
+    changes,
+    isComplete: steps !== null,
+    steps: steps && {
+      ...steps,
+      slowest: [...steps.slowest],
+      retries: steps.retries && { ...steps.retries, resources: [...steps.retries.resources] },
+      criticalPath: steps.criticalPath && { ...steps.criticalPath, steps: [...steps.criticalPath.steps] },
+    },
+    usual: usual && {
+      count: usual.count,
+      ...{ seconds: [...usual.seconds], creates: [...usual.counts.creates], updates: [...usual.counts.updates] },
+      ...{ replaces: [...usual.counts.replaces], deletes: [...usual.counts.deletes] },
+    },
+  };
+}

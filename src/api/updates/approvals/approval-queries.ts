@@ -1,0 +1,69 @@
+import { type PermissionSet, permits } from '../../../shared/access/permissions.ts';
+import { rolePermissions } from '../../../shared/access/roles.ts';
+import { httpUrl } from '../../../shared/platform/http/http-url.ts';
+import { getListedOrganization } from '../../access/organizations.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
+import type { Caller } from '../../platform/http/request.ts';
+import { type ApprovalOverviewRow, createApprovalQueryRepository } from './approval-query-repository.ts';
+import { mayWithdraw, refusalOf } from './approval-service.ts';
+
+/** A place in the list: when the approval was asked for, in microseconds since the epoch, and its id. */
+export interface ApprovalPlace {
+  readonly askedMicros: string;
+  readonly id: string;
+}
+
+export interface ApprovalQuery {
+  readonly organization: string;
+  /** Null: of all stacks that the caller may read. */
+  readonly project: string | null;
+  readonly stack: string | null;
+  /** Whether they were given; null: either way. */
+  readonly isGiven: boolean | null;
+  readonly before: ApprovalPlace | null;
+  readonly limit: number;
+}
+
+/** What the dashboard shows of approvals. */
+export class ApprovalQueries {
+  readonly #db: ApiContext['db'];
+
+  constructor({ db }: Pick<ApiContext, 'db'>) {
+    this.#db = db;
+  }
+
+  /** Those that were asked for last first, and the place of the last one if there are more. Throws NotFoundError. */
+  async list(caller: Caller, { organization, ...query }: ApprovalQuery) {
+    const listed = await getListedOrganization(this.#db, caller.tokenId, organization);
+    const { limit } = query;
+    const rows = await createApprovalQueryRepository(this.#db).list(listed, { ...query, limit: limit + 1 }, caller);
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    const next: ApprovalPlace | null =
+      last && rows.length > limit ? { askedMicros: last.askedMicros, id: last.id } : null;
+    return { items: page.map((row) => shownApproval(row, caller)), next };
+  }
+}
+
+/** Times are ISO strings. */
+function shownApproval(row: ApprovalOverviewRow, caller: Caller) {
+  const held: PermissionSet = row.held ?? (caller.role === null ? 0 : rolePermissions[caller.role]);
+  return {
+    ...{ id: row.id, project: row.project, stack: row.stack, kind: row.kind, commit: row.commit },
+    ...{ askedBy: row.askedBy, request: row.request, updateId: row.updateId, message: row.message },
+    askedAt: row.askedAt.toISOString(),
+    ciUrl: httpUrl(row.ciUrl),
+    approvedAt: row.approvedAt?.toISOString() ?? null,
+    approvedBy: row.approvedBy,
+    reason: row.reason,
+    expiresAt: row.expiresAt?.toISOString() ?? null,
+    /** Whether runs of the commit pass now. */
+    isValid: row.isValid,
+    /** Whether the caller may approve it. */
+    mayGive: permits(held, 'admin') && refusalOf(caller, row) === null,
+    /** Whether the caller may take it back, or the request for it. */
+    mayWithdraw: mayWithdraw(caller, held, row),
+    /** Why the caller may not, with the permission for it; null if they may, or have no permission. */
+    refusal: permits(held, 'admin') ? refusalOf(caller, row) : null,
+  };
+}

@@ -1,0 +1,160 @@
+import { Type } from 'typebox';
+import { StackParams, UpdateParams } from '../../../shared/platform/protocol/core.ts';
+import { apiToken, stackPath, updatePath } from '../../platform/http/paths.ts';
+import type { RouteScope } from '../../platform/http/route-scope.ts';
+import {
+  ApprovalParams,
+  ApprovalResponse,
+  AskApprovalRequest,
+  DrainUpdateRequest,
+  GiveApprovalRequest,
+  ListApprovalsResponse,
+} from '../approvals.schemas.ts';
+import { assertUpdateId } from '../updates.routes.ts';
+import type { ApprovalRow, ApprovalService } from './approval-service.ts';
+import type { DrainService } from './drain-service.ts';
+
+/** What the routes call. */
+export interface Services {
+  readonly approvals: ApprovalService;
+  readonly guards: DrainService;
+}
+
+const tags = ['guards'];
+
+/** What stops updates before they do more, and what lets them pass. */
+export function registerApprovalRoutes(app: RouteScope, services: Services): void {
+  drainUpdate(app, services);
+  listApprovals(app, services);
+  askApproval(app, services);
+  giveApproval(app, services);
+  withdrawApproval(app, services);
+}
+
+function drainUpdate(app: RouteScope, { guards }: Services): void {
+  app.post(
+    `${updatePath}/drain`,
+    {
+      config: {
+        access: { kind: 'stack', permission: 'write' },
+        rate: 'never',
+        audit: 'update.drain',
+        goesFirst: true,
+        described: { errorStatuses: [409] },
+      },
+      schema: {
+        tags,
+        summary: 'End an update gently',
+        description:
+          'The update begins nothing more. What it has begun is finished and saved; then its client ends it.',
+        security: apiToken,
+        params: UpdateParams,
+        body: Type.Union([DrainUpdateRequest, Type.Null()]),
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ audit, body, caller, params }, reply) => {
+      assertUpdateId(params.updateId);
+      await guards.drain(params, params.updateId, caller, body?.reason ?? '', audit);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function listApprovals(app: RouteScope, { approvals }: Services): void {
+  app.get(
+    `${stackPath}/approvals`,
+    {
+      config: { access: { kind: 'stack', permission: 'read' }, rate: 'held' },
+      schema: {
+        tags,
+        summary: 'List the approvals of a stack',
+        description: 'The 100 that were asked for last, with those that nobody has given yet.',
+        security: apiToken,
+        params: StackParams,
+        response: { 200: ListApprovalsResponse },
+      },
+    },
+    async ({ params }) => ({ approvals: (await approvals.list(params)).map(toResponse) }),
+  );
+}
+
+function askApproval(app: RouteScope, { approvals }: Services): void {
+  app.post(
+    `${stackPath}/approvals`,
+    {
+      config: { access: { kind: 'stack', permission: 'write' }, rate: 'held', audit: 'approval.ask' },
+      schema: {
+        tags,
+        summary: 'Ask for the approval of a commit',
+        description: 'An update that a rule stops asks by itself.',
+        security: apiToken,
+        params: StackParams,
+        body: AskApprovalRequest,
+        response: { 200: ApprovalResponse },
+      },
+    },
+    async ({ audit, body, caller, params }) => {
+      const asked = { commit: body.commit, kind: body.kind ?? 'update', reason: body.reason ?? '' };
+      return toResponse(await approvals.ask(params, caller, asked, audit));
+    },
+  );
+}
+
+function giveApproval(app: RouteScope, { approvals }: Services): void {
+  app.post(
+    `${stackPath}/approvals/:approvalId`,
+    {
+      config: { access: { kind: 'stack', permission: 'admin' }, rate: 'held', audit: 'approval.give' },
+      schema: {
+        tags,
+        summary: 'Approve a commit',
+        description:
+          'Runs of the commit may delete and replace what rules would refuse, for a limited time. Not by who has asked, nor by the token of a CI run.',
+        security: apiToken,
+        params: ApprovalParams,
+        body: GiveApprovalRequest,
+        response: { 200: ApprovalResponse },
+      },
+    },
+    async ({ audit, body, caller, params }) => {
+      const given = { reason: body.reason, minutes: body.minutes ?? undefined };
+      return toResponse(await approvals.give(params, params.approvalId, caller, given, audit));
+    },
+  );
+}
+
+function withdrawApproval(app: RouteScope, { approvals }: Services): void {
+  app.delete(
+    `${stackPath}/approvals/:approvalId`,
+    {
+      config: { access: { kind: 'stack', permission: 'write' }, rate: 'held', audit: 'approval.withdraw' },
+      schema: {
+        tags,
+        summary: 'Withdraw an approval, or the request for it',
+        description:
+          'By who has asked, and by those with the permission admin on the stack. Updates that run already keep their limits.',
+        security: apiToken,
+        params: ApprovalParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ audit, caller, params }, reply) => {
+      await approvals.withdraw(params, params.approvalId, caller, audit);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function toResponse(row: ApprovalRow) {
+  const { approvedAt, approvedBy, askedAt, askedBy, commit, expiresAt, id, isValid, kind, reason, request, updateId } =
+    row;
+  return {
+    ...{ id, kind, commit, askedAt: askedAt.toISOString(), askedBy, request, valid: isValid },
+    ...(updateId === null ? {} : { updateID: updateId }),
+    ...(approvedAt === null ? {} : { approvedAt: approvedAt.toISOString() }),
+    ...(approvedBy === null ? {} : { approvedBy }),
+    ...(reason === null ? {} : { reason }),
+    ...(expiresAt === null ? {} : { expiresAt: expiresAt.toISOString() }),
+  };
+}

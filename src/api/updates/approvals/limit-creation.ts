@@ -1,0 +1,54 @@
+import { serverSource } from '../../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../../shared/audit/audit-repository.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { formatStackRef } from '../../../shared/stacks/names.ts';
+import { createApprovalRepository } from '../../../shared/state/journal/guards/approval-repository.ts';
+import { commitOf, mayTokensApprove } from '../../../shared/state/journal/guards/approvals.ts';
+import { createChangeLimitRepository } from '../../../shared/state/journal/guards/change-limit-repository.ts';
+import { type ChangeLimits, limitsOf } from '../../../shared/state/journal/guards/change-limits.ts';
+import type { PreviewCheck } from '../../../shared/updates/rules/preview-check.ts';
+import type { StackWithRules } from '../../../shared/updates/rules/update-rule-repository.ts';
+import type { Caller } from '../../platform/http/request.ts';
+
+/** What is known of an update when it is created. */
+interface CreatedUpdate {
+  readonly stack: StackWithRules;
+  readonly kind: string;
+  readonly environment: object;
+  readonly caller: Caller;
+  /** The preview that its rule asks for; null: it needs none. */
+  readonly preview: PreviewCheck | null;
+}
+
+/**
+ * Sets the limits of an update that was just created. If the commit that it runs is approved, only its preview limits it. Costs nothing where the stack has no
+ * rules. The stack is locked.
+ */
+export async function limitUpdate(tx: Queryable, updateId: string, created: CreatedUpdate): Promise<void> {
+  const { caller, environment, kind, preview, stack } = created;
+  if (stack.updateRules.isEmpty) return;
+  const commit = commitOf(environment);
+  const { organization } = stack;
+  const object = formatStackRef(stack);
+  const limitsIf = (isApproved: boolean): ChangeLimits | null =>
+    limitsOf(stack.updateRules, {
+      ...{ organization, stack: object, kind, commit, isApproved },
+      preview: preview?.previewId ? { rule: preview.rule, updateId: preview.previewId } : null,
+    });
+  const limits = limitsIf(false);
+  if (!limits) return;
+  const isApprovable = limits.fuse !== null || limits.protectedTypes.length > 0;
+  const subject = commit === null || !isApprovable ? null : { stackId: stack.id, kind, commit };
+  const approval =
+    subject &&
+    (await createApprovalRepository(tx).findValid(subject, caller, {
+      byPeople: !mayTokensApprove(stack.updateRules),
+    }));
+  const left = approval ? limitsIf(true) : limits;
+  if (left) await createChangeLimitRepository(tx).insert(updateId, left);
+  if (!approval) return;
+  const { approvedBy, id: approvalId, reason } = approval;
+  const details = { stackId: stack.id, kind, commit, approvalId, approvedBy, reason };
+  const event = { action: 'approval.use', organization, object, updateId, details } as const;
+  await createAuditRepository(tx).insert(serverSource, event);
+}

@@ -1,0 +1,34 @@
+import { ciRunOf } from '../../shared/audit/audit-event.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import type { Logger } from '../../shared/platform/logger/logger.ts';
+import { commitOf } from '../../shared/state/journal/guards/approvals.ts';
+import type { FrozenError } from '../../shared/updates/rules/freeze.ts';
+import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
+import type { Caller } from '../platform/http/request.ts';
+import type { PreparedCreation } from './update-creation.ts';
+
+/** Tells webhooks of an update that a freeze holds back. `isWaiting`: it waits for the end of the freeze. */
+export async function notifyOfFreeze(
+  db: Queryable,
+  { environment, kind, organizationId, stackId }: PreparedCreation,
+  { error, caller, isWaiting }: { readonly error: FrozenError; readonly caller: Caller; readonly isWaiting: boolean },
+): Promise<void> {
+  const { note, id: rule } = error.rule;
+  const { 'build.url': ciUrl = null } = JSON.parse(ciRunOf(environment) ?? '{}') as { readonly 'build.url'?: string };
+  const details = { text: note, rule, kind, by: caller.login, isWaiting, commit: commitOf(environment), ciUrl };
+  await notifyWebhooks(db, 'update_frozen', { organizationId, stackId, details });
+}
+
+/**
+ * Tells webhooks of an update that a freeze has refused. Nothing was changed, so this is a transaction of its own, and the refusal does not
+ * depend on it.
+ */
+export async function notifyOfRefusal(
+  { db, logger }: { readonly db: Queryable; readonly logger: Logger },
+  creation: PreparedCreation,
+  by: { readonly error: FrozenError; readonly caller: Caller },
+): Promise<void> {
+  await notifyOfFreeze(db, creation, { ...by, isWaiting: false }).catch((error: unknown) =>
+    logger.warn({ err: error }, 'webhooks could not be told of an update that a freeze has refused'),
+  );
+}

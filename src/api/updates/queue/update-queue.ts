@@ -1,0 +1,289 @@
+import { randomUUID } from 'node:crypto';
+import type { Database } from '../../../shared/platform/db/database.ts';
+import type { Notifications } from '../../../shared/platform/db/notifications.ts';
+import type { Logger } from '../../../shared/platform/logger/logger.ts';
+import type { Limit } from '../../../shared/updates/rules/limit.ts';
+import {
+  createUpdateQueueRepository,
+  heldMessage,
+  rulesMessage,
+  type ShownRun,
+  supersededMessage,
+  type UpdateQueueRepository,
+  updateQueueChannel,
+  type WaitingRun,
+} from '../../../shared/updates/update-queue-repository.ts';
+
+/** How often this process says that its calls wait, and looks for turns whose notification was lost, in ms. */
+const checkMs = 400;
+/** After this time without it, the calls of this process no longer stop those behind them, in seconds. */
+const aliveSeconds = 1.6;
+/** A client that was asked to call again keeps its place for this time, in seconds. */
+const keptSeconds = 10;
+/** A call that a rule holds back looks again after this time, although it is told of changed rules, in ms. */
+const deferredMs = 2_000;
+/** Checks from one removal of lost places to the next. */
+const checksPerRemoval = 10;
+/** Checks from one look at limits to the next, where no update has ended. */
+const checksPerLimit = 5;
+
+/** Why a waiting call goes on: it may be its turn, a newer run has its place, its time is over, its client has gone, or the process stops. */
+export type Wake = 'turn' | 'superseded' | 'over' | 'gone' | 'draining';
+
+/** Who takes a place. */
+interface Entering {
+  readonly tokenId: string;
+  /** Of the place that it had before; null: none. */
+  readonly id: string | null;
+  readonly isUrgent: boolean;
+  readonly run: WaitingRun | null;
+  /** After this time webhooks are told that the call waits, in seconds. */
+  readonly alertSeconds: number;
+  readonly shown: ShownRun;
+}
+
+/** A place in the queue of a stack at which a call of this process waits. */
+export interface Place {
+  readonly id: string;
+  readonly stackId: string;
+  /** When it was taken, by `performance.now()`. */
+  readonly since: number;
+}
+
+interface WaitingCall extends Place {
+  /** Its turn has come, and it has not looked yet. */
+  isNext: boolean;
+  isSuperseded: boolean;
+  /** Webhooks were told that it waits for long. */
+  isLateNotified: boolean;
+  readonly alertSeconds: number;
+  /** A limit holds it back: the database says when it may be different. */
+  isLimited: boolean;
+  /** A rule holds it back: before this time by `performance.now()`, its turn alone is no reason to look again. */
+  deferredUntil: number;
+  wake: () => void;
+}
+
+/**
+ * The calls of this process that wait for stacks. Places are in the database, so any process may hold the calls of one queue. The
+ * database tells the process of the first place when its stack is released; no call asks by itself.
+ */
+export class UpdateQueue {
+  readonly #db: Database;
+  readonly #places: UpdateQueueRepository;
+  readonly #logger: Logger;
+  readonly #processId = randomUUID();
+  readonly #waiting = new Map<string, WaitingCall>();
+  /** Ends an update whose lease has expired. */
+  readonly #reclaim: (stackId: string) => Promise<void>;
+  #notifications: Notifications | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #check: Promise<void> | undefined;
+  #checks = 0;
+  /** An update may have ended since the first of those that limits hold back were told. */
+  #mayGo = false;
+  #isDraining = false;
+
+  constructor({ db, logger }: { db: Database; logger: Logger }, reclaim: (stackId: string) => Promise<void>) {
+    this.#db = db;
+    this.#places = createUpdateQueueRepository(db);
+    this.#logger = logger;
+    this.#reclaim = reclaim;
+  }
+
+  /** Calls that wait in this process. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** How long the oldest of them has waited; 0 if none does. */
+  get oldestSeconds(): number {
+    const now = performance.now();
+    let oldest = now;
+    for (const { since } of this.#waiting.values()) oldest = Math.min(oldest, since);
+    return (now - oldest) / 1000;
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  /** Takes a place at the end of the queue, or the one with this id if it is still the caller's. */
+  async enter(stackId: string, { alertSeconds, id, isUrgent, run, shown, tokenId }: Entering): Promise<Place> {
+    await this.#places.renewProcess(this.#processId, aliveSeconds);
+    const owner = { stackId, tokenId, processId: this.#processId };
+    const row =
+      (id === null ? null : await this.#places.resume(id, owner)) ??
+      // Who has lost its place may be older than those that have come since.
+      (await this.#places.join({ ...owner, isUrgent, run, shown, supersedes: id === null }));
+    const place = { id: row.id, stackId, since: performance.now() - row.waitedSeconds * 1000 };
+    // It may have been released before the place was taken.
+    this.#waiting.set(place.id, {
+      ...place,
+      isNext: true,
+      isSuperseded: row.supersededBy !== null,
+      isLateNotified: false,
+      alertSeconds,
+      deferredUntil: 0,
+      isLimited: false,
+      wake: () => {},
+    });
+    this.#start();
+    return place;
+  }
+
+  /** Waits for the turn of the place, at most until `deadline` by `performance.now()`. */
+  async next({ id }: Place, deadline: number, gone: AbortSignal): Promise<Wake> {
+    const call = this.#waiting.get(id);
+    if (!call) throw new Error(`No call waits at ${id}`);
+    for (;;) {
+      if (gone.aborted) return 'gone';
+      if (this.#isDraining) return 'draining';
+      if (call.isSuperseded) return 'superseded';
+      if (call.isNext) {
+        call.isNext = false;
+        return 'turn';
+      }
+      const leftMs = deadline - performance.now();
+      if (leftMs <= 0) return 'over';
+      await pause(call, leftMs, gone);
+    }
+  }
+
+  /** A rule holds the call back, a limit or another. It looks again when that may have changed. */
+  async holdBack({ id }: Place, limit: Limit | null): Promise<void> {
+    const call = this.#waiting.get(id);
+    if (!call) return;
+    call.deferredUntil = limit ? Number.POSITIVE_INFINITY : performance.now() + deferredMs;
+    if (limit === null && !call.isLimited) return;
+    call.isLimited = limit !== null;
+    const isNew = await this.#places.noteLimit(id, limit);
+    // From now on it is told when an update ends; one may have ended before.
+    if (isNew && limit) call.isNext = true;
+  }
+
+  /** The call no longer waits here, but its client will call again. */
+  async keep({ id }: Place): Promise<void> {
+    this.#forget(id);
+    await this.#places.keep(id, this.#processId, keptSeconds);
+  }
+
+  /** Gives up the place. */
+  async leave({ id, stackId }: Place): Promise<void> {
+    this.#forget(id);
+    await this.#places.leave(id, stackId);
+  }
+
+  /** The place was taken out of the queue with the change that it waited for. */
+  forget({ id }: Place): void {
+    this.#forget(id);
+  }
+
+  /** Lets all calls go on: this process is about to stop. */
+  drain(): void {
+    this.#isDraining = true;
+    for (const call of this.#waiting.values()) call.wake();
+  }
+
+  async close(): Promise<void> {
+    this.drain();
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    await this.#check;
+    await this.#notifications?.close();
+    this.#notifications = undefined;
+    if (this.#checks > 0) await this.#places.removeProcess(this.#processId).catch(() => {});
+  }
+
+  #forget(id: string): void {
+    this.#waiting.delete(id);
+    if (this.#waiting.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #start(): void {
+    this.#notifications ??= this.#db.listen(updateQueueChannel, (message) => this.#hear(message));
+    this.#timer ??= setInterval(() => this.#beginCheck(), checkMs).unref();
+  }
+
+  #beginCheck(): void {
+    this.#check ??= this.#checkAll()
+      .catch((error: unknown) => this.#logger.warn({ err: error }, 'lock queue: turns could not be checked'))
+      .finally(() => {
+        this.#check = undefined;
+      });
+  }
+
+  async #checkAll(): Promise<void> {
+    await this.#places.renewProcess(this.#processId, aliveSeconds);
+    if (this.#checks++ % checksPerRemoval === 0) await this.#places.removeGone();
+    if (this.#checks % checksPerLimit === 0) this.#mayGo = true;
+    await this.#tellLimited();
+    await this.#notifyOfLate();
+    for (const id of await this.#places.listSuperseded(this.#processId)) this.#supersede(id);
+    const stackIds = [...new Set([...this.#waiting.values()].map(({ stackId }) => stackId))];
+    for (const { id, stackId, isExpired } of await this.#places.listNext(this.#processId, stackIds)) {
+      if ((this.#waiting.get(id)?.deferredUntil ?? 0) > performance.now()) continue;
+      if (isExpired) await this.#reclaim(stackId);
+      this.#tell(id);
+    }
+  }
+
+  #hear(message: string): void {
+    if (message === rulesMessage) {
+      for (const call of this.#waiting.values()) call.deferredUntil = 0;
+      this.#beginCheck();
+    } else if (message === heldMessage) {
+      this.#mayGo = true;
+      this.#beginCheck();
+    } else if (message.startsWith(supersededMessage)) {
+      this.#supersede(message.slice(supersededMessage.length));
+    } else this.#tell(message);
+  }
+
+  /** Tells the first of those that limits hold back, if the limits may let them go. */
+  async #tellLimited(): Promise<void> {
+    if (!this.#mayGo) return;
+    this.#mayGo = false;
+    if (!this.#waiting.values().some(({ isLimited }) => isLimited)) return;
+    for (const id of await this.#places.listFirstHeld(this.#processId)) this.#tell(id);
+  }
+
+  /** Tells webhooks of calls that have waited for too long. A place that has been told of by another process is not told of again. */
+  async #notifyOfLate(): Promise<void> {
+    const now = performance.now();
+    const late = [...this.#waiting.values()].filter(
+      ({ alertSeconds, isLateNotified, since }) => !isLateNotified && since + alertSeconds * 1000 < now,
+    );
+    if (late.length === 0) return;
+    await this.#places.notifyOfLate(late.map(({ id }) => id));
+    for (const call of late) call.isLateNotified = true;
+  }
+
+  #supersede(id: string): void {
+    const call = this.#waiting.get(id);
+    if (!call) return;
+    call.isSuperseded = true;
+    call.wake();
+  }
+
+  #tell(id: string): void {
+    const call = this.#waiting.get(id);
+    if (!call) return;
+    call.isNext = true;
+    call.wake();
+  }
+}
+
+/** Waits until the call is woken, for at most `ms`. */
+async function pause(call: WaitingCall, ms: number, gone: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const wake = (): void => resolve();
+  call.wake = wake;
+  const timer = setTimeout(wake, ms);
+  gone.addEventListener('abort', wake, { once: true });
+  await promise;
+  clearTimeout(timer);
+  gone.removeEventListener('abort', wake);
+}

@@ -1,0 +1,99 @@
+import { type FreezeTimes, freezeTimes } from '../../../shared/updates/rules/freeze.ts';
+import type { RuleSettings } from '../../../shared/updates/rules/rule-kinds.ts';
+import {
+  createUpdateRuleRepository,
+  type PagedRuleRow,
+  type RulePlace,
+  type RuleRow,
+} from '../../../shared/updates/rules/update-rule-repository.ts';
+import { describeScope, type NewRule, scopeOf } from '../../../shared/updates/rules/update-rules.ts';
+import { getListedOrganization, getOrganization } from '../../access/organizations.ts';
+import type { ApiContext } from '../../platform/api-context.ts';
+import type { Caller } from '../../platform/http/request.ts';
+import { revisionOfRule } from './update-rule-service.ts';
+
+/** How many windows to come are shown. */
+const maxWindows = 3;
+/** Stacks that a rule is for: those that are counted, and those that are named. */
+const maxCounted = 1_000;
+const maxNamed = 5;
+
+export type ShownRule = ReturnType<typeof shownRule>;
+
+/** What the dashboard shows of rules. */
+export class RuleQueries {
+  readonly #db: ApiContext['db'];
+
+  constructor({ db }: Pick<ApiContext, 'db'>) {
+    this.#db = db;
+  }
+
+  /** Rules of some kinds, or all, by kind and by what they are for, and the place of the last one if there are more. Throws NotFoundError. */
+  async list(
+    organization: string,
+    page: { readonly kinds: readonly string[] | null; readonly after: RulePlace | null; readonly limit: number },
+  ): Promise<{ readonly items: readonly (ShownRule & FreezeState)[]; readonly next: RulePlace | null }> {
+    const { id: organizationId } = await getOrganization(this.#db, organization);
+    const rules = createUpdateRuleRepository(this.#db);
+    const rows = await rules.listPage(organizationId, { ...page, limit: page.limit + 1 });
+    const shown = rows.slice(0, page.limit);
+    const last = shown.at(-1);
+    return {
+      items: shown.map((row) => ({ ...shownRule(row, organization), freeze: freezeOf(row) })),
+      next: last && rows.length > page.limit ? placeOf(last) : null,
+    };
+  }
+
+  /** What a rule would be for, as far as the caller may read the stacks, and when it would hold. Throws NotFoundError. */
+  async preview({ tokenId }: Caller, organization: string, rule: NewRule) {
+    const { facts, id } = await getListedOrganization(this.#db, tokenId, organization);
+    const readable = facts === null ? null : (JSON.parse(facts) as object);
+    const stacks = await createUpdateRuleRepository(this.#db).listMatched(id, rule, readable, maxCounted + 1);
+    return {
+      scope: describeScope(rule, organization),
+      /** At most 1,000. */
+      stackCount: Math.min(stacks.length, maxCounted),
+      hasMoreStacks: stacks.length > maxCounted,
+      stacks: stacks.slice(0, maxNamed),
+      freeze:
+        rule.kind === 'freeze'
+          ? shownTimes(freezeTimes(rule.settings as RuleSettings<'freeze'>, new Date(), maxWindows))
+          : null,
+    };
+  }
+}
+
+interface FreezeState {
+  /** Null for other kinds of rules. */
+  readonly freeze: ReturnType<typeof shownTimes> | null;
+}
+
+/** A rule as the dashboard shows it. Times are ISO strings. */
+export function shownRule(row: RuleRow, organization: string) {
+  const { id, kind, note, setAt, setBy, settings } = row;
+  const place = scopeOf(row);
+  return {
+    ...{ id, kind, note, setBy, ...place },
+    revision: revisionOfRule(row),
+    /** What the rule is for, in words. */
+    scope: describeScope(place, organization),
+    settings: JSON.parse(settings) as Record<string, unknown>,
+    setAt: setAt.toISOString(),
+  };
+}
+
+function freezeOf({ kind, now, settings }: PagedRuleRow) {
+  if (kind !== 'freeze') return null;
+  return shownTimes(freezeTimes(JSON.parse(settings) as RuleSettings<'freeze'>, now, maxWindows));
+}
+
+function shownTimes({ inForce, next }: FreezeTimes) {
+  return {
+    inForce: inForce && { until: inForce.until?.toISOString() ?? null },
+    next: next.map(({ from, until }) => ({ from: from.toISOString(), until: until.toISOString() })),
+  };
+}
+
+function placeOf({ id, kind, project, setMicros, stack, tagName, tagValue }: PagedRuleRow): RulePlace {
+  return [kind, project ?? '', stack ?? '', tagName ?? '', tagValue ?? '', setMicros, id];
+}

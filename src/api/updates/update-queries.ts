@@ -1,0 +1,164 @@
+import { permits } from '../../shared/access/permissions.ts';
+import { permissionsOn } from '../../shared/identity/held-rights.ts';
+import { httpUrl } from '../../shared/platform/http/http-url.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
+import { OrganizationNotVisibleError } from '../access/organizations.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { branchName, readConfig, safeEnvironment } from './shown-settings.ts';
+import { updateNotFound } from './update-errors.ts';
+import {
+  createUpdateQueryRepository,
+  type OverviewUpdateDetailsRow,
+  type OverviewUpdateRow,
+  type QueuedRunRow,
+  type UpdateSelector,
+} from './update-query-repository.ts';
+
+/** A place in the list of runs: organization, project, stack, position. */
+export type QueuePlace = readonly [string, string, string, number];
+
+/** What the dashboard shows of updates and of those who wait for a stack. */
+export class UpdateQueries {
+  readonly #context: Pick<ApiContext, 'db' | 'stacks'>;
+
+  constructor(context: Pick<ApiContext, 'db' | 'stacks'>) {
+    this.#context = context;
+  }
+
+  /** Updates before number `before`, newest first, and the number to go on before. Throws NotFoundError. */
+  async list(
+    ref: StackRef,
+    query: { readonly before: number | null; readonly limit: number; readonly previews: boolean },
+  ) {
+    const { limit } = query;
+    const stackId = await this.#idOf(ref);
+    const rows = await createUpdateQueryRepository(this.#context.db).list(stackId, { ...query, limit: limit + 1 });
+    const page = rows.slice(0, limit);
+    return { items: page.map(shownUpdate), next: rows.length > limit ? (page.at(-1)?.number ?? null) : null };
+  }
+
+  /** Throws NotFoundError. */
+  async get(ref: StackRef, selector: UpdateSelector) {
+    const row = await createUpdateQueryRepository(this.#context.db).find(await this.#idOf(ref), selector);
+    if (!row) throw updateNotFound('id' in selector ? selector.id : String(selector.version));
+    return shownDetails(row);
+  }
+
+  /** Runs that hold a stack or wait for one that the caller may read, and the place to go on after. Throws NotFoundError. */
+  async listQueue(
+    caller: Caller,
+    at: { readonly organization: string; readonly project: string | null; readonly stack: string | null },
+    after: QueuePlace | null,
+    limit: number,
+  ) {
+    const { db } = this.#context;
+    const place = { name: at.organization, from: null };
+    const organizations = await createStackListRepository(db).listOrganizations(caller.tokenId, place);
+    if (organizations.length === 0) throw new OrganizationNotVisibleError();
+    const rows = await createUpdateQueryRepository(db).listQueue(organizations, at, after, limit + 1);
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    const next: QueuePlace | null =
+      last && rows.length > limit ? [last.organization, last.project, last.stack, last.position] : null;
+    return { items: page.map((row) => shownRun(row, caller)), next };
+  }
+
+  async #idOf(ref: StackRef): Promise<string> {
+    const stack = await this.#context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    return stack.id;
+  }
+}
+
+const operations = ['create', 'update', 'delete', 'replace', 'same'] as const;
+
+/** Counts of resources by what was done with them; null if they are not known. */
+function shownChanges(json: string | null): Record<(typeof operations)[number], number> | null {
+  if (json === null) return null;
+  const counts = JSON.parse(json) as Record<string, unknown>;
+  const of = (name: string): number => {
+    const count = Object.hasOwn(counts, name) ? counts[name] : 0;
+    return typeof count === 'number' && count > 0 ? Math.trunc(count) : 0;
+  };
+  return Object.fromEntries(operations.map((name) => [name, of(name)])) as Record<(typeof operations)[number], number>;
+}
+
+function shownUpdate(row: OverviewUpdateRow) {
+  return {
+    updateId: row.id,
+    version: row.version,
+    kind: row.kind,
+    dryRun: row.dryRun || row.kind === 'preview',
+    status: row.status,
+    /** Null while it is not over. */
+    result: row.endedAt === null ? null : row.status,
+    endReason: row.endReason,
+    /** Ids of entries that its journal lacked when it ended, as in `3-4, 7`. */
+    missingEntries: row.missingEntries,
+    by: row.by,
+    message: row.message,
+    createdAt: row.createdAt.toISOString(),
+    startedAt: row.startedAt?.toISOString() ?? null,
+    endedAt: row.endedAt?.toISOString() ?? null,
+    changes: shownChanges(row.changes),
+    commit: row.commit,
+    branch: branchName(row.branch),
+    ciUrl: httpUrl(row.ciUrl),
+  };
+}
+
+function shownDetails(row: OverviewUpdateDetailsRow) {
+  return {
+    ...shownUpdate(row),
+    baseVersion: row.baseVersion,
+    resourceCount: row.resourceCount,
+    config: readConfig(row.config),
+    environment: safeEnvironment(row.environment),
+    preview: row.previewId,
+    /** Of a preview: the update that followed it. */
+    follower: row.followerId,
+    /** In line for the stack; null: it did not wait, or that is not known. */
+    waited: row.waitedMs === null ? null : { seconds: row.waitedMs / 1000, behind: heldBy(row.behind) },
+  };
+}
+
+interface HeldBy {
+  readonly updateId: string;
+  readonly version: number | null;
+  readonly kind: string;
+  readonly by: string | null;
+}
+
+/** The updates that held the stack meanwhile, oldest first. Without one, a limit or a freeze has held the update back. */
+function heldBy(json: string | null): readonly HeldBy[] {
+  return json === null ? [] : (JSON.parse(json) as HeldBy[]);
+}
+
+function shownRun({ held, heldBy, isFrozen, isHeld, limit, position, since, ...row }: QueuedRunRow, caller: Caller) {
+  const { project, stack } = row;
+  const isRunning = row.updateId !== null;
+  const cause: keyof typeof reasons = isHeld ? 'lock' : heldBy !== null ? 'limit' : isFrozen ? 'freeze' : 'turn';
+  return {
+    ...row,
+    position,
+    state: isRunning ? ('running' as const) : ('waiting' as const),
+    branch: branchName(row.branch),
+    since: since.toISOString(),
+    ciUrl: httpUrl(row.ciUrl),
+    /** Whether the caller may end it, or send it away. */
+    mayStop: permits(held ?? permissionsOn(caller, { project, stack, tags: {} }), 'write'),
+    /** Why it waits; null: it runs. */
+    cause: isRunning ? null : cause,
+    why: isRunning ? 'holds the stack' : `waits ${reasons[cause](limit)}`,
+  };
+}
+
+const reasons = {
+  lock: () => 'for the stack',
+  limit: (most: number | null) => `for a limit${most === null ? '' : ` of ${most} updates at once`}`,
+  freeze: () => 'for the end of a freeze',
+  turn: () => 'for its turn',
+};

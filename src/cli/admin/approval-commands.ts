@@ -1,0 +1,120 @@
+import type { Command } from 'commander';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { AppError } from '../../shared/platform/errors/errors.ts';
+import { formatStackRef, parseQualifiedName } from '../../shared/stacks/names.ts';
+import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import { createApprovalRepository } from '../../shared/state/journal/guards/approval-repository.ts';
+import { approvableKinds, parseApproval, parseCommit, parseKind } from '../../shared/state/journal/guards/approvals.ts';
+import { drainUpdate, parseReason } from '../../shared/state/journal/guards/drain-update.ts';
+import { lockUpdate } from '../../shared/updates/update-closer.ts';
+import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+import { operator } from './operator.ts';
+
+/** Adds the commands that stop updates before they do more. */
+export function addApprovalCommands(admin: Command, open: OpenSession): void {
+  admin
+    .command('drain')
+    .description('let the running update of a stack begin nothing more; what it has begun is finished and saved')
+    .argument('<organization/project/stack>')
+    .option('--reason <text>', 'for those who run the update')
+    .action((name: string, { reason = '' }: { readonly reason?: string }) =>
+      open().withDatabase((db) => refusing(() => drain(db, name, reason))),
+    );
+  admin
+    .command('approve')
+    .description('let runs of a commit delete and replace what rules would refuse, for a limited time')
+    .argument('<organization/project/stack>')
+    .argument('<commit>', 'its whole hash')
+    .requiredOption('--reason <text>', 'for the record (required)')
+    .option('--kind <kind>', approvableKinds.join(', '), 'update')
+    .option('--minutes <minutes>', 'how long', '60')
+    .action((name: string, commit: string, given: Given) =>
+      open().withDatabase((db) => refusing(() => approve(db, name, commit, given))),
+    );
+  admin
+    .command('approvals')
+    .description('list what was asked for and approved for a stack, the newest first')
+    .argument('<organization/project/stack>')
+    .action((name: string) => open().withDatabase((db) => listApprovals(db, name)));
+}
+
+/** Errors that say what is wrong with a call say it to operators, too. */
+async function refusing(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof AppError && error.status < 500) throw new CommandRefusedError(error.message);
+    throw error;
+  }
+}
+
+interface Given {
+  readonly reason: string;
+  readonly kind: string;
+  readonly minutes: string;
+}
+
+async function approve(db: Database, name: string, commit: string, given: Given): Promise<void> {
+  const { organization, ...stack } = await findStack(db, name);
+  const by = operator();
+  const subject = { stackId: stack.id, kind: parseKind(given.kind), commit: parseCommit(commit) };
+  const approval = parseApproval({ reason: given.reason, minutes: Number(given.minutes) });
+  await db.inTransaction(async (tx) => {
+    const approvals = createApprovalRepository(tx);
+    const id = (await approvals.findId(subject)) ?? (await approvals.ask(subject, actor(by), ''));
+    await approvals.approve(id, actor(by), approval);
+    await createAuditRepository(tx).insert(operatorSource(by), {
+      action: 'approval.give',
+      organization,
+      object: name,
+      details: { ...subject, approvalId: id, ...approval },
+    });
+  });
+  console.log(`Approved: runs of ${commit} (${subject.kind}) on ${name} pass for ${approval.seconds / 60} minutes.`);
+}
+
+const actor = (login: string) => ({ login, userId: null, tokenId: null });
+
+async function listApprovals(db: Database, name: string): Promise<void> {
+  const stack = await findStack(db, name);
+  for (const row of await createApprovalRepository(db).list(stack.id, 100)) {
+    const { approvedBy, askedAt, askedBy, commit, expiresAt, isValid, kind, reason, request } = row;
+    const given =
+      approvedBy === null || expiresAt === null
+        ? 'not approved'
+        : `approved by ${approvedBy} (${reason}) ${isValid ? 'until' : 'but expired'} ${expiresAt.toISOString()}`;
+    console.log(`${commit}  ${kind}  asked ${askedAt.toISOString()} by ${askedBy}  ${given}  ${request}`);
+  }
+}
+
+async function drain(db: Database, name: string, reason: string): Promise<void> {
+  const stack = await findStack(db, name);
+  const by = operator();
+  const parsed = parseReason(reason);
+  const text = await db.inTransaction(async (tx) => {
+    const locked = stack.activeUpdateId === null ? null : await lockUpdate(tx, stack.activeUpdateId);
+    if (!locked) throw new CommandRefusedError(`no update of ${formatStackRef(stack)} is running`);
+    const { id: updateId, kind } = locked.update;
+    if (!(await drainUpdate(tx, locked, { by, reason: parsed }))) return `Update ${updateId} was stopped before.`;
+    await createAuditRepository(tx).insert(operatorSource(by), {
+      action: 'update.drain',
+      organization: stack.organization,
+      object: formatStackRef(stack),
+      updateId,
+      details: { stackId: stack.id, kind, reason: parsed },
+    });
+    return `Update ${updateId} begins nothing more. It ends when what is running is finished and saved.`;
+  });
+  console.log(text);
+}
+
+async function findStack(db: Database, name: string): Promise<StackRow> {
+  const ref = parseQualifiedName(name);
+  const stack = ref && (await createStackRepository(db).find(ref));
+  if (!stack) {
+    throw new CommandRefusedError(`there is no stack ${JSON.stringify(name)}; name it as organization/project/stack`);
+  }
+  return stack;
+}

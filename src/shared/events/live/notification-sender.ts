@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database } from '../../platform/db/database.ts';
+import type { NotificationChannel } from '../../platform/db/notification-channel.ts';
+import type { Logger } from '../../platform/logger/logger.ts';
+import {
+  formatBatch,
+  formatNotification,
+  liveChannel,
+  type Notice,
+  type NotificationKind,
+  parseNotification,
+  raisedName,
+} from './notification.ts';
+
+/** Time in which notices are collected, in ms. The first after a silence waits for the shorter one. */
+const firstMs = 20;
+const gapMs = 100;
+/** The same for kinds of which a running update may cause many. */
+const frequentMs = 250;
+const retryMs = 1_000;
+const closeMs = 1_000;
+/** Of a failed database, so many notices are kept. When there are more, all are replaced by one that says so. */
+const maxPending = 5_000;
+/** Each has at most 128 bytes, and a notification at most 8,000. */
+const perPayload = 60;
+
+const frequent: ReadonlySet<NotificationKind> = new Set(['events.appended']);
+
+/**
+ * Tells all replicas what this process has committed. Notices are collected in memory and sent in the background: no call waits for it,
+ * and what a process that dies had collected is lost. Whoever shows something must look from time to time.
+ */
+export class NotificationSender {
+  readonly #channel: NotificationChannel;
+  readonly #logger: Logger;
+  readonly #name = randomBytes(6).toString('base64url');
+  readonly #collected = { soon: new Map<string, Notice>(), later: new Map<string, Notice>() };
+  readonly #timers: { soon?: NodeJS.Timeout; later?: NodeJS.Timeout } = {};
+  #payloads = 0;
+  #hasLost = false;
+  #sending: Promise<void> = Promise.resolve();
+  #sentAt = Number.NEGATIVE_INFINITY;
+  #hasFailed = false;
+  #isClosed = false;
+
+  constructor({ db, logger }: { readonly db: Database; readonly logger: Logger }) {
+    this.#channel = db.channel(liveChannel);
+    this.#logger = logger;
+    db.onRaised(({ detail, message }) => {
+      const notice = message === raisedName ? parseNotification(detail) : null;
+      if (notice) this.tell(notice);
+    });
+  }
+
+  /** The channel on which it sends: whoever also listens needs no connection of their own. */
+  get channel(): NotificationChannel {
+    return this.#channel;
+  }
+
+  /** Tells of something that was committed. Returns at once. */
+  tell(notice: Notice): void {
+    if (this.#isClosed) return;
+    const speed = frequent.has(notice.kind) ? 'later' : 'soon';
+    const collected = this.#collected[speed];
+    if (collected.size >= maxPending) {
+      collected.clear();
+      this.#hasLost = true;
+    }
+    collected.set(formatNotification(notice), notice);
+    this.#flushIn(speed, speed === 'later' ? frequentMs : firstMs);
+  }
+
+  /** Sends what was collected, if that is possible at once, and closes the connection. */
+  async close(): Promise<void> {
+    const flushed = Promise.all([this.#flush('later'), this.#flush('soon')]);
+    await Promise.race([flushed, sleep(closeMs, undefined, { ref: false })]);
+    this.#isClosed = true;
+    clearTimeout(this.#timers.soon);
+    clearTimeout(this.#timers.later);
+    await this.#channel.close();
+  }
+
+  #flushIn(speed: 'soon' | 'later', ms: number): void {
+    if (this.#isClosed || this.#timers[speed]) return;
+    const waitMs = Math.max(ms, this.#sentAt + gapMs - performance.now());
+    this.#timers[speed] = setTimeout(() => void this.#flush(speed), waitMs).unref();
+  }
+
+  /** One at a time, in the order of their beginning. Never rejects. */
+  #flush(speed: 'soon' | 'later'): Promise<void> {
+    this.#sending = this.#sending.then(() => this.#send(speed));
+    return this.#sending;
+  }
+
+  async #send(speed: 'soon' | 'later'): Promise<void> {
+    clearTimeout(this.#timers[speed]);
+    delete this.#timers[speed];
+    const collected = this.#collected[speed];
+    const notices = [...collected.values()];
+    const isPartial = this.#hasLost;
+    if (notices.length === 0 && !isPartial) return;
+    collected.clear();
+    this.#hasLost = false;
+    const payloads: string[] = [];
+    for (let at = 0; at === 0 || at < notices.length; at += perPayload) {
+      const id = `${this.#name}.${++this.#payloads}`;
+      payloads.push(formatBatch({ id, isPartial: isPartial && at === 0, notices: notices.slice(at, at + perPayload) }));
+    }
+    try {
+      this.#sentAt = performance.now();
+      await this.#channel.send(payloads);
+      this.#hasFailed = false;
+    } catch (error) {
+      if (!this.#hasFailed) this.#logger.debug({ err: error }, 'live: notices could not be sent yet');
+      this.#hasFailed = true;
+      this.#hasLost ||= isPartial;
+      for (const notice of notices) this.tell(notice);
+      clearTimeout(this.#timers[speed]);
+      delete this.#timers[speed];
+      this.#flushIn(speed, retryMs);
+    }
+  }
+}

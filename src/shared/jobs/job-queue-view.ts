@@ -1,0 +1,150 @@
+import type { Job as QueuedJob } from 'bullmq';
+import { Value } from 'typebox/value';
+import { redisCall } from '../platform/redis/redis.ts';
+import type { AdmissionRepository } from './admission-repository.ts';
+import { Job } from './definitions.ts';
+import type { QueueMonitor, RedisState } from './queue-monitor.ts';
+import { type QueueName, type QueueState, queueNames } from './queue-names.ts';
+import type { JobData, Queues } from './queues.ts';
+
+const shownStates = ['active', 'wait', 'prioritized', 'delayed', 'failed'] as const;
+export type ShownState = (typeof shownStates)[number];
+
+/** Maximum length of text from Redis that is shown, since others may have written it. */
+const shownCharacters = 200;
+const idPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * A job as shown to people: ids, times and the kind of its fault. Name, times and fault come from Redis; update and stack come
+ * from its admission, and are null for a job without one.
+ */
+export interface ShownJob {
+  readonly id: string;
+  readonly name: string;
+  readonly state: ShownState;
+  readonly updateId: string | null;
+  readonly stackId: string | null;
+  readonly attempts: number;
+  readonly stalls: number;
+  readonly addedAt: Date | null;
+  readonly startedAt: Date | null;
+  readonly endedAt: Date | null;
+  readonly fault: string | null;
+  /** Whether it was given up and can be run again. */
+  readonly canRetry: boolean;
+}
+
+export interface ShownQueue extends QueueState {
+  readonly name: QueueName;
+  readonly workers: number;
+  readonly jobs: readonly ShownJob[];
+}
+
+export interface QueueOverview {
+  readonly redis: RedisState;
+  readonly queues: readonly ShownQueue[];
+}
+
+interface FoundQueue {
+  readonly name: QueueName;
+  readonly workers: number;
+  readonly jobs: readonly { readonly queued: QueuedJob<JobData>; readonly state: ShownState }[];
+}
+
+/** The queues, and jobs that were given up. Jobs for which a call waited cannot be run again: their callers got the error and repeat the calls themselves. */
+export class JobQueueView {
+  readonly #queues: Queues;
+  readonly #monitor: QueueMonitor;
+  readonly #admissions: AdmissionRepository;
+
+  constructor(queues: Queues, monitor: QueueMonitor, admissions: AdmissionRepository) {
+    this.#queues = queues;
+    this.#monitor = monitor;
+    this.#admissions = admissions;
+  }
+
+  /** Returns each queue with its newest `limit` jobs of every state. Throws UnavailableError. */
+  async overview(limit: number): Promise<QueueOverview> {
+    await this.#monitor.poll();
+    const found = await Promise.all(queueNames.map((name) => redisCall(() => this.#find(name, limit))));
+    const ids = found.flatMap(({ jobs }) =>
+      jobs.flatMap(({ queued: { id = '' } }) => (idPattern.test(id) ? [id] : [])),
+    );
+    const admitted = await this.#admissions.findJobs(ids);
+    const shown = found.map(({ name, workers, jobs }) => ({
+      ...this.#monitor.queueStates[name],
+      name,
+      workers,
+      jobs: jobs.map(({ queued, state }) => showJob(queued, state, admitted.get(queued.id ?? ''))),
+    }));
+    return { redis: this.#monitor.redis, queues: shown };
+  }
+
+  /** A job of the queue that was given up, as it may be run again; `retry` is null if it may not. Null: there is none. Throws UnavailableError. */
+  async findFailed(name: QueueName, id: string): Promise<{ readonly name: string; readonly retry: Job | null } | null> {
+    const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
+    if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return null;
+    const admitted = idPattern.test(id) ? (await this.#admissions.findJobs([id])).get(id) : undefined;
+    return { name: textOf(queued.name), retry: retryOf(admitted) };
+  }
+
+  /** Removes a job that was given up. Returns whether it was there. Throws UnavailableError. */
+  async discard(name: QueueName, id: string): Promise<boolean> {
+    const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
+    if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return false;
+    await redisCall(() => queued.remove());
+    return true;
+  }
+
+  async #find(name: QueueName, limit: number): Promise<FoundQueue> {
+    const queue = await this.#queues.get(name);
+    const [workers, ...jobs] = await Promise.all([
+      queue.getWorkersCount(),
+      ...shownStates.map(async (state) => {
+        const found = await queue.getJobs([state], 0, limit - 1, state !== 'failed');
+        // A job may be removed between the two commands of BullMQ.
+        return found.flatMap((queued) => (queued ? [{ queued, state }] : []));
+      }),
+    ]);
+    return { name, workers, jobs: jobs.flat() };
+  }
+}
+
+function showJob(queued: QueuedJob<JobData>, state: ShownState, admitted: unknown): ShownJob {
+  const job = Value.Check(Job, admitted) ? admitted : null;
+  const fence = job && 'fence' in job ? job.fence : null;
+  return {
+    id: textOf(queued.id),
+    name: textOf(queued.name),
+    state,
+    updateId: fence?.updateId ?? (job && 'updateId' in job ? job.updateId : null),
+    stackId: fence?.stackId ?? (job && 'stackId' in job ? job.stackId : null),
+    attempts: numberOf(queued.attemptsMade),
+    stalls: numberOf(queued.stalledCounter),
+    addedAt: timeOf(queued.timestamp),
+    startedAt: timeOf(queued.processedOn),
+    endedAt: timeOf(queued.finishedOn),
+    fault: textOf(queued.failedReason) || null,
+    canRetry: state === 'failed' && retryOf(admitted) !== null,
+  };
+}
+
+/** The same job, to be queued anew; null for one that only its caller can repeat, or that is not known any more. */
+function retryOf(admitted: unknown): Job | null {
+  if (!Value.Check(Job, admitted)) return null;
+  return admitted.name === 'fold-journal' || admitted.name === 'advance-fold' ? admitted : null;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, shownCharacters) : '';
+}
+
+function numberOf(value: unknown): number {
+  return Number.isSafeInteger(value) ? (value as number) : 0;
+}
+
+/** Returns null if the value is not a time. */
+function timeOf(ms: unknown): Date | null {
+  const time = new Date(typeof ms === 'number' && ms > 0 ? ms : Number.NaN);
+  return Number.isNaN(time.getTime()) ? null : time;
+}

@@ -1,0 +1,172 @@
+import { Pace, type Place } from './arriving-body.ts';
+import {
+  type ArrivingBody,
+  type BudgetState,
+  type BudgetTimes,
+  chooseEvictions,
+  defaultBudgetTimes,
+  isOverLimit,
+  mayAcquire,
+  mayWait,
+  usedByKey,
+} from './in-flight-rules.ts';
+import { BudgetExhaustedError, ReservationLostError } from './payload-store.ts';
+
+const pollMs = 250;
+
+/** A body's reservation in a `MemoryInFlightBudget`. */
+export class MemoryPlace implements ArrivingBody, Place {
+  readonly #room: MemoryInFlightBudget;
+  readonly #stallMs: number;
+  readonly claim: number | null;
+  readonly yields: boolean;
+  readonly fairnessKey: string;
+  readonly keyLimit: number | null;
+  readonly pace = new Pace();
+  /** Whether it waits for room instead of being refused. */
+  readonly waits: boolean;
+  held = 0;
+  blockedSince: number | null = null;
+  evicted = false;
+  waiting: { bytes: number; resolve: () => void; reject: (error: Error) => void } | null = null;
+  onLost: (error: Error) => void = () => {};
+
+  constructor(room: MemoryInFlightBudget, body: NewBody, times: BudgetTimes) {
+    this.#room = room;
+    this.claim = body.claim;
+    this.waits = body.waits;
+    this.fairnessKey = body.fairnessKey ?? '';
+    this.keyLimit = body.keyLimit ?? null;
+    this.yields = !body.waits || body.claim === null;
+    this.#stallMs = this.yields ? times.stallMs.withYielding : times.stallMs.withOthers;
+  }
+
+  get stalled(): boolean {
+    return this.pace.waitedMs >= this.#stallMs;
+  }
+
+  get lost(): boolean {
+    return this.evicted;
+  }
+
+  acquire(bytes: number): Promise<void> {
+    return this.#room.acquire(this, bytes);
+  }
+}
+
+/** A body that needs a place. If `waits` is set, it is not refused while it may still get room. */
+export interface NewBody {
+  readonly claim: number | null;
+  readonly waits: boolean;
+  readonly fairnessKey?: string;
+  readonly keyLimit?: number | null;
+}
+
+/** Room for the bodies that this process receives, by the rules of `in-flight-rules.ts`. */
+export class MemoryInFlightBudget {
+  readonly #capacity: number;
+  readonly #times: BudgetTimes;
+  readonly #complete = new Map<string, number>();
+  #arriving: MemoryPlace[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(capacity: number, times: BudgetTimes = defaultBudgetTimes) {
+    this.#capacity = capacity;
+    this.#times = times;
+  }
+
+  get used(): number {
+    let used = 0;
+    for (const bytes of this.#complete.values()) used += bytes;
+    return this.#arriving.reduce((sum, { held }) => sum + held, used);
+  }
+
+  get heldByKey(): Map<string, number> {
+    return usedByKey(this.#state(), new Set());
+  }
+
+  /** Returns a place for a body of `claim` bytes. */
+  enter(body: NewBody): MemoryPlace {
+    return new MemoryPlace(this, body, this.#times);
+  }
+
+  async acquire(place: MemoryPlace, bytes: number): Promise<void> {
+    if (place.evicted) throw new ReservationLostError();
+    if (!this.#arriving.includes(place)) this.#arriving.push(place);
+    if (mayAcquire(this.#state(), place, bytes)) {
+      place.held += bytes;
+      return;
+    }
+    if (place.held === 0 && !place.waits && !mayWait(this.#state(), place, bytes)) throw new BudgetExhaustedError();
+    place.blockedSince = performance.now();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    place.waiting = { bytes, resolve, reject };
+    this.#timer ??= setInterval(() => this.#resolveWaits(), pollMs).unref();
+    this.#resolveWaits();
+    await promise;
+  }
+
+  /** Marks the body as complete. It holds `bytes` until `release`. */
+  keep(place: MemoryPlace, bytes: number): void {
+    if (bytes > 0) this.#complete.set(place.fairnessKey, (this.#complete.get(place.fairnessKey) ?? 0) + bytes);
+    this.leave(place);
+  }
+
+  /** Releases what an incomplete body holds. */
+  leave(place: MemoryPlace): void {
+    this.#arriving = this.#arriving.filter((each) => each !== place);
+    place.held = 0;
+    this.#resolveWaits();
+  }
+
+  /** Releases what a complete body held. */
+  release(bytes: number, fairnessKey = ''): void {
+    const left = (this.#complete.get(fairnessKey) ?? 0) - bytes;
+    if (left > 0) this.#complete.set(fairnessKey, left);
+    else this.#complete.delete(fairnessKey);
+    this.#resolveWaits();
+  }
+
+  #state(): BudgetState<MemoryPlace> {
+    return { capacity: this.#capacity, complete: this.#complete, arriving: this.#arriving };
+  }
+
+  /** Grants room to waiting bodies, oldest first. Refuses those that waited too long, and evicts those that must make room. */
+  #resolveWaits(): void {
+    const now = performance.now();
+    for (const place of [...this.#arriving]) {
+      const { waiting } = place;
+      if (!waiting || place.blockedSince === null) continue;
+      if (mayAcquire(this.#state(), place, waiting.bytes)) {
+        place.held += waiting.bytes;
+        stopWaiting(place);
+        waiting.resolve();
+        continue;
+      }
+      const limit = place.waits ? this.#times.waitMs : this.#times.yieldingWaitMs;
+      if (now - place.blockedSince >= limit) {
+        stopWaiting(place);
+        waiting.reject(new BudgetExhaustedError(isOverLimit(this.#state(), place, waiting.bytes)));
+        continue;
+      }
+      for (const evicted of chooseEvictions(this.#state(), place, waiting.bytes, now, this.#times.patience))
+        evict(evicted);
+    }
+    if (this.#arriving.some(({ waiting }) => waiting)) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+function stopWaiting(place: MemoryPlace): void {
+  place.waiting = null;
+  place.blockedSince = null;
+}
+
+function evict(place: MemoryPlace): void {
+  const { waiting } = place;
+  place.evicted = true;
+  stopWaiting(place);
+  waiting?.reject(new ReservationLostError());
+  place.onLost(new ReservationLostError());
+}

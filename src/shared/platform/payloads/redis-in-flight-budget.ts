@@ -1,0 +1,260 @@
+import { isCluster, type RedisConnection, redisCall } from '../redis/redis.ts';
+import type { BudgetName, Patience } from './in-flight-rules.ts';
+import { inFlightScript } from './in-flight-script.ts';
+
+/** Releases what a complete body held. */
+const releaseScript = `
+local function releaseComplete(key, bytes)
+  local share = redis.call('HGET', KEYS[4], key) or ''
+  redis.call('HDEL', KEYS[4], key)
+  if tonumber(bytes) > 0 and redis.call('HINCRBY', KEYS[2], share, -bytes) <= 0 then redis.call('HDEL', KEYS[2], share) end
+end
+`;
+
+/**
+ * Loads what all processes hold in one room: a hash of the arriving bodies, the bytes of complete bodies by fairness key (`share`
+ * in Redis), and the expiry and key of each complete body. Uses the clock of Redis, since those of the processes may differ. What
+ * a dead process held is removed when it expires.
+ */
+const loadScript = `${releaseScript}
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 100)) do
+  redis.call('ZREM', KEYS[3], member)
+  releaseComplete(string.match(member, '^(.*):(%d+)$'))
+end
+local room = { complete = {}, arriving = {} }
+local sums = redis.call('HGETALL', KEYS[2])
+for at = 1, #sums, 2 do room.complete[sums[at]] = tonumber(sums[at + 1]) end
+local arriving = room.arriving
+local fields = redis.call('HGETALL', KEYS[1])
+for at = 1, #fields, 2 do
+  local body = cjson.decode(fields[at + 1])
+  body.key = fields[at]
+  if body.expires <= now then
+    redis.call('HDEL', KEYS[1], body.key)
+  else
+    arriving[#arriving + 1] = body
+  end
+end
+local function older(one, other)
+  if one.since ~= other.since then return one.since < other.since end
+  return one.key < other.key
+end
+table.sort(arriving, older)
+local function find(key)
+  for _, body in ipairs(arriving) do
+    if body.key == key then return body end
+  end
+end
+local function save(body)
+  local key = body.key
+  body.key = nil
+  redis.call('HSET', KEYS[1], key, cjson.encode(body))
+  body.key = key
+end
+local function keepKeys(life)
+  for at = 1, 4 do redis.call('PEXPIRE', KEYS[at], life) end
+end
+`;
+
+/** Applies the rules, and returns an `AcquireResult`. */
+const acquireScript = `${loadScript}${inFlightScript}
+local request = cjson.decode(ARGV[1])
+local bytes = request.bytes
+room.capacity = request.capacity
+local body = find(request.key)
+if not body then
+  if request.mode == 'inside' then return 'lost' end
+  body = {
+    key = request.key, since = now, held = 0, claim = request.claim, yields = request.yields, share = request.share, limit = request.limit,
+    blocked = 0, stalled = false, leaves = false
+  }
+  arriving[#arriving + 1] = body
+end
+if body.leaves then return 'lost' end
+
+local result = 'no room'
+body.stalled = false
+if mayAcquire(room, body, bytes, {}) then
+  result = 'acquired'
+  body.held = body.held + bytes
+  body.blocked = 0
+elseif request.mode == 'refuse' and not mayWait(room, body, bytes) then
+  return 'refused'
+else
+  if isOverLimit(room, body, bytes, {}) then result = 'key limit' end
+  if body.blocked == 0 then body.blocked = now end
+  for _, evicted in ipairs(chooseEvictions(room, body, bytes, now, request.withYielding, request.withOthers)) do
+    evicted.leaves = true
+    save(evicted)
+  end
+end
+body.expires = now + request.life
+save(body)
+keepKeys(request.jobLife)
+return result`;
+
+/** Result of `acquire`. `key limit`: the body waits for others of its own key. `lost`: it no longer has a place in the room. */
+type AcquireResult = 'acquired' | 'no room' | 'key limit' | 'refused' | 'lost';
+
+/** Renews an arriving body and its chunks. Returns 0 if its place is lost. */
+const renewScript = `${loadScript}
+local body = find(ARGV[1])
+if not body or body.leaves then return 0 end
+body.expires = now + ARGV[2]
+body.stalled = ARGV[3] == '1'
+save(body)
+for at = 5, #KEYS do
+  if redis.call('PEXPIRE', KEYS[at], ARGV[2]) == 0 then return 0 end
+end
+return 1`;
+
+/** Marks a body as complete for the maximum life of its job. Returns 0 if its place or one of its chunks is lost. */
+const keepScript = `${loadScript}
+local body = find(ARGV[1])
+if not body then return 0 end
+for at = 6, #KEYS do
+  if redis.call('PEXPIRE', KEYS[at], ARGV[4]) == 0 then return 0 end
+end
+redis.call('HDEL', KEYS[1], ARGV[1])
+if tonumber(ARGV[2]) > 0 then redis.call('HINCRBY', KEYS[2], body.share, ARGV[2]) end
+redis.call('ZADD', KEYS[3], now + ARGV[4], ARGV[1] .. ':' .. ARGV[2])
+redis.call('HSET', KEYS[4], ARGV[1], body.share)
+if KEYS[5] then redis.call('SET', KEYS[5], ARGV[3], 'PX', ARGV[4]) end
+keepKeys(ARGV[4])
+return 1`;
+
+/** In a cluster, the keys of a body are in another slot than those of its room. Returns 0 if one of its chunks is lost. */
+const renewBodyScript = `
+for at = 1, #KEYS do
+  if redis.call('PEXPIRE', KEYS[at], ARGV[1]) == 0 then return 0 end
+end
+return 1`;
+
+const keepBodyScript = `
+for at = 2, #KEYS do
+  if redis.call('PEXPIRE', KEYS[at], ARGV[2]) == 0 then return 0 end
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1`;
+
+const leaveScript = `${releaseScript}
+redis.call('HDEL', KEYS[1], ARGV[1])
+if redis.call('ZREM', KEYS[3], ARGV[1] .. ':' .. ARGV[2]) == 1 then releaseComplete(ARGV[1], ARGV[2]) end
+return 1`;
+
+const heldScript = `${loadScript}
+local held = room.complete
+for _, body in ipairs(arriving) do held[body.share] = (held[body.share] or 0) + body.held end
+local list = {}
+for share, bytes in pairs(held) do
+  list[#list + 1] = share
+  list[#list + 1] = bytes
+end
+return list`;
+
+/** Times in ms. */
+export interface RedisBudgetTimes {
+  readonly patience: Patience;
+  /** Arriving bodies of a process that died expire after this time. */
+  readonly lifeMs: number;
+  /** A complete body is kept this long for its job. */
+  readonly jobLifeMs: number;
+}
+
+/** An arriving body that requests room. */
+export interface RedisPlace {
+  readonly key: string;
+  readonly claim: number | null;
+  /** Whether it waits for room instead of being refused. */
+  readonly waits: boolean;
+  readonly fairnessKey: string;
+  readonly keyLimit: number | null;
+}
+
+/** A room in Redis for the bodies of all processes, by the rules of `in-flight-rules.ts`. */
+export class RedisInFlightBudget {
+  readonly #redis: RedisConnection;
+  readonly #keys: readonly string[];
+  /** Whether the room and its bodies are in different slots of a cluster. */
+  readonly #isSplit: boolean;
+  readonly #capacity: number;
+  readonly #times: RedisBudgetTimes;
+
+  constructor(redis: RedisConnection, name: BudgetName, capacity: number, times: RedisBudgetTimes) {
+    this.#redis = redis;
+    this.#isSplit = isCluster(redis);
+    const room = `holdfast:room:${this.#isSplit ? `{${name}}` : name}`;
+    this.#keys = ['arriving', 'whole', 'lives', 'shares'].map((part) => `${room}:${part}`);
+    this.#capacity = capacity;
+    this.#times = times;
+  }
+
+  /** Acquires `bytes` for a body. `refused` is only for a body that is not inside yet and may not wait. */
+  async acquire(place: RedisPlace, bytes: number, isInside: boolean): Promise<AcquireResult> {
+    const { patience, lifeMs, jobLifeMs } = this.#times;
+    const request = {
+      key: place.key,
+      bytes,
+      capacity: this.#capacity,
+      mode: isInside ? 'inside' : place.waits ? 'wait' : 'refuse',
+      claim: place.claim ?? -1,
+      yields: !place.waits || place.claim === null,
+      share: place.fairnessKey,
+      limit: place.keyLimit ?? -1,
+      life: lifeMs,
+      jobLife: jobLifeMs,
+      ...patience,
+    };
+    return (await this.#run(acquireScript, [], [JSON.stringify(request)])) as AcquireResult;
+  }
+
+  /** Renews the body and its chunks, and publishes whether its sender has stalled. Returns false if its place is lost. */
+  async renew(key: string, chunks: readonly string[], stalled: boolean): Promise<boolean> {
+    if (this.#isSplit && chunks.length > 0) {
+      if ((await this.#runOnBody(renewBodyScript, chunks, [this.#times.lifeMs])) !== 1) return false;
+    }
+    return (
+      (await this.#run(renewScript, this.#isSplit ? [] : chunks, [key, this.#times.lifeMs, stalled ? '1' : '0'])) === 1
+    );
+  }
+
+  /** Marks the body as complete and writes `meta`, for the life of its job. Returns false if its place or a chunk is lost. */
+  async keep(
+    key: string,
+    bytes: number,
+    meta: { key: string; text: string },
+    chunks: readonly string[],
+  ): Promise<boolean> {
+    const { jobLifeMs } = this.#times;
+    const body = [meta.key, ...chunks];
+    if ((await this.#run(keepScript, this.#isSplit ? [] : body, [key, bytes, meta.text, jobLifeMs])) !== 1)
+      return false;
+    // In this order, the room never counts less than Redis has.
+    return !this.#isSplit || (await this.#runOnBody(keepBodyScript, body, [meta.text, jobLifeMs])) === 1;
+  }
+
+  /** Releases what a body holds: `bytes` if it is complete, or its reservation. */
+  async leave(key: string, bytes: number): Promise<void> {
+    await this.#run(leaveScript, [], [key, bytes]);
+  }
+
+  /** Bytes that all processes hold in this room, by fairness key. */
+  async heldByKey(): Promise<Map<string, number>> {
+    const list = (await this.#run(heldScript, [], [])) as (string | number)[];
+    const held = new Map<string, number>();
+    for (let at = 0; at < list.length; at += 2) held.set(String(list[at]), Number(list[at + 1]));
+    return held;
+  }
+
+  #runOnBody(script: string, keys: readonly string[], values: readonly (string | number)[]): Promise<unknown> {
+    return redisCall(() => this.#redis.eval(script, keys.length, ...keys, ...values));
+  }
+
+  #run(script: string, keys: readonly string[], values: readonly (string | number)[]): Promise<unknown> {
+    return redisCall(() =>
+      this.#redis.eval(script, this.#keys.length + keys.length, ...this.#keys, ...keys, ...values),
+    );
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Maximum bytes to scan, parse, hash or serialize in one event loop tick: a few ms. Larger inputs are split, so that
+ * other requests are served in between.
+ */
+export const timeSliceBytes = 1024 * 1024;
+
+/** The same for scans that report every value: as many as possible take a few ms. */
+export const denseTurnBytes = 128 * 1024;
+
+/** Resolves in a later event loop tick, after pending I/O events. */
+export function nextSlice(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Counts processed bytes and yields to the event loop after every `sliceBytes`. */
+export class Turns {
+  readonly #sliceBytes: number;
+  #spent = 0;
+
+  constructor(sliceBytes = timeSliceBytes) {
+    this.#sliceBytes = sliceBytes;
+  }
+
+  /** Call after processing `bytes`. */
+  async spend(bytes: number): Promise<void> {
+    this.#spent += bytes;
+    if (this.#spent < this.#sliceBytes) return;
+    this.#spent = 0;
+    await nextSlice();
+  }
+}
+
+/** Yields slices of at most `sliceBytes`, which share memory with `bytes`. */
+export function* slicesOf(bytes: Buffer, sliceBytes = timeSliceBytes): Generator<Buffer> {
+  if (bytes.length <= sliceBytes) {
+    yield bytes;
+    return;
+  }
+  for (let at = 0; at < bytes.length; at += sliceBytes) yield bytes.subarray(at, at + sliceBytes);
+}
+
+/** Yields the same bytes in slices of at most `timeSliceBytes`, and about `timeSliceBytes` per event loop tick. */
+export async function* inSlices(source: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
+  const turns = new Turns();
+  for await (const chunk of source) {
+    for (const slice of slicesOf(chunk)) {
+      yield slice;
+      await turns.spend(slice.length);
+    }
+  }
+}
+
+/** Feeds `bytes` to a scanner in slices of `sliceBytes`, one per event loop tick. Scanners that report many small values need smaller ones. */
+export async function scanInSlices(
+  scanner: { write(chunk: Buffer): void },
+  bytes: Buffer,
+  sliceBytes = timeSliceBytes,
+): Promise<void> {
+  if (bytes.length <= sliceBytes) {
+    scanner.write(bytes);
+    return;
+  }
+  for (let at = 0; at < bytes.length; at += sliceBytes) {
+    scanner.write(bytes.subarray(at, at + sliceBytes));
+    await nextSlice();
+  }
+}
+
+/** How long work may keep the event loop in one tick before it pauses, in ms. */
+const sliceMs = 5;
+
+/**
+ * Shares ticks of the event loop among works that compute for long: one of them in each tick, in the order in which they asked. Without it,
+ * each of them would add its turn to the same tick.
+ */
+export class TimeSlices {
+  readonly #waiting: (() => void)[] = [];
+  #turnBegan = Number.NEGATIVE_INFINITY;
+  #isScheduled = false;
+
+  /** Resolves in a later tick, in which no other work is given a turn. */
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#schedule();
+    });
+  }
+
+  /** Pauses if the turn was long enough. */
+  async pause(): Promise<void> {
+    if (performance.now() - this.#turnBegan >= sliceMs) await this.next();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#turnBegan = performance.now();
+      this.#waiting.shift()?.();
+      if (this.#waiting.length > 0) this.#schedule();
+    });
+  }
+}

@@ -1,0 +1,49 @@
+import type { Queryable } from '../platform/db/sql.ts';
+import { createEncryptionKeyRepository } from './encryption-key-repository.ts';
+import { type KeyRing, MasterKeyError } from './key-ring.ts';
+
+/** A short secret as it is stored. */
+export interface EncryptedSecret {
+  readonly masterKeyId: string;
+  readonly sealed: Buffer;
+}
+
+/** Encrypts short secrets of the server's own with its first master key, each bound to its owner. */
+export class EncryptedSecrets {
+  readonly #ring: KeyRing | null;
+
+  /** Without a ring, secrets can be neither stored nor read. */
+  constructor(ring: KeyRing | null) {
+    this.#ring = ring;
+  }
+
+  /** Whether this process has master keys. Workers have none unless documents are sealed. */
+  get hasKeys(): boolean {
+    return this.#ring !== null;
+  }
+
+  /** Encrypts the secret, to be stored by the transaction. Throws MasterKeyError. */
+  async seal(tx: Queryable, owner: string, secret: string): Promise<EncryptedSecret> {
+    const wrapped = this.#requireRing().wrap(Buffer.from(secret), owner);
+    if (!(await createEncryptionKeyRepository(tx).isMasterKeyStored(wrapped)))
+      throw new MasterKeyError(
+        `Master key ${JSON.stringify(wrapped.masterKeyId)} is not in the database any more: restart this process`,
+      );
+    return { masterKeyId: wrapped.masterKeyId, sealed: wrapped.wrappedKey };
+  }
+
+  /** Throws MasterKeyError if the key is missing, or if the bytes are not the owner's. */
+  open(owner: string, { masterKeyId, sealed }: EncryptedSecret): string {
+    return this.#requireRing().unwrap(masterKeyId, sealed, owner).toString();
+  }
+
+  /** Id of the master key that seals; null without master keys. */
+  get currentId(): string | null {
+    return this.#ring?.currentId ?? null;
+  }
+
+  #requireRing(): KeyRing {
+    if (this.#ring) return this.#ring;
+    throw new MasterKeyError('This process has no master keys: HOLDFAST_MASTER_KEYS is not set');
+  }
+}

@@ -1,0 +1,79 @@
+import { freeBuffer } from '../../platform/memory/free-buffer.ts';
+import { ByteBudget } from '../../platform/payloads/byte-budget.ts';
+import { inSlices } from '../../platform/slices/slices.ts';
+import { checkChunk, decodeChunk } from './chunk-codec.ts';
+import { chunkSizes } from './chunk-cutter.ts';
+import type { ChunkRepository, ChunkRow, StoredChunkRow } from './chunk-repository.ts';
+
+/** How many of the next objects of a chain are read while one is decoded. */
+const objectsAhead = 4;
+/** How many of the next pieces are decoded while a reader takes one. */
+const piecesAhead = 2;
+/** Memory that all readers of a process together use to decode: a piece takes its text, that of its base, and a copy. */
+const decodingBytes = 4 * 3 * chunkSizes.max;
+
+/** Reads pieces through their chains of bases: two texts and a few compressed pieces at a time, however long the chain. */
+export class ChunkReader {
+  readonly #rows: ChunkRepository;
+  readonly #readStored: (piece: StoredChunkRow) => Promise<Buffer>;
+  readonly #onMissing: () => Error;
+  readonly #decoding = new ByteBudget(decodingBytes);
+
+  /** `readStored` returns the stored bytes of a piece, unsealed; `onMissing` the error for pieces that are gone. */
+  constructor(rows: ChunkRepository, readStored: (piece: StoredChunkRow) => Promise<Buffer>, onMissing: () => Error) {
+    this.#rows = rows;
+    this.#readStored = readStored;
+    this.#onMissing = onMissing;
+  }
+
+  /**
+   * The text of an encoded checkpoint, unchecked except for the checksums of its frames; `rows` may come from another connection.
+   * Throws DamagedBytesError.
+   */
+  async *open(checkpointId: string, rows = this.#rows): AsyncGenerator<Buffer> {
+    const pieces = await rows.list(checkpointId);
+    if (pieces.length === 0) throw this.#onMissing();
+    const ahead: Promise<Buffer>[] = [];
+    for (const at of pieces.keys()) {
+      for (const piece of pieces.slice(at + ahead.length, at + 1 + piecesAhead))
+        ahead.push(startEarly(this.#decode(piece, rows)));
+      yield* inSlices([(await ahead.shift()) as Buffer]);
+    }
+  }
+
+  /** The text of one piece, checked against its hash. Throws DamagedBytesError. */
+  async read(piece: ChunkRow): Promise<Buffer> {
+    const text = await this.#decode(piece);
+    await checkChunk(text, piece);
+    return text;
+  }
+
+  async #decode({ id, sizeBytes }: Pick<ChunkRow, 'id' | 'sizeBytes'>, rows = this.#rows): Promise<Buffer> {
+    const bytes = 3 * sizeBytes;
+    await this.#decoding.acquire(bytes, null);
+    try {
+      const chain = await rows.readChain(id);
+      if (chain.length === 0) throw this.#onMissing();
+      let text: Buffer | null = null;
+      const ahead: Promise<Buffer>[] = [];
+      for (const [at, piece] of chain.entries()) {
+        while (ahead.length < objectsAhead && at + ahead.length < chain.length) {
+          ahead.push(startEarly(this.#readStored(chain[at + ahead.length] as StoredChunkRow)));
+        }
+        const base: Buffer | null = text;
+        text = await decodeChunk((await ahead.shift()) as Buffer, base, piece.sizeBytes);
+        // Only this step needs it: otherwise chains would fill the memory faster than it is collected.
+        if (base) freeBuffer(base);
+      }
+      return text as Buffer;
+    } finally {
+      this.#decoding.release(bytes);
+    }
+  }
+}
+
+/** For a promise that is awaited later, or not at all if an earlier one fails. */
+function startEarly<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}

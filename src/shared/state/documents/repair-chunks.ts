@@ -1,0 +1,62 @@
+import { encodeChunk, hashInSlices } from './chunk-codec.ts';
+import type { ChunkRepository, ChunkRow } from './chunk-repository.ts';
+import { isDamage } from './document-damage.ts';
+import type { DocumentStore } from './document-store.ts';
+
+/**
+ * Replaces those of a version's pieces that cannot be opened, so that other versions that refer to them can be opened again. `text` is
+ * the text of the version, from elsewhere. A state rebuilt from its journal has another time in its manifest, and so differs in that piece.
+ * Returns how many it replaced.
+ */
+export async function repairChunks(
+  parts: { documents: DocumentStore; pieces: ChunkRepository },
+  broken: readonly ChunkRow[],
+  text: AsyncIterable<Buffer>,
+): Promise<number> {
+  let mended = 0;
+  const texts = inSizes(text, broken);
+  for (const piece of broken) {
+    const { value } = await texts.next();
+    if (!value) break;
+    if (!(await hashInSlices(value)).equals(piece.sha256)) continue;
+    if (await isReadable(parts.documents, piece)) continue;
+    const stored = (await parts.pieces.readChain(piece.id)).at(-1);
+    if (!stored) continue;
+    const bytes = await encodeChunk(value, null);
+    const place = await parts.documents.saveChunk(piece.sha256, bytes, { wasSealed: stored.codec !== 'zstd' });
+    if (await parts.pieces.replace(stored, place)) mended++;
+  }
+  await texts.return(undefined);
+  return mended;
+}
+
+async function isReadable(documents: DocumentStore, piece: ChunkRow): Promise<boolean> {
+  try {
+    await documents.readChunk(piece);
+    return true;
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return false;
+  }
+}
+
+/** Cuts a text into parts as long as these. */
+async function* inSizes(
+  text: AsyncIterable<Buffer>,
+  sizes: readonly { readonly sizeBytes: number }[],
+): AsyncGenerator<Buffer, undefined> {
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  let at = 0;
+  for await (const chunk of text) {
+    parts.push(chunk);
+    bytes += chunk.length;
+    for (let next = sizes[at]; next && bytes >= next.sizeBytes; next = sizes[at]) {
+      const whole = Buffer.concat(parts, bytes);
+      yield whole.subarray(0, next.sizeBytes);
+      parts = [whole.subarray(next.sizeBytes)];
+      bytes -= next.sizeBytes;
+      at++;
+    }
+  }
+}

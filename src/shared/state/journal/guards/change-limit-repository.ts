@@ -1,0 +1,115 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../../platform/db/sql.ts';
+import { Nullable } from '../../../platform/schema/standard-schema.ts';
+import type { LeaseFence } from '../../../updates/lease.ts';
+import { refusedPrefix } from './begin-entry.ts';
+import type { ChangeLimits, Stop } from './change-limits.ts';
+
+const IdRow = Type.Object({ id: Type.String() });
+const EntryRow = Type.Object({ sequenceId: Type.Integer(), isRefused: Type.Boolean() });
+const KeyRow = Type.Object({ key: Type.String() });
+
+const UpdateLimitRow = Type.Object({
+  limits: Nullable(Type.String()),
+  changes: Type.Integer(),
+  stopReason: Nullable(Type.String()),
+  stopMessage: Nullable(Type.String()),
+  stackId: Type.String(),
+  baseCheckpointId: Nullable(Type.String()),
+  /** In the state before the update. */
+  resources: Type.Integer(),
+});
+
+/** The guard of an update. */
+export interface Guard
+  extends Pick<Row<typeof UpdateLimitRow>, 'changes' | 'stackId' | 'baseCheckpointId' | 'resources'> {
+  readonly limits: ChangeLimits | null;
+  readonly stop: Stop | null;
+}
+
+/** What stops updates from beginning operations: tables `update_limits` and `update_limit_changes`. */
+export function createChangeLimitRepository(db: Queryable) {
+  return {
+    /** Adds the guard of an update that was just created. */
+    insert: (updateId: string, limits: ChangeLimits) =>
+      db.query(sql.nothing`
+        /* guards.insert */
+        with guarded as (update updates set is_limited = true where id = ${updateId} returning id)
+        insert into update_limits (update_id, limits) select id, ${JSON.stringify(limits)} from guarded`),
+
+    /**
+     * Locks what batches of a guarded update lock, in the same order: the update (shared) and its row, then its journal. Read what is guarded
+     * in later statements only: this one returns what there was before it waited. Returns false if the lease is invalid.
+     */
+    lockJournal: async (fence: LeaseFence): Promise<boolean> => {
+      const row = await db.maybeOne(sql.prepared('guards_lock_journal', IdRow)`
+        /* guards.lockJournal */
+        with turn as materialized (select lock_shared(${fence.updateId})),
+        fenced as (
+          select id from turn, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
+            and expires_at > clock_timestamp() and journal_version = 1 for share of updates
+        )
+        select j.update_id as id from fenced f join journals j on j.update_id = f.id for update of j`);
+      return row !== null;
+    },
+
+    /** Null if the update has no guard. */
+    find: async (updateId: string): Promise<Guard | null> => {
+      const row = await db.maybeOne(sql.prepared('guards_find', UpdateLimitRow)`
+        /* guards.find */
+        select g.limits, g.changes, g.stop_reason as "stopReason", g.stop_message as "stopMessage", u.stack_id as "stackId",
+          u.base_checkpoint_id as "baseCheckpointId", coalesce(c.resource_count, 0) as resources
+        from update_limits g join updates u on u.id = g.update_id left join checkpoints c on c.id = u.base_checkpoint_id
+        where g.update_id = ${updateId}`);
+      if (!row) return null;
+      const { limits, stopMessage, stopReason, ...rest } = row;
+      return {
+        ...rest,
+        limits: limits === null ? null : (JSON.parse(limits) as ChangeLimits),
+        stop: stopReason === null || stopMessage === null ? null : { reason: stopReason, message: stopMessage },
+      };
+    },
+
+    /** Those of these entries that are stored already. */
+    findStored: (updateId: string, sequenceIds: readonly number[]) =>
+      db.any(sql.prepared('guards_find_stored', EntryRow)`
+        /* guards.findStored */
+        select sequence_id as "sequenceId", starts_with(entry, ${refusedPrefix}) as "isRefused" from journal_entries
+        where update_id = ${updateId} and sequence_id = any (${sql.array([...sequenceIds], 'int8')})`),
+
+    /** Those of these resources whose change the update has begun before. */
+    findChanged: async (updateId: string, urnKeys: readonly string[]): Promise<ReadonlySet<string>> => {
+      const rows = await db.any(sql.prepared('guards_find_changed', KeyRow)`
+        /* guards.findChanged */
+        select urn_key as key from update_limit_changes
+        where update_id = ${updateId} and urn_key = any (${sql.array([...urnKeys], 'text')})`);
+      return new Set(rows.map(({ key }) => key));
+    },
+
+    /** Counts changes that were not counted before. */
+    addChanged: (updateId: string, urnKeys: readonly string[]) =>
+      db.query(sql.nothing`
+        /* guards.addChanged */
+        with added as (
+          insert into update_limit_changes (update_id, urn_key) select ${updateId}, unnest(${sql.array([...urnKeys], 'text')}) returning 1
+        )
+        update update_limits set changes = changes + (select count(*)::integer from added) where update_id = ${updateId}`),
+
+    /**
+     * Lets the update begin nothing more. The first reason stays. The caller has locked the update's row, or its journal while the
+     * update is guarded.
+     */
+    stop: (updateId: string, { reason, message }: Stop) =>
+      db.query(sql.nothing`
+        /* guards.stop */
+        insert into update_limits as g (update_id, stopped_at, stop_reason, stop_message)
+        values (${updateId}, clock_timestamp(), ${reason}, ${message})
+        on conflict (update_id) do update
+          set stopped_at = excluded.stopped_at, stop_reason = excluded.stop_reason, stop_message = excluded.stop_message
+          where g.stopped_at is null`),
+
+    /** Lets every batch of the update ask its guard, from the commit on. The caller has locked the update's row. */
+    guard: (updateId: string) =>
+      db.query(sql.nothing`/* guards.guard */ update updates set is_limited = true where id = ${updateId}`),
+  };
+}

@@ -1,0 +1,183 @@
+import { ForbiddenError } from '../../../platform/errors/errors.ts';
+import { nameMatches } from '../../../stacks/name-pattern.ts';
+import { type ApplicableRule, describeScope, type UpdateRules } from '../../../updates/rules/update-rules.ts';
+import { urnKey } from '../../deployments/live-urns.ts';
+import type { BegunOperation } from './begin-entry.ts';
+
+/** A rule as it is quoted to those whom it stops. */
+interface QuotedRule {
+  /** As in `project web`. */
+  readonly scope: string;
+  readonly note: string;
+}
+
+/** The rules for deletes and replacements of one update, as they were when it was created. */
+export interface ChangeLimits {
+  /** As in `acme/web/prod`. */
+  readonly stack: string;
+  readonly kind: string;
+  /** The commit that the update runs; null if that is not known, or if there are changes besides. */
+  readonly commit: string | null;
+  readonly fuse: (QuotedRule & { readonly changes: number | null; readonly percent: number | null }) | null;
+  /** Whether an update that sends no journal is refused. */
+  readonly needsJournal: boolean;
+  readonly protectedTypes: readonly (QuotedRule & { readonly types: readonly string[] })[];
+  /** The preview beyond which the update must not go; missing or null: no rule says so. */
+  readonly preview?: (QuotedRule & { readonly updateId: string }) | null;
+}
+
+/** Why an update may begin nothing more. */
+export interface Stop {
+  /** `drain`, or the kind of the rule that stopped it: for metrics and the audit log. */
+  readonly reason: string;
+  /** For those who run the update. */
+  readonly message: string;
+}
+
+/**
+ * Null if no rule limits what an update deletes or replaces. An approval of its commit lifts all but what its preview has said.
+ */
+export function limitsOf(
+  rules: UpdateRules,
+  update: {
+    readonly organization: string;
+    readonly stack: string;
+    readonly kind: string;
+    readonly commit: string | null;
+    readonly isApproved: boolean;
+    /** The preview that counts for the update, with its rule; null if there is none. */
+    readonly preview: { readonly rule: ApplicableRule<'require-preview'>; readonly updateId: string } | null;
+  },
+): ChangeLimits | null {
+  const { isApproved, organization, preview, ...of } = update;
+  const quote = (rule: Parameters<typeof describeScope>[0] & { readonly note: string }): QuotedRule => ({
+    scope: describeScope(rule, organization),
+    note: rule.note,
+  });
+  const fuse = isApproved ? null : rules.first('fuse');
+  const protectedTypes = isApproved ? [] : rules.all('protected-types');
+  if (fuse === null && protectedTypes.length === 0 && preview === null) return null;
+  return {
+    ...of,
+    fuse: fuse && {
+      ...quote(fuse),
+      changes: fuse.settings.changes ?? null,
+      percent: fuse.settings.percent ?? null,
+    },
+    needsJournal: [fuse, ...protectedTypes, preview?.rule].some((rule) => rule?.settings.withoutJournal === 'refuse'),
+    protectedTypes: protectedTypes.map((rule) => ({ ...quote(rule), types: rule.settings.types })),
+    preview: preview && { ...quote(preview.rule), updateId: preview.updateId },
+  };
+}
+
+/**
+ * A rule holds only for updates that send a journal, and refuses others. 403, because the CLI takes 409 for another update that holds
+ * the stack.
+ */
+export class JournalNeededError extends ForbiddenError {
+  override readonly name = 'JournalNeededError';
+  override readonly code = 'journal-needed';
+  constructor({ stack }: ChangeLimits) {
+    super(
+      `The rules of ${stack} for deletes and replacements need an update that sends a journal: use Pulumi CLI 3.225 or later without ` +
+        'PULUMI_DISABLE_JOURNALING (and a server whose HOLDFAST_CHECKPOINT_MODE is auto or journal)',
+    );
+  }
+}
+
+/** Whether it has to be known which resources there were, to tell a new resource from a replacement. */
+export function needsBase(limits: ChangeLimits, begins: readonly BegunOperation[]): boolean {
+  const isForAll = limits.fuse !== null || Boolean(limits.preview);
+  return begins.some((begin) => mayReplace(begin) && (isForAll || protecting(limits, begin) !== undefined));
+}
+
+/** The operations that delete a resource or replace it, by the keys of the resources. `live`: what there was before the update. */
+export function changesAmong(
+  begins: readonly BegunOperation[],
+  live: ReadonlySet<string>,
+): ReadonlyMap<string, BegunOperation> {
+  const changes = new Map<string, BegunOperation>();
+  for (const begin of begins) {
+    const key = urnKey(begin.urn);
+    if (begin.isManaged && (begin.type === 'deleting' || (mayReplace(begin) && live.has(key)))) changes.set(key, begin);
+  }
+  return changes;
+}
+
+/** Whether the resources are needed that the preview of the update deletes or replaces: only where the update begins such a change. */
+export function needsPreview({ preview }: ChangeLimits, begins: readonly BegunOperation[]): string | null {
+  return preview && begins.some((begin) => begin.type === 'deleting' || mayReplace(begin)) ? preview.updateId : null;
+}
+
+/**
+ * Why the update may not begin these changes; null if it may. `before`: how many it has begun; `added`: how many more these are;
+ * `resources`: how many there were in its state. `previewed`: the keys of the resources that its preview deletes or replaces.
+ */
+export function judge(
+  limits: ChangeLimits,
+  changes: Iterable<BegunOperation>,
+  {
+    before,
+    added,
+    previewed,
+    resources,
+  }: {
+    readonly before: number;
+    readonly added: number;
+    readonly previewed: ReadonlySet<string>;
+    readonly resources: number;
+  },
+): Stop | null {
+  const { fuse, preview } = limits;
+  for (const change of changes) {
+    const rule = protecting(limits, change);
+    if (rule) {
+      const refusal = `No update of ${rule.scope} deletes or replaces such a resource without approval${quoted(rule)}; this one ${describe(change)}`;
+      return { reason: 'protected-types', message: `${refusal}. ${howToGoOn(limits)}` };
+    }
+    if (preview && !previewed.has(urnKey(change.urn))) {
+      const refusal = `No update of ${preview.scope} deletes or replaces what its preview has not said${quoted(preview)}; this one ${describe(change)}`;
+      return {
+        reason: 'require-preview',
+        message: `${refusal}. ${nothingElse}. To go on, look at a new preview, and run it again`,
+      };
+    }
+  }
+  if (fuse === null || added === 0) return null;
+  const after = before + added;
+  const isTooMany = fuse.changes !== null && after > fuse.changes;
+  if (!isTooMany && (fuse.percent === null || after * 100 <= fuse.percent * resources)) return null;
+  const most = [
+    ...(fuse.changes === null ? [] : [String(fuse.changes)]),
+    ...(fuse.percent === null ? [] : [`${fuse.percent}% of its ${resources} resources`]),
+  ].join(' and ');
+  const refusal = `An update of ${fuse.scope} deletes or replaces at most ${most}${quoted(fuse)}; this one has begun ${before} and is about to begin ${added} more`;
+  return { reason: 'fuse', message: `${refusal}. ${howToGoOn(limits)}` };
+}
+
+function mayReplace({ isManaged, type }: BegunOperation): boolean {
+  return isManaged && (type === 'creating' || type === 'importing');
+}
+
+function protecting(limits: ChangeLimits, { resourceType }: BegunOperation) {
+  return limits.protectedTypes.find(({ types }) => types.some((pattern) => nameMatches(pattern, resourceType)));
+}
+
+function quoted({ note }: QuotedRule): string {
+  return note === '' ? '' : ` (${note})`;
+}
+
+function describe({ resourceType, type, urn }: BegunOperation): string {
+  const name = urn.split('::').at(-1) ?? '';
+  return `${type === 'deleting' ? 'deletes' : 'replaces'} ${resourceType} ${JSON.stringify(name)}`;
+}
+
+const nothingElse = 'Nothing more begins; what is running is finished and saved';
+
+function howToGoOn({ commit, kind, stack }: ChangeLimits): string {
+  if (commit === null) {
+    return `${nothingElse}. To go on, run it from a Git commit without local changes, so that somebody can approve that commit`;
+  }
+  const ofKind = kind === 'update' ? '' : ` --kind ${kind}`;
+  return `${nothingElse}. To go on, have the commit approved (holdfast admin approve ${stack} ${commit}${ofKind} --reason …, or over HTTP) and run it again`;
+}

@@ -1,0 +1,134 @@
+import { serverSource } from '../../../audit/audit-event.ts';
+import { createAuditRepository } from '../../../audit/audit-repository.ts';
+import type { Database } from '../../../platform/db/database.ts';
+import type { Queryable } from '../../../platform/db/sql.ts';
+import { ForbiddenError } from '../../../platform/errors/errors.ts';
+import type { LeaseFence } from '../../../updates/lease.ts';
+import type { BatchEntry } from '../journal-batch.ts';
+import { type Appended, createJournalRepository } from '../journal-repository.ts';
+import { createApprovalRepository } from './approval-repository.ts';
+import type { BaseUrns } from './base-urns.ts';
+import { type BegunOperation, readBegins, refusedEntry } from './begin-entry.ts';
+import { createChangeLimitRepository, type Guard } from './change-limit-repository.ts';
+import { type ChangeLimits, changesAmong, judge, needsBase, needsPreview, type Stop } from './change-limits.ts';
+
+/**
+ * The update may begin nothing more. Everything else in the batch is stored. The CLI shows the message at each resource of the batch,
+ * calls no provider for those that were about to begin, and ends the update as failed.
+ */
+export class BeginRefusedError extends ForbiddenError {
+  override readonly name = 'BeginRefusedError';
+  override readonly code = 'begin-refused';
+}
+
+/** Which resources a preview said it would delete or replace, by their keys. */
+export interface PreviewedChanges {
+  of(previewId: string): Promise<ReadonlySet<string>>;
+}
+
+/** What decides about batches of guarded updates. */
+export interface LimitParts {
+  readonly db: Database;
+  readonly baseUrns: BaseUrns;
+  readonly previewed: PreviewedChanges;
+}
+
+/** What became of a batch of a guarded update. */
+export interface LimitedAppend {
+  readonly appended: Appended;
+  /** Null if nothing was refused. */
+  readonly refusal: Stop | null;
+}
+
+/**
+ * Stores a batch of an update that has a guard, in one transaction that holds the lock of all its batches. If anything that the batch
+ * begins is refused, so is all that it begins, because the client gets one response for the batch; the rest is stored. A repeated batch
+ * gets the same response: what was stored had been accepted, and what was refused is known by its entry. Returns null if the lease is
+ * invalid. Throws what reading the state before the update throws.
+ */
+export async function appendLimited(
+  { db, baseUrns, previewed }: LimitParts,
+  fence: LeaseFence,
+  entries: readonly BatchEntry[],
+): Promise<LimitedAppend | null> {
+  const { updateId } = fence;
+  const begins = await readBegins(entries);
+  // Outside of the transaction: limits, base and preview never change, and reading them may take long.
+  const found = await createChangeLimitRepository(db).find(updateId);
+  const limits = found && !found.stop ? found.limits : null;
+  const live = limits && needsBase(limits, begins) ? await baseUrns.of(found?.baseCheckpointId ?? null) : none;
+  const previewId = limits && needsPreview(limits, begins);
+  const said = previewId === null ? none : await previewed.of(previewId);
+  return db
+    .inTransaction(async (tx) => {
+      const guards = createChangeLimitRepository(tx);
+      if (!(await guards.lockJournal(fence))) return null;
+      const guard = await guards.find(updateId);
+      const stored = await guards.findStored(
+        updateId,
+        begins.map(({ sequenceId }) => sequenceId),
+      );
+      const known = new Set(stored.map(({ sequenceId }) => sequenceId));
+      const added = begins.filter(({ sequenceId }) => !known.has(sequenceId));
+      const stop =
+        guard && (guard.stop ?? (await judgeBegins(tx, updateId, guard, { changes: changesAmong(added, live), said })));
+      const refused = new Map(stop ? added.map((begin) => [begin.sequenceId, refusedEntry(begin)]) : []);
+      const accepted = entries.map((entry) => (entry.isBegin && refused.get(entry.sequenceId)) || entry);
+      const appended = await createJournalRepository(tx).append(fence, accepted, true);
+      if (!appended) throw new FenceError();
+      const isRefused = refused.size > 0 || stored.some((entry) => entry.isRefused);
+      return { appended, refusal: isRefused ? stop : null };
+    })
+    .catch((error: unknown) => {
+      if (error instanceof FenceError) return null;
+      throw error;
+    });
+}
+
+const none: ReadonlySet<string> = new Set();
+
+/** The lease ended between the statements; rolls all of them back. */
+class FenceError extends Error {
+  override readonly name = 'FenceError';
+}
+
+/** Counts the changes, or stops the update: why, or null. The journal is locked. */
+async function judgeBegins(
+  tx: Queryable,
+  updateId: string,
+  { limits, ...guard }: Guard,
+  { changes, said }: { readonly changes: ReadonlyMap<string, BegunOperation>; readonly said: ReadonlySet<string> },
+): Promise<Stop | null> {
+  if (limits === null || changes.size === 0) return null;
+  const guards = createChangeLimitRepository(tx);
+  const counted = limits.fuse ? await guards.findChanged(updateId, [...changes.keys()]) : new Set<string>();
+  const added = [...changes.keys()].filter((key) => !counted.has(key));
+  const counts = { before: guard.changes, added: added.length, previewed: said, resources: guard.resources };
+  const stop = judge(limits, changes.values(), counts);
+  if (stop) await stopUpdate(tx, updateId, guard.stackId, limits, stop);
+  else if (limits.fuse && added.length > 0) await guards.addChanged(updateId, added);
+  return stop;
+}
+
+/** Stops the update, records it, and asks for the approval of its commit. */
+async function stopUpdate(
+  tx: Queryable,
+  updateId: string,
+  stackId: string,
+  limits: ChangeLimits,
+  stop: Stop,
+): Promise<void> {
+  await createChangeLimitRepository(tx).stop(updateId, stop);
+  const { commit, kind, stack } = limits;
+  // A new preview is what such a run needs.
+  if (commit !== null && stop.reason !== 'require-preview')
+    await createApprovalRepository(tx).askForUpdate(updateId, { stackId, kind, commit, request: stop.message });
+  await createAuditRepository(tx).insert(serverSource, {
+    action: 'update.stop',
+    outcome: 'refused',
+    organization: stack.slice(0, stack.indexOf('/')),
+    object: stack,
+    updateId,
+    details: { stackId, kind, rule: stop.reason, message: stop.message, ...(commit && { commit }) },
+  });
+}

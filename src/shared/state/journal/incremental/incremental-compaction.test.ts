@@ -1,0 +1,66 @@
+import { expect, test } from '@jest/globals';
+import { createLogger } from '../../../platform/logger/logger.ts';
+import { IncrementalCompaction } from './incremental-compaction.ts';
+
+const logger = createLogger({ level: 'silent' });
+
+/** Turns that the test ends by hand. */
+function turns() {
+  const started: string[] = [];
+  const ends: PromiseWithResolvers<void>[] = [];
+  const ahead = new IncrementalCompaction((updateId) => {
+    started.push(updateId);
+    const end = Promise.withResolvers<void>();
+    ends.push(end);
+    return end.promise;
+  }, logger);
+  const untilStarted = async (count: number): Promise<void> => {
+    while (started.length < count) await new Promise((resolve) => setTimeout(resolve, 1));
+  };
+  return { ahead, started, ends, untilStarted };
+}
+
+test('one update at a time, each once for all requests before its turn', async () => {
+  const { ahead, started, ends, untilStarted } = turns();
+  for (const id of ['a', 'b', 'a', 'b', 'c']) ahead.request(id);
+  await untilStarted(1);
+  expect([started, ahead.waiting]).toEqual([['a'], 2]);
+  // Entries have come since it began.
+  ahead.request('a');
+  ends[0]?.resolve();
+  for (let turn = 2; turn <= 4; turn++) {
+    await untilStarted(turn);
+    ends[turn - 1]?.resolve();
+  }
+  await ahead.close();
+  expect([started, ahead.waiting]).toEqual([['a', 'b', 'c', 'a'], 0]);
+});
+
+test('a failed turn does not hold up the next one', async () => {
+  const { ahead, started, ends, untilStarted } = turns();
+  ahead.request('a');
+  ahead.request('b');
+  await untilStarted(1);
+  ends[0]?.reject(new Error('no connection'));
+  await untilStarted(2);
+  ends[1]?.resolve();
+  await ahead.close();
+  expect(started).toEqual(['a', 'b']);
+});
+
+test('closing waits for the running turn and starts no other', async () => {
+  const { ahead, started, ends, untilStarted } = turns();
+  ahead.request('a');
+  ahead.request('b');
+  await untilStarted(1);
+  let isClosed = false;
+  const closing = ahead.close().then(() => {
+    isClosed = true;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(isClosed).toBe(false);
+  ends[0]?.resolve();
+  await closing;
+  ahead.request('c');
+  expect([started, ahead.waiting]).toEqual([['a'], 0]);
+});

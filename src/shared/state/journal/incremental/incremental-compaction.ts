@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../../../platform/logger/logger.ts';
+
+/** Requests beyond this number are forgotten: the compaction at the end applies all entries anyway. */
+const maxWaiting = 10_000;
+
+/** The longest pause between two turns, in ms: several times the CPU time of a turn. */
+const maxPauseMs = 10;
+
+/**
+ * Applies the entries of running updates to their kept replays in the background, so that little is left when an update is
+ * completed. One update at a time, each once however often it was requested meanwhile, with a pause after each: compacting ahead
+ * must not hold up calls. Stores nothing, so that a crash loses nothing.
+ */
+export class IncrementalCompaction {
+  readonly #advance: (updateId: string) => Promise<void>;
+  readonly #logger: Logger;
+  readonly #waiting = new Set<string>();
+  readonly #closed = new AbortController();
+  #running: Promise<void> | null = null;
+
+  constructor(advance: (updateId: string) => Promise<void>, logger: Logger) {
+    this.#advance = advance;
+    this.#logger = logger;
+  }
+
+  /** Number of updates that wait for their turn. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Requests that the update's replay is brought up to its last entry. Returns at once and never fails. */
+  request(updateId: string): void {
+    if (this.#closed.signal.aborted || this.#waiting.size >= maxWaiting) return;
+    this.#waiting.add(updateId);
+    this.#running ??= this.#run();
+  }
+
+  /** The update has ended: there is nothing to prepare any more. */
+  forget(updateId: string): void {
+    this.#waiting.delete(updateId);
+  }
+
+  /** Accepts no more requests and waits for the one that is running. */
+  async close(): Promise<void> {
+    this.#closed.abort();
+    this.#waiting.clear();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // After the caller's turn, so that requests of one turn are seen together.
+    await Promise.resolve();
+    for (const updateId of this.#waiting) {
+      this.#waiting.delete(updateId);
+      const began = performance.now();
+      try {
+        await this.#advance(updateId);
+      } catch (error) {
+        this.#logger.debug({ updateId, err: error }, 'journal not compacted ahead');
+      }
+      const { signal } = this.#closed;
+      if (signal.aborted) return;
+      // On a busy machine most of the time is waiting, which costs nothing.
+      const pauseMs = Math.min(performance.now() - began, maxPauseMs);
+      await sleep(pauseMs, undefined, { signal }).catch(() => {});
+    }
+    // In the turn in which nothing was left: a later request starts the next run.
+    this.#running = null;
+  }
+}

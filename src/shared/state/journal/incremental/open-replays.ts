@@ -1,0 +1,145 @@
+import type { OpenReplay } from '../replay/runner/replay-runner.ts';
+import type { ReplayProgress } from '../replay/runner/replay-work.ts';
+
+/** Memory of all kept replays of a process, and of one of them: base and entries, in bytes. */
+const defaultMaxBytes = 32 * 1024 * 1024;
+const defaultMaxBytesEach = 8 * 1024 * 1024;
+/** A replay is dropped when it was not used for this long, and one that found no room is not tried again for as long; in ms. */
+const defaultIdleMs = 60_000;
+/** Number of refused updates to remember. Forgetting one costs a replay. */
+const maxRefusals = 10_000;
+
+/** A replay of a running update that has applied the first `progress.entries` entries, which have no gap. */
+export interface WarmReplay {
+  readonly replay: OpenReplay;
+  readonly progress: ReplayProgress;
+  /** Memory it takes: the base and the entries so far. */
+  readonly bytes: number;
+}
+
+interface Kept extends WarmReplay {
+  readonly usedAt: number;
+}
+
+export interface OpenReplaysLimits {
+  readonly maxBytes?: number;
+  readonly maxBytesEach?: number;
+  readonly idleMs?: number;
+}
+
+/**
+ * Replays that a process keeps open between compactions of the same update, so that each only applies what is new. Bounded in
+ * memory: when it is full, newcomers are refused for a while instead of evicting others, since updates that evict each other would
+ * start from their base again and again. A replay is used by one caller at a time; another one waits for it.
+ */
+export class OpenReplays {
+  readonly #maxBytes: number;
+  readonly #maxBytesEach: number;
+  readonly #idleMs: number;
+  readonly #kept = new Map<string, Kept>();
+  readonly #inUse = new Map<string, Promise<void>>();
+  readonly #refusedUntil = new Map<string, number>();
+  readonly #timer: NodeJS.Timeout;
+  #bytes = 0;
+
+  constructor(limits: OpenReplaysLimits = {}) {
+    this.#maxBytes = limits.maxBytes ?? defaultMaxBytes;
+    this.#maxBytesEach = limits.maxBytesEach ?? defaultMaxBytesEach;
+    this.#idleMs = limits.idleMs ?? defaultIdleMs;
+    this.#timer = setInterval(() => this.#dropIdle(), Math.ceil(this.#idleMs / 2)).unref();
+  }
+
+  /** Bytes of all kept replays that are not in use. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** How far a replay may grow and still be kept. */
+  get maxBytesEach(): number {
+    return this.#maxBytesEach;
+  }
+
+  /** Whether there is a replay of the update, or one is being made. */
+  has(updateId: string): boolean {
+    return this.#kept.has(updateId) || this.#inUse.has(updateId);
+  }
+
+  /**
+   * Runs `work` with the update's kept replay, or null if there is none. Keeps the replay that `work` returns as `keep`, if it fits;
+   * any other one is closed, also when `work` throws. Calls for one update run one after another.
+   */
+  async use<T>(
+    updateId: string,
+    work: (kept: WarmReplay | null) => Promise<{ result: T; keep: WarmReplay | null }>,
+  ): Promise<T> {
+    for (let other = this.#inUse.get(updateId); other; other = this.#inUse.get(updateId)) await other;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#inUse.set(updateId, promise);
+    const kept = this.#take(updateId);
+    let keep: WarmReplay | null = null;
+    try {
+      const worked = await work(kept);
+      keep = worked.keep;
+      return worked.result;
+    } finally {
+      if (kept && keep?.replay !== kept.replay) kept.replay.close();
+      if (keep) this.#put(updateId, keep);
+      this.#inUse.delete(updateId);
+      resolve();
+    }
+  }
+
+  /** Whether a replay of this size would be kept. If not, the update is refused for a while. */
+  admits(updateId: string, bytes: number): boolean {
+    const until = this.#refusedUntil.get(updateId);
+    if (until !== undefined && until > performance.now()) return false;
+    this.#refusedUntil.delete(updateId);
+    if (this.#fits(bytes)) return true;
+    this.refuse(updateId);
+    return false;
+  }
+
+  /** Keeps no replay of the update for a while. */
+  refuse(updateId: string): void {
+    if (this.#refusedUntil.size >= maxRefusals) this.#refusedUntil.clear();
+    this.#refusedUntil.set(updateId, performance.now() + this.#idleMs);
+  }
+
+  /** Closes the replay of an update that needs it no more. Does nothing while it is in use. */
+  drop(updateId: string): void {
+    this.#take(updateId)?.replay.close();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    for (const updateId of [...this.#kept.keys()]) this.drop(updateId);
+  }
+
+  #fits(bytes: number): boolean {
+    return bytes <= this.#maxBytesEach && this.#bytes + bytes <= this.#maxBytes;
+  }
+
+  #take(updateId: string): Kept | null {
+    const kept = this.#kept.get(updateId);
+    if (!kept) return null;
+    this.#kept.delete(updateId);
+    this.#bytes -= kept.bytes;
+    return kept;
+  }
+
+  #put(updateId: string, kept: WarmReplay): void {
+    if (!this.#fits(kept.bytes)) {
+      kept.replay.close();
+      this.refuse(updateId);
+      return;
+    }
+    this.#kept.set(updateId, { ...kept, usedAt: performance.now() });
+    this.#bytes += kept.bytes;
+  }
+
+  #dropIdle(): void {
+    const now = performance.now();
+    for (const [updateId, { usedAt }] of [...this.#kept]) if (usedAt < now - this.#idleMs) this.drop(updateId);
+    for (const [updateId, until] of [...this.#refusedUntil]) if (until <= now) this.#refusedUntil.delete(updateId);
+  }
+}

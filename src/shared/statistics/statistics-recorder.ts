@@ -1,0 +1,84 @@
+import type { EventReader } from '../events/event-reader.ts';
+import { textOf } from '../events/event-text.ts';
+import type { Database } from '../platform/db/database.ts';
+import { inSlices } from '../platform/slices/slices.ts';
+import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
+import type { DocumentVerifier } from '../state/checks/document-verifier.ts';
+import { urnKey } from '../state/deployments/live-urns.ts';
+import { commitOf } from '../state/journal/guards/approvals.ts';
+import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';
+import { RetrySigns } from './retry-signs.ts';
+import { createStatisticsRepository, type EndedUpdate } from './statistics-repository.ts';
+import { statisticsOf } from './step-statistics.ts';
+import { type Step, StepTimes, stepEventTypes } from './step-times.ts';
+import { countsOf } from './update-counts.ts';
+
+/** A step whose event is larger is left out, in bytes. */
+const maxEventBytes = 4 * 1024 * 1024;
+const appetite = { events: 1_000, bytes: 4 * 1024 * 1024 };
+
+/** Finds out what ended updates have done and how long it took, and keeps it. Memory depends on `StepTimes` only. */
+export class StatisticsRecorder {
+  readonly #db: Database;
+  readonly #events: EventReader;
+  readonly #checkpoints: CheckpointRepository;
+  readonly #guard: DocumentVerifier;
+
+  constructor(parts: {
+    db: Database;
+    eventReader: EventReader;
+    checkpoints: CheckpointRepository;
+    guard: DocumentVerifier;
+  }) {
+    this.#db = parts.db;
+    this.#events = parts.eventReader;
+    this.#checkpoints = parts.checkpoints;
+    this.#guard = parts.guard;
+  }
+
+  /** Any number of processes may do this. Throws what reading events or states throws. */
+  async keep(updateId: string): Promise<void> {
+    const figures = createStatisticsRepository(this.#db);
+    const update = await figures.findEnded(updateId);
+    if (!update) return;
+    const { retries, times } = await this.#readSteps(updateId);
+    const dependencies = await this.#dependencies(update, times);
+    const steps = { ...statisticsOf(times.steps, times.isCut, dependencies), retries: retries.found };
+    const environment = update.environment === null ? {} : (JSON.parse(update.environment) as object);
+    await figures.insert(update, {
+      commit: commitOf(environment),
+      counts: countsOf(update.resourceChanges),
+      steps: JSON.stringify(steps),
+    });
+  }
+
+  async #readSteps(id: string): Promise<{ readonly times: StepTimes; readonly retries: RetrySigns }> {
+    const times = new StepTimes();
+    const retries = new RetrySigns();
+    const selection = { beyond: -1, newestFirst: false, urn: null, types: [...stepEventTypes, 'diagnosticEvent'] };
+    for await (const events of this.#events.read({ id, mayHaveRows: true }, selection, appetite))
+      for (const event of events) {
+        if (event.bytes > maxEventBytes) continue;
+        const text = await textOf(event);
+        retries.add(event.type, text);
+        if (event.type !== 'diagnosticEvent') times.add(text);
+      }
+    return { times, retries };
+  }
+
+  /** Of what the update has left and, if it has deleted something, of what there was before. Null if there is nothing to compare. */
+  async #dependencies(update: EndedUpdate, { isCut, steps }: StepTimes): Promise<Dependencies | null> {
+    if (update.isPreview || isCut || steps.length === 0) return null;
+    const scanner = new DependencyScanner(new Set(steps.map(({ urn }) => urnKey(urn))));
+    const before = steps.some(isDelete) ? [update.baseCheckpointId] : [];
+    for (const id of new Set([update.checkpointId, ...before])) {
+      const checkpoint = id === null ? null : await this.#checkpoints.find(id);
+      if (checkpoint) await scanner.scan(inSlices(this.#guard.open(checkpoint)));
+    }
+    return scanner.found;
+  }
+}
+
+function isDelete({ operation }: Step): boolean {
+  return operation.startsWith('delete');
+}

@@ -1,0 +1,147 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
+import type { StackRef } from '../stacks/names.ts';
+import { environmentColumn } from '../updates/update-repository.ts';
+
+/** What is compared with earlier updates, in the order in which it is told. */
+export const comparedCounts = ['creates', 'updates', 'replaces', 'deletes'] as const;
+export type Counts = Readonly<Record<(typeof comparedCounts)[number], number>>;
+
+const EndedRow = Type.Object({
+  id: Type.String(),
+  isPreview: Type.Boolean(),
+  seconds: Type.Number(),
+  resourceChanges: Type.String(),
+  environment: Nullable(Type.String()),
+  baseCheckpointId: Nullable(Type.String()),
+  checkpointId: Nullable(Type.String()),
+});
+export type EndedUpdate = Row<typeof EndedRow>;
+
+const ShownRow = Type.Object({
+  stackId: Type.String(),
+  kind: Type.String(),
+  isPreview: Type.Boolean(),
+  status: Type.String(),
+  endReason: Nullable(Type.String()),
+  waitedSeconds: Nullable(Type.Number()),
+  /** Null before the end; of a running update, until now. */
+  seconds: Nullable(Type.Number()),
+  resourceChanges: Type.String(),
+  /** All null while there are no figures. */
+  commit: Nullable(Type.String()),
+  steps: Nullable(Type.String()),
+});
+export type ShownUpdate = Row<typeof ShownRow>;
+
+const Range = Type.Array(Type.Number());
+const UsualRow = Type.Object({
+  count: Type.Integer(),
+  seconds: Nullable(Range),
+  creates: Nullable(Range),
+  updates: Nullable(Range),
+  replaces: Nullable(Range),
+  deletes: Nullable(Range),
+});
+const CountRow = Type.Object({ count: Type.Integer() });
+const ChangesRow = Type.Object({ resourceChanges: Type.String() });
+
+/** What earlier updates are like: ranges in which four fifths of them are. */
+export interface Usual {
+  /** How many there are. */
+  readonly count: number;
+  readonly seconds: readonly [number, number];
+  readonly counts: Readonly<Record<(typeof comparedCounts)[number], readonly [number, number]>>;
+}
+
+/** So far back earlier updates are compared, and so many of them. */
+export const comparedDays = 90;
+const comparedUpdates = 1_000;
+
+const maxChangesBytes = 65_536;
+
+/** What updates have done and how long it took: table `update_statistics`. */
+export function createStatisticsRepository(db: Queryable) {
+  const changes = sql.fragment`
+    case when octet_length(u.resource_changes) <= ${maxChangesBytes} then u.resource_changes else '{}' end as "resourceChanges"`;
+  return {
+    /** An update that has ended and has no figures yet; null: there is none, or it was no run of a client. */
+    findEnded: (updateId: string) =>
+      db.maybeOne(sql.rows(EndedRow)`
+        /* figures.findEnded */
+        select u.id, u.dry_run or u.kind = 'preview' as "isPreview", extract(epoch from u.ended_at - u.started_at)::float8 as seconds, ${changes}, ${environmentColumn},
+          u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId"
+        from updates u
+        where u.id = ${updateId} and u.status not in ('not started', 'running') and u.started_at is not null and u.ended_at is not null
+          and u.kind in ('update', 'preview', 'refresh', 'destroy')
+          and not exists (select 1 from update_statistics f where f.update_id = u.id)`),
+
+    /** Stores the figures of an update, unless it has some or is gone. */
+    insert: (
+      { id, seconds }: EndedUpdate,
+      { commit, counts, steps }: { readonly commit: string | null; readonly counts: Counts; readonly steps: string },
+    ) =>
+      db.query(sql.nothing`
+        /* figures.insert */
+        insert into update_statistics (update_id, stack_id, kind, is_preview, is_success, ended_at, commit_id, seconds, creates, updates, deletes,
+          replaces, steps)
+        select u.id, u.stack_id, u.kind, u.dry_run or u.kind = 'preview', u.status = 'succeeded', u.ended_at, ${commit}::text, ${seconds}::float8,
+          ${counts.creates}::integer, ${counts.updates}::integer, ${counts.deletes}::integer, ${counts.replaces}::integer, ${steps}
+        from updates u where u.id = ${id}
+        on conflict (update_id) do nothing`),
+
+    /** The update, if it belongs to that stack, with what is known of it. */
+    find: (updateId: string, ref: StackRef) =>
+      db.maybeOne(sql.rows(ShownRow)`
+        /* figures.find */
+        select u.stack_id as "stackId", u.kind, u.dry_run or u.kind = 'preview' as "isPreview", u.status, u.end_reason as "endReason",
+          u.waited_ms / 1000.0::float8 as "waitedSeconds",
+          extract(epoch from coalesce(u.ended_at, clock_timestamp()) - u.started_at)::float8 as seconds, ${changes}, f.commit_id as commit, f.steps
+        from updates u left join update_statistics f on f.update_id = u.id
+        where u.id = ${updateId} and exists (
+          select 1 from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+          where s.id = u.stack_id and o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}
+            and s.deleted_at is null)`),
+
+    /** What updates of this kind of the stack were like, those without errors; null if there were none. Without the one that is compared. */
+    findUsual: async (stackId: string, kind: string, except: string | null): Promise<Usual | null> => {
+      const range = (column: ReturnType<typeof sql.fragment>) =>
+        sql.fragment`percentile_disc(array[0.1, 0.9]) within group (order by ${column})`;
+      const row = await db.one(sql.rows(UsualRow)`
+        /* figures.findUsual */
+        select count(*)::integer as count, ${range(sql.fragment`l.seconds`)} as seconds, ${range(sql.fragment`l.creates`)} as creates,
+          ${range(sql.fragment`l.updates`)} as updates, ${range(sql.fragment`l.replaces`)} as replaces, ${range(sql.fragment`l.deletes`)} as deletes
+        from (
+          select f.* from update_statistics f
+          where f.stack_id = ${stackId} and f.kind = ${kind} and not f.is_preview and f.ended_at > now() - make_interval(days => ${comparedDays})
+          order by f.ended_at desc limit ${comparedUpdates}) l
+        where l.is_success and l.update_id is distinct from ${except}::uuid`);
+      const { count, creates, deletes, replaces, seconds, updates } = row;
+      if (!seconds || !creates || !updates || !replaces || !deletes) return null;
+      const pair = ([from = 0, to = 0]: readonly number[]): readonly [number, number] => [from, to];
+      return {
+        count,
+        seconds: pair(seconds),
+        counts: { creates: pair(creates), updates: pair(updates), replaces: pair(replaces), deletes: pair(deletes) },
+      };
+    },
+
+    /** Runs of the same commit and kind that failed within the compared time, before this update. */
+    countFailedBefore: async (updateId: string): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* figures.countFailedBefore */
+        select count(*)::integer as count from update_statistics own join update_statistics f on f.stack_id = own.stack_id and f.kind = own.kind
+          and f.is_preview = own.is_preview and f.ended_at < own.ended_at and f.ended_at > own.ended_at - make_interval(days => ${comparedDays})
+        where own.update_id = ${updateId} and f.commit_id = own.commit_id and not f.is_success`);
+      return count;
+    },
+
+    /** The counts of a summary, as its client has sent them; `{}` if there are none. */
+    findChanges: async (updateId: string): Promise<string> => {
+      const row = await db.maybeOne(sql.rows(ChangesRow)`
+        /* figures.findChanges */ select ${changes} from updates u where u.id = ${updateId}`);
+      return row?.resourceChanges ?? '{}';
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { urnKey } from '../state/deployments/live-urns.ts';
+import type { Dependencies } from './dependency-scanner.ts';
+import type { Step } from './step-times.ts';
+
+const maxSlowest = 10;
+const maxPathSteps = 100;
+/** Times are whole seconds: what ended in the second in which another began may have ended before it. */
+const toleranceSeconds = 1;
+
+/** A step as it is shown. */
+export interface ShownStep {
+  readonly urn: string;
+  readonly type: string;
+  readonly operation: string;
+  /** After the beginning of the first step. */
+  readonly startSeconds: number;
+  readonly seconds: number;
+}
+
+/** What is known of the steps of an update. */
+export interface StepStatistics {
+  /** How many have ended, and how many of them failed. */
+  readonly count: number;
+  readonly failed: number;
+  readonly slowest: readonly ShownStep[];
+  /** The steps that waited for one another and together took the longest; null if that is not known. */
+  readonly criticalPath: { readonly seconds: number; readonly steps: readonly ShownStep[] } | null;
+}
+
+/** `dependencies`: of the resources with steps; null if they are not known. */
+export function statisticsOf(
+  steps: readonly Step[],
+  isCut: boolean,
+  dependencies: Dependencies | null,
+): StepStatistics {
+  const first = steps.reduce((least, { startedAt }) => Math.min(least, startedAt), Number.POSITIVE_INFINITY);
+  const show = ({ endedAt, operation, startedAt, type, urn }: Step): ShownStep => ({
+    ...{ urn, type, operation },
+    startSeconds: startedAt - first,
+    seconds: endedAt - startedAt,
+  });
+  const slowest = [...steps].sort((a, b) => b.endedAt - b.startedAt - (a.endedAt - a.startedAt)).slice(0, maxSlowest);
+  const path = isCut || dependencies === null ? [] : criticalPath(steps, dependencies);
+  const [begin] = path;
+  const end = path.at(-1);
+  return {
+    count: steps.length,
+    failed: steps.filter(({ isFailed }) => isFailed).length,
+    slowest: slowest.map(show),
+    criticalPath: begin && end ? { seconds: end.endedAt - begin.startedAt, steps: path.map(show) } : null,
+  };
+}
+
+/**
+ * From the step that ended last back to the one for which it waited, and so on: of those that had to end before it, the one that ended
+ * last. The first step comes first.
+ */
+function criticalPath(steps: readonly Step[], { before, after }: Dependencies): Step[] {
+  const byResource = Map.groupBy(steps, ({ urn }) => urnKey(urn));
+  const path: Step[] = [];
+  const seen = new Set<Step>();
+  let step = latest(steps);
+  while (step && !seen.has(step) && path.length < maxPathSteps) {
+    path.unshift(step);
+    seen.add(step);
+    const { operation, startedAt, urn } = step;
+    const key = urnKey(urn);
+    // A resource is deleted after those that depend on it, and created after those on which it depends; its replacement has several steps.
+    const others = isDelete(step) ? (after.get(key) ?? []) : (before.get(key) ?? []);
+    const candidates = [key, ...others]
+      .flatMap((other) => byResource.get(other) ?? [])
+      .filter(
+        (other) => !seen.has(other) && other.endedAt <= startedAt + toleranceSeconds && other.startedAt <= startedAt,
+      )
+      .filter((other) => other.urn !== urn || other.operation !== operation)
+      .filter((other) => other.urn === urn || isDelete(other) === operation.startsWith('delete'));
+    step = latest(candidates);
+  }
+  return path;
+}
+
+function isDelete({ operation }: Step): boolean {
+  return operation.startsWith('delete');
+}
+
+function latest(steps: readonly Step[]): Step | undefined {
+  return steps.reduce<Step | undefined>(
+    (last, step) => (last && last.endedAt >= step.endedAt ? last : step),
+    undefined,
+  );
+}

@@ -1,0 +1,321 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+
+const PlaceRow = Type.Object({
+  id: Type.String(),
+  number: Type.Integer(),
+  /** Since it was taken. */
+  waitedSeconds: Type.Number(),
+  /** JSON text. */
+  supersededBy: Nullable(Type.String()),
+});
+export type PlaceRow = Row<typeof PlaceRow>;
+
+const NextRow = Type.Object({
+  id: Type.String(),
+  stackId: Type.String(),
+  /** Whether an update still holds the stack whose lease has expired. */
+  isExpired: Type.Boolean(),
+});
+
+const HolderRow = Type.Object({
+  kind: Type.String(),
+  login: Nullable(Type.String()),
+  tokenName: Nullable(Type.String()),
+  createdAt: Timestamp,
+  /** JSON text. */
+  ciRun: Nullable(Type.String()),
+});
+export type HolderRow = Row<typeof HolderRow>;
+
+const SupersedingRow = Type.Object({ supersededBy: Nullable(Type.String()) });
+const GivenIdRow = Type.Object({ id: Type.String() });
+const IdRow = Type.Object({ id: Nullable(Type.String()) });
+const WaitedRow = Type.Object({ waitedMs: Type.Integer() });
+const CountRow = Type.Object({ count: Type.Integer() });
+const PositionRow = Type.Object({ position: Type.Integer() });
+
+/** The channel on which the database says whose turn it is: ids of places. */
+export const updateQueueChannel = 'holdfast_update_queue';
+/** On the same channel: rules for updates have changed. */
+export const rulesMessage = 'rules';
+/** On the same channel: fewer updates run in an organization in which a limit holds calls back. */
+export const heldMessage = 'held';
+/** On the same channel, before the id of a place: a newer run has taken it. */
+export const supersededMessage = 'superseded:';
+
+/** A process that died keeps the places of its calls for this time, in seconds. */
+const keptAfterDeathSeconds = 10;
+
+/** What runs, as far as newer runs may take its place. */
+export interface WaitingRun {
+  /** Which runs follow each other. */
+  readonly line: string;
+  readonly commit: string;
+  readonly url: string | null;
+  /** Of which builds `build` is a number; null: the order of arrival decides alone. */
+  readonly builds: string | null;
+  readonly build: number | null;
+}
+
+/** What waits, for people. */
+export interface ShownRun {
+  readonly kind: string;
+  readonly commit: string | null;
+  readonly branch: string | null;
+  readonly url: string | null;
+}
+
+/** The run that has taken a place, or who has sent it away. */
+export interface SupersedingRun {
+  readonly commit: string;
+  readonly url: string | null;
+  /** Who has sent it away; missing: the run of a newer commit has its place. */
+  readonly sentBy?: string;
+  readonly reason?: string;
+}
+
+/** Reads the column `supersededBy`. */
+export function readSuperseding(json: string | null): SupersedingRun | null {
+  return json === null ? null : (JSON.parse(json) as SupersedingRun);
+}
+
+/** Who waits, and where. */
+interface PlaceOwner {
+  readonly stackId: string;
+  readonly tokenId: string;
+  readonly processId: string;
+}
+
+/** So many look again when a limit may let one go: several updates may have ended. */
+const firstHeld = 4;
+
+export type UpdateQueueRepository = ReturnType<typeof createUpdateQueueRepository>;
+
+/** Calls that wait for a stack, in the order in which they arrived. All times are by the database's clock. */
+export function createUpdateQueueRepository(db: Queryable) {
+  // As first_lock_waiter has it, of a place `w` of process `p`.
+  const counts = sql.fragment`w.superseded_by is null and p.alive_until > clock_timestamp()`;
+  const order = sql.fragment`not w.is_urgent, w.number`;
+  const waited = sql.fragment`extract(epoch from clock_timestamp() - arrived_at)::float8 as "waitedSeconds"`;
+  return {
+    /** Takes the last place, and that of older runs of the same line. */
+    join: async ({
+      isUrgent,
+      processId,
+      run,
+      shown,
+      stackId,
+      supersedes,
+      tokenId,
+    }: PlaceOwner & {
+      readonly isUrgent: boolean;
+      readonly run: WaitingRun | null;
+      readonly shown: ShownRun;
+      readonly supersedes: boolean;
+    }) => {
+      const place = await db.one(sql.rows(PlaceRow)`
+        /* updateQueue.join */
+        insert into update_queue_waiters (stack_id, token_id, process_id, kept_until, is_urgent, run, shown)
+        values (${stackId}, ${tokenId}, ${processId}, clock_timestamp(), ${isUrgent}, ${run && JSON.stringify(run)}::jsonb,
+          ${JSON.stringify(shown)}::jsonb)
+        returning id, number, superseded_by::text as "supersededBy", ${waited}`);
+      if (!run || !supersedes) return place;
+      const by = JSON.stringify({ commit: run.commit, url: run.url });
+      await db.query(sql.nothing`
+        /* updateQueue.supersede */
+        with older as (
+          update update_queue_waiters w set superseded_by = ${by}::jsonb
+          where w.stack_id = ${stackId} and w.number < ${place.number} and w.superseded_by is null
+            and w.run ->> 'line' = ${run.line} and w.run ->> 'commit' <> ${run.commit}
+            -- The number of its build says that it is the newer one.
+            and not coalesce(w.run ->> 'builds' = ${run.builds} and (w.run ->> 'build')::bigint > ${run.build}, false)
+          returning w.id)
+        select pg_notify(${updateQueueChannel}, ${supersededMessage} || id) from older`);
+      return place;
+    },
+
+    /** Takes the place from who waits at it, for somebody who wants it gone. Returns whether anybody still waited there. */
+    sendAway: async (
+      id: string,
+      stackId: string,
+      by: { readonly login: string; readonly reason: string },
+    ): Promise<boolean> => {
+      // Replicas of the release before show the commit.
+      const superseding: SupersedingRun = {
+        commit: `none: ${by.login} has sent this run away`,
+        url: null,
+        sentBy: by.login,
+        reason: by.reason,
+      };
+      const rows = await db.any(sql.rows(GivenIdRow)`
+        /* updateQueue.sendAway */
+        with gone as (
+          update update_queue_waiters set superseded_by = ${JSON.stringify(superseding)}::jsonb
+          where id = ${id} and stack_id = ${stackId} and superseded_by is null returning id, stack_id)
+        select gone.id, pg_notify(${updateQueueChannel}, ${supersededMessage} || gone.id)::text as told from gone`);
+      return rows.length > 0;
+    },
+
+    /** The run that has taken the place, as JSON; null if none has. */
+    findSuperseding: async (id: string): Promise<SupersedingRun | null> => {
+      const row = await db.maybeOne(sql.rows(SupersedingRow)`
+        /* updateQueue.findSuperseding */ select superseded_by::text as "supersededBy" from update_queue_waiters where id = ${id}`);
+      return readSuperseding(row?.supersededBy ?? null);
+    },
+
+    /** Places of this process that newer runs have taken. Needed where a notification was lost. */
+    listSuperseded: async (processId: string): Promise<readonly string[]> => {
+      const rows = await db.any(sql.rows(GivenIdRow)`
+        /* updateQueue.listSuperseded */
+        select id from update_queue_waiters where process_id = ${processId} and superseded_by is not null`);
+      return rows.map(({ id }) => id);
+    },
+
+    /** Takes up a place again. Null if it was lost or belongs to somebody else. */
+    resume: (id: string, { stackId, tokenId, processId }: PlaceOwner) =>
+      db.maybeOne(sql.rows(PlaceRow)`
+        /* updateQueue.resume */
+        update update_queue_waiters set process_id = ${processId}
+        where id = ${id} and stack_id = ${stackId} and token_id = ${tokenId} and (process_id is not null or kept_until > clock_timestamp())
+        returning id, number, superseded_by::text as "supersededBy", ${waited}`),
+
+    /** Tells webhooks that somebody waits for long at these places, once for each. */
+    notifyOfLate: (ids: readonly string[]) =>
+      db.query(sql.nothing`
+        /* updateQueue.notifyOfLate */
+        with late as (
+          update update_queue_waiters set is_late_notified = true
+          where id = any (${sql.array([...ids], 'uuid')}) and not is_late_notified and superseded_by is null returning *)
+        select notify_webhooks(p.organization_id, w.stack_id, null, 'update_waiting', 'holdfast', json_build_object(
+          'text', format('%s has waited for %s min, %s before it', coalesce(a.login, nullif(t.name, ''), 'a token'),
+            round(extract(epoch from clock_timestamp() - w.arrived_at) / 60), ahead.count),
+          'waitedSeconds', round(extract(epoch from clock_timestamp() - w.arrived_at)), 'ahead', ahead.count,
+          'heldBy', s.active_update_id, 'commit', w.run ->> 'commit', 'ciUrl', w.run ->> 'url')::text)
+        from late w join stacks s on s.id = w.stack_id join projects p on p.id = s.project_id join api_tokens t on t.id = w.token_id
+        left join users a on a.id = t.user_id
+        cross join lateral (
+          select count(*) from update_queue_waiters o where o.stack_id = w.stack_id and o.superseded_by is null and o.number < w.number) ahead`),
+
+    /** Whether webhooks have still to be told that a freeze holds back the call at this place. From then on they are told. */
+    noteFreeze: async (id: string): Promise<boolean> => {
+      const result = await db.query(sql.nothing`
+        /* updateQueue.noteFreeze */ update update_queue_waiters set is_freeze_notified = true where id = ${id} and not is_freeze_notified`);
+      return result.rowCount > 0;
+    },
+
+    /** Keeps the place for a client that was asked to call again, for `seconds`. */
+    keep: (id: string, processId: string, seconds: number) =>
+      db.query(sql.nothing`
+        /* updateQueue.keep */
+        update update_queue_waiters set process_id = null, kept_until = clock_timestamp() + make_interval(secs => ${seconds})
+        where id = ${id} and process_id = ${processId}`),
+
+    /** Gives up the place, and wakes the first one if the stack is free: it may have been the turn of this one. */
+    leave: (id: string, stackId: string) =>
+      db.query(sql.nothing`
+        /* updateQueue.leave */
+        with gone as (delete from update_queue_waiters where id = ${id} returning stack_id)
+        select pg_notify(${updateQueueChannel}, first.id::text) from (
+          select w.id from update_queue_waiters w join update_queue_processes p on p.id = w.process_id
+          where w.stack_id = ${stackId} and w.id <> ${id} and ${counts} order by ${order} limit 1) first
+        where exists (select 1 from gone)
+          and exists (select 1 from stacks where id = ${stackId} and active_update_id is null)`),
+
+    /** The first place of the queue at which a call waits now. */
+    findFirst: async (stackId: string): Promise<string | null> => {
+      const { id } = await db.one(
+        sql.rows(IdRow)`/* updateQueue.findFirst */ select first_lock_waiter(${stackId}) as id`,
+      );
+      return id;
+    },
+
+    /** Notes the limit that holds the place back; null: none does. Returns whether that is new. */
+    noteLimit: async (id: string, limit: { organizationId: string; key: string } | null): Promise<boolean> => {
+      const result = await db.query(sql.nothing`
+        /* updateQueue.noteLimit */
+        update update_queue_waiters set organization_id = ${limit?.organizationId ?? null}, held_by = ${limit?.key ?? null}
+        where id = ${id} and held_by is distinct from ${limit?.key ?? null}`);
+      return result.rowCount > 0;
+    },
+
+    /** The places of this process that are among the first which their limits hold back. */
+    listFirstHeld: async (processId: string): Promise<readonly string[]> => {
+      const rows = await db.any(sql.rows(GivenIdRow)`
+        /* updateQueue.listFirstHeld */
+        select first.id from (
+          select distinct organization_id, held_by from update_queue_waiters where process_id = ${processId} and held_by is not null) own
+        cross join lateral (
+          select h.id from update_queue_waiters_held_by(own.organization_id, own.held_by) h order by h.running, h.number limit ${firstHeld}) first
+        join update_queue_waiters w on w.id = first.id where w.process_id = ${processId}`);
+      return rows.map(({ id }) => id);
+    },
+
+    /** Ends the waiting at the place: its turn has come. Returns how long it has lasted, in ms; null if a newer run has taken the place. */
+    take: async (id: string): Promise<number | null> => {
+      const row = await db.maybeOne(sql.rows(WaitedRow)`
+        /* updateQueue.take */
+        delete from update_queue_waiters where id = ${id} and superseded_by is null
+        returning floor(1000 * extract(epoch from clock_timestamp() - arrived_at))::integer as "waitedMs"`);
+      return row?.waitedMs ?? null;
+    },
+
+    /** Says that the calls of this process wait for `seconds` more. */
+    renewProcess: (processId: string, seconds: number) =>
+      db.query(sql.nothing`
+        /* updateQueue.renewProcess */
+        insert into update_queue_processes (id, alive_until) values (${processId}, clock_timestamp() + make_interval(secs => ${seconds}))
+        on conflict (id) do update set alive_until = excluded.alive_until`),
+
+    removeProcess: (processId: string) =>
+      db.query(sql.nothing`/* updateQueue.removeProcess */ delete from update_queue_processes where id = ${processId}`),
+
+    /** The places of this process whose turn it is, of these stacks. Needed where a notification was lost. */
+    listNext: (processId: string, stackIds: readonly string[]) =>
+      db.any(sql.rows(NextRow)`
+        /* updateQueue.listNext */
+        select first.id, s.id as "stackId", s.active_update_id is not null as "isExpired"
+        from stacks s cross join lateral (
+          select w.id, w.process_id from update_queue_waiters w join update_queue_processes p on p.id = w.process_id
+          where w.stack_id = s.id and ${counts} order by ${order} limit 1) first
+        where s.id = any (${sql.array([...stackIds], 'uuid')}) and first.process_id = ${processId}
+          and not exists (select 1 from updates u where u.id = s.active_update_id and u.expires_at > clock_timestamp() and u.end_reason is null)`),
+
+    /** Removes places that were not taken up again in time, and processes that have ended. */
+    removeGone: () =>
+      db.query(sql.nothing`
+        /* updateQueue.removeGone */
+        with dead as (
+          delete from update_queue_processes where alive_until < clock_timestamp() - make_interval(secs => ${keptAfterDeathSeconds}) returning id)
+        delete from update_queue_waiters w
+        where w.process_id is null and w.kept_until <= clock_timestamp()
+          or w.process_id is not null and (w.process_id in (select id from dead)
+            or not exists (select 1 from update_queue_processes p where p.id = w.process_id))`),
+
+    /** The update that holds the stack; null if none does. */
+    findHolder: (stackId: string) =>
+      db.maybeOne(sql.rows(HolderRow)`
+        /* updateQueue.findHolder */
+        select u.kind, us.login, t.name as "tokenName", u.created_at as "createdAt", u.ci_run as "ciRun"
+        from stacks s join updates u on u.id = s.active_update_id
+        left join users us on us.id = u.requested_by left join api_tokens t on t.id = u.token_id
+        where s.id = ${stackId}`),
+
+    /** How many wait for the stack. */
+    count: async (stackId: string): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* updateQueue.count */ select count(*)::int as count from update_queue_waiters where stack_id = ${stackId} and superseded_by is null`);
+      return count;
+    },
+
+    /** The position of the place in its queue, from 1; one more than all if it is in none. */
+    positionOf: async (id: string, stackId: string): Promise<number> => {
+      const { position } = await db.one(sql.rows(PositionRow)`
+        /* updateQueue.positionOf */
+        select 1 + count(*)::int as position from update_queue_waiters
+        where stack_id = ${stackId} and superseded_by is null and number < coalesce((select number from update_queue_waiters where id = ${id}), 9223372036854775807)`);
+      return position;
+    },
+  };
+}

@@ -1,0 +1,29 @@
+import type { Queryable } from '../platform/db/sql.ts';
+import { createWebhookEventRepository } from './event-repository.ts';
+import { type WebhookEventName, webhookEvents } from './webhook-events.ts';
+
+/**
+ * Records an event for all webhooks that ask for it, in the transaction of what happened: it is told if and only if that is committed.
+ * One statement, also where there is no webhook. `details` are a few values, never a secret.
+ */
+export async function notifyWebhooks(
+  tx: Queryable,
+  event: WebhookEventName,
+  about: {
+    readonly organizationId: string;
+    readonly stackId: string | null;
+    readonly updateId?: string | null;
+    readonly details?: Readonly<Record<string, unknown>>;
+  },
+): Promise<void> {
+  const { details = {}, organizationId, stackId, updateId = null } = about;
+  const { group } = webhookEvents[event];
+  await createWebhookEventRepository(tx).tell({
+    organizationId,
+    stackId,
+    updateId,
+    event,
+    group,
+    details: JSON.stringify(details),
+  });
+}

@@ -1,0 +1,37 @@
+/** Permissions on a stack, weakest first, and what each allows. */
+export const permissionLabels = {
+  read: 'see the stack: state, history, events and tags',
+  preview: 'run previews',
+  write: 'create, update, destroy, import, cancel, rename and tag',
+  admin: 'delete the stack',
+  decrypt: 'read secrets',
+  manage: 'change tags by which grants select stacks, and see who may do what',
+  outputs: 'read the outputs and nothing else',
+} as const;
+
+export type Permission = keyof typeof permissionLabels;
+export const permissions = Object.keys(permissionLabels) as readonly Permission[];
+
+/** What each role of a member means. */
+export const roleLabels = {
+  viewer: 'reads stacks and their secrets',
+  member: 'also previews and updates stacks',
+  admin: 'also deletes stacks, and manages members, teams, grants, tokens and rules',
+} as const;
+
+/** Why somebody has a permission, or has not. */
+export const reasonLabels: Readonly<Record<string, string>> = {
+  role: 'by the role',
+  grants: 'by a grant',
+  included: 'included in read',
+  scopes: 'by the scopes of the token',
+  denied: 'a grant denies it',
+  nothing: 'nothing allows it',
+  needs: 'another permission that it needs is missing',
+};
+
+/** Why not, where the word differs from that for why. */
+export function reasonOf({ allowed, reason }: { readonly allowed: boolean; readonly reason: string }): string {
+  if (!allowed && reason === 'scopes') return 'left out by the scopes of the token';
+  return reasonLabels[reason] ?? reason;
+}

@@ -1,0 +1,29 @@
+import type { ReactNode } from 'react';
+import styles from './key-numbers.module.css';
+import { Skeleton } from './skeleton.tsx';
+
+export interface KeyNumber {
+  readonly name: string;
+  /** Undefined while it is loading. */
+  readonly value: ReactNode;
+  readonly note?: ReactNode;
+  /** Worth a look. */
+  readonly tone?: 'failure' | 'warning' | undefined;
+}
+
+/** A few numbers that say how things are, before the details. */
+export function KeyNumbers({ figures }: { readonly figures: readonly KeyNumber[] }) {
+  return (
+    <dl className={styles['figures']}>
+      {figures.map(({ name, note, tone, value }) => (
+        <div key={name} className={styles['figure']}>
+          <dt className={styles['name']}>{name}</dt>
+          <dd className={`${styles['value']} ${tone === undefined ? '' : styles[tone]}`}>
+            {value === undefined ? <Skeleton width={64} height={22} /> : value}
+          </dd>
+          {note === undefined ? null : <dd className={styles['note']}>{note}</dd>}
+        </div>
+      ))}
+    </dl>
+  );
+}

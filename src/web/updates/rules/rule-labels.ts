@@ -1,0 +1,125 @@
+/** When a freeze is in force. */
+export interface FreezeWindow {
+  /** Minute, hour, day, month and day of the week. */
+  readonly cron: string;
+  readonly timeZone: string;
+  readonly minutes: number;
+}
+
+/** What a kind of rules is called, and what it is for. */
+export const ruleKinds = {
+  freeze: { name: 'Freeze', about: 'No updates, always or at certain times.' },
+  concurrency: { name: 'Updates at once', about: 'More updates wait for others to end.' },
+  'lock-wait': { name: 'Waiting', about: 'How long an update waits for its stack.' },
+  'wait-alert': { name: 'Alert about waiting', about: 'Webhooks are told of updates that wait this long.' },
+  supersede: { name: 'Superseding', about: 'Waiting runs of an older commit make way for those of a newer one.' },
+  fuse: { name: 'Fuse', about: 'An update that deletes or replaces more is stopped, and asks for an approval.' },
+  'protected-types': {
+    name: 'Protected types',
+    about: 'No update deletes or replaces such resources without an approval.',
+  },
+  'require-preview': { name: 'Preview first', about: 'Updates do what a preview of the same commit has said.' },
+  consumers: {
+    name: 'Stacks that others read',
+    about: 'Whoever takes outputs away that others read is warned or refused.',
+  },
+} as const;
+export type RuleKind = keyof typeof ruleKinds;
+
+export const queueKinds = [
+  'concurrency',
+  'lock-wait',
+  'wait-alert',
+  'supersede',
+] as const satisfies readonly RuleKind[];
+export const limitedKinds = [
+  'fuse',
+  'protected-types',
+  'require-preview',
+  'consumers',
+] as const satisfies readonly RuleKind[];
+
+export function nameOfKind(kind: string): string {
+  return Object.hasOwn(ruleKinds, kind) ? ruleKinds[kind as RuleKind].name : kind;
+}
+
+const per: Readonly<Record<string, string>> = { user: ' for each user', project: ' for each project' };
+const supersededBy: Readonly<Record<string, string>> = {
+  branch: 'Newer commits of the same branch take the place of runs that wait',
+  'pull-request': 'Newer commits of the same pull request take the place of runs that wait',
+  nothing: 'No run takes the place of another',
+};
+const previewModes: Readonly<Record<string, string>> = {
+  warn: 'Without a preview of the commit, users are told',
+  refuse: 'Without a preview of the commit, updates are refused',
+  off: 'No preview is needed',
+};
+
+/** What the settings of a rule say, in a sentence. */
+export function describeSettings(kind: string, settings: Readonly<Record<string, unknown>>): string {
+  const { approvers, by, changes, mode, most, ownPreview, percent, seconds, types, withoutJournal } = settings;
+  const approving = approvers === 'tokens' ? '; tokens of teams, organizations and services may approve more' : '';
+  const strict = `${approving}${withoutJournal === 'refuse' ? '; updates without a journal are refused' : ''}`;
+  switch (kind) {
+    case 'concurrency':
+      return `At most ${count(Number(most), 'update')} at once${per[String(settings['per'])] ?? ''}`;
+    case 'lock-wait':
+      return Number(seconds) === 0 ? 'Updates do not wait' : `Updates wait for up to ${inWords(Number(seconds))}`;
+    case 'wait-alert':
+      return `Webhooks are told after ${inWords(Number(seconds))}`;
+    case 'supersede':
+      return supersededBy[String(by)] ?? String(by);
+    case 'fuse': {
+      const limits = [
+        changes === undefined ? null : count(Number(changes), 'resource'),
+        percent === undefined ? null : `${String(percent)} % of the stack`,
+      ].filter(Boolean);
+      return limits.length === 0
+        ? `Any number may be deleted or replaced${strict}`
+        : `At most ${limits.join(' and ')} deleted or replaced${strict}`;
+    }
+    case 'protected-types':
+      return `${Array.isArray(types) ? types.map(String).join(', ') : ''}${strict}`;
+    case 'require-preview':
+      return `${previewModes[String(mode)] ?? String(mode)}${ownPreview === 'ignored' ? '; the one that up begins with does not count' : ''}${strict}`;
+    case 'consumers':
+      return mode === 'refuse' ? 'Taking outputs away is refused' : 'Whoever takes outputs away is warned';
+    default:
+      return JSON.stringify(settings);
+  }
+}
+
+/** A duration as people say it; seconds. */
+export function inWords(seconds: number): string {
+  for (const [unit, size] of [
+    ['day', 86_400],
+    ['hour', 3_600],
+    ['minute', 60],
+  ] as const)
+    if (seconds >= size && seconds % size === 0) return count(seconds / size, unit);
+  if (seconds > 3_600) return `${Math.floor(seconds / 3_600)} h ${Math.round((seconds % 3_600) / 60)} min`;
+  return seconds > 60 ? `${Math.floor(seconds / 60)} min ${seconds % 60} s` : count(seconds, 'second');
+}
+
+function count(number: number, what: string): string {
+  return `${number.toLocaleString('en')} ${what}${number === 1 ? '' : 's'}`;
+}
+
+const days = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+
+/** When a window begins, in words where the expression is simple, and how long it lasts. */
+export function describeWindow({ cron, minutes, timeZone }: FreezeWindow): string {
+  const lasts = `for ${inWords(minutes * 60)}`;
+  const simple = /^(\d{1,2}) (\d{1,2}) \* \* (\*|[0-7](?:[-,][0-7])*)$/.exec(cron);
+  if (!simple) return `From each time of ${cron}, ${lasts} (${timeZone})`;
+  const [, minute = '', hour = '', weekdays = '*'] = simple;
+  const at = `${hour.padStart(2, '0')}:${minute.padStart(2, '0')}`;
+  const on =
+    weekdays === '*'
+      ? 'Each day'
+      : weekdays
+          .replaceAll(/\d/g, (day) => days[Number(day) % 7] ?? day)
+          .replaceAll('-', ' to ')
+          .replaceAll(',', ', ');
+  return `${on} at ${at}, ${lasts} (${timeZone})`;
+}

@@ -1,0 +1,141 @@
+import { useQuery } from '@tanstack/react-query';
+import { TriangleAlert } from 'lucide-react';
+import { useEffect, useRef } from 'react';
+import type { StackRef, UpdateDetails, UpdateStatistics } from '../platform/app/contract.ts';
+import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
+import { every, trpc } from '../platform/app/trpc.ts';
+import { Badge } from '../platform/ui/badge.tsx';
+import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
+import { duration } from '../platform/ui/relative-time.ts';
+import { Skeleton } from '../platform/ui/skeleton.tsx';
+import { viewOperation } from './operations.ts';
+import styles from './update-statistics.module.css';
+import { isActive } from './update-status.ts';
+
+/** Fewer updates say nothing about what is usual. */
+const minUsual = 5;
+const counted = ['creates', 'updates', 'replaces', 'deletes'] as const;
+
+/** What the server knows of an update besides its row; refreshed when the update ends. */
+export function useStatistics(stack: StackRef, update: UpdateDetails) {
+  const input = { ...stack, updateId: update.updateId };
+  const options = trpc.updates.figures.queryOptions(input, {
+    refetchInterval: every(isActive(update) ? 15_000 : null),
+  });
+  const { data, refetch } = useQuery(options);
+  const shown = useRef(update.status);
+  // Its end changes them.
+  useEffect(() => {
+    if (shown.current !== update.status) void refetch();
+    shown.current = update.status;
+  }, [refetch, update.status]);
+  return data;
+}
+
+/** How an update compares with those of the last months, and where its time went. */
+export function Duration({
+  figures,
+  update,
+}: {
+  readonly figures: UpdateStatistics | undefined;
+  readonly update: UpdateDetails;
+}) {
+  if (figures === undefined) return <Skeleton width="60%" />;
+  const { changes, failedBefore, seconds, steps, usual } = figures;
+  const compared = usual !== null && usual.count >= minUsual ? usual : null;
+  const retries = steps?.retries ?? null;
+  return (
+    <>
+      <FactList>
+        {seconds === null ? null : (
+          <FactRow name={isActive(update) ? 'Runs for' : 'Took'}>
+            {duration(seconds)}
+            {compared === null ? null : <Usual value={seconds} range={compared.seconds} show={duration} />}
+          </FactRow>
+        )}
+        {compared === null
+          ? null
+          : counted.map((name) =>
+              changes[name] === 0 && compared.counts[name][1] === 0 ? null : (
+                <FactRow key={name} name={name[0]?.toUpperCase() + name.slice(1)}>
+                  {changes[name]}
+                  <Usual value={changes[name]} range={compared.counts[name]} show={String} />
+                </FactRow>
+              ),
+            )}
+        {steps?.criticalPath ? (
+          <FactRow name="Longest chain">
+            {duration(steps.criticalPath.seconds)}
+            <span className={styles['quiet']}>
+              {steps.criticalPath.steps.map(({ urn }) => nameInUrn(urn)).join(' → ')}
+            </span>
+          </FactRow>
+        ) : null}
+        {failedBefore ? <FactRow name="Failed before">{failedBefore} of the same commit</FactRow> : null}
+        {retries !== null && retries.repeats + retries.messages > 0 ? (
+          <FactRow name="Signs of retries">
+            {retries.repeats + retries.messages}
+            <span className={styles['quiet']}>{retries.resources.map(({ urn }) => nameInUrn(urn)).join(', ')}</span>
+          </FactRow>
+        ) : null}
+      </FactList>
+      {compared === null ? null : (
+        <p className={styles['quiet']}>
+          Compared with {compared.count} updates of the last 90 days: four fifths of them are in the range.
+        </p>
+      )}
+      <SlowestSteps update={update} steps={steps} />
+    </>
+  );
+}
+
+function Usual({
+  range: [from, to],
+  show,
+  value,
+}: {
+  readonly value: number;
+  readonly range: readonly [number, number];
+  readonly show: (value: number) => string;
+}) {
+  const usual = show(from) === show(to) ? show(to) : `${show(from)} to ${show(to)}`;
+  return (
+    <>
+      <span className={styles['quiet']}>usually {usual}</span>
+      {value > to ? (
+        <Badge tone="warning" icon={<TriangleAlert size={12} aria-hidden="true" />}>
+          more than usual
+        </Badge>
+      ) : null}
+    </>
+  );
+}
+
+function SlowestSteps({
+  steps,
+  update,
+}: {
+  readonly steps: UpdateStatistics['steps'];
+  readonly update: UpdateDetails;
+}) {
+  if (steps === null)
+    return isActive(update) ? null : (
+      <p className={styles['quiet']}>The slowest steps are known some minutes after the end.</p>
+    );
+  const longest = Math.max(1, ...steps.slowest.map(({ seconds }) => seconds));
+  if (steps.slowest.length === 0) return null;
+  return (
+    <ol className={styles['steps']} aria-label="Slowest steps">
+      {steps.slowest.map(({ operation, seconds, startSeconds, type, urn }) => (
+        <li key={`${urn} ${operation} ${startSeconds}`} className={styles['step']}>
+          <span className={styles['name']} title={urn}>
+            {nameInUrn(urn)} <span className={styles['quiet']}>{shortType(type)}</span>
+          </span>
+          <span className={styles['quiet']}>{viewOperation(operation).planned}</span>
+          <span className={styles['seconds']}>{duration(seconds)}</span>
+          <meter className={styles['meter']} min={0} max={longest} value={seconds} aria-label={`${seconds} s`} />
+        </li>
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ChainedEventRow, createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
+import { type HashedBatch, hashBatch, hashEvent, headKey } from '../../shared/audit/audit-hash.ts';
+import type { AppContext } from '../../shared/context.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { assertStoreReachable } from '../platform/bad-items.ts';
+
+/** Maximum number of events that one transaction seals. */
+const eventsAtOnce = 500;
+const headsAtOnce = 200;
+/** A run waits this long for transactions that may still add an event; the next one goes on. In ms. */
+const maxWaitMs = 2_000;
+const pollMs = 50;
+
+type Pass = 'sealed' | 'waiting' | 'idle';
+
+/**
+ * Seals all events that no open transaction can precede any more. Safe on any number of replicas, and to kill anywhere: each pass is
+ * one transaction. Returns whether everything that had been committed when it began is sealed.
+ */
+export async function chainAudit({ db }: Pick<AppContext, 'db'>, signal?: AbortSignal): Promise<boolean> {
+  const seals = createAuditChainRepository(db);
+  const target = await seals.readLastNumber();
+  let waitedMs = 0;
+  while (!signal?.aborted) {
+    const pass = await db.inTransaction(chainPass);
+    if (pass === 'sealed') continue;
+    const { chainedThrough } = await seals.readState();
+    if (chainedThrough >= target) return true;
+    // The number is read before the statement that takes a transaction id, see docs/adr/0026-audit-log.md.
+    await seals.setHorizon(await seals.readLastNumber());
+    if (pass === 'idle') continue;
+    if (waitedMs >= maxWaitMs) return false;
+    await sleep(pollMs);
+    waitedMs += pollMs;
+  }
+  return false;
+}
+
+async function chainPass(tx: Queryable): Promise<Pass> {
+  const seals = createAuditChainRepository(tx);
+  const { droppedBefore, horizonThrough, isReached, chainedThrough } = await seals.lockState();
+  if (chainedThrough >= horizonThrough) return 'idle';
+  if (!isReached) return 'waiting';
+  const range = { after: chainedThrough, through: horizonThrough, since: droppedBefore };
+  const events = await seals.listEvents(range, eventsAtOnce);
+  const last = events.at(-1);
+  const throughNumber = last && events.length === eventsAtOnce ? last.number : horizonThrough;
+  const groups = Map.groupBy(events, ({ month, organizationId }) => `${organizationId} ${month}`);
+  for (const [, group] of [...groups].toSorted(([one], [other]) => (one < other ? -1 : 1)))
+    await chainBatch(tx, group, throughNumber);
+  await seals.setChainedThrough(throughNumber);
+  return 'sealed';
+}
+
+/** Appends the events, which are of one organization and one month, to its chain. */
+async function chainBatch(tx: Queryable, events: readonly ChainedEventRow[], throughNumber: number): Promise<void> {
+  const [{ month, organizationId }] = events as readonly [ChainedEventRow];
+  const seals = createAuditChainRepository(tx);
+  const chain = await seals.lockChain(organizationId);
+  const batch: HashedBatch = {
+    organizationId,
+    batch: chain.batch + 1,
+    month,
+    throughNumber,
+    numbers: events.map(({ number }) => number),
+    eventHashes: Buffer.concat(events.map(hashEvent)),
+    previousHash: chain.hash,
+  };
+  await seals.insertBatch(batch, hashBatch(batch));
+}
+
+/**
+ * Puts the heads of chains that have grown into the blob store. Returns how many. The error of one that cannot be put is thrown after the
+ * others are done.
+ */
+export async function storeAuditHeads(
+  { blobs, db, logger, metrics }: Pick<AppContext, 'blobs' | 'db' | 'logger' | 'metrics'>,
+  signal?: AbortSignal,
+): Promise<number> {
+  const seals = createAuditChainRepository(db);
+  let stored = 0;
+  /** By organization. */
+  const failures = new Map<string, unknown>();
+  for (;;) {
+    const chains = await seals.listUnstored({ except: [...failures.keys()], limit: headsAtOnce });
+    for (const { batch, hash, organizationId } of chains) {
+      if (signal?.aborted) return stored;
+      try {
+        const key = headKey(organizationId, batch, hash);
+        await blobs.put(key, bodyOf({ organizationId, batch, hash: hash.toString('hex') }));
+        await seals.noteStored(organizationId, batch);
+        stored++;
+      } catch (error) {
+        await assertStoreReachable(blobs, error);
+        failures.set(organizationId, error);
+        metrics.maintenancePostponed.labels('store-audit-heads').inc();
+        logger.warn({ organizationId, batch, err: error }, 'the head of an audit chain could not be stored');
+      }
+    }
+    if (chains.length < headsAtOnce) break;
+  }
+  for (const error of failures.values()) throw error;
+  return stored;
+}
+
+async function* bodyOf(head: object): AsyncGenerator<Buffer> {
+  yield Buffer.from(`${JSON.stringify(head)}\n`);
+}

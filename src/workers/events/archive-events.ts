@@ -1,0 +1,46 @@
+import type { AppContext } from '../../shared/context.ts';
+import { createArchivingRepository, type DueUpdate } from '../../shared/events/archiving-repository.ts';
+import { type ArchivedSegment, EventArchiver, type SegmentLimits } from '../../shared/events/event-archiver.ts';
+import { assertStoreReachable } from '../platform/bad-items.ts';
+
+const batchSize = 100;
+
+type Parts = Pick<
+  AppContext,
+  'blobs' | 'config' | 'db' | 'documents' | 'eventSegments' | 'events' | 'figures' | 'logger' | 'metrics'
+>;
+
+/** Packs the events of updates that ended long enough ago. Safe on any number of replicas. Returns how many it finished. */
+export async function packEvents(context: Parts, signal?: AbortSignal, limits?: SegmentLimits): Promise<number> {
+  const { config, db, figures, logger, metrics } = context;
+  const packing = createArchivingRepository(db);
+  const packer = new EventArchiver({ ...context, ...(limits ? { limits } : {}) });
+  let packed = 0;
+  let last: DueUpdate | null = null;
+  for (;;) {
+    const due: readonly DueUpdate[] = await packing.listDue(config.eventArchiving.delaySeconds, last, batchSize);
+    for (const update of due) {
+      const onSegment = async ({ events, rawBytes, storedBytes }: ArchivedSegment): Promise<void> => {
+        metrics.eventsArchived.inc(events);
+        metrics.eventBytesArchived.labels('raw').inc(rawBytes);
+        metrics.eventBytesArchived.labels('stored').inc(storedBytes);
+      };
+      // Nothing depends on them: events are packed without.
+      await figures
+        .keep(update.id)
+        .catch((error: unknown) =>
+          logger.warn({ updateId: update.id, err: error }, 'sweep: the figures of an ended update are missing'),
+        );
+      try {
+        if (await packer.pack(update.id, onSegment, signal)) packed++;
+      } catch (error) {
+        await assertStoreReachable(context.blobs, error);
+        metrics.maintenancePostponed.labels('pack-events').inc();
+        logger.error({ updateId: update.id, err: error }, 'sweep: events of an ended update could not be packed');
+      }
+      if (signal?.aborted) return packed;
+      last = update;
+    }
+    if (due.length < batchSize) return packed;
+  }
+}

@@ -1,0 +1,20 @@
+import type { AppContext } from '../../shared/context.ts';
+import { createRefusedRunRepository } from '../../shared/updates/refused-run-repository.ts';
+
+/** Pages show the last 90 days. */
+const keptDays = 100;
+const rowsAtOnce = 5_000;
+
+/** Deletes what pages about CI no longer show. Returns how many rows. */
+export async function deleteOldCiStatistics({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {
+  const refused = createRefusedRunRepository(db);
+  let all = 0;
+  for (const deleteSome of [refused.deleteOld, refused.deleteOldDays]) {
+    let count = rowsAtOnce;
+    while (count === rowsAtOnce && !signal.aborted) {
+      count = await deleteSome(keptDays, rowsAtOnce);
+      all += count;
+    }
+  }
+  return all;
+}

@@ -1,3 +1,0 @@
-import { runInCluster } from '../../support/cluster-app.ts';
-
-await runInCluster({}, () => import('../room-shares.test.ts'));

@@ -1,0 +1,295 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { cliAccept, createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { WireServer } from '../support/wire.ts';
+
+/** Two replicas. */
+let database: TestDatabase;
+let apps: [TestApp, TestApp];
+let servers: [WireServer, WireServer];
+const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' };
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  apps = [await createTestApp({ database, settings }), await createTestApp({ database, settings })];
+  servers = [await WireServer.listen(apps[0]), await WireServer.listen(apps[1])];
+});
+afterAll(async () => {
+  for (const app of apps ?? []) await app[Symbol.asyncDispose]();
+  await database?.[Symbol.asyncDispose]();
+});
+
+interface Created {
+  readonly status: number;
+  readonly location: string | null;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  readonly json: any;
+}
+
+/** Asks for an update as the CLI does, and waits as long as the server does. */
+async function create(
+  at: WireServer,
+  stack: TestStack,
+  { environment = {}, query = '', signal }: { environment?: object; query?: string; signal?: AbortSignal } = {},
+): Promise<Created> {
+  const response = await fetch(`${at.url}${stack.path}/update${query}`, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { authorization: stack.auth, accept: cliAccept, 'content-type': 'application/json' },
+    body: JSON.stringify({ metadata: { message: 'm', environment } }),
+    ...(signal ? { signal } : {}),
+  });
+  const text = await response.text();
+  return {
+    status: response.status,
+    location: response.headers.get('location'),
+    json: text === '' ? null : JSON.parse(text),
+  };
+}
+
+const waiting = (): number => apps.reduce((sum, { context }) => sum + waitingIn(context.metrics.registry), 0);
+
+function waitingIn(registry: TestApp['context']['metrics']['registry']): number {
+  const metric = registry.getSingleMetric('holdfast_update_queue_calls') as unknown as {
+    collect(): void;
+    hashMap: Record<string, { value: number }>;
+  };
+  metric.collect();
+  return metric.hashMap['']?.value ?? 0;
+}
+
+const untilWaiting = (count: number): Promise<void> => until(() => waiting() === count, `${count} calls wait`);
+
+const cancel = (stack: TestStack, updateId: string) =>
+  ok(apps[0].call('POST', `${stack.path}/update/${updateId}/cancel`, { auth: stack.auth }));
+
+test('calls at two replicas get the stack in the order in which they came, and are told that they waited', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const calls: Promise<Created>[] = [];
+  const order: number[] = [];
+  for (let at = 0; at < 6; at++) {
+    const call = create(servers[at % 2] as WireServer, stack);
+    calls.push(call);
+    void call.then(() => order.push(at));
+    await untilWaiting(at + 1);
+  }
+  await cancel(stack, first.id);
+  for (const [at, call] of calls.entries()) {
+    const { json, status } = await call;
+    expect(status).toBe(200);
+    expect(json.messages).toHaveLength(1);
+    expect(json.messages[0]).toMatchObject({ severity: 'info' });
+    const behind = 5 - at;
+    const rest = behind === 0 ? '' : `; ${behind} more ${behind === 1 ? 'waits' : 'wait'} for it`;
+    expect(json.messages[0].message).toMatch(/^Waited \d+ (s|min) .*, which another update held/);
+    expect(json.messages[0].message.endsWith(`another update held${rest}`)).toBe(true);
+    await cancel(stack, json.updateID);
+  }
+  expect(order).toEqual([0, 1, 2, 3, 4, 5]);
+});
+
+test('nobody overtakes those who wait, even if the stack is free', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  await cancel(stack, first.id);
+  // A call of another process that is about to take the stack.
+  const other = crypto.randomUUID();
+  await using client = await sqlClient();
+  await client.query(`insert into update_queue_processes values ($1, clock_timestamp() + interval '1 hour')`, [other]);
+  await client.query(
+    `insert into update_queue_waiters (stack_id, token_id, process_id, kept_until)
+     select stack_id, token_id, $1, clock_timestamp() from updates where id = $2`,
+    [other, first.id],
+  );
+  const calls = [create(servers[0], stack)];
+  await untilWaiting(1);
+  calls.push(create(servers[1], stack));
+  await untilWaiting(2);
+  // Being told wrongly does not help.
+  await client.query(
+    `select pg_notify('holdfast_update_queue', id::text) from update_queue_waiters where process_id <> $1`,
+    [other],
+  );
+  const third = create(servers[0], stack);
+  await untilWaiting(3);
+  await client.query(`delete from update_queue_waiters where process_id = $1`, [other]);
+  for (const call of [...calls, third]) {
+    const { json, status } = await call;
+    expect(status).toBe(200);
+    await cancel(stack, json.updateID);
+  }
+  await client.query(`delete from update_queue_processes where id = $1`, [other]);
+});
+
+test('a call whose client has gone loses its place', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const client = new AbortController();
+  const gone = create(servers[0], stack, { signal: client.signal });
+  gone.catch(() => {});
+  await untilWaiting(1);
+  const stays = create(servers[1], stack);
+  await untilWaiting(2);
+  client.abort();
+  await untilWaiting(1);
+  await cancel(stack, first.id);
+  const { json } = await stays;
+  expect(json.messages[0].message).toMatch(/another update held$/);
+  await cancel(stack, json.updateID);
+});
+
+test('who waits too long is told who holds the stack, since when and from which CI run', async () => {
+  const stack = await createStack(apps[0]);
+  await ok(apps[0].call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { 'lock-wait': '1s' } }));
+  const environment = { 'ci.system': 'X', 'ci.build.url': 'https://ci.example/7' };
+  const body = { metadata: { message: '', environment } };
+  const held = await ok(apps[0].call('POST', `${stack.path}/update`, { auth: stack.auth, body }));
+  const refused = await create(servers[0], stack);
+  expect(refused.status).toBe(409);
+  expect(refused.json.message).toMatch(
+    /^Conflict: Another update is currently in progress\. An update of admin-\w+ has held the stack since 20\S+Z \(https:\/\/ci\.example\/7\)\. This one gave up after 1 s, at position 1 of the queue\. Wait until/,
+  );
+  await ok(apps[0].call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { 'lock-wait': '0' } }));
+  const atOnce = await create(servers[0], stack);
+  expect(atOnce.status).toBe(409);
+  expect(atOnce.json.message).toMatch(
+    /in progress\. An update of admin-\w+ has held the stack since \S+ \(\S+\)\. Wait/,
+  );
+  await cancel(stack, held.json.updateID);
+  const wrong = await apps[0].call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { 'lock-wait': 'long' } });
+  expect(wrong.status).toBe(400);
+});
+
+test('a hold ends with a redirect that keeps the place', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' } });
+  const server = await WireServer.listen(short);
+  const { location, status } = await create(server, stack);
+  expect(status).toBe(307);
+  expect(location).toMatch(/^\?place=[0-9a-f-]{36}&hop=1$/);
+  const later = create(servers[0], stack);
+  await untilWaiting(1);
+  const again = create(servers[1], stack, { query: location as string });
+  await untilWaiting(2);
+  await cancel(stack, first.id);
+  const { json } = await again;
+  expect(json.messages[0].message).toMatch(/; 1 more waits for it$/);
+  await cancel(stack, json.updateID);
+  await cancel(stack, (await later).json.updateID);
+});
+
+test('the place of somebody else, and a lost one, are new places', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' } });
+  const server = await WireServer.listen(short);
+  const { location } = await create(server, stack);
+  const before = create(servers[0], stack);
+  await untilWaiting(1);
+  const auth = `token ${await apps[0].createUser(stack.organization, 'member')}`;
+  const other = create(servers[1], { ...stack, auth }, { query: location as string });
+  await untilWaiting(2);
+  const unknown = create(servers[1], stack, { query: `?place=${crypto.randomUUID()}&hop=1` });
+  await untilWaiting(3);
+  await cancel(stack, first.id);
+  for (const call of [before, other, unknown]) {
+    const { json, status } = await call;
+    expect(status).toBe(200);
+    await cancel(stack, json.updateID);
+  }
+  expect((await create(servers[0], stack, { query: '?place=x' })).status).toBe(400);
+});
+
+test('a replica that stops passes its calls on, and one that dies does not stop the others', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const stopping = await createTestApp({ database, settings });
+  const calls = [create(await WireServer.listen(stopping), stack)];
+  await until(() => waitingIn(stopping.context.metrics.registry) === 1, 'the call waits');
+  // As a process that has died: its place stays, and nobody renews it.
+  const dead = crypto.randomUUID();
+  await using client = await sqlClient();
+  await client.query(`insert into update_queue_processes values ($1, clock_timestamp() + interval '1 second')`, [dead]);
+  await client.query(
+    `insert into update_queue_waiters (stack_id, token_id, process_id, kept_until)
+     select s.id, t.id, $1, clock_timestamp() from stacks s, api_tokens t
+     where s.active_update_id = $2 and t.id = (select token_id from updates where id = $2)`,
+    [dead, first.id],
+  );
+  const behind = create(servers[0], stack);
+  await untilWaiting(1);
+  await stopping[Symbol.asyncDispose]();
+  const passed = await (calls[0] as Promise<Created>);
+  expect(passed.status).toBe(307);
+  const again = create(servers[1], stack, { query: passed.location as string });
+  await untilWaiting(2);
+  await cancel(stack, first.id);
+  const { json } = await again;
+  await cancel(stack, json.updateID);
+  const last = await behind;
+  expect(last.status).toBe(200);
+  await cancel(stack, last.json.updateID);
+});
+
+test('a stack whose update has lost its lease goes to the first who waits', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const waits = create(servers[0], stack);
+  await untilWaiting(1);
+  await using client = await sqlClient();
+  await client.query(`update updates set expires_at = now() - interval '1 second' where id = $1`, [first.id]);
+  const { json, status } = await waits;
+  expect(status).toBe(200);
+  await cancel(stack, json.updateID);
+});
+
+test('a token that is revoked, and a stack that is deleted, end the waiting', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const auth = `token ${await apps[0].createUser(stack.organization, 'member')}`;
+  const revoked = create(servers[0], { ...stack, auth });
+  await untilWaiting(1);
+  await using client = await sqlClient();
+  await client.query(
+    `update api_tokens set revoked_at = now() where id = (select token_id from update_queue_waiters order by number desc limit 1)`,
+  );
+  const waits = create(servers[1], stack);
+  await untilWaiting(2);
+  await cancel(stack, first.id);
+  expect((await revoked).status).toBe(401);
+  await cancel(stack, (await waits).json.updateID);
+  const second = await startUpdate(apps[0], stack);
+  const left = create(servers[1], stack);
+  await untilWaiting(1);
+  await client.query(`update stacks set active_update_id = null, deleted_at = now() where active_update_id = $1`, [
+    second.id,
+  ]);
+  expect((await left).status).toBe(404);
+});
+
+test('previews and clients of the contract do not wait', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const preview = await apps[0].call('POST', `${stack.path}/preview`, { auth: stack.auth, body: {} });
+  expect(preview.status).toBe(200);
+  const contract = await apps[0].call('POST', `${stack.path}/update`, {
+    auth: stack.auth,
+    accept: 'application/vnd.service+8',
+    body: { config: {}, metadata: { message: '', environment: {} }, name: 'p', runtime: 'nodejs' },
+  });
+  expect(contract.status).toBe(409);
+  await cancel(stack, first.id);
+});
+
+async function sqlClient(): Promise<AsyncDisposable & { query(text: string, values?: unknown[]): Promise<unknown> }> {
+  const { default: pg } = await import('pg');
+  const client = new pg.Client({ connectionString: database.ownerUrl });
+  await client.connect();
+  return {
+    query: (text, values) => client.query(text, values),
+    [Symbol.asyncDispose]: () => client.end(),
+  };
+}

@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { packEvents } from '../../src/workers/events/archive-events.ts';
+import { query } from '../support/database.ts';
+import { untilWaiting } from '../support/queue-metrics.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { complete, saveVerbatim } from '../support/update-calls.ts';
+import { setRule } from '../support/update-rules.ts';
+
+let app: TestApp;
+let stack: TestStack;
+beforeAll(async () => {
+  app = await createTestApp({ settings: { eventPackDelaySeconds: 0 } });
+});
+afterAll(() => app?.[Symbol.asyncDispose]());
+beforeEach(async () => {
+  stack = await createStack(app);
+});
+
+const commit = 'ab12'.repeat(10);
+const environment = { 'git.head': commit, 'git.dirty': 'false' };
+const urn = (name: string) => `urn:pulumi:dev::proj::t:i:T::${name}`;
+
+interface Run {
+  readonly kind?: string;
+  readonly changes?: object;
+  /** As in `[name, operation, from, to]`. */
+  readonly steps?: readonly (readonly [string, string, number, number])[];
+  /** Names by the names on which they depend. */
+  readonly state?: Readonly<Record<string, readonly string[]>>;
+  readonly status?: string;
+}
+
+/** A run of the CLI with its events and its state. Returns the path of the update. */
+async function run({ changes = {}, kind = 'update', state, status, steps = [] }: Run = {}): Promise<string> {
+  const { json } = await ok(
+    app.call('POST', `${stack.path}/${kind}`, { auth: stack.auth, body: { metadata: { message: '', environment } } }),
+  );
+  const path = `${stack.path}/update/${json.updateID}`;
+  const started = await ok(app.call('POST', path, { auth: stack.auth, body: {} }));
+  const update = {
+    id: json.updateID,
+    path,
+    lease: `update-token ${started.json.token}`,
+    version: started.json.version,
+  };
+  if (state) {
+    const resources = Object.entries(state).map(([name, dependencies]) => ({
+      ...{ urn: urn(name), type: 't:i:T', custom: true, id: name, dependencies: dependencies.map(urn) },
+    }));
+    await ok(saveVerbatim(app, update, 1, { version: 3, deployment: { manifest: {}, resources } }));
+  }
+  const events = [
+    ...steps
+      .flatMap(([name, op, from, to]) => {
+        const metadata = { op, urn: urn(name), type: 't:i:T' };
+        return [
+          { timestamp: from, resourcePreEvent: { metadata } },
+          { timestamp: to, resOutputsEvent: { metadata } },
+        ];
+      })
+      .sort((a, b) => a.timestamp - b.timestamp),
+    ...steps
+      .filter(([name]) => name === 'db')
+      .map(([name]) => ({ timestamp: 1, diagnosticEvent: { urn: urn(name), message: 'Retry #1; creation failed' } })),
+    { timestamp: 0, summaryEvent: { resourceChanges: changes } },
+  ].map((event, sequence) => ({ sequence, ...event }));
+  await ok(app.call('POST', `${path}/events/batch`, { auth: update.lease, body: { events } }));
+  await ok(complete(app, update, status));
+  return path;
+}
+
+const statisticsOf = async (path: string) => (await ok(app.call('GET', `${path}/figures`, { auth: stack.auth }))).json;
+const pack = () => packEvents(app.context);
+
+test('steps, the critical path and failed runs of the commit are kept when the events are packed', async () => {
+  const failed = await run({ status: 'failed' });
+  const path = await run({
+    changes: { create: 3, same: 1 },
+    state: { app: ['db'], db: ['net'], net: [], bucket: [] },
+    steps: [
+      ['net', 'create', 100, 103],
+      ['bucket', 'create', 100, 130],
+      ['db', 'create', 103, 190],
+      ['app', 'create', 190, 200],
+    ],
+  });
+  expect(await statisticsOf(path)).toMatchObject({
+    ...{ kind: 'update', isPreview: false, result: 'succeeded', isComplete: false, steps: null, failedBefore: null },
+    ...{ waitedSeconds: null, usual: null, changes: { creates: 3, updates: 0, replaces: 0, deletes: 0 } },
+  });
+  // Two processes at once, and once more: nothing changes.
+  await Promise.all([pack(), pack()]);
+  const found = await statisticsOf(path);
+  await pack();
+  expect(await statisticsOf(path)).toEqual(found);
+  expect(found).toMatchObject({ isComplete: true, failedBefore: 1, steps: { count: 4, failed: 0 } });
+  const name = ({ urn: of }: { urn: string }) => of.split('::').at(-1);
+  expect(found.steps.slowest.map(name)).toEqual(['db', 'bucket', 'app', 'net']);
+  expect(found.steps.criticalPath.seconds).toBe(100);
+  expect(found.steps.criticalPath.steps.map(name)).toEqual(['net', 'db', 'app']);
+  expect(found.steps.slowest[0]).toEqual({
+    ...{ urn: urn('db'), type: 't:i:T', operation: 'create', startSeconds: 3, seconds: 87 },
+  });
+  expect(found.steps.retries).toEqual({
+    repeats: 0,
+    messages: 1,
+    resources: [{ urn: urn('db'), repeats: 0, messages: 1 }],
+  });
+  expect(await statisticsOf(failed)).toMatchObject({ failedBefore: 0, result: 'failed' });
+
+  const destroy = await run({
+    kind: 'destroy',
+    state: {},
+    steps: [
+      ['app', 'delete', 10, 12],
+      ['db', 'delete', 12, 40],
+      ['net', 'delete', 40, 41],
+    ],
+  });
+  await pack();
+  expect((await statisticsOf(destroy)).steps.criticalPath.steps.map(name)).toEqual(['app', 'db', 'net']);
+});
+
+test('earlier updates of the last 90 days say what is usual, and whoever updates is told what is not', async () => {
+  await setRule(app, stack, { kind: 'require-preview', settings: { mode: 'warn' } });
+  for (const deletes of [0, 1, 0, 2, 0, 2]) await run({ changes: { delete: deletes, create: 1 } });
+  await run({ changes: { delete: 500 }, status: 'failed' });
+  const old = await run({ changes: { delete: 300 } });
+  await run({ kind: 'preview', changes: { delete: 400 } });
+  await pack();
+  await query(app, `update update_statistics set ended_at = ended_at - interval '91 days' where update_id = $1`, [
+    old.split('/').at(-1),
+  ]);
+  const preview = await run({ kind: 'preview', changes: { delete: 14, create: 1 } });
+  expect(await statisticsOf(preview)).toMatchObject({
+    ...{ isPreview: true, changes: { deletes: 14 } },
+    usual: { count: 6, creates: [1, 1], updates: [0, 0], replaces: [0, 0], deletes: [0, 2] },
+  });
+  const create = () =>
+    ok(
+      app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: { metadata: { message: '', environment } } }),
+    );
+  expect((await create()).json.messages).toEqual([
+    { severity: 'info', message: 'Its preview deletes 14, usually 0 to 2 (of 6 updates in 90 days)' },
+  ]);
+});
+
+test('the time in the queue is known at once', async () => {
+  await setRule(app, stack, { kind: 'lock-wait', settings: { seconds: 600 } });
+  const holder = await startUpdate(app, stack);
+  const waiting = app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
+  await untilWaiting([app], 1);
+  await ok(complete(app, holder));
+  const { json } = await ok(waiting);
+  const figures = await statisticsOf(`${stack.path}/update/${json.updateID}`);
+  expect(figures).toMatchObject({ result: 'not started', seconds: null, steps: null });
+  expect(figures.waitedSeconds).toBeGreaterThan(0);
+  const other = await createStack(app);
+  const { path } = await startUpdate(app, other);
+  expect((await app.call('GET', `${path}/figures`, { auth: stack.auth })).status).toBe(404);
+});
+
+test('what cannot be read leaves the figures out, and the events are packed', async () => {
+  const path = await run({ state: { a: [] }, steps: [['a', 'create', 1, 2]] });
+  const id = path.split('/').at(-1);
+  await query(app, `update updates set environment = 'no JSON' where id = $1`, [id]);
+  await pack();
+  expect(await statisticsOf(path)).toMatchObject({ isComplete: false, result: 'succeeded' });
+  expect(await query(app, 'select events_archived from updates where id = $1', [id])).toEqual([
+    { events_archived: true },
+  ]);
+});
