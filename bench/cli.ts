@@ -91,18 +91,18 @@ async function compare(
       await workspace.writeProgram(stashProgram({ project: 'bench', count, chained: values.chained }));
       await workspace.runOk(['login']);
       await workspace.runOk(['stack', 'init', target.name === 'file backend' ? 'dev' : `dev-org/bench/b${Date.now()}`]);
-      const figures = seconds.get(target.name) as NonNullable<ReturnType<typeof seconds.get>>;
+      const counts = seconds.get(target.name) as NonNullable<ReturnType<typeof seconds.get>>;
       const time = async (into: number[], args: string[]) => {
         const { durationMs } = await workspace.runOk(args, { timeoutMs: 600_000 });
         into.push(durationMs / 1000);
       };
       readCounts();
-      await time(figures.up, ['up', '--yes', '--skip-preview', ...parallel]);
+      await time(counts.up, ['up', '--yes', '--skip-preview', ...parallel]);
       if (target.name === 'null') floor = readCounts();
       if (!target.storesState) continue;
-      await time(figures.noop, ['up', '--yes', '--skip-preview', ...parallel]);
-      await time(figures.preview, ['preview', ...parallel]);
-      await time(figures.destroy, ['destroy', '--yes', '--skip-preview', ...parallel]);
+      await time(counts.noop, ['up', '--yes', '--skip-preview', ...parallel]);
+      await time(counts.preview, ['preview', ...parallel]);
+      await time(counts.destroy, ['destroy', '--yes', '--skip-preview', ...parallel]);
     }
   }
   const base = median(seconds.get('null')?.up ?? []);

@@ -137,11 +137,11 @@ async function measureTabs(): Promise<void> {
   const [heardBefore, busyBefore] = [heard.length, await cpuSecondsOf(server.pid())];
   for (let at = 1; at < stackCount; at++) {
     const begun = await client.startUpdate(stacks[at] as string);
-    const told = performance.now();
+    const notified = performance.now();
     const starts = (): Heard[] =>
       heard.filter(({ kind, updateId }) => kind === 'update.started' && updateId === begun.id);
-    while (starts().length < Math.floor(tabs / stackCount) && performance.now() < told + 10_000) await sleep(100);
-    delays.push(...starts().map(({ at: heardAt }) => Math.max(0, heardAt - told)));
+    while (starts().length < Math.floor(tabs / stackCount) && performance.now() < notified + 10_000) await sleep(100);
+    delays.push(...starts().map(({ at: heardAt }) => Math.max(0, heardAt - notified)));
   }
   await sleep(2_000);
   const cpuPerNotification = ((await cpuSecondsOf(server.pid())) - busyBefore) / (heard.length - heardBefore);

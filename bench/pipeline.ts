@@ -123,9 +123,9 @@ async function round(
   const client = new RawClient(cluster.apiUrls[0] as string, cluster.token);
   const stack = await client.createStack(cluster.organization, 'bench', name);
   const update = await client.startUpdate(stack);
-  const figures = new Map<string, Statistics>();
+  const counts = new Map<string, Statistics>();
   const step = async (label: string, work: () => Promise<void>): Promise<void> => {
-    if (steps.includes(label)) figures.set(label, await measured(cluster, work));
+    if (steps.includes(label)) counts.set(label, await measured(cluster, work));
   };
   const save = async (): Promise<void> => {
     await client.verbatimGzipped(update, gzipped);
@@ -145,7 +145,7 @@ async function round(
   if (steps.includes('delta')) await exported('identity', delta.digest);
   if (client.retries > 0) throw new Error(`${client.retries} calls had to be repeated`);
   await client.complete(update);
-  return figures;
+  return counts;
 }
 
 await using resources = new AsyncDisposableStack();
@@ -166,9 +166,9 @@ for (const kind of values.documents.split(',') as (keyof typeof makers)[]) {
   // The first round warms up and does not count.
   for (let at = 0; at <= Number(values.rounds); at++) {
     for (const [name, cluster] of clusters) {
-      const figures = await round(cluster, input, `${kind}-${at}-${Date.now()}`);
+      const counts = await round(cluster, input, `${kind}-${at}-${Date.now()}`);
       if (at === 0) continue;
-      for (const [label, each] of figures) {
+      for (const [label, each] of counts) {
         const key = `${label}|${name}`;
         results.set(key, [...(results.get(key) ?? []), each]);
       }
@@ -191,7 +191,7 @@ for (const kind of values.documents.split(',') as (keyof typeof makers)[]) {
     [...results]
       .toSorted(([a], [b]) => steps.indexOf(a.split('|')[0] as string) - steps.indexOf(b.split('|')[0] as string))
       .map(([key, all]) => {
-        const of = (pick: (figures: Statistics) => number): number => median(all.map(pick));
+        const of = (pick: (counts: Statistics) => number): number => median(all.map(pick));
         const seconds = of((each) => each.seconds);
         const cpu = of((each) => each.apiCpu + each.workerCpu);
         return [

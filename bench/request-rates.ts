@@ -86,7 +86,7 @@ function countingMs(): number {
   const rates = new RequestRates({
     perMinute: { token: 1e9, user: 1e9, address: 1e9 },
     trustedProxies: parseConfig({ HOLDFAST_TRUSTED_PROXIES: '10.0.0.0/8' }).trustedProxies,
-    levels: new SharedRateCounters({ report: async () => [], logger }),
+    counters: new SharedRateCounters({ report: async () => [], logger }),
     metrics: createMetrics(),
     logger,
   });

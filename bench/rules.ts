@@ -42,15 +42,15 @@ async function variant(name: string, project: string, rules: readonly object[] =
 }
 
 const waits = { kind: 'lock-wait', settings: { seconds: 60 } };
-const fuse = { kind: 'fuse', settings: { changes: 100_000 } };
+const changeLimit = { kind: 'change-limit', settings: { changes: 100_000 } };
 const frozen = { kind: 'freeze', settings: { until: '2020-01-01T00:00:00Z' } };
 const limited = { kind: 'concurrency', settings: { most: 1000 } };
 const previewed = { kind: 'require-preview', settings: { mode: 'warn' } };
 const variants: Variant[] = [
   await variant('no rules', 'none'),
   await variant('lock-wait, an ended freeze', 'waits', [waits, frozen]),
-  await variant('fuse, protected types', 'guarded', [
-    fuse,
+  await variant('change limit, protected types', 'guarded', [
+    changeLimit,
     { kind: 'protected-types', settings: { types: ['aws:rds/*'] } },
   ]),
   await variant('concurrency', 'limited', [limited]),

@@ -75,9 +75,9 @@ async function measure(small: readonly ScaleCall[], large: readonly ScaleCall[],
         const ms = performance.now() - begun;
         // The first rounds fill caches.
         if (round < 2) continue;
-        const figures = record.get(call.name) ?? { small: [], large: [] };
-        figures[side].push(ms);
-        record.set(call.name, figures);
+        const counts = record.get(call.name) ?? { small: [], large: [] };
+        counts[side].push(ms);
+        record.set(call.name, counts);
       }
     }
   }
@@ -90,12 +90,12 @@ async function measure(small: readonly ScaleCall[], large: readonly ScaleCall[],
       statements.set(call.name, { ...found, [side]: await log.during(call.run) });
     }
   }
-  const rows = [...record].map(([name, figures]) => {
+  const rows = [...record].map(([name, counts]) => {
     const run = statements.get(name) ?? { small: [], large: [] };
-    const ratio = percentile(figures.large, 0.5) / percentile(figures.small, 0.5);
+    const ratio = percentile(counts.large, 0.5) / percentile(counts.small, 0.5);
     return [
       name,
-      ...[figures.small, figures.large].flatMap((ms) => [percentile(ms, 0.5), percentile(ms, 0.99)]),
+      ...[counts.small, counts.large].flatMap((ms) => [percentile(ms, 0.5), percentile(ms, 0.99)]),
       ratio,
       ...costColumns(run),
     ];

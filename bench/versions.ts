@@ -192,8 +192,8 @@ printTable(
     ['wall, s', cost.seconds],
     ['CPU per version, ms', (1000 * cost.cpuSeconds) / count],
     ['RSS before, peak, MB', `${cost.idleMemory.toFixed(0)}, ${cost.peakMemory.toFixed(0)}`],
-    ['pieces, compressed alone, deepest chain', `${depths?.['pieces']}, ${depths?.['alone']}, ${depths?.['deepest']}`],
-    ['tables of pieces with indexes, MB', (rows?.['bytes'] as number) / mega],
+    ['chunks, compressed alone, deepest chain', `${depths?.['pieces']}, ${depths?.['alone']}, ${depths?.['deepest']}`],
+    ['tables of chunks with indexes, MB', (rows?.['bytes'] as number) / mega],
   ],
 );
 

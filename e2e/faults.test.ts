@@ -38,7 +38,7 @@ await suite('failing operations', {}, () => {
         await scenario.keep('create failed');
         await cloud.control({});
         await upWith(scenario, things);
-        await scenario.keep('create mended');
+        await scenario.keep('create repaired');
 
         const changed = { ...things, a: { value: '2' } };
         await cloud.control({ failUpdate: ['b'] });

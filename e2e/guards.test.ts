@@ -114,7 +114,7 @@ await suite('guards of updates', {}, () => {
       const commit = await repositoryOf(scenario);
       const rules = `orgs/${holdfast.organization}/update-rules`;
       const stackPath = `stacks/${holdfast.organization}/${project}/dev`;
-      await call(holdfast, 'POST', rules, { kind: 'fuse', project, settings: { changes: 2 } });
+      await call(holdfast, 'POST', rules, { kind: 'change-limit', project, settings: { changes: 2 } });
       const up = ['up', ...unattended];
       await commit(numbered(8));
       await workspace.runOk(up);

@@ -105,7 +105,7 @@ export function testRulesWithoutJournal(server: () => Promise<OwnHoldfastServer>
         await expectFailure(workspace, up, /\[403\] Updates of stack .* need a preview/);
         await workspace.runOk(preview);
       });
-      await under('fuse', { changes: 0, withoutJournal: 'refuse' }, () =>
+      await under('change-limit', { changes: 0, withoutJournal: 'refuse' }, () =>
         expectFailure(workspace, up, /\[403\] The rules of .* need an update that sends a journal/),
       );
       await workspace.runOk(up);

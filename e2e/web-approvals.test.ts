@@ -38,7 +38,7 @@ await suite('approvals that are asked for on the page of a preview', { ownServer
     await runAdmin(server, 'create-user', 'mel', '--organization', organization, '--role', 'member');
     await setPassword(server, 'mel');
     await call(`stacks/${organization}/web`, { stackName: 'prod' });
-    await call(`orgs/${organization}/update-rules`, { kind: 'fuse', settings: { changes: 0 } });
+    await call(`orgs/${organization}/update-rules`, { kind: 'change-limit', settings: { changes: 0 } });
     path = `/${organization}/web/prod/previews/${await preview({ 'git.head': commit })}`;
   }, scenarioTimeoutMs);
   const askButton = (page: Page) => page.getByRole('button', { name: 'Ask for an approval' });

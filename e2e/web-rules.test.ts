@@ -92,7 +92,7 @@ await suite('pages of what an organization has set', {
   );
 
   test(
-    'a run that a fuse has stopped asks, and passes once it is approved in the browser',
+    'a run that a change limit has stopped asks, and passes once it is approved in the browser',
     async () => {
       const { browser, server: holdfast } = await web();
       await using scenario = await Scenario.create(holdfast);

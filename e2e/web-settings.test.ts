@@ -61,8 +61,8 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   beforeAll(async () => {
     ({ browser, server } = await web());
     await call('POST', `stacks/${organization}/web`, { stackName: 'prod', tags: { env: 'production' } });
-    const fuse = { kind: 'fuse', settings: { changes: 0 } };
-    await call('POST', `orgs/${organization}/update-rules`, fuse);
+    const changeLimit = { kind: 'change-limit', settings: { changes: 0 } };
+    await call('POST', `orgs/${organization}/update-rules`, changeLimit);
     page = await browser.context.newPage();
     page.on('console', (message) => {
       if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text());

@@ -86,7 +86,7 @@ await suite('what others are told', { ownServer: true }, () => {
       await until('drift is told', () => drift().length === 1);
       expect(drift()).toEqual([{ delete: 1, update: 1 }]);
       expect((await workspace.runOk(['stack', 'drift', 'status'])).stdout).toMatch(/Drift detected: +yes/i);
-      // Finds the same, mends it, and is not news.
+      // Finds the same, repairs it, and is not news.
       await workspace.runOk(['up', '--refresh', ...unattended]);
       const runs = async () => (await json('stack', 'drift', 'list')).driftRuns;
       await pollUntil(

@@ -28,15 +28,15 @@ insert into installation default values;
 create table blobs (
   key text primary key,
   stored_bytes bigint,
-  -- Data key that seals the object; null if it is not sealed. No foreign key: deleting a stack's keys would scan all blobs,
+  -- Data key that encrypts the object; null if it is not encrypted. No foreign key: deleting a stack's keys would scan all blobs,
   -- and document keys are never deleted.
-  sealing_key_id uuid,
+  encryption_key_id uuid,
   -- Since when the blob is unreferenced: set before its upload and when a reference is removed; null while it is referenced.
-  -- Only a hint: the references themselves are checked before a blob is condemned.
+  -- Only a hint: the references themselves are checked before a blob is pending deletion.
   unreferenced_since timestamptz default now(),
-  -- Set by the sweep before it deletes the object. A condemned blob is never referenced again.
+  -- Set by the sweep before it deletes the object. A blob that is pending deletion is never referenced again.
   pending_deletion_since timestamptz,
-  -- When to delete a condemned blob's object (again).
+  -- When to delete the object of a blob that is pending deletion (again).
   delete_at timestamptz,
   -- When the object was deleted. The row stays for a grace period because of late uploads.
   deleted_at timestamptz
@@ -57,7 +57,7 @@ create table job_admissions (
   id uuid primary key,
   -- `json` instead of `jsonb`, to preserve the order of its fields.
   job json not null,
-  -- How the body in Redis is sealed; null for a job without a body.
+  -- How the body in Redis is encrypted; null for a job without a body.
   body_key bytea,
   body_chunks integer,
   body_bytes bigint,

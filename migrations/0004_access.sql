@@ -373,7 +373,7 @@ end $$;
 create trigger memberships_forgotten after delete on memberships
   for each row execute function forget_member();
 
--- Tokens of members of a restricted organization are sealed, whoever writes them.
+-- Tokens of members of a restricted organization are encrypted, whoever writes them.
 create function seal_token() returns trigger language plpgsql as $$
 begin
   if not new.is_sealed and (new.kind <> 'personal' or new.scopes is not null or exists (

@@ -7,7 +7,7 @@ create table master_keys (
   wrapped_key bytea,
   -- The KMS key that wrapped it, for messages.
   wrapped_by text,
-  -- A known text, sealed with the key: shows at start whether a process has the same key under this id.
+  -- A known text, encrypted with the key: shows at start whether a process has the same key under this id.
   canary bytea not null,
   constraint master_keys_wrapped check ((wrapped_key is null) = (wrapped_by is null))
 );

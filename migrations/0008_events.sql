@@ -64,14 +64,14 @@ end $$;
 
 create function notify_live_of_update() returns trigger language plpgsql as $$
 declare
-  told_organization uuid := new.organization_id;
+  notified_organization uuid := new.organization_id;
 begin
-  if told_organization is null then
-    select p.organization_id into told_organization from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id;
+  if notified_organization is null then
+    select p.organization_id into notified_organization from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id;
   end if;
   raise info 'holdfast_live' using detail = concat_ws(' ',
     case new.status when 'not started' then 'update.created' when 'running' then 'update.started' else 'update.ended' end,
-    coalesce(told_organization::text, '-'), new.stack_id, new.id);
+    coalesce(notified_organization::text, '-'), new.stack_id, new.id);
   return null;
 end $$;
 create trigger updates_live_inserted after insert on updates for each row execute function notify_live_of_update();
@@ -80,10 +80,10 @@ create trigger updates_live_changed after update of status on updates
 
 create function notify_live_of_stack() returns trigger language plpgsql as $$
 declare
-  told_organization uuid;
+  notified_organization uuid;
 begin
-  select p.organization_id into told_organization from projects p where p.id = new.project_id;
-  raise info 'holdfast_live' using detail = concat_ws(' ', 'stack.changed', coalesce(told_organization::text, '-'), new.id, '-');
+  select p.organization_id into notified_organization from projects p where p.id = new.project_id;
+  raise info 'holdfast_live' using detail = concat_ws(' ', 'stack.changed', coalesce(notified_organization::text, '-'), new.id, '-');
   return null;
 end $$;
 create trigger stacks_live_inserted after insert on stacks for each row execute function notify_live_of_stack();

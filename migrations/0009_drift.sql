@@ -9,7 +9,7 @@ create table drift_runs (
   -- `waiting`: ended, and its events are to be read. `failed`: it says nothing.
   state text not null,
   is_detected boolean not null default false,
-  -- JSON text: how many resources differ, by the operation that would mend the state.
+  -- JSON text: how many resources differ, by the operation that would repair the state.
   changes text not null default '{}',
   constraint drift_runs_state_check check (state in ('waiting', 'done', 'failed'))
 );

@@ -83,20 +83,20 @@ end $$;
 create trigger webhooks_forgotten after delete on webhooks for each row execute function forget_webhook();
 
 -- Records an event for each webhook that asks for it, in the transaction of what it tells. Takes no lock of a webhook.
-create function notify_webhooks(told_organization uuid, told_stack uuid, told_update uuid, told_event text, told_group text, told_details text)
+create function notify_webhooks(notified_organization uuid, notified_stack uuid, notified_update uuid, notified_event text, notified_group text, notified_details text)
 returns void language plpgsql as $$
 declare
   receivers uuid[];
   told uuid;
 begin
   select array_agg(w.id) into receivers from webhooks w
-  where w.organization_id = told_organization and w.is_active and (w.stack_id is null or w.stack_id = told_stack)
-    and (told_event = any (w.events) or told_group = any (w.event_groups) or (w.events = '{}' and w.event_groups = '{}'));
+  where w.organization_id = notified_organization and w.is_active and (w.stack_id is null or w.stack_id = notified_stack)
+    and (notified_event = any (w.events) or notified_group = any (w.event_groups) or (w.events = '{}' and w.event_groups = '{}'));
   if receivers is null then return; end if;
   insert into webhook_events (organization_id, organization, project, stack, stack_id, update_id, event, details)
-  select o.id, o.name, p.name, s.name, s.id, told_update, told_event, told_details
-  from organizations o left join stacks s on s.id = told_stack left join projects p on p.id = s.project_id
-  where o.id = told_organization
+  select o.id, o.name, p.name, s.name, s.id, notified_update, notified_event, notified_details
+  from organizations o left join stacks s on s.id = notified_stack left join projects p on p.id = s.project_id
+  where o.id = notified_organization
   returning id into told;
   insert into webhook_deliveries (webhook_id, event_id) select receiver, told from unnest(receivers) as receiver;
 end $$;
@@ -110,8 +110,8 @@ begin
   from projects p where p.id = new.project_id and exists (select 1 from webhooks w where w.organization_id = p.organization_id);
   return null;
 end $$;
-create trigger stacks_told_of_creation after insert on stacks for each row execute function notify_of_stack();
-create trigger stacks_told_of_deletion after update of deleted_at on stacks
+create trigger stacks_notified_of_creation after insert on stacks for each row execute function notify_of_stack();
+create trigger stacks_notified_of_deletion after update of deleted_at on stacks
   for each row when (old.deleted_at is null and new.deleted_at is not null) execute function notify_of_stack();
 
 create function notify_of_restored_stack() returns trigger language plpgsql as $$
@@ -120,31 +120,31 @@ begin
   from projects p where p.id = new.project_id and exists (select 1 from webhooks w where w.organization_id = p.organization_id);
   return null;
 end $$;
-create trigger stacks_told_of_restoration after update of deleted_at on stacks
+create trigger stacks_notified_of_restoration after update of deleted_at on stacks
   for each row when (old.deleted_at is not null and new.deleted_at is null) execute function notify_of_restored_stack();
 
 create function notify_of_update() returns trigger language plpgsql as $$
 declare
-  told_organization uuid := coalesce(new.organization_id,
+  notified_organization uuid := coalesce(new.organization_id,
     (select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id));
   noun text := case when new.dry_run or new.kind = 'preview' then 'preview' else new.kind end;
 begin
-  if not exists (select 1 from webhooks where organization_id = told_organization) then return null; end if;
+  if not exists (select 1 from webhooks where organization_id = notified_organization) then return null; end if;
   if new.status = 'running' then
-    perform notify_webhooks(told_organization, new.stack_id, new.id,
+    perform notify_webhooks(notified_organization, new.stack_id, new.id,
       case noun when 'preview' then 'preview_started' else 'update_started' end, 'holdfast', '{}');
   else
-    perform notify_webhooks(told_organization, new.stack_id, new.id,
+    perform notify_webhooks(notified_organization, new.stack_id, new.id,
       noun || case new.status when 'succeeded' then '_succeeded' else '_failed' end, 'stacks', '{}');
   end if;
   return null;
 end $$;
-create trigger updates_told after update of status on updates
+create trigger updates_notified after update of status on updates
   for each row when ((old.status = 'not started' and new.status = 'running')
     or (old.status = 'running' and new.status not in ('not started', 'running')))
   execute function notify_of_update();
 -- Imports are recorded as ended.
-create trigger updates_told_of_import after insert on updates
+create trigger updates_notified_of_import after insert on updates
   for each row when (new.kind = 'import' and new.status = 'succeeded') execute function notify_of_update();
 
 create function notify_of_freeze_rule(rule update_rules, event text) returns void language sql as $$
@@ -175,9 +175,9 @@ begin
   end if;
   return null;
 end $$;
-create trigger update_rules_told after insert or update on update_rules
+create trigger update_rules_notified after insert or update on update_rules
   for each row when (new.kind = 'freeze') execute function notify_of_freeze();
-create trigger update_rules_told_of_end after delete on update_rules
+create trigger update_rules_notified_of_end after delete on update_rules
   for each row when (old.kind = 'freeze') execute function notify_of_freeze();
 
 create function notify_of_approval() returns trigger language plpgsql as $$
@@ -191,9 +191,9 @@ begin
   return null;
 end $$;
 -- Of a commit that is approved already, nobody has to be asked.
-create trigger update_approvals_told_of_request after insert on update_approvals
+create trigger update_approvals_notified_of_request after insert on update_approvals
   for each row execute function notify_of_approval();
-create trigger update_approvals_told after update on update_approvals
+create trigger update_approvals_notified after update on update_approvals
   for each row when (new.approved_at is distinct from old.approved_at or (new.approved_at is null and new.asked_at > old.asked_at))
   execute function notify_of_approval();
 

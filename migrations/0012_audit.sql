@@ -58,12 +58,12 @@ create table audit_secret_reads (
   names text[] not null
 );
 
--- Sealed events: of one organization, one month and one pass of the sealing, in order of their numbers.
+-- Chained events: of one organization, one month and one pass of the chaining, in order of their numbers.
 create table audit_batches (
   organization_id uuid not null,
   batch bigint not null,
   month date not null,
-  -- The pass sealed the events with numbers up to this one.
+  -- The pass chained the events with numbers up to this one.
   through_number bigint not null,
   numbers bigint[] not null,
   -- SHA-256 of each event, in the order of the numbers.
@@ -90,7 +90,7 @@ create table audit_chains (
 );
 create index audit_chains_unstored on audit_chains (organization_id) where stored_batch < batch;
 
--- How far the events are sealed, and how far they may be once all transactions up to the horizon have ended.
+-- How far the events are chained, and how far they may be once all transactions up to the horizon have ended.
 create table audit_chaining (
   only_row boolean primary key default true,
   chained_through bigint not null default 0,
@@ -136,7 +136,7 @@ begin
   return true;
 end $$;
 
--- Drops the events of all months before this one, which must have ended and be sealed. Returns how many partitions were dropped.
+-- Drops the events of all months before this one, which must have ended and be chained. Returns how many partitions were dropped.
 create function drop_audit_months(before date) returns integer language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
 declare

@@ -27,8 +27,8 @@ export class MemoryWatch {
   async end(): Promise<{ first: number; highest: number; last: number }> {
     clearInterval(this.#timer);
     await this.#sample();
-    const figures = this.#samples.map(({ highest }) => highest);
-    return { first: figures[0] ?? Number.NaN, highest: Math.max(...figures), last: figures.at(-1) ?? Number.NaN };
+    const counts = this.#samples.map(({ highest }) => highest);
+    return { first: counts[0] ?? Number.NaN, highest: Math.max(...counts), last: counts.at(-1) ?? Number.NaN };
   }
 
   /** Returns the seconds during which any process was above `level`. */

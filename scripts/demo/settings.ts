@@ -101,7 +101,7 @@ async function seedRules(organization: string, { rules }: Calls): Promise<void> 
     { organization, kind: 'lock-wait', settings: { seconds: 1_800 }, note: 'Pipelines wait instead of failing' },
     { organization, kind: 'supersede', ...production, settings: { by: 'branch' } },
     { organization, kind: 'concurrency', settings: { most: 6, per: 'project' }, note: 'The cloud limits its calls' },
-    { organization, kind: 'fuse', ...production, settings: { percent: 25 } },
+    { organization, kind: 'change-limit', ...production, settings: { percent: 25 } },
     {
       ...{ organization, kind: 'protected-types', ...production, note: 'Ask the data team' },
       settings: { types: ['aws:rds/*', 'gcp:bigquery/*'] },

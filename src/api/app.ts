@@ -97,7 +97,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   await app.register(swagger, openApiOptions);
   registerHealthRoutes(app, services);
   registerPolicyArchiveRoutes(toRouteScope(app), services);
-  if (services.board) registerQueueRoutes(app, services, services.board);
+  if (services.queries) registerQueueRoutes(app, services, services.queries);
   const pages: FastifyPluginAsync = async (scope) => registerPages(scope, services);
   await app.register(pages);
   const dashboard: FastifyPluginAsync = async (scope) => registerTrpc(scope, services);

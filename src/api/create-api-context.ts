@@ -14,7 +14,7 @@ import { JournalCompaction } from './updates/journal-compaction.ts';
 
 /** Creates the context of an API that sends heavy work to `dispatcher`. Throws ConfigError if the replica's URL is not valid. */
 export async function createApiContext(
-  context: AppContext & { readonly board?: JobQueueView },
+  context: AppContext & { readonly queries?: JobQueueView },
   dispatcher: JobDispatcher,
 ): Promise<ApiContext> {
   const replica = await openReplica(context);

@@ -142,7 +142,7 @@ function retryHeaders(errors: readonly Error[]): Headers {
   return new Headers(latest === 0 ? {} : { 'retry-after': String(latest) });
 }
 
-/** Joins the pieces in which tRPC writes an event: each would be a packet of its own. */
+/** Joins the chunks in which tRPC writes an event: each would be a packet of its own. */
 async function* wholeEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
   let parts: Uint8Array[] = [];
   for await (const part of body) {

@@ -32,7 +32,7 @@ export interface ClusterContext extends AppContext {
   readonly jobResults: JobResultRepository;
   readonly queues: Queues;
   readonly monitor: QueueMonitor;
-  readonly board: JobQueueView;
+  readonly queries: JobQueueView;
   /** A new connection that waits for Redis to come back; closed with the context. */
   readonly connectWorker: () => RedisConnection;
 }
@@ -44,7 +44,7 @@ export interface ClusterOverrides extends ContextOverrides {
 }
 
 /**
- * Opens database, blob store and Redis. A process that does not open secrets needs no master keys, unless documents are sealed.
+ * Opens database, blob store and Redis. A process that does not open secrets needs no master keys, unless documents are encrypted.
  * Throws ConfigError with the names of missing settings, PendingMigrationsError, RedisPolicyError, and PartUnavailableError if a
  * service refuses this process or stays unreachable.
  */
@@ -91,8 +91,8 @@ export async function createClusterContext(
     };
     const admissions = createAdmissionRepository(context.db);
     const jobResults = createJobResultRepository(context.db);
-    const board = new JobQueueView(queues, monitor, admissions);
-    return { ...context, producer, connectWorker, admissions, jobResults, queues, monitor, board };
+    const queries = new JobQueueView(queues, monitor, admissions);
+    return { ...context, producer, connectWorker, admissions, jobResults, queues, monitor, queries };
   } catch (error) {
     disconnectRedis(producer);
     throw error;

@@ -15,7 +15,7 @@ import type { OpenReplays } from './state/journal/incremental/open-replays.ts';
 import { createDeliveryRepository } from './webhooks/delivery-repository.ts';
 
 /** Up to 200,000 rows are counted. */
-const packingCountEveryMs = 60_000;
+const archivingCountEveryMs = 60_000;
 const driftCountEveryMs = 60_000;
 const indexCountEveryMs = 10_000;
 
@@ -89,14 +89,14 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db }: M
     'Ended updates whose events may still be rows, counted up to 100,000 every minute.',
     'queue',
     async () => ({ recent: await createArchivingRepository(db).countWaiting() }),
-    packingCountEveryMs,
+    archivingCountEveryMs,
   );
   metrics.gaugeByQuery(
     'holdfast_audit_waiting_seconds',
-    'Age of the oldest event of the audit log that is not sealed yet, and of the oldest sealed batch that is not sent.',
+    'Age of the oldest event of the audit log that is not encrypted yet, and of the oldest encrypted batch that is not sent.',
     'step',
     async () => ({
-      seal: await createAuditChainRepository(db).readUnchainedSeconds(),
+      encryption: await createAuditChainRepository(db).readUnchainedSeconds(),
       ...(config.audit.receiverUrl === null
         ? {}
         : { send: await createAuditSendingRepository(db).readUnsentSeconds() }),
@@ -110,7 +110,7 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db }: M
   );
   metrics.gaugeByQuery(
     'holdfast_stacks_drifted',
-    'Stacks of which the last run that compared state and reality has found drift that nothing has mended since, counted every minute.',
+    'Stacks of which the last run that compared state and reality has found drift that nothing has repaired since, counted every minute.',
     'state',
     async () => ({ drifted: await createDriftRepository(db).countDrifted() }),
     driftCountEveryMs,

@@ -48,8 +48,8 @@ import { type BlobRepository, createBlobRepository } from './state/documents/blo
 import { BodyBuffer } from './state/documents/body-buffer.ts';
 import { type ChunkRepository, createChunkRepository } from './state/documents/chunk-repository.ts';
 import { DocumentStore } from './state/documents/document-store.ts';
+import { BaseUrns } from './state/journal/change-limits/base-urns.ts';
 import { type CompactionRepository, createCompactionRepository } from './state/journal/compaction-repository.ts';
-import { BaseUrns } from './state/journal/guards/base-urns.ts';
 import { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';
 import { backlogSteps, JournalBacklog } from './state/journal/incremental/journal-backlog.ts';
 import { OpenReplays } from './state/journal/incremental/open-replays.ts';
@@ -87,20 +87,20 @@ export interface AppContext extends AsyncDisposable {
   readonly history: HistoryRepository;
   readonly checkpoints: CheckpointRepository;
   readonly blobRows: BlobRepository;
-  readonly pieces: ChunkRepository;
+  readonly chunks: ChunkRepository;
   readonly journal: JournalRepository;
   readonly compactions: CompactionRepository;
   readonly events: EventRepository;
   readonly eventSegments: EventSegments;
   readonly eventReader: EventReader;
-  readonly figures: StatisticsRecorder;
+  readonly statistics: StatisticsRecorder;
   readonly policyArchives: PolicyArchives;
   readonly encryptionKeys: EncryptionKeyRepository;
   readonly cipher: StackCipher;
   readonly documents: DocumentStore;
   readonly documentChecks: DocumentCheckRepository;
   readonly journalSnapshots: JournalSnapshots;
-  readonly guard: DocumentVerifier;
+  readonly verifier: DocumentVerifier;
   readonly states: StateReader;
   readonly indexer: StateIndexer;
   readonly compactor: JournalCompactor;
@@ -115,7 +115,7 @@ export interface AppContext extends AsyncDisposable {
   readonly journalWriter: JournalWriter;
   readonly eventWriter: EventWriter;
   /** Tells all replicas, and so those who look at it, what was committed. */
-  readonly notices: NotificationSender;
+  readonly notifications: NotificationSender;
   readonly quotas: Quotas;
   /** Calls to servers that users name. */
   readonly outgoing: Outgoing;
@@ -138,7 +138,7 @@ export interface ContextOverrides {
 
 /**
  * Opens the database and the stores and wires the shared services. `databaseUrl` and `masterKeys` are separate from the
- * configuration because embedded mode generates them. A process that decrypts no secrets and no sealed documents needs
+ * configuration because embedded mode generates them. A process that decrypts no secrets and no encrypted documents needs
  * no master keys. Throws ConfigError if they are needed and missing. Disposing closes everything in phases.
  */
 export async function createContext(
@@ -151,8 +151,8 @@ export async function createContext(
   const lifecycle = new Lifecycle(logger, config.shutdownMs);
   const db = await openDatabase({ ...config.database, url: secrets.databaseUrl });
   lifecycle.onClose('stores', 'database', () => db.close());
-  const notices = new NotificationSender({ db, logger });
-  lifecycle.onClose('stores', 'live notices', () => notices.close());
+  const notifications = new NotificationSender({ db, logger });
+  lifecycle.onClose('stores', 'live notices', () => notifications.close());
   const encryptionKeys = createEncryptionKeyRepository(db);
   const ring = await openKeyRing(config, secrets.masterKeys, {
     encryptionKeys,
@@ -174,15 +174,15 @@ export async function createContext(
   const blobRows = createBlobRepository(db);
   const journal = createJournalRepository(db);
   const compactions = createCompactionRepository(db);
-  const sealing = { isOn: config.encryption.encryptsDocuments, keys: dataKeys };
-  const pieces = createChunkRepository(db);
-  const documents = new DocumentStore(blobs, { blobs: blobRows, pieces }, config.limits.inlineBytes, sealing);
+  const encryption = { isOn: config.encryption.encryptsDocuments, keys: dataKeys };
+  const chunks = createChunkRepository(db);
+  const documents = new DocumentStore(blobs, { blobs: blobRows, chunks }, config.limits.inlineBytes, encryption);
   const documentChecks = createDocumentCheckRepository(db);
   const journalSnapshots = new JournalSnapshots({ rows: createJournalSnapshotRepository(db), documents, logger });
   // The compactor needs the guard; the guard calls the compactor only once something is damaged.
   const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
-  const repair = new DocumentRepair({ documentChecks, checkpoints, documents, pieces, rebuild, logger });
-  const guard = new DocumentVerifier({ documentChecks, checkpoints, documents, repair, logger });
+  const repair = new DocumentRepair({ documentChecks, checkpoints, documents, chunks, rebuild, logger });
+  const verifier = new DocumentVerifier({ documentChecks, checkpoints, documents, repair, logger });
   const replayThread = new ThreadedReplayRunner();
   lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
   const openReplays = overrides.openReplays ?? new OpenReplays({ maxBytes: config.limits.openReplayBytes });
@@ -191,7 +191,7 @@ export async function createContext(
     updates,
     checkpoints,
     documents,
-    guard,
+    verifier,
     journal,
     journalSnapshots,
     compactions,
@@ -248,42 +248,42 @@ export async function createContext(
     history: createHistoryRepository(db),
     checkpoints,
     blobRows,
-    pieces,
+    chunks,
     journal,
     compactions,
     events,
     eventSegments,
     eventReader,
-    figures: new StatisticsRecorder({ db, eventReader, checkpoints, guard }),
+    statistics: new StatisticsRecorder({ db, eventReader, checkpoints, verifier }),
     policyArchives,
     encryptionKeys,
     cipher: new StackCipher(dataKeys),
     documents,
     documentChecks,
     journalSnapshots,
-    guard,
+    verifier,
     compactor,
     incrementalCompaction,
-    indexer: new StateIndexer({ db, checkpoints, guard }),
+    indexer: new StateIndexer({ db, checkpoints, verifier }),
     states: new StateReader({
       stacks,
       updates,
       checkpoints,
-      guard,
+      verifier,
       compactor,
       compactions,
       compactLarge: (updateId) => compactor.compact(updateId),
     }),
-    writer: new CheckpointWriter({ updates, checkpoints, documents, guard, bodyBuffer, maxBodyBytes }),
+    writer: new CheckpointWriter({ updates, checkpoints, documents, verifier, bodyBuffer, maxBodyBytes }),
     bodyBuffer,
     bufferedBodyBytes,
     changes,
     importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),
-    renamer: new StackRenamer({ changes, checkpoints, documents, guard }),
+    renamer: new StackRenamer({ changes, checkpoints, documents, verifier }),
     journalWriter: new JournalWriter({
-      guards: {
+      changeLimits: {
         db,
-        baseUrns: new BaseUrns({ checkpoints, guard }),
+        baseUrns: new BaseUrns({ checkpoints, verifier }),
         previewed: new EventsOfPreviews({ events: eventReader }),
       },
       journal,
@@ -291,9 +291,9 @@ export async function createContext(
       metrics,
     }),
     eventWriter: new EventWriter(events, config.limits.maxEventBytes, ({ stackId, updateId }) =>
-      notices.tell({ kind: 'events.appended', organizationId: null, stackId, updateId }),
+      notifications.notify({ kind: 'events.appended', organizationId: null, stackId, updateId }),
     ),
-    notices,
+    notifications,
     quotas,
     outgoing,
     secrets: encryptedSecrets,

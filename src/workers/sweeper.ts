@@ -12,7 +12,7 @@ import { exportAudit } from './audit/export-audit.ts';
 import { addAuditPartitions, dropOldAudit } from './audit/keep-audit.ts';
 import { receiverCalls, sendAudit } from './audit/send-audit.ts';
 import { evaluateDrift } from './drift/evaluate-drift.ts';
-import { packEvents } from './events/archive-events.ts';
+import { archiveEvents } from './events/archive-events.ts';
 import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
 import {
   deleteAbandonedPacks,
@@ -62,9 +62,9 @@ export function startSweeper(context: AppContext): void {
         };
   const kinds: Maintenance[] = [
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
-    { name: 'fold-journals', run: (signal) => compactEndedUpdates(context, signal) },
+    { name: 'compact-journals', run: (signal) => compactEndedUpdates(context, signal) },
     { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
-    { name: 'pack-events', run: (signal) => packEvents(context, signal) },
+    { name: 'archive-events', run: (signal) => archiveEvents(context, signal) },
     { name: 'purge-stacks', run: createStackDeletion(context) },
     { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
     // Removes unfinished uploads of killed workers.
@@ -83,7 +83,7 @@ export function startSweeper(context: AppContext): void {
     { name: 'evaluate-drift', run: (signal) => evaluateDrift(context, signal) },
     { name: 'sweep-webhook-log', everySeconds: 600, run: (signal) => deleteOldDeliveries(context, signal) },
     { name: 'sweep-ci-figures', everySeconds: 3600, run: (signal) => deleteOldCiStatistics(context, signal) },
-    { name: 'seal-audit', everySeconds: 30, run: (signal) => chainAudit(context, signal) },
+    { name: 'chain-audit', everySeconds: 30, run: (signal) => chainAudit(context, signal) },
     { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
     ...(config.audit.isExported
       ? [{ name: 'export-audit', everySeconds: 30, run: (signal: AbortSignal) => exportAudit(context, signal) }]

@@ -56,8 +56,8 @@ afterAll(() => {
     'responses to the attacker',
   ];
   const rows = reports.map(({ shape, attack: name, innocent, answers, rssBefore, rssPeak }) => {
-    const figures = [rssBefore, rssPeak, innocent.p50, innocent.p99, innocent.max].map((figure) => figure.toFixed(0));
-    return [shape, name, ...figures, innocent.calls, innocent.writes, String(answers)];
+    const counts = [rssBefore, rssPeak, innocent.p50, innocent.p99, innocent.max].map((figure) => figure.toFixed(0));
+    return [shape, name, ...counts, innocent.calls, innocent.writes, String(answers)];
   });
   process.stderr.write(`\n${[head, ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')}\n`);
 });

@@ -28,14 +28,14 @@ const body = fc.record({
   stalled: fc.boolean(),
   evicted: fc.boolean(),
 });
-const room = fc.record({
+const budget = fc.record({
   capacity: fc.integer({ min: 50, max: 150 }),
   complete: fc.dictionary(fc.constantFrom('a', 'b', 'd'), fc.integer({ min: 1, max: 60 })),
   arriving: fc.array(body, { minLength: 1, maxLength: 7 }),
   which: fc.nat(),
   bytes: fc.integer({ min: 0, max: 40 }),
 });
-type Ask = typeof room extends fc.Arbitrary<infer T> ? T : never;
+type Ask = typeof budget extends fc.Arbitrary<infer T> ? T : never;
 
 const script = `${inFlightScript}
 local answers = {}
@@ -77,7 +77,7 @@ function forScript({ capacity, complete, arriving, which, bytes }: Ask): object 
     blocked: blockedSince ?? 0,
     leaves: evicted,
   }));
-  return { room: { capacity, complete, arriving: bodies }, which: (which % arriving.length) + 1, bytes };
+  return { budget: { capacity, complete, arriving: bodies }, which: (which % arriving.length) + 1, bytes };
 }
 
 await describeOnRedis((server) => {
@@ -91,7 +91,7 @@ await describeOnRedis((server) => {
   it('decides in Redis as in memory for random rooms', async () => {
     const seen = new Set<string>();
     await fc.assert(
-      fc.asyncProperty(fc.array(room, { minLength: 100, maxLength: 100 }), async (asks) => {
+      fc.asyncProperty(fc.array(budget, { minLength: 100, maxLength: 100 }), async (asks) => {
         const answers = (await redis.eval(script, 0, JSON.stringify(asks.map(forScript)))) as string[];
         for (const [at, ask] of asks.entries()) {
           const expected = byRules(ask);

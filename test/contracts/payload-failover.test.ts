@@ -19,7 +19,7 @@ import { held } from './payload-store-suite.ts';
 import { describeOnRedis } from './redis-under-test.ts';
 
 const logger = createLogger({ level: 'silent' });
-const options = { maxBytes: 64 * mib, declaredBytes: null, room: 'writes' } as const;
+const options = { maxBytes: 64 * mib, declaredBytes: null, budget: 'writes' } as const;
 
 /** Where the stores are, as an operator sees it. */
 interface Place {
@@ -86,7 +86,7 @@ function describeFailover(name: string, { connect, admins }: Place): void {
       const isReleased = async (): Promise<boolean> =>
         (await held(observer)) === kept.bytes && (await bodyKeys(admins())).every((each) => each.includes(keptKey));
       await until(() => isReleased().catch(() => false), 'the body is released again');
-      expect(await readAll(observer.open(keptKey, kept.seal))).toHaveLength(kept.bytes);
+      expect(await readAll(observer.open(keptKey, kept.encryption))).toHaveLength(kept.bytes);
     }
 
     it('by the process that received it, the body is released again', async () => {

@@ -9,10 +9,10 @@ import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-s
 /** An empty store with `capacityBytes` in each budget. */
 export type OpenPayloadStore = (capacityBytes: number, times?: Partial<BudgetTimes>) => Promise<PayloadStore>;
 
-const generous = { maxBytes: 64 * mib, declaredBytes: null, room: 'writes' } as const;
+const generous = { maxBytes: 64 * mib, declaredBytes: null, budget: 'writes' } as const;
 
 interface PutOptions {
-  readonly room?: BudgetName;
+  readonly budget?: BudgetName;
   readonly declaredBytes?: number | null;
   readonly key?: string;
   readonly fairnessKey?: string;
@@ -49,7 +49,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
     it('knows whose bodies hold how much, in each room', async () => {
       const other = randomUUID();
       await store.put(key, chunksOf(randomBytes(1_000)), { ...generous, fairnessKey: 'blue' });
-      await store.put(other, chunksOf(randomBytes(500)), { ...generous, fairnessKey: 'red', room: 'imports' });
+      await store.put(other, chunksOf(randomBytes(500)), { ...generous, fairnessKey: 'red', budget: 'imports' });
       expect([...(await store.heldByKey('writes'))]).toEqual([['blue', 1_000]]);
       expect([...(await store.heldByKey('imports'))]).toEqual([['red', 500]]);
       await store.delete(other);
@@ -63,9 +63,10 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
     ])('returns %s unchanged, as often as requested', async (_label, size) => {
       const bytes = randomBytes(size);
       for (const declaredBytes of [size, null]) {
-        const { bytes: taken, seal } = await store.put(key, chunksOf(bytes), { ...generous, declaredBytes });
+        const { bytes: taken, encryption } = await store.put(key, chunksOf(bytes), { ...generous, declaredBytes });
         expect(taken).toBe(size);
-        for (let time = 0; time < 2; time++) expect((await readAll(store.open(key, seal))).equals(bytes)).toBe(true);
+        for (let time = 0; time < 2; time++)
+          expect((await readAll(store.open(key, encryption))).equals(bytes)).toBe(true);
         expect(await held(store)).toBe(size);
         await store.delete(key);
       }
@@ -73,9 +74,9 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
 
     it('can be read by many at once, and reads can stop halfway', async () => {
       const bytes = randomBytes(3 * mib);
-      const { seal } = await store.put(key, chunksOf(bytes), generous);
-      for await (const _chunk of store.open(key, seal)) break;
-      const read = await Promise.all([store.open(key, seal), store.open(key, seal)].map(readAll));
+      const { encryption } = await store.put(key, chunksOf(bytes), generous);
+      for await (const _chunk of store.open(key, encryption)) break;
+      const read = await Promise.all([store.open(key, encryption), store.open(key, encryption)].map(readAll));
       expect(read.every((one) => one.equals(bytes))).toBe(true);
     });
 
@@ -83,7 +84,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
       ['declares too much', { declaredBytes: 5_000_001 }],
       ['turns out too large', { declaredBytes: null }],
     ])('keeps nothing of a body that %s', async (_label, size) => {
-      const put = store.put(key, chunksOf(randomBytes(5_000_001)), { maxBytes: 5_000_000, room: 'writes', ...size });
+      const put = store.put(key, chunksOf(randomBytes(5_000_001)), { maxBytes: 5_000_000, budget: 'writes', ...size });
       await expect(put).rejects.toThrow(PayloadTooLargeError);
       expect(await held(store)).toBe(0);
       await expect(readAll(store.open(key, null))).rejects.toThrow(PayloadMissingError);
@@ -91,7 +92,11 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
 
     it('accepts a body of exactly the maximum size', async () => {
       for (const declaredBytes of [5_000_000, null]) {
-        await store.put(key, chunksOf(randomBytes(5_000_000)), { maxBytes: 5_000_000, declaredBytes, room: 'writes' });
+        await store.put(key, chunksOf(randomBytes(5_000_000)), {
+          maxBytes: 5_000_000,
+          declaredBytes,
+          budget: 'writes',
+        });
         await store.delete(key);
       }
     });
@@ -110,12 +115,12 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
     });
 
     it('deletes existing and missing bodies, and releases the budget once', async () => {
-      const { seal } = await store.put(key, chunksOf(randomBytes(mib)), generous);
+      const { encryption } = await store.put(key, chunksOf(randomBytes(mib)), generous);
       await Promise.all([store.delete(key), store.delete(key)]);
       await store.delete(key);
       await store.delete(randomUUID());
       expect(await held(store)).toBe(0);
-      await expect(readAll(store.open(key, seal))).rejects.toThrow(PayloadMissingError);
+      await expect(readAll(store.open(key, encryption))).rejects.toThrow(PayloadMissingError);
     });
 
     it('reports a body that was never stored as missing, as a retryable error', async () => {
@@ -140,10 +145,10 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         name: string,
         body: AsyncIterable<Buffer>,
         declared: number | null,
-        { room = 'writes', fairnessKey = 'one', keyLimit = null }: PutOptions = {},
+        { budget = 'writes', fairnessKey = 'one', keyLimit = null }: PutOptions = {},
       ) => {
         keys.push(name);
-        return store.put(name, body, { ...small, declaredBytes: declared, room, fairnessKey, keyLimit });
+        return store.put(name, body, { ...small, declaredBytes: declared, budget, fairnessKey, keyLimit });
       };
       const reopen = async (times: Partial<BudgetTimes>): Promise<void> => {
         store = await open(4 * mib, times);
@@ -174,15 +179,15 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
       });
 
       it('lets imports wait, because they must not be rejected', async () => {
-        await put(3 * mib, { key, room: 'imports' });
-        const waiting = put(2 * mib, { room: 'imports' });
+        await put(3 * mib, { key, budget: 'imports' });
+        const waiting = put(2 * mib, { budget: 'imports' });
         expect(await isPending(waiting)).toBe(true);
         await store.delete(key);
         expect(await waiting).toMatchObject({ bytes: 2 * mib });
       });
 
       it('keeps imports and other writes independent of each other', async () => {
-        await put(4 * mib, { key, room: 'imports' });
+        await put(4 * mib, { key, budget: 'imports' });
         const other = randomUUID();
         await put(4 * mib, { key: other });
         expect(await held(store)).toBe(8 * mib);
@@ -192,13 +197,13 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
 
       it.each(['writes', 'imports'] as const)(
         'counts the received bytes of %s, not the declared ones',
-        async (room) => {
+        async (budget) => {
           const slow = waitingBody(randomBytes(1000), randomBytes(4 * mib - 1000));
-          const done = putBody(key, slow.body, 4 * mib, { room });
+          const done = putBody(key, slow.body, 4 * mib, { budget });
           await slow.waiting;
           for (let time = 0; time < 3; time++) {
             const name = randomUUID();
-            await put(3 * mib, { key: name, room, fairnessKey: 'other' });
+            await put(3 * mib, { key: name, budget, fairnessKey: 'other' });
             await store.delete(name);
           }
           slow.letGo();
@@ -219,7 +224,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         await Promise.all(
           sizes.map(async (size) => {
             const name = randomUUID();
-            await put(size, { key: name, room: 'imports' });
+            await put(size, { key: name, budget: 'imports' });
             await store.delete(name);
           }),
         ).finally(() => clearInterval(watch));
@@ -229,14 +234,14 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
 
       it('completes the oldest body: a younger one that stalls gives way', async () => {
         await reopen({ patience: { withYielding: 300, withOthers: 300 } });
-        for (const room of ['writes', 'imports'] as const) {
+        for (const budget of ['writes', 'imports'] as const) {
           const [one, other] = [
             waitingBody(randomBytes(mib), randomBytes(2 * mib)),
             waitingBody(randomBytes(1.5 * mib)),
           ];
-          const old = putBody(randomUUID(), one.body, null, { room });
+          const old = putBody(randomUUID(), one.body, null, { budget });
           await one.waiting;
-          const young = putBody(randomUUID(), other.body, null, { room });
+          const young = putBody(randomUUID(), other.body, null, { budget });
           await other.waiting;
           const refused = expect(young).rejects.toMatchObject({ name: 'ReservationLostError', status: 503 });
           one.letGo();
@@ -257,12 +262,12 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
 
       it('ends the wait of an import that finds no budget', async () => {
         await reopen({ waitMs: 300 });
-        await put(3 * mib, { key, room: 'imports' });
-        await expect(put(2 * mib, { room: 'imports' })).rejects.toMatchObject({
+        await put(3 * mib, { key, budget: 'imports' });
+        await expect(put(2 * mib, { budget: 'imports' })).rejects.toMatchObject({
           name: 'BudgetExhaustedError',
           status: 503,
         });
-        await put(mib, { room: 'imports', fairnessKey: 'other' });
+        await put(mib, { budget: 'imports', fairnessKey: 'other' });
       });
 
       it('counts every byte of a body of unknown size that exceeds the capacity', async () => {
@@ -271,8 +276,8 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
       });
 
       it('accepts a body that exceeds the capacity, alone', async () => {
-        await put(6 * mib, { key, room: 'imports' });
-        const waiting = put(6 * mib, { room: 'imports' });
+        await put(6 * mib, { key, budget: 'imports' });
+        const waiting = put(6 * mib, { budget: 'imports' });
         expect(await isPending(waiting)).toBe(true);
         await store.delete(key);
         await waiting;
@@ -285,7 +290,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         const sizes = [3 * mib, 6 * mib, 4 * mib, 5 * mib, 3 * mib];
         await Promise.all(
           names.map(async (name, index) => {
-            await put(sizes[index] as number, { room: 'imports', key: name });
+            await put(sizes[index] as number, { budget: 'imports', key: name });
             await store.delete(name);
           }),
         );
@@ -303,16 +308,16 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
 
       it('drops bodies of the largest key for another one, the youngest first', async () => {
         await reopen({ patience: { withYielding: 300, withOthers: 300 } });
-        for (const room of ['writes', 'imports'] as const) {
+        for (const budget of ['writes', 'imports'] as const) {
           const bodies = [1, 2, 3].map(() => waitingBody(randomBytes(0.75 * mib), randomBytes(mib / 4)));
           const puts = [];
           for (const { body, waiting } of bodies) {
-            puts.push(putBody(randomUUID(), body, mib, { room }));
+            puts.push(putBody(randomUUID(), body, mib, { budget }));
             await waiting;
           }
           const lost = expect(puts[2]).rejects.toMatchObject({ name: 'ReservationLostError', status: 503 });
           const other = randomUUID();
-          await put(1.25 * mib, { room, fairnessKey: 'other', key: other });
+          await put(1.25 * mib, { budget, fairnessKey: 'other', key: other });
           await lost;
           for (const each of bodies) each.letGo();
           expect(await Promise.all(puts.slice(0, 2))).toMatchObject([{ bytes: mib }, { bytes: mib }]);
@@ -322,20 +327,20 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
 
       it('drops a stalled body first, whichever others are being received', async () => {
         await reopen({ stallMs: { withYielding: 300, withOthers: 300 } });
-        for (const room of ['writes', 'imports'] as const) {
+        for (const budget of ['writes', 'imports'] as const) {
           const [silent, young] = [
             waitingBody(randomBytes(2.5 * mib), randomBytes(100)),
             waitingBody(randomBytes(mib / 4), randomBytes(100)),
           ];
           const lost = expect(
-            putBody(randomUUID(), silent.body, 2.5 * mib + 100, { room, fairnessKey: 'other' }),
+            putBody(randomUUID(), silent.body, 2.5 * mib + 100, { budget, fairnessKey: 'other' }),
           ).rejects.toMatchObject({ name: 'ReservationLostError', status: 503 });
           await silent.waiting;
-          const staying = putBody(randomUUID(), young.body, mib / 4 + 100, { room, fairnessKey: 'third' });
+          const staying = putBody(randomUUID(), young.body, mib / 4 + 100, { budget, fairnessKey: 'third' });
           await young.waiting;
           // The youngest has stalled, too, and has less.
-          await put(mib, { room });
-          await put(mib / 3, { room });
+          await put(mib, { budget });
+          await put(mib / 3, { budget });
           await lost;
           silent.letGo();
           young.letGo();
@@ -361,9 +366,9 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
           await gate.promise;
           throw new Error('gone');
         }
-        const broken = putBody(key, breaking(), 4 * mib, { room: 'imports' });
+        const broken = putBody(key, breaking(), 4 * mib, { budget: 'imports' });
         await until(async () => (await held(store)) >= 2 * mib, 'half in');
-        const waiting = put(4 * mib, { room: 'imports' });
+        const waiting = put(4 * mib, { budget: 'imports' });
         expect(await isPending(waiting)).toBe(true);
         gate.resolve();
         await expect(broken).rejects.toThrow('gone');

@@ -54,7 +54,7 @@ await describeOnRedis((server) => {
   );
 
   describe('payload store in Redis', () => {
-    const options = { maxBytes: 64 * mib, declaredBytes: null, room: 'writes' } as const;
+    const options = { maxBytes: 64 * mib, declaredBytes: null, budget: 'writes' } as const;
 
     it('lets every key expire, and stores no chunk above 512 KiB', async () => {
       const store = new RedisPayloadStore(redis, sized(64 * mib));
@@ -99,8 +99,8 @@ await describeOnRedis((server) => {
       const reader = new RedisPayloadStore(await connect(), sized(4 * mib));
       const key = randomUUID();
       const bytes = randomBytes(3 * mib);
-      const { seal } = await writer.put(key, chunksOf(bytes), { ...options, declaredBytes: bytes.length });
-      expect((await readAll(reader.open(key, seal))).equals(bytes)).toBe(true);
+      const { encryption } = await writer.put(key, chunksOf(bytes), { ...options, declaredBytes: bytes.length });
+      expect((await readAll(reader.open(key, encryption))).equals(bytes)).toBe(true);
       expect(await held(reader)).toBe(3 * mib);
       await expect(
         reader.put(randomUUID(), chunksOf(bytes), { ...options, declaredBytes: bytes.length }),
@@ -119,10 +119,10 @@ await describeOnRedis((server) => {
 
       it.each(['writes', 'imports'] as const)(
         'in the middle of %s, budget and chunks are soon released',
-        async (room) => {
+        async (budget) => {
           const died = new RedisPayloadStore(redis, sized(4 * mib), times);
           const source = waitingBody(randomBytes(3 * mib), randomBytes(mib));
-          const abandoned = died.put(randomUUID(), source.body, { ...declared, room });
+          const abandoned = died.put(randomUUID(), source.body, { ...declared, budget });
           const lost = expect(abandoned).rejects.toMatchObject({ name: 'ReservationLostError' });
           await source.waiting;
           expect(await held(store)).toBe(3 * mib);
@@ -130,7 +130,7 @@ await describeOnRedis((server) => {
           await until(async () => (await held(store)) === 0, 'the budget is free');
           await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'the chunks are gone');
           const key = randomUUID();
-          await store.put(key, chunksOf(randomBytes(4 * mib)), { ...declared, room });
+          await store.put(key, chunksOf(randomBytes(4 * mib)), { ...declared, budget });
           // Not dead after all: it must neither continue nor release what belongs to others.
           source.letGo();
           await lost;
@@ -142,18 +142,18 @@ await describeOnRedis((server) => {
       it('after it has stored a body, the body is kept for its job', async () => {
         const died = new RedisPayloadStore(redis, sized(4 * mib), { ...times, jobLifeMs: 12_000 });
         const [key, bytes] = [randomUUID(), randomBytes(4 * mib)];
-        const { seal } = await died.put(key, chunksOf(bytes), declared);
+        const { encryption } = await died.put(key, chunksOf(bytes), declared);
         await died.close();
         const other = randomUUID();
         const dying = new RedisPayloadStore(await connect(), sized(4 * mib), times);
         const source = waitingBody(randomBytes(1000));
-        void dying.put(other, source.body, { ...options, room: 'imports' }).catch(() => {});
+        void dying.put(other, source.body, { ...options, budget: 'imports' }).catch(() => {});
         await source.waiting;
         await dying.close();
         await until(async () => (await held(store)) === 4 * mib, 'the other one is forgotten');
-        expect((await readAll(store.open(key, seal))).equals(bytes)).toBe(true);
+        expect((await readAll(store.open(key, encryption))).equals(bytes)).toBe(true);
         await until(async () => (await held(store)) === 0, 'its job has had its time');
-        await expect(readAll(store.open(key, seal))).rejects.toThrow(PayloadMissingError);
+        await expect(readAll(store.open(key, encryption))).rejects.toThrow(PayloadMissingError);
         source.letGo();
       });
 
@@ -166,13 +166,13 @@ await describeOnRedis((server) => {
         await source.waiting;
         const dying = new RedisPayloadStore(await connect(), sized(4 * mib), { lifeMs: 8_000 });
         const other = waitingBody(randomBytes(1000));
-        void dying.put(randomUUID(), other.body, { ...options, room: 'imports' }).catch(() => {});
+        void dying.put(randomUUID(), other.body, { ...options, budget: 'imports' }).catch(() => {});
         await other.waiting;
         await dying.close();
         await until(async () => (await held(store)) === 2 * mib, 'the other one is forgotten');
         source.letGo();
-        const { seal } = await done;
-        expect((await readAll(store.open(key, seal))).equals(Buffer.concat([head, tail]))).toBe(true);
+        const { encryption } = await done;
+        expect((await readAll(store.open(key, encryption))).equals(Buffer.concat([head, tail]))).toBe(true);
         await slow.delete(key);
         other.letGo();
       });
@@ -221,9 +221,9 @@ await describeOnRedis((server) => {
     it('counts from zero after Redis lost all data', async () => {
       const store = new RedisPayloadStore(redis, sized(4 * mib));
       const key = randomUUID();
-      const { seal } = await store.put(key, chunksOf(randomBytes(3 * mib)), options);
+      const { encryption } = await store.put(key, chunksOf(randomBytes(3 * mib)), options);
       await redis.flushall();
-      await expect(readAll(store.open(key, seal))).rejects.toThrow(PayloadMissingError);
+      await expect(readAll(store.open(key, encryption))).rejects.toThrow(PayloadMissingError);
       await store.delete(key);
       expect(await held(store)).toBe(0);
     });
@@ -240,12 +240,12 @@ await describeOnRedis((server) => {
       afterEach(() => attacker.close());
 
       it.each(Object.keys(tamperings))('returns no byte of %s', async (name) => {
-        const { seal } = await store.put(key, chunksOf(bytes), options);
+        const { encryption } = await store.put(key, chunksOf(bytes), options);
         await tamperings[name]?.(attacker, key);
         const before = process.memoryUsage().arrayBuffers;
         let at = 0;
         const read = async (): Promise<void> => {
-          for await (const chunk of store.open(key, seal)) {
+          for await (const chunk of store.open(key, encryption)) {
             expect(chunk.equals(bytes.subarray(at, at + chunk.length))).toBe(true);
             at += chunk.length;
           }
@@ -256,18 +256,18 @@ await describeOnRedis((server) => {
       });
 
       it('does not decrypt under another name, with another body’s seal, or with more or fewer chunks', async () => {
-        const { seal } = await store.put(key, chunksOf(bytes), options);
-        const { seal: another } = await store.put(other, chunksOf(bytes), options);
-        if (!seal || !another) throw new Error('not sealed');
+        const { encryption } = await store.put(key, chunksOf(bytes), options);
+        const { encryption: another } = await store.put(other, chunksOf(bytes), options);
+        if (!encryption || !another) throw new Error('not encrypted');
         const attempts = [
           store.open(key, another),
-          store.open(key, { ...seal, chunks: seal.chunks - 1 }),
-          store.open(key, { ...seal, bytes: seal.bytes - 1 }),
+          store.open(key, { ...encryption, chunks: encryption.chunks - 1 }),
+          store.open(key, { ...encryption, bytes: encryption.bytes - 1 }),
         ];
         for (const attempt of attempts) await expect(readAll(attempt)).rejects.toThrow(PayloadTamperedError);
         await attacker.setChunk(other, 0, await attacker.chunk(key, 0));
-        await expect(readAll(store.open(other, seal))).rejects.toThrow(PayloadTamperedError);
-        expect((await readAll(store.open(key, seal))).equals(bytes)).toBe(true);
+        await expect(readAll(store.open(other, encryption))).rejects.toThrow(PayloadTamperedError);
+        expect((await readAll(store.open(key, encryption))).equals(bytes)).toBe(true);
         await Promise.all([store.delete(key), store.delete(other)]);
       });
 
@@ -281,9 +281,9 @@ await describeOnRedis((server) => {
       it.each(['99999999999 1 writes', '65535 9 writes', 'x'.repeat(1_000_000), '', '1', '-1 -1 imports'])(
         'treats stored metadata of a body as a hint: %.30s',
         async (text) => {
-          const { seal } = await store.put(key, chunksOf(bytes), options);
+          const { encryption } = await store.put(key, chunksOf(bytes), options);
           await attacker.redis.set(`holdfast:body:${key}`, text);
-          expect((await readAll(store.open(key, seal))).equals(bytes)).toBe(true);
+          expect((await readAll(store.open(key, encryption))).equals(bytes)).toBe(true);
           await store.delete(key);
         },
       );
@@ -292,16 +292,16 @@ await describeOnRedis((server) => {
     it('reports a body as missing, not as cut short, when a chunk was lost', async () => {
       const store = new RedisPayloadStore(redis, sized(64 * mib));
       const key = randomUUID();
-      const { seal } = await store.put(key, chunksOf(randomBytes(2 * mib)), options);
+      const { encryption } = await store.put(key, chunksOf(randomBytes(2 * mib)), options);
       await redis.del(`holdfast:body:${key}:2`);
-      await expect(readAll(store.open(key, seal))).rejects.toThrow(PayloadMissingError);
+      await expect(readAll(store.open(key, encryption))).rejects.toThrow(PayloadMissingError);
       await store.delete(key);
     });
   });
 
   describe('payload store while Redis is away', () => {
     let store: RedisPayloadStore;
-    const options = { maxBytes: 64 * mib, declaredBytes: 10, room: 'writes' } as const;
+    const options = { maxBytes: 64 * mib, declaredBytes: 10, budget: 'writes' } as const;
     beforeEach(() => {
       store = new RedisPayloadStore(redis, sized(64 * mib));
     });
@@ -361,7 +361,7 @@ await describeOnRedis((server) => {
     function callOf(on: RedisPayloadStore, call: string): Promise<unknown> {
       const body = chunksOf(randomBytes(10));
       if (call === 'put') return on.put(randomUUID(), body, options);
-      if (call === 'put that may wait') return on.put(randomUUID(), body, { ...options, room: 'imports' });
+      if (call === 'put that may wait') return on.put(randomUUID(), body, { ...options, budget: 'imports' });
       if (call === 'open') return readAll(on.open(randomUUID(), { key: randomBytes(32), chunks: 1, bytes: 10 }));
       if (call === 'delete') return on.delete(randomUUID());
       return on.check(500);

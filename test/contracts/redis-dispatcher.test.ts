@@ -329,10 +329,10 @@ await describeOnRedis((server) => {
         { name: 'fold-journal', state: 'failed', updateId: idOf(job), attempts: 3, endedAt: expect.any(Date) },
       ]);
       expect(shown[0]?.jobs[0]?.fault).toMatch(/^Error \(23514\)/);
-      const figures = () => metrics.registry.metrics();
+      const readMetrics = () => metrics.registry.metrics();
       const counted = 'holdfast_jobs_ended_total{job="fold-journal",outcome="failed"} 1';
-      await until(async () => (await figures()).includes(counted), 'it is counted');
-      expect(await figures()).toContain('holdfast_job_errors_total{job="fold-journal"} 3');
+      await until(async () => (await readMetrics()).includes(counted), 'it is counted');
+      expect(await readMetrics()).toContain('holdfast_job_errors_total{job="fold-journal"} 3');
       // It delays nobody.
       await expect(dispatcher.run(compactionJob())).rejects.toThrow(UnavailableError);
     });
@@ -415,7 +415,7 @@ await describeOnRedis((server) => {
     const payloadKey = randomUUID();
     await dispatcher.run(
       { name: 'append-journal', schema: 1, fence, payloadKey, encoding: 'gzip' },
-      { fairnessKey: 'org', seal: { key: Buffer.alloc(32, 'sealing-key'), chunks: 1, bytes: 1 } },
+      { fairnessKey: 'org', encryption: { key: Buffer.alloc(32, 'sealing-key'), chunks: 1, bytes: 1 } },
     );
     await dispatcher.run(compactionJob('refused')).catch(() => {});
     await dispatcher.run(compactionJob('fails')).catch(() => {});

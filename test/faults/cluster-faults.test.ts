@@ -291,7 +291,7 @@ describe('in a storm', () => {
     'every kind of fault occurs while the pipelines run',
     async () => {
       const { chaos, pipelines } = storm;
-      const before = pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
+      const before = pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
       for (const fault of chaos.faults) {
         // Waits for a part that is already broken.
         while (!(await chaos.inject(fault))) await sleep(100);
@@ -299,7 +299,7 @@ describe('in a storm', () => {
       }
       await chaos.rage(Date.now() + stormSeconds * 1_000);
       await chaos.settle();
-      const after = pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
+      const after = pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
       expect([...chaos.counts.keys()].sort()).toEqual([...chaos.faults].sort());
       expect(after).toBeGreaterThan(before);
     },
@@ -308,8 +308,8 @@ describe('in a storm', () => {
 });
 
 describe('two releases side by side', () => {
-  const acknowledged = (): number => storm.pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
-  const failedCalls = (): string[] => storm.pipelines.flatMap(({ figures }) => figures.failedCalls);
+  const acknowledged = (): number => storm.pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
+  const failedCalls = (): string[] => storm.pipelines.flatMap(({ counts }) => counts.failedCalls);
   let next: NextRelease;
   beforeAll(async () => {
     next = await NextRelease.create();
@@ -400,13 +400,13 @@ describe('two releases side by side', () => {
 describe('afterwards', () => {
   test('the pipelines end, and no response was wrong', async () => {
     // On a busy machine they may not have got to all of it yet.
-    const haveAllHadTurns = () => queuedPipelines().every(({ figures }) => figures.updates > 0);
-    const haveAllBeenRefused = () => guardedPipelines().every(({ told }) => isComplete(told));
-    await pollUntil('everything has occurred', () => haveAllHadTurns() && haveAllBeenRefused(), {
+    const haveAllHadSlices = () => queuedPipelines().every(({ counts }) => counts.updates > 0);
+    const haveAllBeenRefused = () => guardedPipelines().every(({ notified }) => isComplete(notified));
+    await pollUntil('everything has occurred', () => haveAllHadSlices() && haveAllBeenRefused(), {
       timeoutMs: 240_000,
     });
     await Promise.all([...storm.pipelines, ...storm.cliPipelines].map((pipeline) => pipeline.stop()));
-    expect(storm.pipelines.flatMap(({ figures }) => figures.wrongAnswers)).toEqual([]);
+    expect(storm.pipelines.flatMap(({ counts }) => counts.wrongAnswers)).toEqual([]);
     expect(storm.crashes).toEqual([]);
   }, 480_000);
 
@@ -421,14 +421,14 @@ describe('afterwards', () => {
 
   test('whoever waited for a stack got it soon after it was free', async () => {
     await storm.queuedStack.stopWatching();
-    expect(queuedPipelines().filter(({ figures }) => figures.updates === 0)).toEqual([]);
+    expect(queuedPipelines().filter(({ counts }) => counts.updates === 0)).toEqual([]);
     // Two seconds, and what a busy machine adds.
     expect(storm.queuedStack.longestIdleMs).toBeLessThan(30_000);
   });
 
   test('rules, drains and approvals held, and nothing beside what they refused is lost', () => {
-    const told = guardedPipelines().map((pipeline) => pipeline.told);
-    expect(told.filter((each) => !isComplete(each))).toEqual([]);
+    const notified = guardedPipelines().map((pipeline) => pipeline.notified);
+    expect(notified.filter((each) => !isComplete(each))).toEqual([]);
   });
 
   test('no stack is locked for longer than a lease', async () => {
@@ -502,7 +502,7 @@ function queuedPipelines(): QueuedPipeline[] {
   return storm.pipelines.filter((pipeline) => pipeline instanceof QueuedPipeline);
 }
 
-const isComplete = ({ approved, drained, stopped }: GuardedPipeline['told']): boolean =>
+const isComplete = ({ approved, drained, stopped }: GuardedPipeline['notified']): boolean =>
   Math.min(approved, drained, stopped) > 0;
 
 function report(lost: number): void {
@@ -515,14 +515,14 @@ function report(lost: number): void {
   process.stderr.write(
     [
       `faults (seed ${seed}): ${[...chaos.counts.values()].reduce((total, times) => total + times, 0)} (${faults})`,
-      `pipelines: ${pipelines.length}, updates: ${sum(({ figures }) => figures.updates)}, repeated calls: ${sum(({ client, writer }) => client.retries + (writer === client ? 0 : writer.retries))}`,
+      `pipelines: ${pipelines.length}, updates: ${sum(({ counts }) => counts.updates)}, repeated calls: ${sum(({ client, writer }) => client.retries + (writer === client ? 0 : writer.retries))}`,
       `runs of the CLI that succeeded: ${cliRuns('succeeded')} of ${cliRuns('begun')}`,
-      `leases that a clock ended: ${sum(({ figures }) => figures.lostLeases)}`,
+      `leases that a clock ended: ${sum(({ counts }) => counts.lostLeases)}`,
       `a stack was free at most ${Math.round(storm.queuedStack.longestIdleMs)} ms while a call waited for it`,
-      `rules: ${JSON.stringify(guardedPipelines().map(({ told }) => told))}`,
+      `rules: ${JSON.stringify(guardedPipelines().map(({ notified }) => notified))}`,
       `writes acknowledged with two releases side by side: ${mixedWrites}`,
-      `calls that failed for good: ${sum(({ figures }) => figures.failedCalls.length)}`,
-      `acknowledged writes: ${sum(({ figures }) => figures.acknowledged)}, lost: ${lost}`,
+      `calls that failed for good: ${sum(({ counts }) => counts.failedCalls.length)}`,
+      `acknowledged writes: ${sum(({ counts }) => counts.acknowledged)}, lost: ${lost}`,
       '',
     ].join('\n'),
   );

@@ -37,7 +37,7 @@ afterAll(async () => {
   await pair?.[Symbol.asyncDispose]();
 });
 
-const acknowledged = (): number => pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
+const acknowledged = (): number => pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
 const goOn = async (): Promise<void> => {
   const from = acknowledged();
   await pollUntil('the pipelines continue', () => acknowledged() > from + 100, { timeoutMs: 180_000 });
@@ -54,7 +54,7 @@ test('the primary dies under load, and the standby takes over', async () => {
   lossNotedAt = Date.now();
   await goOn();
   await Promise.all(pipelines.map((pipeline) => pipeline.stop()));
-  expect(pipelines.flatMap(({ figures }) => figures.wrongAnswers)).toEqual([]);
+  expect(pipelines.flatMap(({ counts }) => counts.wrongAnswers)).toEqual([]);
   expect(crashes).toEqual([]);
   expect(await query({ databaseUrl: pair.standbyUrl }, losses)).toHaveLength(1);
 }, 480_000);

@@ -32,7 +32,7 @@ afterAll(async () => {
   await pair?.[Symbol.asyncDispose]();
 });
 
-const acknowledged = (): number => pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
+const acknowledged = (): number => pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
 const goOn = async (): Promise<void> => {
   const from = acknowledged();
   await pollUntil('the pipelines continue', () => acknowledged() > from + 100, { timeoutMs: 180_000 });

@@ -50,7 +50,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
 });
 
-const acknowledged = (): number => pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
+const acknowledged = (): number => pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
 const goOn = async (): Promise<void> => {
   const from = acknowledged();
   await pollUntil('the pipelines continue', () => acknowledged() > from + 100, { timeoutMs: 180_000 });
@@ -133,8 +133,8 @@ test.each(ways)(
     await goOn();
     await Promise.all(pipelines.map((pipeline) => pipeline.stop()));
     const report = await reportLoss(cluster, pipelines, backAt);
-    const figures = { ...report, concealed: report.concealed.length };
-    process.stderr.write(`restore, ${name}: ${JSON.stringify(figures)}\n`);
+    const counts = { ...report, concealed: report.concealed.length };
+    process.stderr.write(`restore, ${name}: ${JSON.stringify(counts)}\n`);
     expect(report.concealed).toEqual([]);
     // Otherwise this has shown nothing.
     expect(report.lost).toBeGreaterThan(20);

@@ -61,7 +61,7 @@ const needed: Record<string, Grantable> = {
   [`GET ${U}/events`]: 'read',
   [`POST ${U}/cancel`]: 'write',
   [`POST ${U}/drain`]: 'write',
-  [`GET ${U}/figures`]: 'read',
+  [`GET ${U}/statistics`]: 'read',
 };
 const elsewherePaths = /^(HEAD|\w+ \/(api|scim|trpc|policy-packs|healthz|readyz|metrics|admin)(\/|$))/;
 

@@ -149,7 +149,7 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   [`GET ${U}/events`]: 'viewer',
   [`POST ${U}/cancel`]: 'member',
   [`POST ${U}/drain`]: 'member',
-  [`GET ${U}/figures`]: 'viewer',
+  [`GET ${U}/statistics`]: 'viewer',
   [`POST ${U}/complete`]: 'lease',
   [`POST ${U}/renew_lease`]: 'lease',
   [`PATCH ${U}/checkpoint`]: 'lease',

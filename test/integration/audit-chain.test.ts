@@ -30,7 +30,7 @@ async function add(object: string, name: string | null = organization): Promise<
   });
 }
 
-const seal = () => chainAll(app);
+const chain = () => chainAll(app);
 
 const problems = async () => (await verifyAudit(app.context, organizationId)).problems;
 const numberOf = async (object: string): Promise<string> => {
@@ -52,10 +52,10 @@ describe('sealing', () => {
   test('puts every event into one batch, and what is intact has no problems', async () => {
     for (const object of ['a', 'b', 'c']) await add(object);
     await add('other', null);
-    await seal();
+    await chain();
     await add('d');
-    await seal();
-    await seal();
+    await chain();
+    await chain();
     expect((await batchesOf()).map(({ numbers }) => numbers.length)).toEqual([3, 1]);
     expect(await verifyAudit(app.context, organizationId)).toEqual({ chains: 1, events: 4, problems: [] });
     const all = await verifyAudit(app.context, null);
@@ -78,9 +78,9 @@ describe('sealing', () => {
       expect(await chainAudit(app.context)).toBe(false);
       expect(await batchesOf()).toEqual([]);
       const metrics = (await app.call('GET', '/metrics', { accept: null })).text;
-      expect(metrics).toMatch(/^holdfast_audit_waiting_seconds\{step="seal"\} (?!0$)\d/m);
+      expect(metrics).toMatch(/^holdfast_audit_waiting_seconds\{step="chain"\} (?!0$)\d/m);
       await slow.query('commit');
-      await seal();
+      await chain();
       expect(await batchesOf()).toMatchObject([{ numbers: [await numberOf('slow'), await numberOf('fast')] }]);
     } finally {
       await slow.end();
@@ -89,7 +89,7 @@ describe('sealing', () => {
 
   test('misses nothing while many transactions of different length add events and replicas seal', async () => {
     const stop = new AbortController();
-    const sealing = [1, 2].map(async () => {
+    const chaining = [1, 2].map(async () => {
       while (!stop.signal.aborted) await chainAudit(app.context);
     });
     const writers = Array.from({ length: 4 }, async (_, writer) => {
@@ -115,25 +115,25 @@ describe('sealing', () => {
     });
     await Promise.all(writers);
     stop.abort();
-    await Promise.all(sealing);
-    await seal();
-    const sealed = (await batchesOf()).flatMap(({ numbers }) => numbers);
+    await Promise.all(chaining);
+    await chain();
+    const chained = (await batchesOf()).flatMap(({ numbers }) => numbers);
     const events = await query<{ number: string }>(
       app,
       'select number from audit_events where organization_id = $1 order by number',
       [organizationId],
     );
-    expect(sealed).toEqual(events.map(({ number }) => number));
-    expect(sealed.length).toBeGreaterThan(50);
+    expect(chained).toEqual(events.map(({ number }) => number));
+    expect(chained.length).toBeGreaterThan(50);
     expect(await problems()).toEqual([]);
   });
 
   test('goes on when the database was restored into a server with lower transaction ids', async () => {
     await add('before');
-    await seal();
+    await chain();
     await query(app, `update audit_chaining set horizon_through = horizon_through + 1, horizon_xid = '99999999999'`);
     await add('after');
-    await seal();
+    await chain();
     expect(await problems()).toEqual([]);
     expect((await batchesOf()).length).toBe(2);
   });
@@ -149,10 +149,10 @@ describe('sealing', () => {
         `create function fail() returns trigger language plpgsql as $$ begin raise exception 'killed'; end $$`,
       );
       await query(app, `create trigger fail before ${event} on ${table} for each row ${when} execute function fail()`);
-      await expect(seal()).rejects.toThrow();
+      await expect(chain()).rejects.toThrow();
       expect(await batchesOf()).toEqual([]);
       await query(app, 'drop function fail cascade');
-      await seal();
+      await chain();
       expect((await batchesOf()).map(({ numbers }) => numbers.length)).toEqual([2]);
       expect(await problems()).toEqual([]);
     },
@@ -160,7 +160,7 @@ describe('sealing', () => {
 
   test('stores the head of each chain, again if it was killed before it noted that', async () => {
     await add('a');
-    await seal();
+    await chain();
     expect(await storeAuditHeads(app.context)).toBeGreaterThan(0);
     await query(app, 'update audit_chains set stored_batch = 0 where organization_id = $1', [organizationId]);
     expect(await storeAuditHeads(app.context)).toBe(1);
@@ -173,9 +173,9 @@ describe('sealing', () => {
 describe('verification finds', () => {
   beforeEach(async () => {
     for (const object of ['a', 'b', 'c']) await add(object);
-    await seal();
+    await chain();
     for (const object of ['d', 'e']) await add(object);
-    await seal();
+    await chain();
     await storeAuditHeads(app.context);
     expect(await problems()).toEqual([]);
   });
@@ -246,9 +246,9 @@ describe('verification finds', () => {
     const intact = `${organization}-intact`;
     await app.context.identity.ensureOrganization(intact);
     await add('a', intact);
-    await seal();
+    await chain();
     const good = await runAdminCommand(app, 'audit', 'verify', '--org', intact);
-    expect(good).toMatchObject({ code: 0, stdout: expect.stringContaining('Checked 1 sealed events in 1 chain.') });
+    expect(good).toMatchObject({ code: 0, stdout: expect.stringContaining('Checked 1 chained events in 1 chain.') });
   });
 });
 
@@ -264,12 +264,12 @@ describe('the export', () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>);
   };
 
-  test('has each sealed batch as JSON lines, and writes the same again when it was killed halfway', async () => {
+  test('has each chained batch as JSON lines, and writes the same again when it was killed halfway', async () => {
     for (const object of ['a', 'b']) await add(object);
-    await seal();
+    await chain();
     await exportAudit(app.context);
     await add('c');
-    await seal();
+    await chain();
     expect(await exportAudit(app.context)).toBe(1);
     expect(await exportAudit(app.context)).toBe(0);
     expect((await read(1)).map(({ object }) => object)).toEqual(['a', 'b']);
@@ -282,14 +282,14 @@ describe('the export', () => {
 
   test('waits for a store that is away', async () => {
     await add('a');
-    await seal();
+    await chain();
     const away = { ...app.context, blobs: { ...app.context.blobs, put: () => Promise.reject(new Error('away')) } };
     await expect(exportAudit(away as never)).rejects.toThrow('away');
     expect(await exportAudit(app.context)).toBe(1);
   });
 });
 
-test('retention drops whole months that are sealed, and the rest stays verifiable', async () => {
+test('retention drops whole months that are chained, and the rest stays verifiable', async () => {
   const { config } = app.context;
   const audit = { ...config.audit, retentionDays: 45, isExported: true };
   const context = { ...app.context, config: { ...config, audit } };
@@ -300,11 +300,11 @@ test('retention drops whole months that are sealed, and the rest stays verifiabl
   );
   const age = `update audit_events set occurred_at = occurred_at - interval '4 months' where organization = $1 and object = 'old'`;
   await query(app, age, [organization]);
-  // Not sealed yet.
+  // Not chained yet.
   expect(await dropOldAudit(context)).toBe(0);
-  await seal();
+  await chain();
   await add('newer');
-  await seal();
+  await chain();
   await storeAuditHeads(app.context);
   // Not exported yet.
   expect(await dropOldAudit(context)).toBe(0);

@@ -78,7 +78,7 @@ const pauseOf = async (): Promise<number> => {
   return row?.pause ?? Number.NaN;
 };
 
-/** Adds an event and seals it into a batch of its own. */
+/** Adds an event and chains it into a batch of its own. */
 async function add(object: string, organization = organizations[0] as string): Promise<void> {
   await createAuditRepository(app.context.db).insert(operatorSource('somebody'), {
     action: 'stack.tags',
@@ -107,7 +107,7 @@ test('each batch is posted once, in order; after a crash before it was noted, ag
   expect(idsOf(again)).toEqual([idsOf(received)[2]]);
 });
 
-test('a receiver that is away gets everything later; the pauses grow, for all workers, and sealing goes on', async () => {
+test('a receiver that is away gets everything later; the pauses grow, for all workers, and chaining goes on', async () => {
   await add('a');
   answer = () => 503;
   const pauses: number[] = [];

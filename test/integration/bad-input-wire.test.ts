@@ -156,10 +156,10 @@ describe('body lengths', () => {
     const route = routeNamed(other, name);
     // A delta needs a correct hash; the error message shows that the body was read completely.
     const refusal = name === 'checkpointdelta';
-    const pieces = [route.valid.slice(0, 5), route.valid.slice(5, 6), route.valid.slice(6)];
+    const chunks = [route.valid.slice(0, 5), route.valid.slice(5, 6), route.valid.slice(6)];
     const answer = await server.send(
       head(route.method, route.url, { headers: headersOf(route, { 'Transfer-Encoding': 'chunked' }) }),
-      ...pieces.map(chunk),
+      ...chunks.map(chunk),
       '0\r\n\r\n',
     );
     if (refusal) expect(answer?.json.message).toMatch(/does not have the given hash/);

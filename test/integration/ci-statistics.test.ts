@@ -21,7 +21,7 @@ const apps = testReplicas({ HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SEC
 
 const tokenOf = ({ auth }: TestStack) => auth.slice('token '.length);
 
-const figures = async (stack: TestStack, token = tokenOf(stack), days = 7) =>
+const statistics = async (stack: TestStack, token = tokenOf(stack), days = 7) =>
   (await ask(apps[0], token, 'ci.figures', { organization: stack.organization, days })).data;
 const refusals = async (stack: TestStack, more: object = {}, token = tokenOf(stack)) =>
   (await ask(apps[0], token, 'ci.refusals', { organization: stack.organization, days: 7, ...more })).data;
@@ -85,7 +85,7 @@ test('runs are counted by day and by project, however they end, and only those o
   // Never started: no run.
   await ok(cancel(apps[0], api, { path: `${api.path}/update/${(await ok(create(api, 'abc1234'))).json.updateID}` }));
 
-  const { days, isTrimmed, projects } = await figures(api);
+  const { days, isTrimmed, projects } = await statistics(api);
   expect(isTrimmed).toBe(false);
   expect(days).toHaveLength(7);
   const [early, , today] = days.slice(-3);
@@ -109,7 +109,10 @@ test('runs are counted by day and by project, however they end, and only those o
 
   const blind = await person(apps[0], api.organization, 'member');
   await grant(apps[0], blind.organizationId, { userId: blind.userId }, 'deny', ['read'], { stacks: 'web/*' });
-  expect(await figures(api, blind.token)).toMatchObject({ isTrimmed: true, projects: [{ project: 'proj', runs: 2 }] });
+  expect(await statistics(api, blind.token)).toMatchObject({
+    isTrimmed: true,
+    projects: [{ project: 'proj', runs: 2 }],
+  });
 });
 
 test('a run that waits is seen, and who sends it away is told to it, recorded and listed', async () => {
@@ -194,7 +197,7 @@ test('refused, superseded and stopped runs are listed by page, and counted by re
   expect(all.at(-1).waitedMs).toBeGreaterThan(0);
   expect((await refusals(stack, { reasons: ['superseded', 'frozen'] })).items).toHaveLength(2);
   expect((await refusals(stack, { project: 'none' })).items).toEqual([]);
-  const summary = await figures(stack);
+  const summary = await statistics(stack);
   const counts = Object.fromEntries(
     summary.refusals.map(({ reason, times }: { reason: string; times: number }) => [reason, times]),
   );
@@ -213,7 +216,7 @@ test('refused, superseded and stopped runs are listed by page, and counted by re
 
 test('a fuse that has blown is listed with its update; an update that is drained is not', async () => {
   const stack = await createStack(apps[0]);
-  await setRule(apps[0], stack, { kind: 'fuse', settings: { changes: 0 } });
+  await setRule(apps[0], stack, { kind: 'change-limit', settings: { changes: 0 } });
   const update = await startUpdate(apps[0], stack, { journal: true });
   const resource = { urn: 'urn:pulumi:dev::proj::a:b:C::none', type: 'a:b:C', custom: true };
   const batch = [beginning(1, 1, { resource, type: 'deleting' })];
@@ -224,7 +227,7 @@ test('a fuse that has blown is listed with its update; an update that is drained
   await ok(apps[0].call('POST', `${drained.path}/drain`, { auth: stack.auth, body: {} }));
   await ok(complete(apps[0], drained, 'failed'));
   expect((await refusals(stack)).items).toMatchObject([
-    { reason: 'fuse', updateId: update.id, stack: 'dev', kind: 'update' },
+    { reason: 'change-limit', updateId: update.id, stack: 'dev', kind: 'update' },
   ]);
 });
 
@@ -259,8 +262,8 @@ test('drift has its beginning and its end', async () => {
     foundAt: await endOf(second),
   };
   expect((await drift(stack)).items).toMatchObject([{ ...drifted, cleanAt: null }]);
-  const mending = await runOf(stack);
-  expect((await drift(stack)).items).toMatchObject([{ ...drifted, cleanUpdateId: mending.id }]);
+  const repairing = await runOf(stack);
+  expect((await drift(stack)).items).toMatchObject([{ ...drifted, cleanUpdateId: repairing.id }]);
   expect((await drift(stack, { onlyDrifted: true })).items).toEqual([]);
   // Drift of another stack that a later look has not found any more.
   await refresh(clean, { detected: true, changes: '{"update":1}' });
@@ -365,6 +368,6 @@ describe('for operators', () => {
     }
     const { migrations, waiting } = await read('maintenance');
     expect(migrations).toHaveLength(10);
-    expect(waiting).toMatchObject({ index: expect.any(Number), packing: expect.any(Number), deliveries: 0 });
+    expect(waiting).toMatchObject({ index: expect.any(Number), archiving: expect.any(Number), deliveries: 0 });
   });
 });

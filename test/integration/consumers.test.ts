@@ -192,12 +192,12 @@ test('an update whose preview removes outputs that other stacks read is refused,
   expect(warned.json.messages).toEqual([
     { severity: 'info', message: expect.stringContaining('the outputs "name", "url" of stack') },
   ]);
-  const told = await query<{ text: string }>(
+  const notified = await query<{ text: string }>(
     app,
     `select u.dry_run || ' ' || l.names as text from output_losses l join updates u on u.id = l.update_id where u.stack_id = $1 order by u.number`,
     [await stackId(app, stack)],
   );
-  expect(told.map(({ text }) => text)).toEqual(['true ["name"]', 'true ["name","url"]', 'false ["name","url"]']);
+  expect(notified.map(({ text }) => text)).toEqual(['true ["name"]', 'true ["name","url"]', 'false ["name","url"]']);
 });
 
 /** An event of rows that cannot be read, and one that is too large to be looked at. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import pg from 'pg';
 import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
 import { DeletedStackRestorer } from '../../src/shared/state/deleted-stack-restorer.ts';
-import { packEvents } from '../../src/workers/events/archive-events.ts';
+import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -26,7 +26,7 @@ const settings = {
   HOLDFAST_INLINE_BYTES: '1',
   blobGraceSeconds: 1,
   journalGraceSeconds: 0,
-  eventPackDelaySeconds: 1,
+  eventArchiveDelaySeconds: 1,
 };
 /** Two replicas: one must not serve from memory what the other has changed. */
 let app: TestApp;
@@ -87,7 +87,7 @@ async function sweepEverything(): Promise<void> {
   await query(app, `update checkpoints set encode_at = now() where encode_at is not null`);
   for (let round = 0; round < 3; round++) {
     await expireLeases(app.context);
-    await packEvents(app.context);
+    await archiveEvents(app.context);
     await encodeVersions(app.context);
     await purgeDue();
     await letBlobsAge(app, 100);
@@ -530,10 +530,12 @@ test('webhooks are told that a stack was restored', async () => {
   await createHook(app, stack, 'organization', { payloadUrl: 'https://203.0.113.1/hook' });
   const id = await remove(stack);
   await ok(restore(app, stack, id));
-  const told = await query(app, 'select event, stack from webhook_events where stack_id = $1 order by occurred_at', [
-    id,
-  ]);
-  expect(told).toEqual([
+  const notified = await query(
+    app,
+    'select event, stack from webhook_events where stack_id = $1 order by occurred_at',
+    [id],
+  );
+  expect(notified).toEqual([
     { event: 'stack_deleted', stack: 'dev' },
     { event: 'stack_restored', stack: 'dev' },
   ]);

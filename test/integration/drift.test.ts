@@ -61,7 +61,7 @@ async function run({
 const evaluate = () => evaluateDrift(app.context, new AbortController().signal);
 const read = async (path: string) =>
   (await ok(app.call('GET', `${stack.path}/drift/${path}`, { auth: stack.auth }))).json;
-const told = async () => {
+const notified = async () => {
   await deliverDue(app);
   return receiver.bodies.map(({ details }) => details.changes);
 };
@@ -82,10 +82,10 @@ test('the result of a refresh counts, until an update has mended the stack', asy
   await evaluate();
   await run({ changes: { update: 1, delete: 2 } });
   await evaluate();
-  expect(await told()).toEqual([{ delete: 2, update: 1 }]);
+  expect(await notified()).toEqual([{ delete: 2, update: 1 }]);
   await run({ changes: { update: 2 } });
   await evaluate();
-  expect(await told()).toHaveLength(2);
+  expect(await notified()).toHaveLength(2);
   const up = await run({ kind: 'update', dryRun: false, changes: { update: 3 } });
   expect((await read('status')).driftDetected).toBe(false);
   const { driftRuns, itemsPerPage, total } = await read('runs?page=1&pageSize=2');
@@ -100,10 +100,10 @@ test('the result of a refresh counts, until an update has mended the stack', asy
     drifted,
     clean,
   ]);
-  // The same drift once more, after it was mended.
+  // The same drift once more, after it was repaired.
   await run({ changes: { update: 2 } });
   await evaluate();
-  expect(await told()).toHaveLength(3);
+  expect(await notified()).toHaveLength(3);
 });
 
 test('an update with --refresh counts by what its steps have found; one without has compared nothing', async () => {
@@ -125,7 +125,7 @@ test('an update with --refresh counts by what its steps have found; one without 
   ]);
   const up = await run({ kind: 'update', dryRun: false, outputs: refreshed, flags });
   await evaluate();
-  // It has found drift, and mended it.
+  // It has found drift, and repaired it.
   expect((await read('runs')).driftRuns[0]).toMatchObject({
     id: up,
     driftDetected: true,
@@ -158,7 +158,7 @@ test('drift is told if and only if it is recorded, once by any number of workers
   await query(app, 'alter table webhook_events drop constraint refused');
   await Promise.all([evaluate(), evaluate(), evaluate()]);
   expect((await read('status')).driftDetected).toBe(true);
-  expect(await told()).toEqual([{ delete: 1 }]);
+  expect(await notified()).toEqual([{ delete: 1 }]);
 });
 
 test('the runs of a deleted stack go with it', async () => {

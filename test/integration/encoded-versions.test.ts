@@ -30,16 +30,16 @@ async function createApp(settings: Record<string, string> = {}): Promise<void> {
   app = await createTestApp({ settings: { ...common, ...settings } });
 }
 
-interface Piece {
+interface Chunk {
   readonly id: string;
   readonly inline_bytes: Buffer | null;
   readonly blob_key: string | null;
 }
 
-/** The pieces that only this version has, and on which later ones depend. */
-async function ownChunks(stack: TestStack, version: number): Promise<Piece[]> {
+/** The chunks that only this version has, and on which later ones depend. */
+async function ownChunks(stack: TestStack, version: number): Promise<Chunk[]> {
   const id = (await versionsOf(app, stack))[version - 1]?.id;
-  return query<Piece>(
+  return query<Chunk>(
     app,
     `select p.id, p.inline_bytes, p.blob_key from checkpoint_chunks c join version_chunks p on p.id = c.chunk_id
      where c.checkpoint_id = $1 and exists (select 1 from version_chunks d where d.base_id = p.id)
@@ -48,12 +48,12 @@ async function ownChunks(stack: TestStack, version: number): Promise<Piece[]> {
   );
 }
 
-async function damage({ id, inline_bytes, blob_key }: Piece): Promise<void> {
+async function damage({ id, inline_bytes, blob_key }: Chunk): Promise<void> {
   if (inline_bytes) {
     const bytes = flipBit(inline_bytes, inline_bytes.length >> 1, 2);
     await query(app, 'update version_chunks set inline_bytes = $2 where id = $1', [id, bytes]);
   } else {
-    await writeFile(await blobFile(app, blob_key as string), 'not the bytes of a piece');
+    await writeFile(await blobFile(app, blob_key as string), 'not the bytes of a chunk');
   }
 }
 
@@ -69,14 +69,14 @@ async function readable(stack: TestStack, count: number): Promise<number[]> {
 const letChecksBeDue = (): Promise<unknown> =>
   query(app, "update checkpoints set checked_at = now() - interval '2 hours' where damaged_at is not null");
 
-test('a damaged piece makes its chain unreadable, and nothing else; later versions do not refer to it', async () => {
+test('a damaged chunk makes its chain unreadable, and nothing else; later versions do not refer to it', async () => {
   await createApp();
   const stack = await createStack(app);
   const texts = await importVersions(app, stack, 10);
   await encodeAll(app);
   // The sixth is the second of its group: the seventh and the eighth refer to it, the ninth begins another chain.
-  const [piece] = await ownChunks(stack, 6);
-  await damage(piece as Piece);
+  const [chunk] = await ownChunks(stack, 6);
+  await damage(chunk as Chunk);
   const left = await readable(stack, 10);
   expect(left).toEqual(expect.arrayContaining([1, 2, 3, 4, 5, 9, 10]));
   expect(left).not.toContain(6);
@@ -91,12 +91,12 @@ test('a damaged piece makes its chain unreadable, and nothing else; later versio
   expect(checked.unrepaired.length).toBe(10 - left.length);
 });
 
-test('a damaged piece is replaced from a copy of its version, and those that refer to it are readable again', async () => {
+test('a damaged chunk is replaced from a copy of its version, and those that refer to it are readable again', async () => {
   await createApp();
   const stack = await createStack(app);
   const texts = await importVersions(app, stack, 8);
   await encodeAll(app);
-  for (const piece of await ownChunks(stack, 5)) await damage(piece);
+  for (const chunk of await ownChunks(stack, 5)) await damage(chunk);
   const before = await readable(stack, 8);
   expect(before).not.toContain(5);
   // The same state, in another stack, as a whole.
@@ -122,15 +122,15 @@ test('a state is rebuilt from its journal over an encoded version', async () => 
   await encodeAll(app);
   const versions = await versionsOf(app, stack);
   expect(versions.map(({ codec }) => codec)).toEqual(['pieces', 'pieces', 'pieces', 'zstd']);
-  const pieces = await query<Piece>(
+  const chunks = await query<Chunk>(
     app,
     `select p.id, p.inline_bytes, p.blob_key from checkpoint_chunks c join version_chunks p on p.id = c.chunk_id
      where c.checkpoint_id = $1 and not exists (
        select 1 from checkpoint_chunks o where o.chunk_id = p.id and o.checkpoint_id <> $1)`,
     [versions[2]?.id],
   );
-  expect(pieces.length).toBeGreaterThan(0);
-  for (const piece of pieces) await damage(piece);
+  expect(chunks.length).toBeGreaterThan(0);
+  for (const chunk of chunks) await damage(chunk);
   expect(await exportedNames(app, stack, 3)).toEqual(names);
   expect((await checkDocuments(app.context, null)).unrepaired).toEqual([]);
 });
@@ -145,12 +145,12 @@ test('an encoded version can be restored', async () => {
   expect(await exportVersion(app, stack, 4)).toBe(texts[0]);
 });
 
-test('what was sealed stays sealed', async () => {
+test('what was encrypted stays encrypted', async () => {
   await createApp({ HOLDFAST_ENCRYPT_DOCUMENTS: 'true' });
   const stack = await createStack(app);
   const texts = await importVersions(app, stack, 4);
   await encodeAll(app);
   const codecs = await query(app, 'select distinct codec, inline_bytes is null as "inBlob" from version_chunks');
-  expect(codecs).toEqual([{ codec: 'zstd+sealed', inBlob: true }]);
+  expect(codecs).toEqual([{ codec: 'zstd+encrypted', inBlob: true }]);
   expect(await exportVersions(app, stack, 4)).toEqual(texts);
 });

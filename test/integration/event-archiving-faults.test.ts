@@ -20,7 +20,7 @@ import { query } from '../support/database.ts';
 import { createStack, ok } from '../support/state.ts';
 import { type TestApp, testApp } from '../support/test-app.ts';
 
-const app = testApp({ settings: { HOLDFAST_INLINE_BYTES: '600', eventPackDelaySeconds: 0 } });
+const app = testApp({ settings: { HOLDFAST_INLINE_BYTES: '600', eventArchiveDelaySeconds: 0 } });
 
 const events = Array.from({ length: 50 }, (_, at) => sampleEvent(at, { chars: at === 20 ? 7_000 : 200 }));
 const texts = events.map(({ text }) => text);
@@ -84,13 +84,13 @@ class Steps {
 
 function packInSteps({ context }: TestApp, updateId: string, steps: Steps): Promise<boolean> {
   const db = steps.over(context.db, 'db');
-  const sealing = { isOn: false, keys: null as never };
+  const encryption = { isOn: false, keys: null as never };
   const blobs = steps.over(context.blobs, 'blobs');
   const documents = new DocumentStore(
     blobs,
-    { blobs: createBlobRepository(db), pieces: createChunkRepository(db) },
+    { blobs: createBlobRepository(db), chunks: createChunkRepository(db) },
     600,
-    sealing,
+    encryption,
   );
   const rows = createEventSegmentRepository(db);
   const eventSegments = new EventSegments({ rows, documents, logger: context.logger });
@@ -152,10 +152,10 @@ describe('packing', () => {
       return reads;
     };
     const reading = Promise.all([reader(false), reader(true)]);
-    const packing = Promise.all(Array.from({ length: 4 }, () => pack(app, update, { limits }))).finally(() => {
+    const archiving = Promise.all(Array.from({ length: 4 }, () => pack(app, update, { limits }))).finally(() => {
       isArchived = true;
     });
-    await Promise.all([packing, reading]);
+    await Promise.all([archiving, reading]);
     expect(await pack(app, update, { limits })).toBe(true);
     expect(await countStored(app, update)).toEqual({ rows: 0, segments: 3 });
     expect(await readPages(app, update)).toEqual(texts);

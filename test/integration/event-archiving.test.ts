@@ -3,7 +3,7 @@ import { describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
 import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
-import { packEvents } from '../../src/workers/events/archive-events.ts';
+import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { Scrubber } from '../../src/workers/state/scrub.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -24,9 +24,9 @@ import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from
 import { cliAccept, contractAccept, type TestApp, testApp } from '../support/test-app.ts';
 import { complete } from '../support/update-calls.ts';
 
-const settings = { HOLDFAST_INLINE_BYTES: '600', eventPackDelaySeconds: 0 };
+const settings = { HOLDFAST_INLINE_BYTES: '600', eventArchiveDelaySeconds: 0 };
 const plain = testApp({ settings });
-const sealed = testApp({ settings: { ...settings, HOLDFAST_ENCRYPT_DOCUMENTS: 'true' } });
+const encrypted = testApp({ settings: { ...settings, HOLDFAST_ENCRYPT_DOCUMENTS: 'true' } });
 
 const types = ['stdoutEvent', 'resourcePreEvent', 'diagnosticEvent'];
 const urns = [null, 'urn:a', 'urn:b', 'urn:é'];
@@ -63,7 +63,7 @@ const textsOf = (events: readonly SampleEvent[]): string[] => events.map(({ text
 describe('packed events', () => {
   test.each([
     ['plain', plain],
-    ['sealed', sealed],
+    ['sealed', encrypted],
   ])('are what clients read as before, byte by byte, %s', async (_name, app) => {
     const update = await endedUpdate(app, someEvents(540));
     const read = async (parameters: string, accept: string) => {
@@ -98,7 +98,7 @@ describe('packed events', () => {
       'select distinct codec from event_segments where update_id = $1 and blob_key is not null',
       [update.id],
     );
-    expect(codecs).toEqual([{ codec: app === sealed ? 'zstd+sealed' : 'zstd' }]);
+    expect(codecs).toEqual([{ codec: app === encrypted ? 'zstd+encrypted' : 'zstd' }]);
     expect(await all()).toEqual(before);
   });
 
@@ -117,7 +117,7 @@ describe('packed events', () => {
     });
     const stackIds = new Map([
       [plain, await stackOf(plain)],
-      [sealed, await stackOf(sealed)],
+      [encrypted, await stackOf(encrypted)],
     ]);
     const property = fc.asyncProperty(
       fc.array(event, { minLength: 1, maxLength: 60 }),
@@ -134,8 +134,8 @@ describe('packed events', () => {
       }),
       fc.array(selection, { minLength: 3, maxLength: 3 }),
       fc.boolean(),
-      async (described, { late, limits, segments }, selections, isSealed) => {
-        const app = isSealed ? sealed : plain;
+      async (described, { late, limits, segments }, selections, isEncrypted) => {
+        const app = isEncrypted ? encrypted : plain;
         let sequence = -1;
         const events = described.map(({ gap, ...options }) => {
           sequence += gap;
@@ -148,8 +148,8 @@ describe('packed events', () => {
         const onSegment = async (): Promise<void> => {
           if (--left <= 0) throw stop;
         };
-        const packing = segments === 0 ? Promise.resolve() : pack(app, id, { limits, onSegment });
-        await packing.catch((error: unknown) => expect(error).toBe(stop));
+        const archiving = segments === 0 ? Promise.resolve() : pack(app, id, { limits, onSegment });
+        await archiving.catch((error: unknown) => expect(error).toBe(stop));
         await insertEvents(
           app,
           id,
@@ -182,8 +182,8 @@ describe('the sweep', () => {
       ...app.context,
       config: { ...app.context.config, eventArchiving: { delaySeconds: 3600 } },
     };
-    expect(await packEvents(slow)).toBe(0);
-    expect(await packEvents(app.context)).toBeGreaterThan(0);
+    expect(await archiveEvents(slow)).toBe(0);
+    expect(await archiveEvents(app.context)).toBeGreaterThan(0);
     expect(await countStored(app, ended.id)).toMatchObject({ rows: 0 });
     expect(await countStored(app, running.id)).toEqual({ rows: 40, segments: 0 });
     expect(await pack(app, running.id)).toBe(false);
@@ -221,12 +221,12 @@ describe('the sweep', () => {
         };
       },
     });
-    await packEvents({ ...context, documents });
+    await archiveEvents({ ...context, documents });
     expect(failures).toBeGreaterThan(0);
     const left = async () =>
       (await Promise.all(updates.map(({ id }) => countStored(app, id)))).filter(({ rows }) => rows > 0).length;
     expect(await left()).toBe(1);
-    await packEvents(context);
+    await archiveEvents(context);
     expect(await left()).toBe(0);
   });
 });
@@ -280,7 +280,7 @@ describe('segments', () => {
 
   test.each([
     ['plain', plain],
-    ['sealed', sealed],
+    ['sealed', encrypted],
   ])(
     'that are damaged are reported and not used, found by the scrub, and used again once restored, %s',
     async (_name, app) => {

@@ -79,7 +79,7 @@ const refusal = (message: string | RegExp) => ({
 describe('most deletes and replacements', () => {
   test('the one that would cross the limit is refused; what is finished beside it is stored', async () => {
     const stack = await stackWith(5);
-    await setRule(stack, 'fuse', { changes: 2 }, { note: 'ask the platform team' });
+    await setRule(stack, 'change-limit', { changes: 2 }, { note: 'ask the platform team' });
     const update = await begin(stack);
     await ok(append(app, update, [deletes(1, 'b0'), deletes(2, 'b1'), creates(3, 'new')]));
     const batch = [removal(4, 1, 0), deletes(5, 'b2'), removal(6, 2, 1)];
@@ -102,12 +102,12 @@ describe('most deletes and replacements', () => {
       [update.id],
     );
     expect(events).toMatchObject([{ outcome: 'refused', actor: 'server' }]);
-    expect(JSON.parse(events[0]?.['details'] as string)).toMatchObject({ rule: 'fuse', commit: head });
+    expect(JSON.parse(events[0]?.['details'] as string)).toMatchObject({ rule: 'change-limit', commit: head });
   });
 
   test('a batch of many is refused whole, before any of it begins', async () => {
     const stack = await stackWith(5);
-    await setRule(stack, 'fuse', { changes: 2 });
+    await setRule(stack, 'change-limit', { changes: 2 });
     const update = await begin(stack);
     const batch = [deletes(1, 'b0'), deletes(2, 'b1'), deletes(3, 'b2')];
     expect(await append(app, update, batch)).toMatchObject(refusal('has begun 0 and is about to begin 3 more'));
@@ -116,7 +116,7 @@ describe('most deletes and replacements', () => {
 
   test('counted exactly, however many replicas take batches at once', async () => {
     const stack = await stackWith(30);
-    await setRule(stack, 'fuse', { changes: 7 });
+    await setRule(stack, 'change-limit', { changes: 7 });
     const update = await begin(stack);
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, at) => append(apps[at % 3] as TestApp, update, [deletes(at + 1, `b${at}`)])),
@@ -128,7 +128,7 @@ describe('most deletes and replacements', () => {
 
   test('a replacement counts once, in both orders, and a new resource does not', async () => {
     const stack = await stackWith(4);
-    await setRule(stack, 'fuse', { changes: 2 });
+    await setRule(stack, 'change-limit', { changes: 2 });
     const update = await begin(stack);
     await ok(append(app, update, [creates(1, 'b0'), creates(2, 'fresh'), deletes(3, 'b1')]));
     await ok(append(app, update, [deletes(4, 'b0'), creates(5, 'b1'), creates(6, 'fresher')]));
@@ -137,7 +137,7 @@ describe('most deletes and replacements', () => {
 
   test('components, providers and resources that are only read do not count', async () => {
     const stack = await stackWith(2);
-    await setRule(stack, 'fuse', { changes: 0 });
+    await setRule(stack, 'change-limit', { changes: 0 });
     const update = await begin(stack);
     const harmless = [
       deletes(1, 'group', 'my:index:Group', { custom: false }),
@@ -152,7 +152,7 @@ describe('most deletes and replacements', () => {
 
   test('resources that an earlier update has half deleted are not replaced by their creation', async () => {
     const stack = await stackWith(1, [resource('gone', bucketType, { pendingReplacement: true })]);
-    await setRule(stack, 'fuse', { changes: 0 });
+    await setRule(stack, 'change-limit', { changes: 0 });
     const update = await begin(stack);
     await ok(append(app, update, [creates(1, 'gone')]));
     expect(await append(app, update, [creates(2, 'b0')])).toMatchObject(refusal('at most 0'));
@@ -160,7 +160,7 @@ describe('most deletes and replacements', () => {
 
   test('as a share of the state', async () => {
     const stack = await stackWith(20);
-    await setRule(stack, 'fuse', { changes: 50, percent: 10 });
+    await setRule(stack, 'change-limit', { changes: 50, percent: 10 });
     const update = await begin(stack);
     await ok(append(app, update, [deletes(1, 'b0'), deletes(2, 'b1')]));
     expect(await append(app, update, [deletes(3, 'b2')])).toMatchObject(
@@ -170,17 +170,17 @@ describe('most deletes and replacements', () => {
 
   test('the rule of the stack decides before that of the organization, and holds as it was at the creation', async () => {
     const stack = await stackWith(3);
-    await setRule(stack, 'fuse', { changes: 0 });
-    await setRule(stack, 'fuse', { changes: 1 }, { project: 'proj', stack: 'dev' });
+    await setRule(stack, 'change-limit', { changes: 0 });
+    await setRule(stack, 'change-limit', { changes: 1 }, { project: 'proj', stack: 'dev' });
     const update = await begin(stack);
-    await setRule(stack, 'fuse', { changes: 9 }, { project: 'proj', stack: 'dev' });
+    await setRule(stack, 'change-limit', { changes: 9 }, { project: 'proj', stack: 'dev' });
     await ok(append(app, update, [deletes(1, 'b0')]));
     expect(await append(app, update, [deletes(2, 'b1')])).toMatchObject(refusal('An update of stack proj/dev'));
   });
 
   test('what is repeated is counted once', async () => {
     const stack = await stackWith(3);
-    await setRule(stack, 'fuse', { changes: 1 });
+    await setRule(stack, 'change-limit', { changes: 1 });
     const update = await begin(stack);
     for (const on of apps) await ok(append(on, update, [deletes(1, 'b0')]));
     expect(await append(app, update, [deletes(2, 'b1')])).toMatchObject(refusal('has begun 1'));
@@ -222,7 +222,7 @@ describe('protected types', () => {
 describe('without limits', () => {
   test('stacks of other rules, previews and updates without rules pay nothing for a batch', async () => {
     const stack = await stackWith(3);
-    await setRule(stack, 'fuse', { changes: 0 }, { project: 'other' });
+    await setRule(stack, 'change-limit', { changes: 0 }, { project: 'other' });
     await setRule(stack, 'lock-wait', { seconds: 0 });
     const update = await begin(stack);
     await ok(append(app, update, [deletes(1, 'b0')]));
@@ -235,12 +235,12 @@ describe('without limits', () => {
 describe('updates without a journal', () => {
   test('are not limited by default', async () => {
     const stack = await stackWith(1);
-    await setRule(stack, 'fuse', { changes: 0 });
+    await setRule(stack, 'change-limit', { changes: 0 });
     await ok(complete(app, await begin(stack, { journalVersion: 0 })));
   });
 
   test.each([
-    ['fuse', { changes: 0 }],
+    ['change-limit', { changes: 0 }],
     ['protected-types', { types: ['aws:*'] }],
   ])('are refused by %s if it says so, and leave the stack free', async (kind, settings) => {
     const stack = await stackWith(1);
@@ -260,7 +260,7 @@ describe('approval', () => {
   /** The update of a member was stopped. */
   async function asked(environment: object = atHead): Promise<Asked> {
     const stack = await stackWith(3);
-    await setRule(stack, 'fuse', { changes: 0 });
+    await setRule(stack, 'change-limit', { changes: 0 });
     const runner = await person(app, stack.organization, 'member');
     const update = await begin(stack, { auth: runner.auth, environment });
     expect((await append(app, update, [deletes(1, 'b0')])).status).toBe(403);
@@ -319,7 +319,7 @@ describe('approval', () => {
 
   test('whoever runs it cannot give it, nor pass by one that was given before', async () => {
     const stack = await stackWith(3);
-    await setRule(stack, 'fuse', { changes: 0 });
+    await setRule(stack, 'change-limit', { changes: 0 });
     const [admin, other] = [
       await person(app, stack.organization, 'admin'),
       await person(app, stack.organization, 'admin'),
@@ -380,7 +380,7 @@ describe('approval', () => {
 
     test('with approvers=tokens they do, but not for those who have made them', async () => {
       const stack = await stackWith(3);
-      await setRule(stack, 'fuse', { changes: 0, approvers: 'tokens' });
+      await setRule(stack, 'change-limit', { changes: 0, approvers: 'tokens' });
       const [admin, other] = [
         await person(app, stack.organization, 'admin'),
         await person(app, stack.organization, 'admin'),
@@ -401,16 +401,16 @@ describe('approval', () => {
       expect(await deleting(stack, { auth: own.auth })).toBe(204);
       expect(await deleting(stack, { auth: other.auth })).toBe(403);
       // It counts no more once the rule leaves it to people.
-      await setRule(stack, 'fuse', { changes: 0 });
+      await setRule(stack, 'change-limit', { changes: 0 });
       expect(await deleting(stack, { auth: admin.auth })).toBe(403);
-      await setRule(stack, 'fuse', { changes: 0, approvers: 'tokens' });
+      await setRule(stack, 'change-limit', { changes: 0, approvers: 'tokens' });
       await setRule(stack, 'protected-types', { types: [bucketType] });
       expect(await deleting(stack, { auth: admin.auth })).toBe(403);
     });
 
     test('a run of a token is not approved by who has made it, nor passes by what they have approved before', async () => {
       const stack = await stackWith(3);
-      await setRule(stack, 'fuse', { changes: 0 });
+      await setRule(stack, 'change-limit', { changes: 0 });
       const [admin, other, runner] = [
         await person(app, stack.organization, 'admin'),
         await person(app, stack.organization, 'admin'),
@@ -435,7 +435,7 @@ describe('approval', () => {
 
     test('a run is not approved by the one whom its id token names', async () => {
       const stack = await stackWith(3);
-      await setRule(stack, 'fuse', { changes: 0 });
+      await setRule(stack, 'change-limit', { changes: 0 });
       const [admin, other, runner] = [
         await person(app, stack.organization, 'admin'),
         await person(app, stack.organization, 'admin'),
@@ -475,7 +475,7 @@ describe('approval', () => {
 
   test('without a commit nothing can be approved, and the message says so', async () => {
     const stack = await stackWith(1);
-    await setRule(stack, 'fuse', { changes: 0 });
+    await setRule(stack, 'change-limit', { changes: 0 });
     const update = await begin(stack, { environment: { ...atHead, 'git.dirty': 'true' } });
     expect(await append(app, update, [deletes(1, 'b0')])).toMatchObject(
       refusal('from a Git commit without local changes'),
@@ -486,7 +486,7 @@ describe('approval', () => {
 
   test('operators give it by a command, also before anybody has asked', async () => {
     const stack = await stackWith(2);
-    await setRule(stack, 'fuse', { changes: 0 });
+    await setRule(stack, 'change-limit', { changes: 0 });
     const name = `${stack.organization}/proj/dev`;
     const run = await runAdminCommand(app, 'approve', name, head, '--reason', 'night shift', '--kind', 'destroy');
     expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining('pass for 60 minutes') });

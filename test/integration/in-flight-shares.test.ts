@@ -11,10 +11,10 @@ import { until } from '../support/until.ts';
 import { head, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;
-const room = 4 * mib;
+const budget = 4 * mib;
 const budgetSettings = {
-  inFlightBytes: room,
-  HOLDFAST_REDIS_IN_FLIGHT_BYTES: String(room),
+  inFlightBytes: budget,
+  HOLDFAST_REDIS_IN_FLIGHT_BYTES: String(budget),
   HOLDFAST_INLINE_BYTES: '1',
 };
 

@@ -11,7 +11,7 @@ import { createIdentityRepository } from '../../src/shared/identity/identity-rep
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createResourceRepository } from '../../src/shared/search/index/resource-repository.ts';
 import { createStackListRepository, type StackFilter } from '../../src/shared/stacks/stack-list-repository.ts';
-import { createApprovalRepository } from '../../src/shared/state/journal/guards/approval-repository.ts';
+import { createApprovalRepository } from '../../src/shared/state/journal/change-limits/approval-repository.ts';
 import { createHistoryRepository } from '../../src/shared/updates/history-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
 import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';

@@ -61,8 +61,10 @@ function hubOf(app: TestApp): Watched {
   const found = hubs.get(app);
   if (found) return found;
   const rights: (RightsNotification | null)[] = [];
-  const { logger, notices } = app.context;
-  const hub = new LiveHub({ channel: notices.channel, logger }, (notice) => rights.push(notice), { maxUnreadMs: 10 });
+  const { logger, notifications } = app.context;
+  const hub = new LiveHub({ channel: notifications.channel, logger }, (notification) => rights.push(notification), {
+    maxUnreadMs: 10,
+  });
   const made = { hub, rights };
   hubs.set(app, made);
   return made;
@@ -172,14 +174,20 @@ test('changes of rights are told in their transaction', async () => {
   await other.createUser(organization, 'member', 'leaver');
   const [{ id }] = (await query(one, `select id from users where login = 'leaver'`)) as [{ id: string }];
   await query(one, `delete from memberships where user_id = $1`, [id]);
-  await until(() => rights.some((notice) => notice?.of === 'user' && notice.id === id), 'the member has gone');
+  await until(
+    () => rights.some((notification) => notification?.of === 'user' && notification.id === id),
+    'the member has gone',
+  );
   const [access] = (await query(
     one,
     `update organization_access a set version = version + 1 from organizations o
     where o.id = a.organization_id and o.name = $1 returning o.id`,
     [organization],
   )) as [{ id: string }];
-  await until(() => rights.some((notice) => notice?.of === 'organization' && notice.id === access.id), 'grants');
+  await until(
+    () => rights.some((notification) => notification?.of === 'organization' && notification.id === access.id),
+    'grants',
+  );
 });
 
 test('a page that does not read is cut, and never has more than a few messages', async () => {
@@ -194,9 +202,19 @@ test('a page that does not read is cut, and never has more than a few messages',
   using watcher = await open(one, [topics.stack]);
   for (let n = 0; n < 500; n++) {
     const updateId = `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
-    one.context.notices.tell({ kind: 'update.created', organizationId: null, stackId: topics.stack.id, updateId });
+    one.context.notifications.notify({
+      kind: 'update.created',
+      organizationId: null,
+      stackId: topics.stack.id,
+      updateId,
+    });
   }
-  one.context.notices.tell({ kind: 'index.changed', organizationId: null, stackId: topics.stack.id, updateId: null });
+  one.context.notifications.notify({
+    kind: 'index.changed',
+    organizationId: null,
+    stackId: topics.stack.id,
+    updateId: null,
+  });
   await until(() => watcher.has({ kind: 'index.changed' }) || watcher.has({ kind: 'refetch' }), 'all were told');
   expect(stream.size).toBeLessThanOrEqual(64);
   await until(() => isCut, 'the connection is closed');

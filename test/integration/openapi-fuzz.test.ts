@@ -457,7 +457,7 @@ describe('generated calls are answered as the API description says', () => {
       ...(await pageAims(organization, auth)),
       { operations: '\\{updateId\\}/complete$', auth: endingUpdate.lease, parameters: update(ending, endingUpdate.id) },
       { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
-      { operations: '/figures$', auth, parameters: update(ended, endedUpdate.id) },
+      { operations: '/statistics$', auth, parameters: update(ended, endedUpdate.id) },
       { operations: '/drain$', auth, parameters: update(draining, drainingUpdate.id) },
       ...tokenAims.flat(),
       ...(await issuerAims(idle)),

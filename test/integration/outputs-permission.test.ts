@@ -7,7 +7,7 @@ import { contractAccept, testApp } from '../support/test-app.ts';
 
 const app = testApp();
 const signature = '4dabf18193072939515e22adb298388d';
-const sealed = (ciphertext: string) => ({ [signature]: '1b47061264138c4ac30d75fd1eb44270', ciphertext });
+const encrypted = (ciphertext: string) => ({ [signature]: '1b47061264138c4ac30d75fd1eb44270', ciphertext });
 const opened = (plaintext: string) => ({ [signature]: '1b47061264138c4ac30d75fd1eb44270', plaintext });
 const urn = 'urn:pulumi:dev::proj::pulumi:pulumi:Stack::proj-dev';
 const kms = { type: 'awskms', state: { url: 'awskms://key' } };
@@ -60,8 +60,8 @@ beforeAll(async () => {
   configSecret = await encrypt('of the configuration');
   await importState({
     url: 'http://x',
-    list: [1, { deep: sealed(password) }],
-    password: sealed(password),
+    list: [1, { deep: encrypted(password) }],
+    password: encrypted(password),
     big: 12345678901234567890n.toString(),
   });
 });
@@ -144,16 +144,16 @@ test('secrets of another stack, or damaged ones, are left out with decrypt, too'
   const path = `/api/stacks/${stack.organization}/proj/other`;
   const foreign = await encrypt('"foreign"', { ...stack, path });
   const before = { ...stack };
-  await importState({ a: 1, foreign: sealed(foreign), broken: sealed('QQ==') });
+  await importState({ a: 1, foreign: encrypted(foreign), broken: encrypted('QQ==') });
   const { json, headers } = await exported(await holder(['outputs', 'decrypt']), before.path);
   expect(json.deployment.resources[0].outputs).toEqual({ a: 1 });
   expect(headers['x-pulumi-warning']).toMatch(/cannot be decrypted: foreign, broken/);
 });
 
 test('secrets of another provider go with its state to those who may decrypt', async () => {
-  await importState({ a: 1, own: sealed('v1:abc') }, { provider: kms });
+  await importState({ a: 1, own: encrypted('v1:abc') }, { provider: kms });
   const open = (await exported(await holder(['outputs', 'decrypt']))).json.deployment;
-  expect(open).toMatchObject({ secrets_providers: kms, resources: [{ outputs: { a: 1, own: sealed('v1:abc') } }] });
+  expect(open).toMatchObject({ secrets_providers: kms, resources: [{ outputs: { a: 1, own: encrypted('v1:abc') } }] });
   const closed = (await exported(await holder(['outputs']))).json.deployment;
   expect(closed).not.toHaveProperty('secrets_providers');
   expect(closed.resources[0].outputs).toEqual({ a: 1 });

@@ -206,9 +206,9 @@ describe('compactions', () => {
     const update = await startUpdate(app, stack, { journal: true });
     await ok(append(app, update, creation(1, 'one', stack)));
     gated.shut();
-    const folds = [1, 2].map(() => app.context.compactor.compact(update.id));
+    const compacts = [1, 2].map(() => app.context.compactor.compact(update.id));
     // The second waits for the first.
-    await whileStored(1, folds, async () => {});
+    await whileStored(1, compacts, async () => {});
     expect(await checkpointCount(update)).toBe(1);
     expect(await exportedNames(app, stack)).toEqual(['one']);
   });
@@ -226,11 +226,11 @@ describe('compactions', () => {
       await using gate = await holdInserts(app, 'journal_entries');
       const late = append(app, update, creation(sequenceId, 'late', stack));
       await gate.reached(1);
-      const folding = app.context.compactor.compact(update.id);
+      const compacting = app.context.compactor.compact(update.id);
       await gate.reached(2);
       await gate.release();
       await ok(late);
-      await folding;
+      await compacting;
       await ok(complete(app, update));
       expect((await exportedNames(app, stack)).sort()).toEqual(['late', 'one']);
     },

@@ -109,7 +109,7 @@ describe('changes nothing', () => {
     expect(await recorded()).toEqual(before);
   });
 
-  test('when the sweep has condemned the stored state', async () => {
+  test('when the sweep has pending deletion the stored state', async () => {
     const state = await imported();
     await query(app, 'update blobs set pending_deletion_since = now() where key = $1', [state.document.blobKey]);
     const before = await recorded();

@@ -239,7 +239,7 @@ describe('an update that does more than its preview has said', () => {
     await ok(
       app.call('POST', `/api/orgs/${stack.organization}/update-rules`, {
         auth: stack.auth,
-        body: { kind: 'fuse', settings: { changes: 0 } },
+        body: { kind: 'change-limit', settings: { changes: 0 } },
       }),
     );
     await preview(['delete b0']);

@@ -9,7 +9,7 @@ import { createJobResultRepository } from '../../src/shared/jobs/job-result-repo
 import { deleteOldAttempts } from '../../src/shared/platform/db/attempt-limiter.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createAbandonedPackRepository } from '../../src/shared/policies/abandoned-pack-repository.ts';
-import { createApprovalRepository } from '../../src/shared/state/journal/guards/approval-repository.ts';
+import { createApprovalRepository } from '../../src/shared/state/journal/change-limits/approval-repository.ts';
 import { createRefusedRunRepository } from '../../src/shared/updates/refused-run-repository.ts';
 import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
 import { explainingPool } from '../../testkit/query-plan.ts';

@@ -9,7 +9,7 @@ const app = testApp({ settings: { HOLDFAST_DELETED_STACK_DAYS: '7' } });
 const preview = { kind: 'require-preview', settings: { mode: 'refuse' } };
 const freeze = { kind: 'freeze', settings: { windows: [{ cron: '0 0 1 1 *', minutes: 1, timeZone: 'UTC' }] } };
 const limit = { kind: 'concurrency', settings: { most: 1 } };
-const fuse = { kind: 'fuse', settings: { changes: 0 }, note: 'ask #platform' };
+const changeLimit = { kind: 'change-limit', settings: { changes: 0 }, note: 'ask #platform' };
 const manager = ['read', 'write', 'manage'] as const;
 
 let stack: TestStack;
@@ -45,7 +45,7 @@ describe('without the permission manage, a rename', () => {
     ['of the tag that names the project', { tag: { name: 'pulumi:project', value: 'proj' } }, { newProject: 'other' }],
   ])('changes nothing about rules %s', async (_, scope, body) => {
     await ok(app.call('PATCH', `${at()}/tags`, { auth: stack.auth, body: { 'pulumi:project': 'proj' } }));
-    for (const rule of [preview, freeze, limit, fuse]) {
+    for (const rule of [preview, freeze, limit, changeLimit]) {
       const id = await setRule(app, stack, { ...rule, ...scope });
       const { json, status } = await rename(body);
       expect({ status, message: json.message }).toEqual({

@@ -156,7 +156,7 @@ test.each(passing)(
 test('the sweep deletes the other objects, and that which was denied later', async () => {
   const { keys } = await stackWithState(4);
   const isLeft = () => [...keys].filter((key) => s3.objects.has(key));
-  // The versions are in pieces now, and nothing refers to their objects any more.
+  // The versions are in chunks now, and nothing refers to their objects any more.
   await makeDue(app);
   await encodeVersions(app.context, { encoder: createEncoder(app) });
   await query(

@@ -172,9 +172,9 @@ test.each([
   const byExport = await damage(app, first);
   expect((await exportState(app, first)).json).toEqual(state);
   const repaired = await storedBytes(app, byExport.id);
-  // Sealed bytes differ each time.
-  const isSealed = byExport.blobKey !== null && app.context.config.encryption.encryptsDocuments;
-  expect(repaired.bytes.equals(byExport.bytes)).toBe(!isSealed);
+  // Encrypted bytes differ each time.
+  const isEncrypted = byExport.blobKey !== null && app.context.config.encryption.encryptsDocuments;
+  expect(repaired.bytes.equals(byExport.bytes)).toBe(!isEncrypted);
   if (byExport.blobKey !== null) expect(repaired.blobKey).not.toBe(byExport.blobKey);
 
   await damage(app, second);

@@ -58,7 +58,7 @@ async function codecOf(app: TestApp, stack: TestStack): Promise<{ codec: string;
   const [row] = await query<{ codec: string; version: number | null }>(
     app,
     `select c.codec, k.version from checkpoints c join blobs b on b.key = c.blob_key
-     left join encryption_keys k on k.id = b.sealing_key_id where c.id = $1`,
+     left join encryption_keys k on k.id = b.encryption_key_id where c.id = $1`,
     [await headOf(app, stack)],
   );
   return row as { codec: string; version: number | null };
@@ -83,14 +83,14 @@ describe('the blob store', () => {
     expect(await exported(first, stack)).toBe(text);
     const sha256 = createHash('sha256').update(text).digest('hex');
     const zstdMagic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
-    const sealed = await readStore(first);
-    expect(sealed.names).not.toContain(sha256.slice(0, 12));
-    expect(sealed.files.some((file) => file.includes('visible') || file.includes(zstdMagic))).toBe(false);
+    const encrypted = await readStore(first);
+    expect(encrypted.names).not.toContain(sha256.slice(0, 12));
+    expect(encrypted.files.some((file) => file.includes('visible') || file.includes(zstdMagic))).toBe(false);
     // The same document stored again is another object with other bytes.
     const before = await storedKeys(first);
     await importText(first, text);
     expect(await storedKeys(first)).toHaveLength(before.length + 1);
-    // Without sealing the search finds the texts.
+    // Without encryption the search finds the texts.
     await importText(await another('false'), text);
     const plain = await readStore(first);
     expect(plain.names).toContain(sha256);
@@ -100,28 +100,28 @@ describe('the blob store', () => {
   test('returns large documents unchanged', async () => {
     const text = deploymentOf(5_000_000).toString();
     const stack = await importText(first, text);
-    expect((await codecOf(first, stack)).codec).toBe('zstd+sealed');
+    expect((await codecOf(first, stack)).codec).toBe('zstd+encrypted');
     expect((await exported(first, stack)) === text).toBe(true);
   });
 });
 
-test('sealed and unsealed documents can both be read, whether sealing is on or off', async () => {
+test('encrypted and unencrypted documents can both be read, whether encryption is on or off', async () => {
   const off = await another('false');
   const apps = [first, off];
   const texts = [markedState('a'), markedState('b')];
   const stacks = [await importText(first, texts[0] as string), await importText(off, texts[1] as string)];
   const codecs = await Promise.all(stacks.map((stack) => codecOf(first, stack)));
-  expect(codecs.map(({ codec }) => codec)).toEqual(['zstd+sealed', 'zstd']);
+  expect(codecs.map(({ codec }) => codec)).toEqual(['zstd+encrypted', 'zstd']);
   for (const app of apps) {
     for (const [at, stack] of stacks.entries()) expect(await exported(app, stack)).toBe(texts[at]);
   }
-  // A journal over a sealed base, compacted by a process that does not seal, and the other way round.
+  // A journal over a encrypted base, compacted by a process that does not seal, and the other way round.
   for (const [at, stack] of stacks.entries()) {
     const [app, names] = [apps[1 - at] as TestApp, await exportedNames(first, stack)];
     const update = await startUpdate(app, stack, { journal: true });
     await ok(append(app, update, creation(1, 'added', stack)));
     await ok(complete(app, update));
-    expect((await codecOf(app, stack)).codec).toBe(at === 0 ? 'zstd' : 'zstd+sealed');
+    expect((await codecOf(app, stack)).codec).toBe(at === 0 ? 'zstd' : 'zstd+encrypted');
     for (const reader of apps) expect(await exportedNames(reader, stack)).toEqual(['added', ...names]);
     expect(await exported(app, stack, 1)).toBe(texts[at]);
   }
@@ -165,7 +165,7 @@ test('without the right master key a document is rejected but not marked as dama
   ]);
   expect(await query(first, 'select id from checkpoints where damaged_at is not null')).toEqual([]);
   expect(await query(first, 'select entries from journal_snapshots where update_id = $1', [update.id])).toHaveLength(1);
-  // The foreign process has not sealed anything either: the current document key is not its own.
+  // The foreign process has not encrypted anything either: the current document key is not its own.
   await expect(importText(foreign, text)).rejects.toThrow('500');
   await ok(complete(first, update));
   expect(await exported(first, stack, 1)).toBe(text);
@@ -176,7 +176,7 @@ test('swapped objects are detected as damaged and are repaired once they are bac
   const stacks = [await importText(first, texts[0] as string), await importText(first, texts[1] as string)] as const;
   const stored = await Promise.all(stacks.map(async (stack) => storedBytes(first, await headOf(first, stack))));
   const [mine, theirs] = stored as [(typeof stored)[0], (typeof stored)[0]];
-  // Unsealed bytes in the place of sealed ones are rejected too.
+  // Unsealed bytes in the place of encrypted ones are rejected too.
   for (const bytes of [theirs.bytes, Buffer.from(texts[0] as string), mine.bytes.subarray(0, 49)]) {
     await mine.overwrite(bytes);
     expect((await first.call('GET', `${stacks[0].path}/export`, { auth: stacks[0].auth })).status).toBe(500);

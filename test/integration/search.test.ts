@@ -434,7 +434,7 @@ describe('a secret', () => {
       const body = { plaintext: Buffer.from(plaintext).toString('base64') };
       return (await ok(app.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body }))).json.ciphertext;
     };
-    const sealed = async (value: unknown) => ({ ...signature, ciphertext: await encrypt(JSON.stringify(value)) });
+    const encrypted = async (value: unknown) => ({ ...signature, ciphertext: await encrypt(JSON.stringify(value)) });
     const config = {
       'proj:password': { string: await encrypt('open sesame'), secret: true },
       'proj:nested': { string: `{"a":1,"key":{"secure":"${await encrypt('x "y"')}"}}`, secret: true, object: true },
@@ -446,13 +446,16 @@ describe('a secret', () => {
     const lease = `update-token ${started.token}`;
     const box = {
       name: 'box',
-      inputs: { list: [1, { pass: await sealed('hidden text') }], other: { ...signature, ciphertext: 'v1:abc:def' } },
+      inputs: {
+        list: [1, { pass: await encrypted('hidden text') }],
+        other: { ...signature, ciphertext: 'v1:abc:def' },
+      },
     };
     const state = stateOf(stack, [{ ...box, parent: 'root' }]);
     Object.assign(state.deployment.resources[0] as object, {
       outputs: {
-        url: await sealed('https://a.example'),
-        mixed: { a: 1, b: await sealed({ deep: [true] }) },
+        url: await encrypted('https://a.example'),
+        mixed: { a: 1, b: await encrypted({ deep: [true] }) },
         open: 'x',
       },
     });

@@ -105,7 +105,7 @@ test.each(Object.keys(scanning))('%s is told to come again when the line is long
   else expect([200, 400, 404]).toContain(again.status);
 });
 
-test('the outputs of a stack are read in turns, too', async () => {
+test('the outputs of a stack are read in slices, too', async () => {
   const body = { scopes: [{ permissions: ['outputs'], stacks: '*/*' }] };
   const { json } = await ok(app.call('POST', '/api/user/tokens', { auth: stack.auth, body }));
   const auth = `token ${json.tokenValue}`;
@@ -133,11 +133,11 @@ test('a request has one place for all its calls, and leaves it when they are ans
 test.each(['resources.get', 'versions.diffStacks', 'versions.text'])(
   'nothing more is read for a client that is gone: %s',
   async (name) => {
-    const { guard } = app.context;
-    const original = guard.open.bind(guard);
+    const { verifier } = app.context;
+    const original = verifier.open.bind(verifier);
     const gate = Promise.withResolvers<void>();
     let [opened, chunks, closed] = [0, 0, 0];
-    const opening = jest.spyOn(guard, 'open').mockImplementation(async function* (...of) {
+    const opening = jest.spyOn(verifier, 'open').mockImplementation(async function* (...of) {
       opened++;
       try {
         for await (const chunk of original(...of)) {

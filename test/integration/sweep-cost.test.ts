@@ -76,7 +76,7 @@ test('condemning a batch costs the same per blob, however many others are in use
   const keys = Array.from({ length: 200 }, (_, index) => `checkpoints/bb/${index + 1}`);
   const { rows, pages } = countPages();
   await rows.lockUnreferenced(86_400, 200);
-  await rows.condemn(keys);
+  await rows.markForDeletion(keys);
   // Index lookups in three tables and the changed rows; scanning the tables alone would touch over a thousand pages.
   expect(pages() / keys.length).toBeLessThan(50);
   const { rows: left } = await client.query('select 1 from blobs where pending_deletion_since is not null');

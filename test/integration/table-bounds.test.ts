@@ -36,7 +36,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   journal_entries: cascade,
   journal_snapshots: cascade,
   blobs: ['sweep-cost', 'condemning a batch costs the same'],
-  version_chunks: ['version-encoding', 'deleting a stack deletes its pieces'],
+  version_chunks: ['version-encoding', 'deleting a stack deletes its chunks'],
   checkpoint_chunks: cascade,
   version_changes: cascade,
   resource_changes: cascade,

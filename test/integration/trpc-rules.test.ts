@@ -69,8 +69,8 @@ test('rules are set, listed page by page, and removed', async () => {
   const windows = [{ cron: '0 17 * * 5', timeZone: 'Europe/Berlin', minutes: 60 }];
   await change('rules.set', { kind: 'freeze', settings: { windows, until: '2000-01-01T00:00:00Z' } });
   await change('rules.set', { kind: 'freeze', settings: { windows } });
-  const { id } = await change('rules.set', { kind: 'fuse', project: 'proj', settings: { changes: 2 } });
-  expect((await change('rules.set', { kind: 'fuse', project: 'proj', settings: { changes: 3 } })).id).toBe(id);
+  const { id } = await change('rules.set', { kind: 'change-limit', project: 'proj', settings: { changes: 2 } });
+  expect((await change('rules.set', { kind: 'change-limit', project: 'proj', settings: { changes: 3 } })).id).toBe(id);
   for (const stackName of ['a', 'b'])
     await change('rules.set', { kind: 'lock-wait', project: 'proj', stack: stackName, settings: { seconds: 1 } });
 
@@ -79,7 +79,7 @@ test('rules are set, listed page by page, and removed', async () => {
     `freeze organization ${stack.organization}`,
     `freeze organization ${stack.organization}`,
     'freeze stacks with the tag zone=eu',
-    'fuse project proj',
+    'change limit project proj',
     'lock-wait stack proj/a',
     'lock-wait stack proj/b',
   ]);
@@ -95,7 +95,7 @@ test('rules are set, listed page by page, and removed', async () => {
   ).toMatch(/Friday.*5.PM/);
   expect(sale).toMatchObject({ freeze: { inForce: { until: '2099-01-01T00:00:00.000Z' }, next: [] } });
   expect(sale.setBy).toBe((await get('me.get')).login);
-  expect((await get('rules.list', { kinds: ['fuse', 'lock-wait'] })).items).toHaveLength(3);
+  expect((await get('rules.list', { kinds: ['change-limit', 'lock-wait'] })).items).toHaveLength(3);
 
   expect(await lastAudit('update-rule.set')).toMatchObject({ outcome: 'done', object: 'stack proj/b' });
   for (const rule of all) await change('rules.remove', { ruleId: rule.id });

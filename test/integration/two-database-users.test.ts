@@ -31,7 +31,7 @@ test('the server runs as the user that owns nothing', async () => {
   expect(owned).toEqual([]);
 });
 
-test('the audit log is sealed, months are added, and old ones dropped', async () => {
+test('the audit log is chained, months are added, and old ones dropped', async () => {
   await createStack(app);
   expect(await chainAudit(app.context)).toBe(true);
   const lastMonth = `to_char(now() at time zone 'UTC' + interval '3 months', 'YYYY_MM')`;
@@ -47,7 +47,7 @@ test('the audit log is sealed, months are added, and old ones dropped', async ()
   );
   await expect(client.query(`select drop_audit_months(${old} + interval '1 month')`)).rejects.toThrow();
   await expect(client.query(`select drop_audit_months((${old} + interval '1 month')::date)`)).rejects.toThrow(
-    'not sealed',
+    'not encrypted',
   );
   expect(await chainAudit(app.context)).toBe(true);
   expect(await dropOldAudit(app.context)).toBe(1);

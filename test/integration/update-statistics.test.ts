@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { packEvents } from '../../src/workers/events/archive-events.ts';
+import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { query } from '../support/database.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -10,7 +10,7 @@ import { setRule } from '../support/update-rules.ts';
 let app: TestApp;
 let stack: TestStack;
 beforeAll(async () => {
-  app = await createTestApp({ settings: { eventPackDelaySeconds: 0 } });
+  app = await createTestApp({ settings: { eventArchiveDelaySeconds: 0 } });
 });
 afterAll(() => app?.[Symbol.asyncDispose]());
 beforeEach(async () => {
@@ -70,8 +70,9 @@ async function run({ changes = {}, kind = 'update', state, status, steps = [] }:
   return path;
 }
 
-const statisticsOf = async (path: string) => (await ok(app.call('GET', `${path}/figures`, { auth: stack.auth }))).json;
-const pack = () => packEvents(app.context);
+const statisticsOf = async (path: string) =>
+  (await ok(app.call('GET', `${path}/statistics`, { auth: stack.auth }))).json;
+const pack = () => archiveEvents(app.context);
 
 test('steps, the critical path and failed runs of the commit are kept when the events are packed', async () => {
   const failed = await run({ status: 'failed' });
@@ -153,12 +154,12 @@ test('the time in the queue is known at once', async () => {
   await untilWaiting([app], 1);
   await ok(complete(app, holder));
   const { json } = await ok(waiting);
-  const figures = await statisticsOf(`${stack.path}/update/${json.updateID}`);
-  expect(figures).toMatchObject({ result: 'not started', seconds: null, steps: null });
-  expect(figures.waitedSeconds).toBeGreaterThan(0);
+  const statistics = await statisticsOf(`${stack.path}/update/${json.updateID}`);
+  expect(statistics).toMatchObject({ result: 'not started', seconds: null, steps: null });
+  expect(statistics.waitedSeconds).toBeGreaterThan(0);
   const other = await createStack(app);
   const { path } = await startUpdate(app, other);
-  expect((await app.call('GET', `${path}/figures`, { auth: stack.auth })).status).toBe(404);
+  expect((await app.call('GET', `${path}/statistics`, { auth: stack.auth })).status).toBe(404);
 });
 
 test('what cannot be read leaves the figures out, and the events are packed', async () => {

@@ -21,7 +21,7 @@ import { createStack, ok, startUpdate } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { append, complete } from '../support/update-calls.ts';
 
-// Small inline limit: some pieces are in rows, others in the blob store.
+// Small inline limit: some chunks are in rows, others in the blob store.
 const app = testApp({
   settings: { encodeBytesPerSecond: 1_000_000_000_000, HOLDFAST_INLINE_BYTES: '250' },
 });
@@ -36,16 +36,16 @@ test('older versions take little space, and each is exported byte for byte', asy
   const sum = (rows: typeof after): number => rows.reduce((total, row) => total + Number(row.stored_bytes), 0);
   expect(sum(after)).toBeLessThan(sum(before) / 3);
   expect(await exportVersions(app, stack, texts.length)).toEqual(texts);
-  const [pieces] = await query(
+  const [chunks] = await query(
     app,
     `select max(depth) as depth, bool_or(blob_key is null) as rows, bool_or(blob_key is not null) as blobs,
        (select sum(c.stored_bytes)::float8 from checkpoints c where c.codec = 'pieces') = sum(stored_bytes)::float8 as "isSum"
      from version_chunks`,
   );
-  expect(pieces).toMatchObject({ rows: true, blobs: true, isSum: true });
+  expect(chunks).toMatchObject({ rows: true, blobs: true, isSum: true });
   // Two versions to the last of their group of four, three within it.
-  expect(pieces?.['depth']).toBeGreaterThan(1);
-  expect(pieces?.['depth']).toBeLessThanOrEqual(6);
+  expect(chunks?.['depth']).toBeGreaterThan(1);
+  expect(chunks?.['depth']).toBeLessThanOrEqual(6);
   // Nothing is left to do, and nothing is done again.
   expect(await encodeAll(app)).toBe(0);
 });
@@ -128,12 +128,12 @@ test('what replays a journal reads an encoded version like a whole one', async (
   const [first] = await versionsOf(app, stack);
   const checkpoint = await app.context.checkpoints.find(first?.id as string);
   if (!checkpoint) throw new Error('no checkpoint');
-  const encoded = await app.context.guard.readEncoded(checkpoint);
+  const encoded = await app.context.verifier.readEncoded(checkpoint);
   expect(decodeDocument(encoded).toString()).toBe(texts[0]);
-  expect(await app.context.guard.check(checkpoint.id)).toBe('intact');
+  expect(await app.context.verifier.check(checkpoint.id)).toBe('intact');
 });
 
-test('bytes stored count what pieces take', async () => {
+test('bytes stored count what chunks take', async () => {
   const stack = await createStack(app);
   await importVersions(app, stack, 6);
   const quotas = createQuotaRepository(app.context.db);
@@ -159,7 +159,7 @@ test('small states stay whole and are not looked at again', async () => {
   expect(await query(app, "select 1 from checkpoints where encode_at = 'epoch'")).toEqual([]);
 });
 
-test('deleting a stack deletes its pieces and releases their blobs', async () => {
+test('deleting a stack deletes its chunks and releases their blobs', async () => {
   const stack = await createStack(app);
   await importVersions(app, stack, 6);
   await encodeAll(app);

@@ -94,7 +94,7 @@ async function encodeDue(stack: TestStack): Promise<void> {
 }
 
 async function expectNoLeftovers(): Promise<void> {
-  await app.context.pieces.sweep(1_000);
+  await app.context.chunks.sweep(1_000);
   const [left] = await query(
     app,
     `select count(*)::int as count from version_chunks p
@@ -180,11 +180,11 @@ test('a stack that is deleted at any step leaves nothing behind', async () => {
       `select (select count(*)::int from stacks where deleted_at is not null) as stacks,
          (select count(*)::int from version_chunks p where not exists (select 1 from stacks s where s.id = p.stack_id)) as pieces`,
     );
-    expect(left).toEqual({ stacks: 0, pieces: 0 });
+    expect(left).toEqual({ stacks: 0, chunks: 0 });
   }
 });
 
-test('the blobs of pieces survive the sweep and the reconcile task, also when they are marked by mistake', async () => {
+test('the blobs of chunks survive the sweep and the reconcile task, also when they are marked by mistake', async () => {
   const stack = await createStack(app);
   const texts = await importVersions(app, stack, 3);
   await encodeAll(app);

@@ -44,7 +44,7 @@ const create = (path = 'update', on = app) =>
 
 /** Events of ours that were told, without those that updates have anyway. */
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape.
-async function told(): Promise<any[]> {
+async function notified(): Promise<any[]> {
   await deliverDue(app);
   return receiver.bodies.filter(({ type }) => !/_(started|succeeded|failed)$/.test(type));
 }
@@ -67,7 +67,7 @@ test('an update that waits for long is told of once, whichever process holds its
   await until(async () => (await rows()).length > 0, 'it is told');
   await ok(complete(app, holder));
   await cancel(app, stack, { path: `${stack.path}/update/${(await ok(last)).json.updateID}` });
-  expect(await told()).toMatchObject([
+  expect(await notified()).toMatchObject([
     {
       type: 'update_waiting',
       stackName: 'dev',
@@ -96,7 +96,7 @@ test('freezes, and updates that they refuse or hold', async () => {
   await removeRule(app, stack, waits);
   const created = await again;
   if (created.status === 200) await ok(cancel(app, stack, { path: `${stack.path}/update/${created.json.updateID}` }));
-  const events = await told();
+  const events = await notified();
   const short = events.map(({ type, details }) => [type, details.isWaiting ?? null]);
   expect(short.sort()).toEqual(
     [
@@ -126,7 +126,7 @@ test('a freeze that is changed to be for another stack is told to the webhooks o
   const id = await setRule(app, stack, freeze);
   const change = (body: object) =>
     ok(app.call('PUT', `${rulesPath(stack)}/${id}`, { auth: stack.auth, body: { ...freeze, ...body } }));
-  const toldSince = async (): Promise<string[]> => {
+  const notifiedSince = async (): Promise<string[]> => {
     receiver.received.length = 0;
     await deliverDue(app);
     return receiver.received
@@ -134,16 +134,20 @@ test('a freeze that is changed to be for another stack is told to the webhooks o
       .map(([path, { stackName = '-', type }]) => `${path} ${type} ${stackName}`)
       .sort();
   };
-  expect(await toldSince()).toEqual(['/all freeze_set dev', '/dev freeze_set dev']);
+  expect(await notifiedSince()).toEqual(['/all freeze_set dev', '/dev freeze_set dev']);
   await change({ note: 'Later' });
-  expect(await toldSince()).toEqual(['/all freeze_set dev', '/dev freeze_set dev']);
+  expect(await notifiedSince()).toEqual(['/all freeze_set dev', '/dev freeze_set dev']);
   await change({ stack: 'other' });
-  expect(await toldSince()).toEqual([
+  expect(await notifiedSince()).toEqual([
     ...['/all freeze_lifted dev', '/all freeze_set other'],
     ...['/dev freeze_lifted dev', '/other freeze_set other'],
   ]);
   await change({ stack: undefined, project: undefined, tag: { name: 'env', value: 'prod' } });
-  expect(await toldSince()).toEqual(['/all freeze_lifted other', '/all freeze_set -', '/other freeze_lifted other']);
+  expect(await notifiedSince()).toEqual([
+    '/all freeze_lifted other',
+    '/all freeze_set -',
+    '/other freeze_lifted other',
+  ]);
 });
 
 test('an update that a rule stops, and the approval that is asked for and given', async () => {
@@ -153,7 +157,7 @@ test('an update that a rule stops, and the approval that is asked for and given'
     format: 'slack',
     displayName: 'slack',
   });
-  await setRule(app, stack, { kind: 'fuse', settings: { changes: 0 } });
+  await setRule(app, stack, { kind: 'change-limit', settings: { changes: 0 } });
   await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
   const { json } = await ok(create());
   const path = `${stack.path}/update/${json.updateID}`;
@@ -166,7 +170,7 @@ test('an update that a rule stops, and the approval that is asked for and given'
   const name = `${stack.organization}/proj/dev`;
   for (const reason of ['reviewed', 'longer'])
     expect(await runAdminCommand(app, 'approve', name, commit, '--reason', reason)).toMatchObject({ code: 0 });
-  const events = await told();
+  const events = await notified();
   expect(
     receiver.bodies.filter(({ text }) => /update was stopped: An update of organization .* at most 0/.test(text)),
   ).toHaveLength(1);

@@ -137,8 +137,8 @@ describe('what is told', () => {
     stack = first;
     await runUpdate('update', 'failed');
     await deliverDue(app);
-    const told = receiver.received.map(({ body: text, path }) => `${path} ${JSON.parse(text).type}`);
-    expect(told.sort()).toEqual([
+    const notified = receiver.received.map(({ body: text, path }) => `${path} ${JSON.parse(text).type}`);
+    expect(notified.sort()).toEqual([
       '/failed update_failed',
       '/own update_failed',
       '/own update_started',

@@ -13,9 +13,9 @@ const seed = Number(process.env['HOLDFAST_TEST_WAYS_SEED'] ?? 31);
 const updateCount = Number(process.env['HOLDFAST_TEST_WAYS_UPDATES'] ?? 80);
 
 /** Gives the update a guard that allows everything. */
-const guard = `
+const verifier = `
   with g as (insert into update_limits (update_id, limits) values ($1,
-    '{"stack":"a/b/c","kind":"update","commit":null,"fuse":{"scope":"x","note":"","changes":100000,"percent":null},"needsJournal":true,"protectedTypes":[]}'))
+    '{"stack":"a/b/c","kind":"update","commit":null,"change-limit":{"scope":"x","note":"","changes":100000,"percent":null},"needsJournal":true,"protectedTypes":[]}'))
   update updates set is_limited = true where id = $1`;
 
 test('what is written here and by workers is the same', async () => {
@@ -29,7 +29,7 @@ test('what is written here and by workers is the same', async () => {
     await playBy(original, {
       ...{ replicas: 2, settings: { HOLDFAST_DIRECT_BYTES: '1' } },
       play: (apps, client, world) =>
-        playWrites(apps, client, world, writingOf(world), (id) => client.query(guard, [id])),
+        playWrites(apps, client, world, writingOf(world), (id) => client.query(verifier, [id])),
     }),
   ]);
   if (!here || !byWorkers) throw new Error('nothing was played');

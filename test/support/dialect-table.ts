@@ -79,7 +79,7 @@ export const withoutDialects: readonly string[] = [
   'GET /api/orgs/:organization/access-policy',
   'PATCH /api/orgs/:organization/access-policy',
   `POST ${U}/drain`,
-  `GET ${U}/figures`,
+  `GET ${U}/statistics`,
   `GET ${S}/approvals`,
   `POST ${S}/approvals`,
   `POST ${S}/approvals/:approvalId`,

@@ -8,7 +8,7 @@ import { query } from './database.ts';
 import { deployment, gzipped, ok, type TestStack } from './state.ts';
 import type { TestApp } from './test-app.ts';
 
-/** Pieces of a few kB and chains of a few versions, so that small states show what large ones do. */
+/** Chunks of a few kB and chains of a few versions, so that small states show what large ones do. */
 const smallShape: EncodingShape = {
   keyEvery: 8,
   groupSize: 4,
@@ -16,9 +16,9 @@ const smallShape: EncodingShape = {
   minStoredBytes: 1,
 };
 
-/** An encoder for small states; `db` instead of the app's own, for what it does with versions and pieces. */
+/** An encoder for small states; `db` instead of the app's own, for what it does with versions and chunks. */
 export function createEncoder(app: TestApp, db: Queryable = app.context.db): VersionEncoder {
-  const parts = { ...app.context, versions: createVersionRepository(db), pieces: createChunkRepository(db) };
+  const parts = { ...app.context, versions: createVersionRepository(db), chunks: createChunkRepository(db) };
   return new VersionEncoder(parts, { ...encodingShape, ...smallShape });
 }
 

@@ -1,9 +1,9 @@
 import { setSettings } from './test-app.ts';
 
 /**
- * Runs the tests of another file with every document sealed in the blob store, except those that a test wants in rows.
+ * Runs the tests of another file with every document encrypted in the blob store, except those that a test wants in rows.
  */
-export async function runSealed(importTests: () => Promise<unknown>): Promise<void> {
+export async function runEncrypted(importTests: () => Promise<unknown>): Promise<void> {
   setSettings({ HOLDFAST_ENCRYPT_DOCUMENTS: 'true', HOLDFAST_INLINE_BYTES: '1' });
   await importTests();
 }

@@ -32,7 +32,7 @@ export class BuildPlan {
 }
 
 /** Formats a duration for people. */
-export function inWords(seconds: number): string {
+export function durationText(seconds: number): string {
   return seconds < 90 ? `${Math.max(10, Math.ceil(seconds / 10) * 10)} s` : `${Math.round(seconds / 60)} min`;
 }
 

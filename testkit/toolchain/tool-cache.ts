@@ -5,7 +5,7 @@ import { homedir, hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { buildPlan, inWords } from './build-plan.ts';
+import { buildPlan, durationText } from './build-plan.ts';
 import { report, withProgress } from './command.ts';
 import { hasErrorCode } from './error-code.ts';
 
@@ -62,7 +62,7 @@ export async function ensureBuilt(tool: CachedBuild): Promise<string> {
     try {
       const left = (): string => {
         const seconds = buildPlan.secondsLeft(tool.label, elapsed());
-        return seconds > 0 ? `about ${inWords(seconds)} left in all` : 'longer than usual';
+        return seconds > 0 ? `about ${durationText(seconds)} left in all` : 'longer than usual';
       };
       await withProgress(`building ${tool.label}`, () => tool.build(part), left);
       await rename(part, target);

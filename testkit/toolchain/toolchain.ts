@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { buildPlan, inWords } from './build-plan.ts';
+import { buildPlan, durationText } from './build-plan.ts';
 import { CommandFailedError, report, ToolUnavailableError } from './command.ts';
 import { findFittingPulumi } from './pulumi-on-path.ts';
 import { recipes } from './recipes.ts';
@@ -57,7 +57,7 @@ export async function makeTools(names: readonly ToolName[]): Promise<Map<ToolNam
   for (const { label, typicalSeconds } of missing) buildPlan.expect(label, typicalSeconds);
   if (missing.length > 0) {
     const labels = missing.map(({ label }) => label).join(', ');
-    report(`to be built once: ${labels}; about ${inWords(buildPlan.secondsLeft())} on two idle cores`);
+    report(`to be built once: ${labels}; about ${durationText(buildPlan.secondsLeft())} on two idle cores`);
   }
   const makeInOrder = async (group: readonly ToolName[]): Promise<void> => {
     for (const name of group) {

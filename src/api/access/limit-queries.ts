@@ -45,7 +45,7 @@ export class LimitQueries {
   /** Of the room with the most: the limit is that of each room. Null if that cannot be known now. */
   async #bytesInFlight(organization: string): Promise<number | null> {
     const { payloads } = this.#context;
-    const rooms = await Promise.all([payloads.heldByKey('writes'), payloads.heldByKey('imports')]).catch(() => null);
-    return rooms && Math.max(...rooms.map((room) => room.get(organization) ?? 0));
+    const budgets = await Promise.all([payloads.heldByKey('writes'), payloads.heldByKey('imports')]).catch(() => null);
+    return budgets && Math.max(...budgets.map((budget) => budget.get(organization) ?? 0));
   }
 }

@@ -49,7 +49,7 @@ export async function assertMayFollow(
   if (hasPermission(permissionsOn(access, before), 'manage')) return;
   const next = { project, stack, tags };
   await assertSameRules(tx, { ...ref, organizationId }, before, next);
-  if (await createGrantRepository(tx).tellsApart(organizationId, before, next)) throw otherGrants(ref);
+  if (await createGrantRepository(tx).distinguishes(organizationId, before, next)) throw otherGrants(ref);
 }
 
 function neededFor(tag: string, decided: string): ForbiddenError {

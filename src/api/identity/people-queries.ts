@@ -25,8 +25,8 @@ export class PeopleQueries {
   /** Throws ForbiddenError, NotFoundError. */
   async listMembers(caller: Caller, organization: string, query: PageQuery & { readonly role: Role | null }) {
     assertSeesPeople(caller);
-    const { board, organizationId } = await this.#open(organization);
-    const rows = await board.listMembers(organizationId, { ...query, limit: query.limit + 1 });
+    const { queries, organizationId } = await this.#open(organization);
+    const rows = await queries.listMembers(organizationId, { ...query, limit: query.limit + 1 });
     const items = withAddresses(caller, rows).map(({ since, ...member }) => ({
       ...member,
       since: since.toISOString(),
@@ -36,8 +36,8 @@ export class PeopleQueries {
 
   /** Throws NotFoundError. */
   async listTeams(caller: Caller, organization: string, query: PageQuery) {
-    const { board, organizationId } = await this.#open(organization);
-    const rows = await board.listTeams(organizationId, caller.userId, { ...query, limit: query.limit + 1 });
+    const { queries, organizationId } = await this.#open(organization);
+    const rows = await queries.listTeams(organizationId, caller.userId, { ...query, limit: query.limit + 1 });
     return cut(
       rows.map(({ id: _id, ...team }) => team),
       query.limit,
@@ -55,17 +55,17 @@ export class PeopleQueries {
   async listTeamMembers(caller: Caller, organization: string, team: string, query: PageQuery) {
     assertSeesPeople(caller);
     const { id } = await this.#findTeam(caller, organization, team);
-    const board = createPeopleQueryRepository(this.#context.db);
+    const queries = createPeopleQueryRepository(this.#context.db);
     return cut(
-      await board.listTeamMembers(id, { ...query, limit: query.limit + 1 }),
+      await queries.listTeamMembers(id, { ...query, limit: query.limit + 1 }),
       query.limit,
       ({ login }) => login,
     );
   }
 
   async #findTeam({ userId }: Caller, organization: string, name: string): Promise<ShownTeamRow> {
-    const { board, organizationId } = await this.#open(organization);
-    const team = await board.findTeam(organizationId, userId, name);
+    const { queries, organizationId } = await this.#open(organization);
+    const team = await queries.findTeam(organizationId, userId, name);
     if (!team) throw new NotFoundError(`There is no team ${JSON.stringify(name.slice(0, 100))}`);
     return team;
   }
@@ -73,7 +73,7 @@ export class PeopleQueries {
   async #open(name: string) {
     const { db } = this.#context;
     const organization = await getOrganization(db, name);
-    return { board: createPeopleQueryRepository(db), organizationId: organization.id };
+    return { queries: createPeopleQueryRepository(db), organizationId: organization.id };
   }
 }
 

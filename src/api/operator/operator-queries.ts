@@ -40,7 +40,7 @@ export class OperatorQueries {
 
   /** Parts as this process reaches them, and all processes. */
   async health() {
-    const { board, config, db } = this.#context;
+    const { queries, config, db } = this.#context;
     const [database, blobs, queue] = await Promise.all([
       this.#database.probe(),
       this.#blobs.probe(),
@@ -56,7 +56,7 @@ export class OperatorQueries {
       database: { ...database, ...(server && { ...server, startedAt: server.startedAt.toISOString() }) },
       blobs: { ...blobs, kind: config.blobs.kind },
       /** Null: jobs run in the process that asks for them. */
-      queue: board ? queue : null,
+      queue: queries ? queue : null,
       pool: this.#context.db.poolState(),
       processes: processes.map(({ seenAt, startedAt, ...row }) => ({
         ...row,
@@ -68,13 +68,13 @@ export class OperatorQueries {
 
   /** The queues with their jobs; without Redis, what this process has to do. Throws UnavailableError. */
   async queues() {
-    const { board, dispatcher } = this.#context;
-    if (!board) {
+    const { queries, dispatcher } = this.#context;
+    if (!queries) {
       const { queues } = dispatcher.state();
       const here = Object.entries(queues).map(([name, state]) => ({ name, ...state, workers: null, jobs: [] }));
       return { redis: null, queues: here };
     }
-    const { queues, redis } = await board.overview(maxJobs);
+    const { queues, redis } = await queries.overview(maxJobs);
     const iso = (time: Date | null) => time?.toISOString() ?? null;
     return {
       redis,
@@ -92,24 +92,24 @@ export class OperatorQueries {
 
   /** Queues a job anew that was given up. Throws NotFoundError, ConflictError for one that only its caller can repeat, UnavailableError. */
   async retryJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
-    const { board, db, dispatcher } = this.#context;
-    const failed = await board?.findFailed(queue, id);
+    const { queries, db, dispatcher } = this.#context;
+    const failed = await queries?.findFailed(queue, id);
     if (!failed) throw noJob();
     const { name, retry } = failed;
     if (!retry) throw new ConflictError(`Only its caller can repeat the job ${name}: it was told that it has failed`);
     await audit.record(db, { organization: null, object: id, details: { queue, job: name } });
     // Running it twice does no harm; losing it would be until the next sweep.
     await dispatcher.enqueue(retry);
-    await board?.discard(queue, id);
+    await queries?.discard(queue, id);
   }
 
   /** Forgets a job that was given up. Throws NotFoundError, UnavailableError. */
   async discardJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
-    const { board, db } = this.#context;
-    const failed = await board?.findFailed(queue, id);
+    const { queries, db } = this.#context;
+    const failed = await queries?.findFailed(queue, id);
     if (!failed) throw noJob();
     await audit.record(db, { organization: null, object: id, details: { queue, job: failed.name } });
-    await board?.discard(queue, id);
+    await queries?.discard(queue, id);
   }
 
   /** Updates that hold their stacks, in all organizations, the oldest first, and the place to go on after. */
@@ -173,7 +173,7 @@ export class OperatorQueries {
       })),
       /** How many wait. */
       waiting: { packing, encode, index, deliveries: deliveries.count },
-      /** Age of the oldest event that is not sealed or sent yet; null: nothing is sent. */
+      /** Age of the oldest event that is not encrypted or sent yet; null: nothing is sent. */
       audit: { unchainedSeconds, unsentSeconds },
       migrations: migrations.map(({ at, name }) => ({ name, at: at.toISOString() })),
     };

@@ -19,7 +19,7 @@ const maxJobs = 50;
  * Shows the queues to site admins: as a page, or as JSON if the client accepts it. Uses HTTP Basic, so that a browser needs no
  * login page of ours. The password is an API token; the user name is ignored.
  */
-export function registerQueueRoutes(app: FastifyInstance, services: Services, board: JobQueueView): void {
+export function registerQueueRoutes(app: FastifyInstance, services: Services, queries: JobQueueView): void {
   app.get(
     '/admin/queues',
     {
@@ -39,7 +39,7 @@ export function registerQueueRoutes(app: FastifyInstance, services: Services, bo
       },
     },
     async (request, reply) => {
-      const overview = await board.overview(maxJobs);
+      const overview = await queries.overview(maxJobs);
       if (request.headers.accept?.includes('application/json')) return reply.send(overview);
       return reply
         .header('content-security-policy', pagePolicy(queueStyleSha256))

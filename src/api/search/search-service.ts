@@ -62,7 +62,7 @@ class SearchTooBroadError extends AppError {
 export class SearchService {
   readonly #context: ApiContext;
   readonly #bounds: SearchBounds;
-  readonly #turns = new FairSemaphore({ atOnce });
+  readonly #semaphore = new FairSemaphore({ atOnce });
 
   constructor(context: ApiContext, bounds: SearchBounds = defaultBounds) {
     this.#context = context;
@@ -192,7 +192,7 @@ export class SearchService {
     if (organization !== null && organizations.length === 0)
       throw new NotFoundError('Not found, or you are not a member of the organization');
     try {
-      return await this.#turns.run(caller, gone, () =>
+      return await this.#semaphore.run(caller, gone, () =>
         db.inTransaction(async (tx) => {
           const rows = createSearchRepository(tx);
           await rows.begin(statementMs);

@@ -1,7 +1,7 @@
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { sliceOf } from '../../shared/platform/json/json-text.ts';
 import { replaceRanges } from '../../shared/platform/json/member-edits.ts';
-import { scanMembersInTurns } from '../../shared/platform/json/scan-in-slices.ts';
+import { scanMembersInSlices } from '../../shared/platform/json/scan-in-slices.ts';
 import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -76,7 +76,7 @@ export class RevealService {
     scan: StateScan,
     ref: StackRef,
     place: Exclude<SecretPlace, { of: 'config' }>,
-  ): Promise<Sealed | null> {
+  ): Promise<Encrypted | null> {
     const text =
       place.of === 'output'
         ? await this.#readOutput(scan, ref, place.name)
@@ -85,12 +85,12 @@ export class RevealService {
     if (text.length > maxValueBytes)
       throw new NotOursError('The value is too large to be shown here; the CLI shows it');
     const places = await listSecretsInSlices(text);
-    const sealed = places.filter(({ ciphertext }) => ciphertext !== null);
+    const encrypted = places.filter(({ ciphertext }) => ciphertext !== null);
     return {
       // An import may have brought plaintexts: such a value is in the state as it is.
-      ciphertexts: sealed.map(({ ciphertext }) => Buffer.from(ciphertext as string, 'base64')),
+      ciphertexts: encrypted.map(({ ciphertext }) => Buffer.from(ciphertext as string, 'base64')),
       show: (plaintexts) => {
-        const ranges = sealed.map(({ end, start }, at) => ({ start, end, by: plaintexts[at] as Buffer }));
+        const ranges = encrypted.map(({ end, start }, at) => ({ start, end, by: plaintexts[at] as Buffer }));
         return textOf(replaceRanges(text, ranges));
       },
     };
@@ -102,12 +102,12 @@ export class RevealService {
     const state = stack.stackVersion === 0 ? null : await scan.readVersion(stack.id, stack.stackVersion);
     if (!state) return null;
     const { outputs } = await readRootOutputs(state.bytes);
-    const span = outputs && (await scanMembersInTurns(outputs))?.get(name);
+    const span = outputs && (await scanMembersInSlices(outputs))?.get(name);
     return outputs && span ? sliceOf(outputs, span) : null;
   }
 
   /** A setting of the last update, as the CLI sends it: ciphertext, or JSON with `{"secure": ciphertext}` in it. */
-  async #readSetting(ref: StackRef, key: string): Promise<Sealed | null> {
+  async #readSetting(ref: StackRef, key: string): Promise<Encrypted | null> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     const settings = await createUpdateQueryRepository(this.#context.db).findLastSettings(stack.id);
@@ -135,7 +135,7 @@ export class RevealService {
 }
 
 /** A value with its secrets, and how it looks without them. */
-interface Sealed {
+interface Encrypted {
   readonly ciphertexts: readonly Buffer[];
   readonly show: (plaintexts: readonly Buffer[]) => string;
 }

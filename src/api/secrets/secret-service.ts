@@ -3,7 +3,7 @@ import { hasPermission, permits } from '../../shared/access/permissions.ts';
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
-import { nextSlice, Turns, timeSliceBytes } from '../../shared/platform/slices/slices.ts';
+import { nextSlice, Slices, timeSliceBytes } from '../../shared/platform/slices/slices.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
@@ -162,7 +162,7 @@ function* everyIndex(values: EncodedValues): Generator<number> {
 /** Skips values whose text repeats that of an earlier one. */
 async function* distinctIndexes(values: EncodedValues): AsyncGenerator<number> {
   const seen = new Set<string>();
-  const turns = new Turns();
+  const slices = new Slices();
   for (const index of everyIndex(values)) {
     const hash = createHash('sha256');
     let bytes = overheadBytes;
@@ -170,7 +170,7 @@ async function* distinctIndexes(values: EncodedValues): AsyncGenerator<number> {
       hash.update(chunk);
       bytes += chunk.length;
     }
-    await turns.spend(bytes);
+    await slices.spend(bytes);
     const digest = hash.digest('base64');
     if (seen.has(digest)) continue;
     seen.add(digest);

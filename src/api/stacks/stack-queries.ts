@@ -89,7 +89,8 @@ export class StackQueries {
       createdAt: row.createdAt.toISOString(),
       permissions: namesOf(permissionsInPath(caller, ref)),
       /** Whether rules stop updates until their commit is approved. */
-      hasApprovals: found.updateRules.first('fuse') !== null || found.updateRules.first('protected-types') !== null,
+      hasApprovals:
+        found.updateRules.first('change-limit') !== null || found.updateRules.first('protected-types') !== null,
       outputs: state?.outputs ?? null,
       /** Operations that had begun when the last update ended; 0 while one runs. */
       pendingCount: found.activeUpdateId === null ? (state?.pending.length ?? 0) : 0,

@@ -21,7 +21,7 @@ const OverviewRow = Type.Object({
   createdAt: Timestamp,
   /** How many calls wait for the stack. */
   waiting: Type.Integer(),
-  /** Whether the last run that has compared the state with reality found drift that nothing has mended since; null: none has compared. */
+  /** Whether the last run that has compared the state with reality found drift that nothing has repaired since; null: none has compared. */
   isDrifted: Nullable(Type.Boolean()),
   lastId: Text,
   lastVersion: Nullable(Type.Integer()),
@@ -64,7 +64,7 @@ const maxTags = 20;
 /** Environments of updates are read up to here, in characters. */
 const maxEnvironment = 65_536;
 
-/** Whether the last run that has compared the stack found drift that nothing has mended since; null: none has compared. */
+/** Whether the last run that has compared the stack found drift that nothing has repaired since; null: none has compared. */
 const isDrifted = (stackId: ReturnType<typeof sql.fragment>) => sql.fragment`(
   select r.is_detected and not exists (
     select 1 from updates u

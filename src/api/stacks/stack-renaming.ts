@@ -132,7 +132,7 @@ async function assertSameSelection(db: Queryable, caller: Caller, stack: StackRo
   if (hasPermission(permissionsOn(caller, present), 'manage')) return;
   const next = { project: to.project, stack: to.stack, tags: tagsIn(to.project, tags) };
   await assertSameRules(db, stack, present, next);
-  if (await createGrantRepository(db).tellsApart(stack.organizationId, present, next)) throw otherGrants(stack);
+  if (await createGrantRepository(db).distinguishes(stack.organizationId, present, next)) throw otherGrants(stack);
 }
 
 /** Drops other path parameters. */

@@ -74,7 +74,7 @@ export const stacksRouter = router({
       items: await services.stackQueries.listTags(caller, organization, { name, begin: text, limit }),
     })),
 
-  /** All that the overview of a stack shows. Secrets are sealed. */
+  /** All that the overview of a stack shows. Secrets are encrypted. */
   get: stackScan('read').query(({ ctx: { caller, scan, services }, input: ref }) =>
     services.stackQueries.get(scan, caller, ref),
   ),

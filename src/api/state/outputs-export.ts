@@ -1,8 +1,8 @@
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { joinParts, nameText, replaceRanges } from '../../shared/platform/json/member-edits.ts';
-import { scanMembersInTurns } from '../../shared/platform/json/scan-in-slices.ts';
-import { Turns } from '../../shared/platform/slices/slices.ts';
+import { scanMembersInSlices } from '../../shared/platform/json/scan-in-slices.ts';
+import { Slices } from '../../shared/platform/slices/slices.ts';
 import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
 import { plainSecret } from '../../shared/state/deployments/secret-values.ts';
 import { readRootOutputs } from '../../shared/state/root-outputs.ts';
@@ -39,10 +39,10 @@ export async function exportOutputs(
   const members: Buffer[] = [];
   const secret: string[] = [];
   const leftOut: string[] = [];
-  const turns = new Turns();
-  for (const [name, span] of (outputs && (await scanMembersInTurns(outputs))) ?? []) {
+  const slices = new Slices();
+  for (const [name, span] of (outputs && (await scanMembersInSlices(outputs))) ?? []) {
     const value = sliceOf(outputs as Buffer, span);
-    await turns.spend(value.length + memberBytes);
+    await slices.spend(value.length + memberBytes);
     const shown = await showSecrets(value, decrypt, isService);
     if (shown === null) leftOut.push(name);
     else members.push(Buffer.concat([nameText(name), shown.value]));

@@ -2,10 +2,10 @@ import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { scanJsonInSlices } from '../../shared/platform/json/scan-in-slices.ts';
-import { denseTurnBytes, Turns } from '../../shared/platform/slices/slices.ts';
+import { denseTurnBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import { Blame } from '../../shared/search/index/blame.ts';
-import { listLeafPathsInTurns } from '../../shared/search/index/property-leaves.ts';
-import { sealedJsonInTurns } from '../../shared/search/index/redacted-json.ts';
+import { listLeafPathsInSlices } from '../../shared/search/index/property-leaves.ts';
+import { redactedJsonInSlices } from '../../shared/search/index/redacted-json.ts';
 import { joinPath, type ResourceView, viewResource } from '../../shared/search/index/resource-facts.ts';
 import { resourceKey } from '../../shared/search/index/resource-key.ts';
 import {
@@ -60,7 +60,7 @@ export class ResourceService {
   }
 
   /**
-   * One resource, with the inputs and outputs of the newest state, or of a version; secrets are sealed. Of an older version, only what its
+   * One resource, with the inputs and outputs of the newest state, or of a version; secrets are redacted. Of an older version, only what its
    * state has is shown. Throws NotFoundError, and what `scan` throws.
    */
   async get(scan: StateScan, ref: StackRef, urn: string, version: number | null) {
@@ -77,8 +77,8 @@ export class ResourceService {
       parent: view.string('parent') || null,
       protect: view.isTrue('protect'),
       id: view.string('id') || null,
-      inputs: await sealedJsonInTurns(view.raw('inputs'), maxShownBytes),
-      outputs: await sealedJsonInTurns(view.raw('outputs'), maxShownBytes),
+      inputs: await redactedJsonInSlices(view.raw('inputs'), maxShownBytes),
+      outputs: await redactedJsonInSlices(view.raw('outputs'), maxShownBytes),
       dependencies,
       dependents: version === null ? await rows.listDependents(stack.stackId, key, maxDependents) : [],
       ...versionsOf(stack),
@@ -91,7 +91,7 @@ export class ResourceService {
     const view = await this.#view(scan, ref, stack, urn, null);
     const paths: string[] = [];
     for (const part of ['inputs', 'outputs'])
-      for (const path of await listLeafPathsInTurns(view.raw(part))) paths.push(joinPath(part, path));
+      for (const path of await listLeafPathsInSlices(view.raw(part))) paths.push(joinPath(part, path));
     const { headVersion, indexedVersion, knownFrom } = stack;
     const blame = new Blame(paths, indexedVersion !== headVersion ? headVersion : null);
     const changes = new Map<number, ReturnType<typeof shownChange>>();
@@ -150,11 +150,11 @@ export class ResourceService {
       before,
       limit + 1,
     );
-    const turns = new Turns();
+    const slices = new Slices();
     const items: ReturnType<typeof shownChange>[] = [];
     for (const row of rows.slice(0, limit)) {
       items.push(shownChange(row));
-      await turns.spend(copies * (row.environment?.length ?? 0));
+      await slices.spend(copies * (row.environment?.length ?? 0));
     }
     const next = rows.length > limit ? (items.at(-1)?.version ?? null) : null;
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };

@@ -40,7 +40,7 @@ export const resourcesRouter = router({
       return { ...found, next: found.next && encodeCursor([found.next.place, found.next.key]) };
     }),
 
-  /** With inputs and outputs, of the newest state or of a version; secrets are sealed. */
+  /** With inputs and outputs, of the newest state or of a version; secrets are redacted. */
   get: stackScan('read')
     .input(input(Type.Object({ urn, version: Type.Optional(VersionNumber) })))
     .query(({ ctx: { scan, services }, input: { urn: of, version = null, ...ref } }) =>

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
-import { scanMembersInTurns } from '../../shared/platform/json/scan-in-slices.ts';
-import { inSlices, Turns } from '../../shared/platform/slices/slices.ts';
+import { scanMembersInSlices } from '../../shared/platform/json/scan-in-slices.ts';
+import { inSlices, Slices } from '../../shared/platform/slices/slices.ts';
 import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
 import { PendingStepScanner } from '../../shared/state/deployments/pending-operations.ts';
 import { readRootOutputs } from '../../shared/state/root-outputs.ts';
@@ -116,13 +116,13 @@ async function scanState(state: AsyncIterable<Buffer>): Promise<ShownState> {
 }
 
 async function redactedOutputs(outputs: Buffer): Promise<ShownOutput[]> {
-  const members = (await scanMembersInTurns(outputs)) ?? new Map<string, JsonSpan>();
-  const turns = new Turns();
+  const members = (await scanMembersInSlices(outputs)) ?? new Map<string, JsonSpan>();
+  const slices = new Slices();
   const shown: ShownOutput[] = [];
   for (const [name, span] of members) {
     if (shown.length === maxOutputs) break;
     const json = sliceOf(outputs, span);
-    await turns.spend(json.length);
+    await slices.spend(json.length);
     if ((await listSecretsInSlices(json)).length > 0) {
       shown.push({ name, value: null, isSecret: true, isCut: false });
       continue;

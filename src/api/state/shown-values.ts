@@ -1,4 +1,4 @@
-import { sealedJsonInTurns } from '../../shared/search/index/redacted-json.ts';
+import { redactedJsonInSlices } from '../../shared/search/index/redacted-json.ts';
 
 /** Larger values are not shown, in bytes. */
 const maxValueBytes = 16 * 1024;
@@ -26,7 +26,7 @@ export class ShownValues {
   async #value(text: Buffer | null): Promise<unknown> {
     const most = Math.max(minValueBytes, Math.min(this.#left, maxValueBytes));
     this.#left -= Math.min(text?.length ?? 0, most);
-    return sealedJsonInTurns(text, most);
+    return redactedJsonInSlices(text, most);
   }
 }
 

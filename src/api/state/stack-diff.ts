@@ -1,4 +1,4 @@
-import { denseTurnBytes, Turns } from '../../shared/platform/slices/slices.ts';
+import { denseTurnBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import { canonicalOf, comparedMembers, isSameInStacks } from '../../shared/search/index/canonical-resource.ts';
 import { diffProperties } from '../../shared/search/index/property-leaves.ts';
 import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
@@ -305,7 +305,7 @@ async function describe(
 async function compare(was: ResourceView, is: ResourceView, { secrets, values, withOutputs }: Describing) {
   const paths: StackProperty[] = [];
   let pathCount = 0;
-  const turns = new Turns(denseTurnBytes);
+  const slices = new Slices(denseTurnBytes);
   const add = async (path: string, before: Buffer | null | undefined, after: Buffer | null | undefined) => {
     if (++pathCount <= maxPaths) paths.push(await values.property(path, before, after));
   };
@@ -315,7 +315,7 @@ async function compare(was: ResourceView, is: ResourceView, { secrets, values, w
   let secretsSeen = 0;
   for (const name of names.size > maxSorted ? names : [...names].sort()) {
     const [old, next] = [was.raw(name), is.raw(name)];
-    await turns.spend(comparisonBytes);
+    await slices.spend(comparisonBytes);
     const places = next === null ? [] : await listSecretsInSlices(next);
     // In ascending order, as the properties are that have a new value.
     const changed = places.flatMap(({ start }, at) => (secrets.has(secretsSeen + at) ? [start] : []));
@@ -332,7 +332,7 @@ async function compare(was: ResourceView, is: ResourceView, { secrets, values, w
       while ((changed[passed] ?? Number.POSITIVE_INFINITY) < start) passed++;
       const hasNewSecret = (changed[passed] ?? Number.POSITIVE_INFINITY) < end;
       if (!isSame || hasNewSecret) await add(joinPath(name, path), former?.text, value?.text);
-      await turns.spend(comparisonBytes + end - start);
+      await slices.spend(comparisonBytes + end - start);
     }
   }
   return { paths, pathCount };

@@ -71,10 +71,10 @@ export class StateChanges {
    */
   repair(ref: StackRef, chosen: readonly ChosenRepair[], changer: StateChanger): Promise<number> {
     return this.#change(ref, changer, async (_stack, head) => {
-      const { checkpoints, documents, guard } = this.#context;
+      const { checkpoints, documents, verifier } = this.#context;
       const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);
       if (!checkpoint) throw head.checkpointId === null ? noSuchOperation() : new StackChangedError();
-      const source: ByteSource = () => inSlices(guard.open(checkpoint));
+      const source: ByteSource = () => inSlices(verifier.open(checkpoint));
       const left = new Map(chosen.map((each) => [each.index, each]));
       const cleared: string[] = [];
       const imported: string[] = [];

@@ -1,4 +1,4 @@
-import { sealedText } from '../../shared/search/index/redacted-json.ts';
+import { redactedText } from '../../shared/search/index/redacted-json.ts';
 import { viewResource } from '../../shared/search/index/resource-facts.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -75,7 +75,7 @@ export class StateView {
       object: formatStackRef(ref),
       details: { stackVersion: version, secrets: 'sealed' },
     });
-    return { text: (await sealedText(whole)).toString('utf8'), sizeBytes: whole.length };
+    return { text: (await redactedText(whole)).toString('utf8'), sizeBytes: whole.length };
   }
 
   async #open(scan: StateScan, ref: StackRef, version: number): Promise<StateDocument> {

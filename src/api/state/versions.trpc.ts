@@ -34,7 +34,7 @@ export const versionsRouter = router({
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
-  /** Resources that differ between two versions; 0 is the stack before its first one. Secrets are sealed. */
+  /** Resources that differ between two versions; 0 is the stack before its first one. Secrets are redacted. */
   diff: stackScan('read')
     .input(input(Type.Object({ from: VersionNumber, to: VersionNumber, ...page })))
     .query(async ({ ctx: { scan, services }, input: { cursor, from, limit = defaultPage, to, ...ref } }) => {
@@ -44,7 +44,7 @@ export const versionsRouter = router({
     }),
 
   /**
-   * Resources that two stacks do not have in common, paired by type and name, of their newest states or of versions. Secrets are sealed;
+   * Resources that two stacks do not have in common, paired by type and name, of their newest states or of versions. Secrets are redacted;
    * with `secrets` the answer says which differ, which needs the permission to decrypt both.
    */
   diffStacks: stackScan('read')

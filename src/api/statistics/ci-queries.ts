@@ -32,15 +32,15 @@ export class CiQueries {
   /** Statistics of the last `days`, by day and by project. Throws NotFoundError. */
   async sum(caller: Caller, name: string, days: number) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
-    const board = createCiQueryRepository(this.#db);
-    const [figures, refusals] = await Promise.all([
-      board.sum(organization, days),
-      board.countRefused(organization, days),
+    const queries = createCiQueryRepository(this.#db);
+    const [statistics, refusals] = await Promise.all([
+      queries.sum(organization, days),
+      queries.countRefused(organization, days),
     ]);
     const refusedOn = keyed(refusals, ({ day }) => day);
     const refusedIn = keyed(refusals, ({ project }) => project);
-    const ranOn = new Map(figures.flatMap((row) => (row.day === null ? [] : [[row.day, row]])));
-    const ranIn = new Map(figures.flatMap((row) => (row.project === null ? [] : [[row.project, row]])));
+    const ranOn = new Map(statistics.flatMap((row) => (row.day === null ? [] : [[row.day, row]])));
+    const ranIn = new Map(statistics.flatMap((row) => (row.project === null ? [] : [[row.project, row]])));
     return {
       days: lastDays(days).map((day) => ({ day, ...shownStatistics(ranOn.get(day), refusedOn.get(day)) })),
       projects: [...new Set([...ranIn.keys(), ...refusedIn.keys()])]
@@ -117,12 +117,12 @@ const noRuns = {
 };
 
 function shownStatistics(ran: CiStatisticsRow | undefined, refused: RefusalCountRow | undefined) {
-  const { day: _day, project: _project, ...figures } = ran ?? { ...noRuns, day: null, project: null };
+  const { day: _day, project: _project, ...statistics } = ran ?? { ...noRuns, day: null, project: null };
   return {
-    ...figures,
+    ...statistics,
     refused: refused?.times ?? 0,
     /** In line: of runs that came to their turn, and of those that did not. */
-    waitedMs: figures.waitedMs + (refused?.waitedMs ?? 0),
+    waitedMs: statistics.waitedMs + (refused?.waitedMs ?? 0),
   };
 }
 

@@ -58,7 +58,7 @@ const DriftedRow = Type.Object({
   /** Microseconds since the epoch, as text: when the last run that has found the drift ended. */
   place: Type.String(),
   updateId: Type.String(),
-  /** JSON text: how many resources differ, by the operation that would mend the state. */
+  /** JSON text: how many resources differ, by the operation that would repair the state. */
   changes: Type.String(),
   foundAt: Timestamp,
   /** When the first run has found it. */

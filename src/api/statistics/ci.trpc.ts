@@ -19,7 +19,7 @@ const DriftPlace = Type.Tuple([Micros, Id]);
 /** What has become of the runs of an organization, as far as the caller may read its stacks. */
 export const ciRouter = router({
   /** Runs, failures, time in line and refusals of the last days, by day and by project. */
-  figures: organizationProcedure('read')
+  statistics: organizationProcedure('read')
     .input(input(Type.Object({ days: Days })))
     .query(({ ctx: { caller, services }, input: { days, organization } }) =>
       services.ciQueries.sum(caller, organization, days),

@@ -38,27 +38,27 @@ export class StatisticsService {
 
   /** The figures, and what else its page shows of what an update did. Throws NotFoundError. */
   async show(ref: StackRef, updateId: string, caller: Caller) {
-    const figures = await this.get(ref, updateId);
+    const statistics = await this.get(ref, updateId);
     const [policyPacks, removedOutputs] = await Promise.all([
       readPolicyPacks(this.#events, updateId),
       findRemovedOutputs(this.#db, ref, caller, updateId),
     ]);
-    const { seconds } = figures.update;
-    const { changes, failedBefore, steps, usual } = figures;
+    const { seconds } = statistics.update;
+    const { changes, failedBefore, steps, usual } = statistics;
     return { seconds, changes, failedBefore, steps, usual, policyPacks, removedOutputs };
   }
 
   /** Throws NotFoundError. */
   async get(ref: StackRef, updateId: string): Promise<UpdateStatistics> {
-    const figures = createStatisticsRepository(this.#db);
-    const update = await figures.find(updateId, ref);
+    const statistics = createStatisticsRepository(this.#db);
+    const update = await statistics.find(updateId, ref);
     if (!update) throw updateNotFound(updateId);
     // A preview is compared with what updates have done.
     const kind = update.kind === 'preview' ? 'update' : update.kind;
-    const usual = await figures.findUsual(update.stackId, kind, updateId);
+    const usual = await statistics.findUsual(update.stackId, kind, updateId);
     const changes = countsOf(update.resourceChanges);
     if (update.steps === null) return { update, changes, steps: null, failedBefore: null, usual };
-    const failedBefore = await figures.countFailedBefore(updateId);
+    const failedBefore = await statistics.countFailedBefore(updateId);
     // The release before has recorded none.
     const steps = { retries: null, ...(JSON.parse(update.steps) as StepStatistics & { retries?: Retries }) };
     return { update, changes, steps, failedBefore, usual };

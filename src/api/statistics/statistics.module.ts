@@ -6,7 +6,7 @@ import { StatisticsService } from './statistics-service.ts';
 
 /** The services of the statistics of updates and CI. Called once per app. */
 export function createStatisticsServices(context: ApiContext) {
-  return { figures: new StatisticsService(context), ciQueries: new CiQueries(context) };
+  return { statistics: new StatisticsService(context), ciQueries: new CiQueries(context) };
 }
 
 /** The routes of the statistics of updates and CI. */

@@ -7,13 +7,13 @@ import type { StatisticsService, UpdateStatistics } from './statistics-service.t
 
 /** What the routes call. */
 export interface Services {
-  readonly figures: StatisticsService;
+  readonly statistics: StatisticsService;
 }
 
 /** What updates have done and how long it took. */
-export function registerStatisticsRoutes(app: RouteScope, { figures }: Services): void {
+export function registerStatisticsRoutes(app: RouteScope, { statistics }: Services): void {
   app.get(
-    `${updatePath}/figures`,
+    `${updatePath}/statistics`,
     {
       config: { access: { kind: 'stack', permission: 'read' }, rate: 'held' },
       schema: {
@@ -28,7 +28,7 @@ export function registerStatisticsRoutes(app: RouteScope, { figures }: Services)
     },
     async ({ params }) => {
       assertUpdateId(params.updateId);
-      return statisticsResponse(params.updateId, await figures.get(params, params.updateId));
+      return statisticsResponse(params.updateId, await statistics.get(params, params.updateId));
     },
   );
 }

@@ -5,16 +5,16 @@ import type { StatisticsService } from './statistics-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
-    readonly figures: StatisticsService;
+    readonly statistics: StatisticsService;
   }
 }
 
 /** The statistics of an update. */
 export const statisticsRouter = router({
   /** How long its steps took, what is usual, which policy packs checked it, and which outputs it removed that others may read. */
-  figures: stackProcedure('read')
+  statistics: stackProcedure('read')
     .input(input(Type.Object({ updateId: Id })))
     .query(({ ctx: { caller, services }, input: { updateId, ...ref } }) =>
-      services.figures.show(ref, updateId, caller),
+      services.statistics.show(ref, updateId, caller),
     ),
 });

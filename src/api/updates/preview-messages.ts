@@ -15,8 +15,8 @@ export async function previewMessages(
 ): Promise<readonly string[]> {
   if (check?.problem) return [check.problem];
   if (!check?.previewId) return [];
-  const figures = createStatisticsRepository(tx);
-  const usual = await figures.findUsual(stackId, kind, null);
-  const unusual = describeUnusual(countsOf(await figures.findChanges(check.previewId)), usual);
+  const statistics = createStatisticsRepository(tx);
+  const usual = await statistics.findUsual(stackId, kind, null);
+  const unusual = describeUnusual(countsOf(await statistics.findChanges(check.previewId)), usual);
   return unusual === null ? [] : [`Its preview ${unusual} (of ${usual?.count} updates in 90 days)`];
 }

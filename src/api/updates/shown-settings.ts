@@ -28,8 +28,8 @@ export function readConfig(json: string | null): ShownSetting[] | null {
       >;
       const isSecret = secret === true || typeof text !== 'string';
       // An object may have secrets inside: {"password": {"secure": "…"}}.
-      const isSealed = isSecret || /"secure"\s*:/.test(text);
-      return { key, value: isSealed ? null : text.slice(0, maxValueChars), isSecret: isSealed };
+      const isRedacted = isSecret || /"secure"\s*:/.test(text);
+      return { key, value: isRedacted ? null : text.slice(0, maxValueChars), isSecret: isRedacted };
     })
     .sort((a, b) => (a.key < b.key ? -1 : 1));
 }

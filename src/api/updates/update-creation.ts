@@ -7,7 +7,7 @@ import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { commitOf, headOf } from '../../shared/state/journal/guards/approvals.ts';
+import { commitOf, headOf } from '../../shared/state/journal/change-limits/approvals.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createLockedUpdateRepository } from '../../shared/updates/locked-update-repository.ts';

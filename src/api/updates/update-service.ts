@@ -1,7 +1,7 @@
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { JournalNeededError } from '../../shared/state/journal/guards/change-limits.ts';
+import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
 import { JournalFaultError, JournalGapError } from '../../shared/state/journal/journal-fault.ts';
 import { type ReclaimOptions, reclaimStack } from '../../shared/state/reclaim-stack.ts';
 import { lookAtDatabase } from '../../shared/updates/database/database-watch.ts';

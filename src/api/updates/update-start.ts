@@ -5,8 +5,8 @@ import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { parseTags, readTags } from '../../shared/stacks/tags.ts';
-import { createChangeLimitRepository } from '../../shared/state/journal/guards/change-limit-repository.ts';
-import { JournalNeededError } from '../../shared/state/journal/guards/change-limits.ts';
+import { createChangeLimitRepository } from '../../shared/state/journal/change-limits/change-limit-repository.ts';
+import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import { createJournalRepository } from '../../shared/state/journal/journal-repository.ts';
 import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';
@@ -115,9 +115,9 @@ export function prepareStart(
     }
     const writesState = update.exclusive && !update.dryRun;
     const journalVersion = writesState && usesJournal(config, request.journalVersion) ? 1 : 0;
-    if (writesState && journalVersion === 0 && update.isGuarded) {
-      const guard = await createChangeLimitRepository(tx).find(updateId);
-      if (guard?.limits?.needsJournal) throw new JournalNeededError(guard.limits);
+    if (writesState && journalVersion === 0 && update.isLimited) {
+      const changeLimit = await createChangeLimitRepository(tx).find(updateId);
+      if (changeLimit?.limits?.needsJournal) throw new JournalNeededError(changeLimit.limits);
     }
     const expiresAt = await createUpdateRepository(tx).start({
       id: updateId,

@@ -40,7 +40,7 @@ export function createUpdateServices(context: ApiContext) {
     line: new QueueService(context),
     approvals: new ApprovalService(context),
     approvalQueries: new ApprovalQueries(context),
-    guards: new DrainService(context),
+    changeLimits: new DrainService(context),
     history: new HistoryService(context),
     updateRules: new UpdateRuleService(context),
     ruleQueries: new RuleQueries(context),

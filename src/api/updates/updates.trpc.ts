@@ -8,7 +8,7 @@ import type { UpdateService } from './update-service.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
-    readonly guards: DrainService;
+    readonly changeLimits: DrainService;
     readonly updateQueries: UpdateQueries;
     readonly updates: UpdateService;
   }
@@ -52,6 +52,6 @@ export const updatesRouter = router({
   drain: stackMutation('write', 'update.drain')
     .input(input(Type.Object({ ...chosen, reason: Type.Optional(text(500)) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { reason = '', updateId, ...ref } }) => {
-      await services.guards.drain(ref, updateId, caller, reason, audit);
+      await services.changeLimits.drain(ref, updateId, caller, reason, audit);
     }),
 });

@@ -135,9 +135,9 @@ function requestOf({ displayName, events, format, groups, isActive, secret, url 
 }
 
 function shownWebhook(row: WebhookRow) {
-  const { displayName, events, format, groups, isActive, name, sealed, url } = row;
+  const { displayName, events, format, groups, isActive, name, encrypted, url } = row;
   const revision = revisionOfWebhook(row);
-  return { name, displayName, url, format, isActive, events, groups, hasSecret: sealed !== null, revision };
+  return { name, displayName, url, format, isActive, events, groups, hasSecret: encrypted !== null, revision };
 }
 
 function loggedDelivery({ at, number: _number, ...row }: LoggedDeliveryRow) {

@@ -95,7 +95,7 @@ export class WebhookService {
           ...wanted,
           id,
           name: name || randomBytes(4).toString('hex'),
-          secret: secret ? await secrets.seal(tx, secretOwner(id), secret) : null,
+          secret: secret ? await secrets.encrypt(tx, secretOwner(id), secret) : null,
           createdBy: caller.userId,
         });
         await record(tx, audit, owner, made);
@@ -122,12 +122,13 @@ export class WebhookService {
         const wanted = changed(before, request);
         const secret = secretOf(request);
         // Otherwise whoever may change the webhook could have the secret sent to a server of their own, as a token or a signature.
-        if (originOf(wanted.url) !== originOf(before.url) && before.sealed !== null && secret === undefined)
+        if (originOf(wanted.url) !== originOf(before.url) && before.encrypted !== null && secret === undefined)
           throw new InvalidRequestError(
             'A webhook that gets another server needs another secret, or none: give it, too',
           );
-        const sealed = typeof secret === 'string' ? await secrets.seal(tx, secretOwner(before.id), secret) : secret;
-        const made = await webhooks.update(before.id, wanted, sealed);
+        const encrypted =
+          typeof secret === 'string' ? await secrets.encrypt(tx, secretOwner(before.id), secret) : secret;
+        const made = await webhooks.update(before.id, wanted, encrypted);
         await record(tx, audit, owner, made, {
           secret: secret === undefined ? 'kept' : secret === null ? 'removed' : 'set',
         });
@@ -262,8 +263,16 @@ function secretOf({ secret }: WebhookRequest): string | null | undefined {
 }
 
 /** Of what `update` sets, the secret included. */
-export function revisionOfWebhook({ displayName, events, format, groups, isActive, sealed, url }: WebhookRow): string {
-  return revisionOf({ displayName, events, format, groups, isActive, sealed: sealed?.toString('base64'), url });
+export function revisionOfWebhook({
+  displayName,
+  events,
+  format,
+  groups,
+  isActive,
+  encrypted,
+  url,
+}: WebhookRow): string {
+  return revisionOf({ displayName, events, format, groups, isActive, encrypted: encrypted?.toString('base64'), url });
 }
 
 function assertSeenWebhook(

@@ -222,12 +222,12 @@ function ownerOf(params: { organization: string; project?: string; stack?: strin
 }
 
 function toResponse(owner: WebhookOwner, webhook: WebhookRow) {
-  const { displayName, events, format, groups, isActive, name, sealed, url } = webhook;
+  const { displayName, events, format, groups, isActive, name, encrypted, url } = webhook;
   return {
     organizationName: owner.organization,
     ...(owner.stack === undefined ? {} : { projectName: owner.project, stackName: owner.stack }),
     ...{ name, displayName, payloadUrl: url, active: isActive, format, filters: events, groups },
-    hasSecret: sealed !== null,
+    hasSecret: encrypted !== null,
     secretCiphertext: '',
   };
 }

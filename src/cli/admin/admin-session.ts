@@ -42,13 +42,13 @@ export class AdminSession {
   /** Runs `work` with the database. Throws ConfigError, PendingMigrationsError and PartUnavailableError. */
   async withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
     const db = await openDatabase({ ...this.config.database, url: await this.#reachDatabase(), poolSize: 2 });
-    const notices = new NotificationSender({ db, logger: this.logger });
+    const notifications = new NotificationSender({ db, logger: this.logger });
     try {
       return await work(db);
     } catch (error) {
       throw mapDatabaseError(error);
     } finally {
-      await notices.close();
+      await notifications.close();
       await db.close();
     }
   }

@@ -5,9 +5,14 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import { AppError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
-import { createApprovalRepository } from '../../shared/state/journal/guards/approval-repository.ts';
-import { approvableKinds, parseApproval, parseCommit, parseKind } from '../../shared/state/journal/guards/approvals.ts';
-import { drainUpdate, parseReason } from '../../shared/state/journal/guards/drain-update.ts';
+import { createApprovalRepository } from '../../shared/state/journal/change-limits/approval-repository.ts';
+import {
+  approvableKinds,
+  parseApproval,
+  parseCommit,
+  parseKind,
+} from '../../shared/state/journal/change-limits/approvals.ts';
+import { drainUpdate, parseReason } from '../../shared/state/journal/change-limits/drain-update.ts';
 import { lockUpdate } from '../../shared/updates/update-closer.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';

@@ -17,7 +17,7 @@ export function addAuditCommands(admin: Command, open: OpenSession): void {
   audit
     .command('verify')
     .description(
-      'find events that were changed, removed, reordered or inserted after they were sealed; exits with 1 if there are any',
+      'find events that were changed, removed, reordered or inserted after they were chained; exits with 1 if there are any',
     )
     .option('--org <organization>', 'only the chain of this organization')
     .addHelpText('after', '\nIt needs the settings of the blob store, too.')
@@ -36,7 +36,7 @@ async function verify(db: Database, config: Config, name: string | null): Promis
     const { chains, events, problems } = await verifyAudit({ blobs, db }, organization?.id ?? null);
     console.log(`Checked ${events} sealed events in ${chains} ${chains === 1 ? 'chain' : 'chains'}.`);
     if (problems.length === 0) {
-      console.log('All of them are as they were sealed.');
+      console.log('All of them are as they were chained.');
       return;
     }
     const lines = problems

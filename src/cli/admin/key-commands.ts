@@ -76,7 +76,7 @@ async function rotate(db: Database, ring: KeyRing, options: RotateOptions): Prom
   if (scope) console.log(`New data keys for ${await rotateStackKeys(keys, ring, scope)} stacks.`);
   if (options.documents || options.all) {
     const isRotated = await rotateKey(keys, ring, null);
-    console.log(isRotated ? 'New data key for documents.' : 'Documents have no data key: none was ever sealed.');
+    console.log(isRotated ? 'New data key for documents.' : 'Documents have no data key: none was ever encrypted.');
   }
 }
 
@@ -128,9 +128,9 @@ async function check(db: Database, ring: KeyRing): Promise<void> {
   const webhooks = await checkSecrets(db, new EncryptedSecrets(ring));
   if (webhooks.done > 0) console.log(`Secrets of webhooks: ${webhooks.done}.`);
   lost.push(...webhooks.lost);
-  for (const { version, keyId, count } of await createBlobRepository(db).countBySealingKey()) {
+  for (const { version, keyId, count } of await createBlobRepository(db).countByEncryptionKey()) {
     console.log(
-      `Blobs ${keyId === null ? 'that are not sealed' : `sealed by data key ${version} of documents`}: ${count}.`,
+      `Blobs ${keyId === null ? 'that are not encrypted' : `sealed by data key ${version} of documents`}: ${count}.`,
     );
   }
   if (lost.length > 0) throw new CommandRefusedError(`${lost.length} data keys cannot be unwrapped:\n${linesOf(lost)}`);

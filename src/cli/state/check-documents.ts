@@ -33,11 +33,11 @@ export async function checkDocuments(
     journalSnapshots: JournalSnapshots;
     eventSegments: EventSegments;
     policyArchives: PolicyArchives;
-    guard: DocumentVerifier;
+    verifier: DocumentVerifier;
   },
   stackId: string | null,
 ): Promise<CheckSummary> {
-  const { documentChecks, journalSnapshots, eventSegments, policyArchives, guard } = parts;
+  const { documentChecks, journalSnapshots, eventSegments, policyArchives, verifier } = parts;
   const summary: CheckSummary = {
     checked: 0,
     damaged: 0,
@@ -59,7 +59,7 @@ export async function checkDocuments(
       summary.unread.push({ id, error });
     }
   };
-  const checkCheckpoint = (id: string) => check(id, () => guard.check(id));
+  const checkCheckpoint = (id: string) => check(id, () => verifier.check(id));
   const checkSnapshot = (id: string) => check(id, () => journalSnapshots.check(id));
   const checkSegment = (id: string) => check(id, () => eventSegments.check(id), summary.damagedSegments);
   if (stackId !== null) {

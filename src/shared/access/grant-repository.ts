@@ -31,7 +31,7 @@ export type GrantRow = Row<typeof GrantRow>;
 
 const NameRow = Type.Object({ name: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
-const ApartRow = Type.Object({ tellsApart: Type.Boolean() });
+const DistinguishedRow = Type.Object({ distinguishes: Type.Boolean() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const DefaultsRow = Type.Object({ defaultPermissions: Nullable(Type.Integer()), isRestricted: Type.Boolean() });
 
@@ -196,12 +196,12 @@ export function createGrantRepository(db: Queryable) {
         /* grants.listAssigned */ select ${given} from ${joined} where ${assigned(teamId)} order by g.created_at, g.id`),
 
     /** Whether some grant of the organization holds on one of these and not on the other. */
-    tellsApart: async (organizationId: string, one: GrantedStack, other: GrantedStack): Promise<boolean> => {
-      const { tellsApart } = await db.one(sql.rows(ApartRow)`
-        /* grants.tellsApart */
+    distinguishes: async (organizationId: string, one: GrantedStack, other: GrantedStack): Promise<boolean> => {
+      const { distinguishes } = await db.one(sql.rows(DistinguishedRow)`
+        /* grants.distinguishes */
         select exists (select 1 from grants g where g.organization_id = ${organizationId} and (${holdsOn(one)}) <> (${holdsOn(other)}))
-          as "tellsApart"`);
-      return tellsApart;
+          as "distinguishes"`);
+      return distinguishes;
     },
 
     /** Tags by which grants of the organization select stacks. */

@@ -58,7 +58,7 @@ export type ExportTarget = 'blobs' | 'receiver';
 
 const NumberRow = Type.Object({ number: Type.Integer() });
 
-/** The chains of sealed events. */
+/** The chains of chained events. */
 export function createAuditChainRepository(db: Queryable) {
   const chain = sql.fragment`
     organization_id as "organizationId", batch, hash, base_batch as "baseBatch", base_hash as "baseHash"`;
@@ -76,7 +76,7 @@ export function createAuditChainRepository(db: Queryable) {
     },
 
     /**
-     * Lets events up to `through`, read before, be sealed once all transactions that are older than this one have ended. Replaces a
+     * Lets events up to `through`, read before, be chained once all transactions that are older than this one have ended. Replaces a
      * horizon that is not used up only if it was set in another database server: its id lies in the future.
      */
     setHorizon: (through: number) =>
@@ -141,7 +141,7 @@ export function createAuditChainRepository(db: Queryable) {
       db.maybeOne(sql.rows(ChainRow)`
         /* auditChaining.findChain */ select ${chain} from audit_chains where organization_id = ${organizationId}`),
 
-    /** Batches in the order of sealing, after the given one. */
+    /** Batches in the order of chaining, after the given one. */
     listBatches: (
       after: { readonly throughNumber: number; readonly organizationId: string; readonly batch: number },
       limit: number,
@@ -161,7 +161,7 @@ export function createAuditChainRepository(db: Queryable) {
         select ${chain} from audit_chains
         where stored_batch < batch and organization_id <> all (${sql.array([...except], 'uuid')}) order by organization_id limit ${limit}`),
 
-    /** Seconds since the oldest event that is not sealed yet; 0 if all are. */
+    /** Seconds since the oldest event that is not chained yet; 0 if all are. */
     readUnchainedSeconds: async (): Promise<number> => {
       const row = await db.one(sql.rows(Type.Object({ seconds: Type.Number() }))`
         /* auditChaining.readUnchainedSeconds */

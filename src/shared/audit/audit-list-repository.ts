@@ -76,7 +76,7 @@ export function createAuditListRepository(db: Queryable) {
         where organization_id = ${organizationId} and ${isInSelection(selection)}
         order by occurred_at desc, number desc limit ${limit}`),
 
-    /** The events of a sealed batch that still exist, in order of their numbers. `month` is its first day. */
+    /** The events of a chained batch that still exist, in order of their numbers. `month` is its first day. */
     listBatch: (batch: {
       readonly organizationId: string;
       readonly month: string;

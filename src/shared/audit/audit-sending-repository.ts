@@ -24,7 +24,7 @@ export function createAuditSendingRepository(db: Queryable) {
       db.query(sql.nothing`
         /* auditSending.noteSuccess */ update audit_sending set failures = 0, next_at = clock_timestamp() where failures > 0`),
 
-    /** Seconds since the oldest batch that was not sent was sealed; 0 if all were sent. */
+    /** Seconds since the oldest batch that was not sent was chained; 0 if all were sent. */
     readUnsentSeconds: async (): Promise<number> => {
       const row = await db.one(sql.rows(AgeRow)`
         /* auditSending.readUnsentSeconds */

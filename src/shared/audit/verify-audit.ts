@@ -10,7 +10,7 @@ import { hashBatch, hashBytes, hashEvent, headPrefix, readHeadKey } from './audi
 import { serverId } from './audit-repository.ts';
 
 const batchesAtOnce = 50;
-/** More than one pass of the sealing has. */
+/** More than one pass of the chaining has. */
 const eventsAtOnce = 1_000;
 
 /** What is wrong with the chain of an organization. */
@@ -23,7 +23,7 @@ export interface AuditProblem {
 export interface AuditVerification {
   readonly chains: number;
   readonly events: number;
-  /** Events that are committed and not sealed yet, or dropped by retention, are not counted. */
+  /** Events that are committed and not chained yet, or dropped by retention, are not counted. */
   readonly problems: readonly AuditProblem[];
 }
 
@@ -35,7 +35,7 @@ interface Progress {
 }
 
 /**
- * Reads all sealed events once, in the order in which they were sealed, and compares them with their batches, the batches with each
+ * Reads all chained events once, in the order in which they were chained, and compares them with their batches, the batches with each
  * other, and the chains with the heads in the blob store. May run beside running servers. `organizationId` null: all chains.
  */
 export async function verifyAudit(
@@ -53,28 +53,28 @@ class AuditVerifier {
   readonly chains = new Map<string, Progress>();
   /** Hashes of the batches that were checked, by organization and batch. */
   readonly #hashes = new Map<string, string>();
-  readonly #seals: ReturnType<typeof createAuditChainRepository>;
+  readonly #auditChains: ReturnType<typeof createAuditChainRepository>;
   readonly #only: string | null;
   events = 0;
 
   constructor(db: Queryable, only: string | null) {
-    this.#seals = createAuditChainRepository(db);
+    this.#auditChains = createAuditChainRepository(db);
     this.#only = only;
   }
 
   async run(): Promise<void> {
-    // Chains first: a batch that is sealed afterwards is beyond what they say.
-    for (const chain of await this.#seals.listChains()) {
+    // Chains first: a batch that is chained afterwards is beyond what they say.
+    for (const chain of await this.#auditChains.listChains()) {
       if (!this.#isMeant(chain.organizationId)) continue;
       this.chains.set(chain.organizationId, { chain, batch: chain.baseBatch, hash: chain.baseHash });
       this.#hashes.set(hashName(chain.organizationId, chain.baseBatch), chain.baseHash.toString('hex'));
     }
-    const { droppedBefore, chainedThrough } = await this.#seals.readState();
+    const { droppedBefore, chainedThrough } = await this.#auditChains.readState();
     let after = { throughNumber: 0, organizationId: serverId, batch: 0 };
     let window: BatchRow[] = [];
     let windowAfter = 0;
     for (;;) {
-      const page: readonly BatchRow[] = await this.#seals.listBatches(after, batchesAtOnce);
+      const page: readonly BatchRow[] = await this.#auditChains.listBatches(after, batchesAtOnce);
       for (const batch of page.filter(({ throughNumber }) => throughNumber <= chainedThrough)) {
         const open = window.at(-1)?.throughNumber;
         if (open !== undefined && open !== batch.throughNumber) {
@@ -117,7 +117,7 @@ class AuditVerifier {
     this.#hashes.set(hashName(organizationId, batch), hash.toString('hex'));
   }
 
-  /** Compares the events of one pass of the sealing with its batches. */
+  /** Compares the events of one pass of the chaining with its batches. */
   async #compareWindow(
     batches: readonly BatchRow[],
     range: { readonly after: number; readonly through: number; readonly since: string },
@@ -138,21 +138,21 @@ class AuditVerifier {
     const found = new Set<number>();
     let { after } = range;
     for (;;) {
-      const events: readonly ChainedEventRow[] = await this.#seals.listEvents({ ...range, after }, eventsAtOnce);
+      const events: readonly ChainedEventRow[] = await this.#auditChains.listEvents({ ...range, after }, eventsAtOnce);
       for (const event of events) {
-        const sealed = expected.get(event.number);
-        const { organizationId } = sealed ?? event;
+        const chained = expected.get(event.number);
+        const { organizationId } = chained ?? event;
         if (!this.#isMeant(organizationId)) continue;
         this.events++;
         const name = `event ${event.number} (${event.action}, ${event.columns[0]})`;
         const hash = hashEvent(event).toString('hex');
         const other = numberByHash.get(hash);
-        if (!sealed || found.has(event.number))
+        if (!chained || found.has(event.number))
           this.#report(organizationId, 'inserted', `${name} was inserted: it is in no batch`);
-        else if (hash !== sealed.hash && other !== undefined)
+        else if (hash !== chained.hash && other !== undefined)
           this.#report(organizationId, 'reordered', `${name} was reordered: it was sealed as event ${other}`);
-        else if (hash !== sealed.hash)
-          this.#report(organizationId, 'changed', `${name} was changed after it was sealed in batch ${sealed.batch}`);
+        else if (hash !== chained.hash)
+          this.#report(organizationId, 'changed', `${name} was changed after it was sealed in batch ${chained.batch}`);
         found.add(event.number);
       }
       const last = events.at(-1);
@@ -174,8 +174,8 @@ class AuditVerifier {
           this.#report(id, 'head', `the blob store has another hash of batch ${batch}`);
       }
       if (newest <= last) continue;
-      // Read again: a head is stored after its batch, which may have been sealed meanwhile.
-      const end = (await this.#seals.findChain(id))?.batch ?? 0;
+      // Read again: a head is stored after its batch, which may have been chained meanwhile.
+      const end = (await this.#auditChains.findChain(id))?.batch ?? 0;
       if (newest > end)
         this.#report(id, 'head', `the chain ends at batch ${end}, but the blob store has the hash of batch ${newest}`);
     }

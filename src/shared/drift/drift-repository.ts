@@ -109,7 +109,7 @@ export function createDriftRepository(db: Queryable) {
         from (${named(ref)}) s left join lateral (
           select * from drift_runs r where r.stack_id = s.id and r.state = 'done' order by r.number desc limit 1) r on true`),
 
-    /** Stacks of which the last run has found drift that nothing has mended since. */
+    /** Stacks of which the last run has found drift that nothing has repaired since. */
     countDrifted: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* drift.countDrifted */

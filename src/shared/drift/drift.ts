@@ -1,4 +1,4 @@
-/** How many resources differ from the state, by the operation that would mend the state (`update`, `delete`, …). */
+/** How many resources differ from the state, by the operation that would repair the state (`update`, `delete`, …). */
 export type DriftCounts = Readonly<Record<string, number>>;
 
 /** Operations by which a refresh says that a resource is as the state has it, or that it was not compared. */

@@ -25,7 +25,7 @@ export function createArchivingRepository(db: Queryable) {
           and exists (select 1 from stacks s where s.id = u.stack_id and s.deleted_at is null)
         order by u.ended_at, u.id limit ${limit}`;
       return db.any(sql.rows(DueRow)`
-        /* packing.listDue */
+        /* archiving.listDue */
         select d.id, d.ended_at::text as "endedAt" from (
           (${dueIn(sql.fragment`u.ended_at <= now() - make_interval(secs => ${delaySeconds})`)})
           union all
@@ -37,7 +37,7 @@ export function createArchivingRepository(db: Queryable) {
     /** Records that an ended update has no event rows. Returns false if it has some, or runs. */
     markArchived: async (updateId: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
-        /* packing.markArchived */
+        /* archiving.markArchived */
         update updates u set events_archived = true
         where u.id = ${updateId} and u.status not in ('not started', 'running')
           and not exists (select 1 from engine_events e where e.update_id = u.id)
@@ -48,7 +48,7 @@ export function createArchivingRepository(db: Queryable) {
     /** Ended updates that are not packed, counted up to 100,000. */
     countWaiting: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
-        /* packing.countWaiting */
+        /* archiving.countWaiting */
         select count(*)::integer as count from (
           select 1 from updates where not events_archived and ended_at is not null limit ${countLimit}
         ) counted`);

@@ -4,7 +4,7 @@ import type { Database } from '../platform/db/database.ts';
 import { textInChunks } from '../platform/db/text-chunks.ts';
 import type { DocumentStore } from '../state/documents/document-store.ts';
 import { createArchivingRepository } from './archiving-repository.ts';
-import { type EventToPack, type Frame, frameBytes, framesOf } from './event-frame.ts';
+import { type EventToArchive, type Frame, frameBytes, framesOf } from './event-frame.ts';
 import { createEventRepository, type EventRepository } from './event-repository.ts';
 import { createEventSegmentRepository } from './event-segment-repository.ts';
 import type { EventSegments } from './event-segments.ts';
@@ -120,9 +120,9 @@ export class EventArchiver {
     }
   }
 
-  async *#rowsOf(updateId: string): AsyncGenerator<EventToPack> {
+  async *#rowsOf(updateId: string): AsyncGenerator<EventToArchive> {
     for (let after = -1; ; ) {
-      const rows = await this.#events.listPackable(updateId, after, { limit: batchRows, maxBytes: batchBytes });
+      const rows = await this.#events.listArchivable(updateId, after, { limit: batchRows, maxBytes: batchBytes });
       for (const { event, ...head } of rows) {
         const text = event === null ? () => this.#textOf(updateId, head.sequence) : () => [Buffer.from(event)];
         yield { ...head, text };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type EventToPack, eventsOf, type Frame, frameBytes, framesOf } from './event-frame.ts';
+import { type EventToArchive, eventsOf, type Frame, frameBytes, framesOf } from './event-frame.ts';
 
 interface Sample {
   readonly sequence: number;
@@ -9,12 +9,12 @@ interface Sample {
   readonly text: string;
 }
 
-async function* toPack(samples: readonly Sample[], pieceBytes = 300_000): AsyncGenerator<EventToPack> {
+async function* toArchive(samples: readonly Sample[], chunkBytes = 300_000): AsyncGenerator<EventToArchive> {
   for (const { text, ...head } of samples) {
     const bytes = Buffer.from(text);
-    const pieces: Buffer[] = [];
-    for (let at = 0; at < bytes.length; at += pieceBytes) pieces.push(bytes.subarray(at, at + pieceBytes));
-    yield { ...head, bytes: bytes.length, text: () => pieces };
+    const chunks: Buffer[] = [];
+    for (let at = 0; at < bytes.length; at += chunkBytes) chunks.push(bytes.subarray(at, at + chunkBytes));
+    yield { ...head, bytes: bytes.length, text: () => chunks };
   }
 }
 
@@ -51,7 +51,7 @@ describe('frames', () => {
       sample(2 * at, 'é'.repeat(bytes / 2), `type${at % 3}`, at % 2 === 0 ? `urn:${'"ü'.repeat(at * 100)}` : null),
       sample(2 * at + 1, '{}\n{}'),
     ]);
-    const frames = await Array.fromAsync(framesOf(toPack(samples)));
+    const frames = await Array.fromAsync(framesOf(toArchive(samples)));
     expect(read(frames)).toEqual(samples);
     for (const { text } of frames) expect(text.length).toBeLessThanOrEqual(frameBytes);
     // Full, apart from those before a large event: each event of more than a frame needs a frame of its own.
@@ -75,7 +75,7 @@ describe('frames', () => {
         sequence += gap;
         return sample(sequence, text, type, urn);
       });
-      const frames = await Array.fromAsync(framesOf(toPack(samples, 64), 1024));
+      const frames = await Array.fromAsync(framesOf(toArchive(samples, 64), 1024));
       expect(read(frames)).toEqual(samples);
       for (const frame of frames) expect(frame.text.length).toBeLessThanOrEqual(1024);
     });
@@ -83,7 +83,7 @@ describe('frames', () => {
   });
 
   test('a text that is not as long as stated is an error', async () => {
-    const wrong = async function* (): AsyncGenerator<EventToPack> {
+    const wrong = async function* (): AsyncGenerator<EventToArchive> {
       yield { sequence: 0, type: '', urn: null, bytes: 3, text: () => [Buffer.from('four')] };
     };
     await expect(Array.fromAsync(framesOf(wrong()))).rejects.toThrow('Event 0 has 4 bytes instead of 3');

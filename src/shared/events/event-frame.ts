@@ -15,8 +15,8 @@ export interface EventHead {
   readonly bytes: number;
 }
 
-/** An event, with its text in pieces. */
-export interface EventToPack extends EventHead {
+/** An event, with its text in chunks. */
+export interface EventToArchive extends EventHead {
   readonly text: () => AsyncIterable<Buffer> | Iterable<Buffer>;
 }
 
@@ -47,7 +47,7 @@ interface Header {
 const emptyHeader = headerOf({ types: [], urns: [], events: [] });
 
 /** Puts events, in order of sequence, into frames of at most `limit` bytes. Throws if a text does not have the stated size. */
-export async function* framesOf(events: AsyncIterable<EventToPack>, limit = frameBytes): AsyncGenerator<Frame> {
+export async function* framesOf(events: AsyncIterable<EventToArchive>, limit = frameBytes): AsyncGenerator<Frame> {
   let frame = new FrameWriter(limit);
   for await (const event of events) {
     if (!frame.isEmpty && !frame.hasCapacityFor(event)) {
@@ -59,10 +59,10 @@ export async function* framesOf(events: AsyncIterable<EventToPack>, limit = fram
       continue;
     }
     const text: Buffer[] = [];
-    for await (const piece of event.text()) text.push(piece);
+    for await (const chunk of event.text()) text.push(chunk);
     assertSize(
       event,
-      text.reduce((bytes, piece) => bytes + piece.length, 0),
+      text.reduce((bytes, chunk) => bytes + chunk.length, 0),
     );
     frame.add(event, text);
   }
@@ -81,15 +81,15 @@ export function eventsOf(text: Buffer): FramedEvent[] {
   });
 }
 
-async function* framesOfOne(event: EventToPack, frameLimit: number): AsyncGenerator<Frame> {
-  let pieces: Buffer[] = [];
+async function* framesOfOne(event: EventToArchive, frameLimit: number): AsyncGenerator<Frame> {
+  let chunks: Buffer[] = [];
   let bytes = 0;
   let total = 0;
   let isFirst = true;
   let limit = frameLimit - new FrameWriter(frameLimit).sizeWith(event);
   const take = (): Frame => {
-    const text = Buffer.concat(pieces, bytes);
-    pieces = [];
+    const text = Buffer.concat(chunks, bytes);
+    chunks = [];
     bytes = 0;
     limit = frameLimit;
     if (!isFirst) return { text, heads: [] };
@@ -98,11 +98,11 @@ async function* framesOfOne(event: EventToPack, frameLimit: number): AsyncGenera
     frame.add(event, [text]);
     return frame.end();
   };
-  for await (const piece of event.text()) {
-    total += piece.length;
-    for (let rest = piece; rest.length > 0; ) {
+  for await (const chunk of event.text()) {
+    total += chunk.length;
+    for (let rest = chunk; rest.length > 0; ) {
       const part = rest.subarray(0, limit - bytes);
-      pieces.push(part);
+      chunks.push(part);
       bytes += part.length;
       rest = rest.subarray(part.length);
       if (bytes === limit) yield take();
@@ -151,9 +151,9 @@ class FrameWriter {
     const { sequence, bytes, type, urn } = head;
     this.#entries.push([sequence, bytes, numberOf(this.#types, type), urn === null ? -1 : numberOf(this.#urns, urn)]);
     this.#heads.push(head);
-    for (const piece of text) {
-      this.#texts.push(piece);
-      this.#textBytes += piece.length;
+    for (const chunk of text) {
+      this.#texts.push(chunk);
+      this.#textBytes += chunk.length;
     }
   }
 

@@ -43,12 +43,12 @@ export class EventReader {
       const bounds = { limit: Math.max(1, left.events), maxBytes: Math.max(1, Math.min(chunkBytes, left.bytes)) };
       const rows = await this.#rows.list(updateId, { ...selection, beyond }, bounds);
       const last = rows.at(-1);
-      const packed =
+      const archived =
         last && !last.hasArchived
           ? none()
           : this.#segments.read(updateId, { beyond, until: last?.sequence ?? null, newestFirst }, selection, left);
       const stored = rows.map((row) => this.#eventOf(updateId, row));
-      for await (const events of merged(stored, packed, newestFirst)) {
+      for await (const events of merged(stored, archived, newestFirst)) {
         yield events;
         left.events -= events.length;
         left.bytes -= bytesIn(events);
@@ -76,8 +76,8 @@ export class EventReader {
       yield chunk;
     }
     if (!isArchived) return;
-    const packed = await this.#segments.find(updateId, sequence);
-    for await (const chunk of packed ? charactersOf(packed.text) : []) {
+    const archived = await this.#segments.find(updateId, sequence);
+    for await (const chunk of archived ? charactersOf(archived.text) : []) {
       if (chars < chunk.length) yield chunk.slice(chars);
       chars = Math.max(0, chars - chunk.length);
     }
@@ -94,11 +94,11 @@ async function* charactersOf(text: StoredEvent['text']): AsyncGenerator<string> 
 /** Both in order; of two with the same sequence the packed one, which was there first. */
 async function* merged(
   rows: readonly StoredEvent[],
-  packed: AsyncGenerator<readonly StoredEvent[]>,
+  archived: AsyncGenerator<readonly StoredEvent[]>,
   newestFirst: boolean,
 ): AsyncGenerator<readonly StoredEvent[]> {
   const remaining = [...rows].reverse();
-  for await (const events of packed) {
+  for await (const events of archived) {
     if (remaining.length === 0) {
       yield events;
       continue;

@@ -17,7 +17,7 @@ const EventRow = Type.Object({
 });
 export type EventRow = Row<typeof EventRow>;
 
-const PackableRow = Type.Object({
+const ArchivableRow = Type.Object({
   sequence: Type.Integer(),
   type: Type.String(),
   urn: Nullable(Type.String()),
@@ -130,14 +130,14 @@ export function createEventRepository(db: Queryable) {
       { beyond, newestFirst, types, urn }: EventSelection,
       { limit, maxBytes }: { limit: number; maxBytes: number },
     ) => {
-      const [side, order, packed] = newestFirst
+      const [side, order, archived] = newestFirst
         ? [sql.fragment`sequence < ${beyond}`, sql.fragment`sequence desc`, sql.fragment`first_sequence < ${beyond}`]
         : [sql.fragment`sequence > ${beyond}`, sql.fragment`sequence`, sql.fragment`last_sequence > ${beyond}`];
       const ofTypes = types ? sql.fragment`and type = any(${sql.array([...types], 'text')})` : sql.fragment``;
       return db.any(sql.rows(EventRow)`
         /* engineEvents.list */
         select sequence, type, bytes, case when bytes <= ${maxBytes} then event end as event,
-          exists (select 1 from event_segments where update_id = ${updateId} and ${packed}) as "hasArchived"
+          exists (select 1 from event_segments where update_id = ${updateId} and ${archived}) as "hasArchived"
         from (
           select *, sum(bytes) over (order by ${order}) as total
           from (
@@ -159,9 +159,9 @@ export function createEventRepository(db: Queryable) {
     },
 
     /** Events of an ended update that are to be packed, in order of sequence after `after`, limited like those of `list`. */
-    listPackable: (updateId: string, after: number, { limit, maxBytes }: { limit: number; maxBytes: number }) =>
-      db.any(sql.rows(PackableRow)`
-        /* engineEvents.listPackable */
+    listArchivable: (updateId: string, after: number, { limit, maxBytes }: { limit: number; maxBytes: number }) =>
+      db.any(sql.rows(ArchivableRow)`
+        /* engineEvents.listArchivable */
         select sequence, type, urn, bytes, case when bytes <= ${maxBytes} then event end as event
         from (
           select *, sum(bytes) over (order by sequence) as total

@@ -62,7 +62,7 @@ export function createEventSegmentRepository(db: Queryable) {
   return {
     /**
      * Adds a segment and locks its update. Returns false if the update runs, is gone, or belongs to a deleted stack, if the
-     * segment's blob is condemned, or if another segment has events of the same range: readers rely on the order of segments.
+     * segment's blob is pending deletion, or if another segment has events of the same range: readers rely on the order of segments.
      */
     insert: async (segment: NewSegment): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`

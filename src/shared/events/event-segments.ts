@@ -2,7 +2,7 @@ import { createHash, hash } from 'node:crypto';
 import { zstdDecompressSync } from 'node:zlib';
 import { FaultError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import { Turns } from '../platform/slices/slices.ts';
+import { Slices } from '../platform/slices/slices.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import { asDamage, DamagedBytesError } from '../state/documents/document-codec.ts';
 import { isDamage } from '../state/documents/document-damage.ts';
@@ -104,14 +104,14 @@ export class EventSegments {
    */
   async verify(place: SegmentPlace, { frames }: SegmentIndex, sha256: Buffer, signal?: AbortSignal): Promise<void> {
     const whole = createHash('sha256');
-    const turns = new Turns();
+    const slices = new Slices();
     let at = 0;
     // One by one: Node's decoder may stop after the first of several frames.
     for (const frame of frames) {
       signal?.throwIfAborted();
       const text = decodeFrame(frame, await this.#documents.readRange(place, at, at + frame.stored));
       whole.update(text);
-      await turns.spend(text.length);
+      await slices.spend(text.length);
       at += frame.stored;
     }
     if (!whole.digest().equals(sha256)) {
@@ -223,7 +223,7 @@ export class EventSegments {
   ): AsyncGenerator<{ readonly frame: PlacedFrame; readonly text: Buffer }> {
     const start = Math.min(...run.map(({ at }) => at));
     const end = Math.max(...run.map(({ at, stored }) => at + stored));
-    const turns = new Turns();
+    const slices = new Slices();
     let encoded: Buffer | null = null;
     for (const frame of run) {
       const text = async (isAgain: boolean): Promise<Buffer> => {
@@ -235,7 +235,7 @@ export class EventSegments {
         return text(true).catch((again: unknown) => this.#refuse(segment, again));
       });
       yield { frame, text: found };
-      await turns.spend(found.length);
+      await slices.spend(found.length);
     }
   }
 

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { urnKey } from '../state/deployments/live-urns.ts';
-import type { PreviewedChanges } from '../state/journal/guards/limited-append.ts';
+import type { PreviewedChanges } from '../state/journal/change-limits/limited-append.ts';
 import type { EventReader } from './event-reader.ts';
 import { textOf } from './event-text.ts';
 

@@ -34,6 +34,6 @@ export async function holdRights(tx: Queryable, tokenId: string, organization: s
     mayWrite: (stack) => may('write', stack),
     mayManage: (stack) => may('manage', stack),
     mayBecome: async (organizationId, stack, next) =>
-      may('manage', stack) || !(await createGrantRepository(tx).tellsApart(organizationId, stack, next)),
+      may('manage', stack) || !(await createGrantRepository(tx).distinguishes(organizationId, stack, next)),
   };
 }

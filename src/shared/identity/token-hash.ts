@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { sql } from '../platform/db/sql.ts';
 
 /**
- * Sealed tokens are stored as the hash of their hash, so that the release before, which knows neither scopes nor grants that deny,
- * does not find them. A trigger seals them (migration 0022).
+ * Encrypted tokens are stored as the hash of their hash, so that the release before, which knows neither scopes nor grants that deny,
+ * does not find them. A trigger encrypts them (migration 0022).
  */
 function sealed(hash: Buffer): Buffer {
   return createHash('sha256').update(hash).digest();

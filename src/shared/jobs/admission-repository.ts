@@ -24,7 +24,7 @@ const NoRow = Type.Object({});
 export interface JobAdmission {
   /** As written by this release or another one, whose payload this one may not know. */
   readonly job: unknown;
-  readonly seal: BodyEncryption | null;
+  readonly encryption: BodyEncryption | null;
   /** The admission has expired or was revoked: the job must not run. */
   readonly expired: boolean;
   /** The outcome, if the job has ended. */
@@ -37,12 +37,12 @@ export type AdmissionRepository = ReturnType<typeof createAdmissionRepository>;
 export function createAdmissionRepository(db: Queryable) {
   return {
     /** Admits a job for `seconds` from now. */
-    insert: async (id: string, job: Job, seal: BodyEncryption | null, seconds: number): Promise<void> => {
+    insert: async (id: string, job: Job, encryption: BodyEncryption | null, seconds: number): Promise<void> => {
       await db.maybeOne(sql.prepared('admissions_insert', NoRow)`
         /* admissions.insert */
         insert into job_admissions (id, job, body_key, body_chunks, body_bytes, expires_at)
-        values (${id}::uuid, ${JSON.stringify(job)}::json, ${seal ? sql.binary(seal.key) : null}::bytea,
-          ${seal?.chunks ?? null}::integer, ${seal?.bytes ?? null}::bigint,
+        values (${id}::uuid, ${JSON.stringify(job)}::json, ${encryption ? sql.binary(encryption.key) : null}::bytea,
+          ${encryption?.chunks ?? null}::integer, ${encryption?.bytes ?? null}::bigint,
           clock_timestamp() + make_interval(secs => ${seconds}::float8))`);
     },
 
@@ -58,7 +58,7 @@ export function createAdmissionRepository(db: Queryable) {
       const { bodyKey: key, bodyChunks: chunks, bodyBytes: bytes, expired } = row;
       return {
         job: JSON.parse(row.job) as unknown,
-        seal: key === null || chunks === null || bytes === null ? null : { key, chunks, bytes },
+        encryption: key === null || chunks === null || bytes === null ? null : { key, chunks, bytes },
         expired,
         outcome: row.outcome === null ? null : Value.Parse(Outcome, JSON.parse(row.outcome)),
       };

@@ -20,7 +20,7 @@ export const applyCheckpoint = defineWrite({
     arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),
   },
   label: ({ kind }) => kind,
-  room: 'writes',
+  budget: 'writes',
   // A process that was frozen could give an old call a later position than its repeat.
   onlyWhileAwaited: ({ kind }) => kind === 'full',
   run: async ({ writer }, job, body) =>
@@ -37,7 +37,7 @@ export const appendJournal = defineWrite({
   schemas: [1],
   payload: { fence: LeaseFence },
   label: () => 'journal',
-  room: 'writes',
+  budget: 'writes',
   run: async ({ journalWriter, requestIncremental, requestSnapshot }, { fence }, body) => {
     const { snapshotDue, incrementalDue } = await body.use((entries) => journalWriter.append(fence, entries));
     // Separate jobs: the entries stay committed if one fails, and the call does not wait for it.
@@ -52,7 +52,7 @@ export const appendEvents = defineWrite({
   schemas: [1],
   payload: { fence: LeaseFence },
   label: () => 'events',
-  room: 'writes',
+  budget: 'writes',
   run: ({ eventWriter }, { fence }, body) => body.use((events) => eventWriter.append(fence, events)),
 });
 
@@ -83,7 +83,7 @@ export const importDeployment = defineWrite({
   schemas: [2, 3],
   payload: { ...importTarget, admission: Admission },
   label: () => 'import',
-  room: 'imports',
+  budget: 'imports',
   onlyWhileAwaited: () => true,
   admit: async ({ changes }, { head, ...target }: ImportInput) => ({ ...target, admission: await changes.admit(head) }),
   run: async ({ importer }, job, body) => importer.import({ ...job, ...(await body.open()) }),

@@ -7,7 +7,7 @@ export interface DispatchOptions {
   /** Size of the body in the payload store. Selects the queue. */
   readonly bytes?: number;
   /** Seal of the body in the payload store. */
-  readonly seal?: BodyEncryption | null;
+  readonly encryption?: BodyEncryption | null;
   /** The fairness key: whose share of the workers the job uses, e.g. the organization. */
   readonly fairnessKey?: string;
   /** For work that the caller can do in another way: throws QueueAwayError as soon as the queue is unreachable. */

@@ -17,7 +17,7 @@ import type { JobServices } from './job-definition.ts';
 
 /** Runs a job; `seal` is that of its body. A job without a handler does not compile. */
 export type JobHandlers = {
-  readonly [N in JobName]: (job: Extract<Job, { name: N }>, seal: BodyEncryption | null) => Promise<void>;
+  readonly [N in JobName]: (job: Extract<Job, { name: N }>, encryption: BodyEncryption | null) => Promise<void>;
 };
 
 /** The store of the bodies of queued jobs, and the memory to inflate them in. */
@@ -28,13 +28,14 @@ export interface PayloadSource {
 
 /** Handlers for a process that runs jobs from a queue. */
 export function createJobHandlers(services: JobServices, source: PayloadSource): JobHandlers {
-  const bodyOf = (job: Queued, stackId: string, seal: BodyEncryption | null) =>
-    new StoredBody(source, job, stackId, seal);
+  const bodyOf = (job: Queued, stackId: string, encryption: BodyEncryption | null) =>
+    new StoredBody(source, job, stackId, encryption);
   return {
-    'apply-checkpoint': (job, seal) => applyCheckpoint.run(services, job, bodyOf(job, job.fence.stackId, seal)),
-    'append-journal': (job, seal) => appendJournal.run(services, job, bodyOf(job, job.fence.stackId, seal)),
-    'append-events': (job, seal) => appendEvents.run(services, job, bodyOf(job, job.fence.stackId, seal)),
-    'import-deployment': (job, seal) => importDeployment.run(services, job, bodyOf(job, job.stackId, seal)),
+    'apply-checkpoint': (job, encryption) =>
+      applyCheckpoint.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
+    'append-journal': (job, encryption) => appendJournal.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
+    'append-events': (job, encryption) => appendEvents.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
+    'import-deployment': (job, encryption) => importDeployment.run(services, job, bodyOf(job, job.stackId, encryption)),
     'rename-stack': (job) => renameStack.run(services, job),
     'fold-journal': (job) => compactJournal.run(services, job),
     'advance-fold': (job) => snapshotJournal.run(services, job),
@@ -59,13 +60,13 @@ class StoredBody implements WriteBody {
   readonly #source: PayloadSource;
   readonly #job: Queued;
   readonly #stackId: string;
-  readonly #seal: BodyEncryption | null;
+  readonly #encryption: BodyEncryption | null;
 
-  constructor(source: PayloadSource, job: Queued, stackId: string, seal: BodyEncryption | null) {
+  constructor(source: PayloadSource, job: Queued, stackId: string, encryption: BodyEncryption | null) {
     this.#source = source;
     this.#job = job;
     this.#stackId = stackId;
-    this.#seal = seal;
+    this.#encryption = encryption;
   }
 
   async open(): Promise<OpenedBody> {
@@ -77,5 +78,5 @@ class StoredBody implements WriteBody {
     return this.#source.bodyBuffer.use(this.#bytes, this.#job.encoding, work, this.#stackId);
   }
 
-  readonly #bytes: ByteSource = () => this.#source.payloads.open(this.#job.payloadKey, this.#seal);
+  readonly #bytes: ByteSource = () => this.#source.payloads.open(this.#job.payloadKey, this.#encryption);
 }

@@ -106,7 +106,7 @@ export class InProcessDispatcher implements JobDispatcher {
   }
 
   /** Runs the job when it is its turn; settles as the job ends. Jobs of equal priority run in order of arrival. */
-  #add(job: Job, { bytes = 0, seal = null, fairnessKey }: DispatchOptions, isAwaited: boolean): Promise<void> {
+  #add(job: Job, { bytes = 0, encryption = null, fairnessKey }: DispatchOptions, isAwaited: boolean): Promise<void> {
     const queue = this.#queues[queueFor(bytes, this.#options.largeBytes)];
     // The number of earlier jobs of the same fairness key that have not ended.
     const load = fairnessKey === undefined ? 0 : (this.#loads.get(fairnessKey) ?? 0);
@@ -116,7 +116,7 @@ export class InProcessDispatcher implements JobDispatcher {
     const process = async (): Promise<void> => {
       queue.waitingSince.delete(since);
       try {
-        await this.#process(queue, job, seal);
+        await this.#process(queue, job, encryption);
       } finally {
         this.#reduceLoad(fairnessKey);
         if (isAwaited) this.#countAwaited(queue, -1);
@@ -156,9 +156,9 @@ export class InProcessDispatcher implements JobDispatcher {
     else this.#loads.delete(fairnessKey);
   }
 
-  async #process(queue: JobQueue, job: Job, seal: BodyEncryption | null): Promise<void> {
+  async #process(queue: JobQueue, job: Job, encryption: BodyEncryption | null): Promise<void> {
     try {
-      await this.#attempt(queue, job, seal);
+      await this.#attempt(queue, job, encryption);
     } finally {
       await this.#options
         .onEnded(job)
@@ -168,11 +168,11 @@ export class InProcessDispatcher implements JobDispatcher {
     }
   }
 
-  async #attempt(queue: JobQueue, job: Job, seal: BodyEncryption | null): Promise<void> {
-    const process = this.#handlers[job.name] as (job: Job, seal: BodyEncryption | null) => Promise<void>;
+  async #attempt(queue: JobQueue, job: Job, encryption: BodyEncryption | null): Promise<void> {
+    const process = this.#handlers[job.name] as (job: Job, encryption: BodyEncryption | null) => Promise<void>;
     for (let attempt = 1; ; attempt++) {
       try {
-        return await process(job, seal);
+        return await process(job, encryption);
       } catch (error) {
         if (toRejection(error) !== null) throw error;
         // Only the client has a missing body, so a retry cannot help.

@@ -53,7 +53,7 @@ export interface WriteDefinition<I, J> {
   /** Label in the metrics. */
   readonly label: (input: I) => string;
   /** `imports`: for calls that the CLI does not repeat; they wait for room instead of being refused. */
-  readonly room: BudgetName;
+  readonly budget: BudgetName;
   /**
    * Skip the write if the client has disconnected by the time its body is complete: it may have repeated the call elsewhere,
    * and this call has no number to detect that.
@@ -92,16 +92,16 @@ export function defineWrite<const N extends string, P extends TProperties, I = S
   admit,
   ...definition
 }: Common<N, P> &
-  Pick<WriteDefinition<I, JobOf<N, P>>, 'label' | 'room' | 'onlyWhileAwaited' | 'run' | 'resolveFailure'> & {
+  Pick<WriteDefinition<I, JobOf<N, P>>, 'label' | 'budget' | 'onlyWhileAwaited' | 'run' | 'resolveFailure'> & {
     readonly admit?: (services: JobServices, input: I) => Promise<Static<TObject<P>>>;
   }): WriteDefinition<I, JobOf<N, P>> {
-  const { label, room, onlyWhileAwaited, run, resolveFailure } = definition;
+  const { label, budget, onlyWhileAwaited, run, resolveFailure } = definition;
   const create = creatorOf(definition);
   const payloadOf = admit ?? (async (_services: JobServices, input: I) => input as unknown as Static<TObject<P>>);
   return {
     record: Type.Unsafe(recordOf(definition, QueuedBody.properties)),
     label,
-    room,
+    budget,
     onlyWhileAwaited,
     admit: async (services, input) => create(await payloadOf(services, input)),
     run,

@@ -63,13 +63,13 @@ export class QueueMonitor {
     try {
       const startedAt = performance.now();
       const servers = await redisCall(() => readMemory(this.#producer));
-      const figures = (name: string): number[] =>
+      const values = (name: string): number[] =>
         servers.map((memory) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0));
-      const limits = figures('maxmemory');
+      const limits = values('maxmemory');
       this.#redis = {
         up: true,
         roundTripMs: performance.now() - startedAt,
-        memoryBytes: sum(figures('used_memory')),
+        memoryBytes: sum(values('used_memory')),
         memoryLimitBytes: limits.includes(0) ? 0 : sum(limits),
       };
       const [small, large] = await Promise.all(queueNames.map((name) => this.#pollQueue(name)));
@@ -98,6 +98,6 @@ export class QueueMonitor {
   }
 }
 
-function sum(figures: readonly number[]): number {
-  return figures.reduce((total, figure) => total + figure, 0);
+function sum(values: readonly number[]): number {
+  return values.reduce((total, figure) => total + figure, 0);
 }

@@ -43,9 +43,9 @@ export class RedisJobQueue {
   }
 
   /** Writes the job to Postgres; workers run no job without this row. Throws database errors. */
-  async admit(jobId: string, job: Job, { seal = null }: DispatchOptions): Promise<void> {
+  async admit(jobId: string, job: Job, { encryption = null }: DispatchOptions): Promise<void> {
     const { admissions, jobLifeMs } = this.#options;
-    await admissions.insert(jobId, job, seal, jobLifeMs / 1000);
+    await admissions.insert(jobId, job, encryption, jobLifeMs / 1000);
   }
 
   /** Jobs with a lower `priority` run first. */

@@ -34,7 +34,7 @@ export function createPolicyArchiveRepository(db: Queryable) {
   return {
     /**
      * Gives a version its archive, in place of an earlier one. Returns false if it was published or removed meanwhile, or if the
-     * archive's blob is condemned.
+     * archive's blob is pending deletion.
      */
     set: async (id: string, archive: StoredDocument): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`

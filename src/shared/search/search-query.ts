@@ -101,7 +101,7 @@ function toTerm([, minus = '', field, quoted, bare = '']: RegExpExecArray, start
   const place = { isNegated: minus === '-', start, end };
   if (field === undefined) {
     if (value === '') fail(minus === '-' ? 'something must follow the minus' : 'the quotation marks are empty', start);
-    return { ...place, condition: toWords(value, fail) };
+    return { ...place, condition: textCondition(value, fail) };
   }
   const name = aliases[field.toLowerCase()] ?? field.toLowerCase();
   if (!fieldNames.includes(name)) {
@@ -114,7 +114,7 @@ function toTerm([, minus = '', field, quoted, bare = '']: RegExpExecArray, start
 
 type Fail = (why: string) => never;
 
-function toWords(value: string, fail: Fail): Condition {
+function textCondition(value: string, fail: Fail): Condition {
   const words = value
     .replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
     .split(separators)

@@ -8,7 +8,7 @@ const maxCachedKeys = 10_000;
 /** An unwrapped data key. */
 export interface DataKey {
   readonly id: string;
-  /** Null for a key that seals documents. */
+  /** Null for a key that encrypts documents. */
   readonly stackId: string | null;
   readonly bytes: Buffer;
 }

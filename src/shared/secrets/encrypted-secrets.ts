@@ -5,7 +5,7 @@ import { type KeyRing, MasterKeyError } from './key-ring.ts';
 /** A short secret as it is stored. */
 export interface EncryptedSecret {
   readonly masterKeyId: string;
-  readonly sealed: Buffer;
+  readonly encrypted: Buffer;
 }
 
 /** Encrypts short secrets of the server's own with its first master key, each bound to its owner. */
@@ -17,27 +17,27 @@ export class EncryptedSecrets {
     this.#ring = ring;
   }
 
-  /** Whether this process has master keys. Workers have none unless documents are sealed. */
+  /** Whether this process has master keys. Workers have none unless documents are encrypted. */
   get hasKeys(): boolean {
     return this.#ring !== null;
   }
 
   /** Encrypts the secret, to be stored by the transaction. Throws MasterKeyError. */
-  async seal(tx: Queryable, owner: string, secret: string): Promise<EncryptedSecret> {
+  async encrypt(tx: Queryable, owner: string, secret: string): Promise<EncryptedSecret> {
     const wrapped = this.#requireRing().wrap(Buffer.from(secret), owner);
     if (!(await createEncryptionKeyRepository(tx).isMasterKeyStored(wrapped)))
       throw new MasterKeyError(
         `Master key ${JSON.stringify(wrapped.masterKeyId)} is not in the database any more: restart this process`,
       );
-    return { masterKeyId: wrapped.masterKeyId, sealed: wrapped.wrappedKey };
+    return { masterKeyId: wrapped.masterKeyId, encrypted: wrapped.wrappedKey };
   }
 
   /** Throws MasterKeyError if the key is missing, or if the bytes are not the owner's. */
-  open(owner: string, { masterKeyId, sealed }: EncryptedSecret): string {
-    return this.#requireRing().unwrap(masterKeyId, sealed, owner).toString();
+  open(owner: string, { masterKeyId, encrypted }: EncryptedSecret): string {
+    return this.#requireRing().unwrap(masterKeyId, encrypted, owner).toString();
   }
 
-  /** Id of the master key that seals; null without master keys. */
+  /** Id of the master key that encrypts; null without master keys. */
   get currentId(): string | null {
     return this.#ring?.currentId ?? null;
   }

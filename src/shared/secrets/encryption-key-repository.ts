@@ -5,7 +5,7 @@ import type { WrappedDataKey } from './key-ring.ts';
 
 const EncryptionKeyRow = Type.Object({
   id: Type.String(),
-  /** Null for a key that seals documents in the blob store. */
+  /** Null for a key that encrypts documents in the blob store. */
   stackId: Nullable(Type.String()),
   version: Type.Integer(),
   masterKeyId: Type.String(),
@@ -85,7 +85,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       db.exists(sql.rows(Type.Object({ found: Type.Integer() }))`
         /* encryptionKeys.isMasterKeyStored */ select 1 as found where ${isStored(wrapped)}`),
 
-    /** Whether documents have ever been sealed. */
+    /** Whether documents have ever been encrypted. */
     hasDocumentKeys: () =>
       db.exists(
         sql.rows(IdRow)`/* encryptionKeys.hasDocumentKeys */ select id from encryption_keys where stack_id is null`,

@@ -10,7 +10,7 @@ const canaryText = Buffer.from('holdfast');
 const canaryContext = (masterKeyId: string): Buffer => Buffer.from(`master key ${masterKeyId}`);
 
 /** Encrypts with AES-256-GCM, bound to `context`. Returns nonce, ciphertext and tag. */
-export function seal(key: Buffer, plaintext: Buffer, context: Buffer): Buffer {
+export function encryptWith(key: Buffer, plaintext: Buffer, context: Buffer): Buffer {
   const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes });
   cipher.setAAD(context);
@@ -18,13 +18,16 @@ export function seal(key: Buffer, plaintext: Buffer, context: Buffer): Buffer {
 }
 
 /** Reverses `seal`. Returns null if key, context or bytes do not match. */
-export function unseal(key: Buffer, sealed: Buffer, context: Buffer): Buffer | null {
-  if (sealed.length < nonceBytes + tagBytes) return null;
-  const decipher = createDecipheriv(algorithm, key, sealed.subarray(0, nonceBytes), { authTagLength: tagBytes });
+export function decryptWith(key: Buffer, encrypted: Buffer, context: Buffer): Buffer | null {
+  if (encrypted.length < nonceBytes + tagBytes) return null;
+  const decipher = createDecipheriv(algorithm, key, encrypted.subarray(0, nonceBytes), { authTagLength: tagBytes });
   decipher.setAAD(context);
-  decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes));
+  decipher.setAuthTag(encrypted.subarray(encrypted.length - tagBytes));
   try {
-    return Buffer.concat([decipher.update(sealed.subarray(nonceBytes, sealed.length - tagBytes)), decipher.final()]);
+    return Buffer.concat([
+      decipher.update(encrypted.subarray(nonceBytes, encrypted.length - tagBytes)),
+      decipher.final(),
+    ]);
   } catch {
     // The tag does not match. The caller decides what that means.
     return null;
@@ -72,24 +75,24 @@ export class KeyRing {
     const masterKeyId = this.currentId;
     return {
       masterKeyId,
-      wrappedKey: seal(this.#get(masterKeyId), dataKey, Buffer.from(stackId ?? documentsOwner)),
+      wrappedKey: encryptWith(this.#get(masterKeyId), dataKey, Buffer.from(stackId ?? documentsOwner)),
       storedCanary: this.#storedCanaries.get(masterKeyId) ?? null,
     };
   }
 
-  /** A known text sealed with the key, by which `matchesCanary` recognizes it. */
+  /** A known text encrypted with the key, by which `matchesCanary` recognizes it. */
   makeCanary(masterKeyId: string): Buffer {
-    return seal(this.#get(masterKeyId), canaryText, canaryContext(masterKeyId));
+    return encryptWith(this.#get(masterKeyId), canaryText, canaryContext(masterKeyId));
   }
 
   /** Whether the key under this id is the one that made the canary. */
   matchesCanary(masterKeyId: string, canary: Buffer): boolean {
-    return unseal(this.#get(masterKeyId), canary, canaryContext(masterKeyId))?.equals(canaryText) ?? false;
+    return decryptWith(this.#get(masterKeyId), canary, canaryContext(masterKeyId))?.equals(canaryText) ?? false;
   }
 
   /** Unwraps a data key. Throws MasterKeyError if the ring lacks the master key or the bytes were not wrapped by it. */
   unwrap(masterKeyId: string, wrappedKey: Buffer, stackId: string | null): Buffer {
-    const dataKey = unseal(this.#get(masterKeyId), wrappedKey, Buffer.from(stackId ?? documentsOwner));
+    const dataKey = decryptWith(this.#get(masterKeyId), wrappedKey, Buffer.from(stackId ?? documentsOwner));
     if (dataKey) return dataKey;
     const owner = stackId === null ? 'documents' : `stack ${stackId}`;
     throw new MasterKeyError(`Master key ${JSON.stringify(masterKeyId)} does not unwrap the data key of ${owner}`);

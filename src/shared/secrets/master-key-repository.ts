@@ -7,7 +7,7 @@ const MasterKeyRow = Type.Object({
   /** The key as its KMS has wrapped it; null for a key that is in the setting. */
   wrappedKey: Nullable(Bytes),
   wrappedBy: Nullable(Type.String()),
-  /** A known text, sealed with the key. */
+  /** A known text, encrypted with the key. */
   canary: Bytes,
 });
 export type MasterKeyRow = Row<typeof MasterKeyRow>;

@@ -8,8 +8,8 @@ import { openMasterKeys } from './open-master-keys.ts';
 
 /**
  * Opens the key ring of this process. Returns null if no master keys are set and none are needed; the process can then
- * neither decrypt secrets nor read or write sealed documents. Throws ConfigError if keys are missing but documents are
- * or were sealed, MasterKeyError if a key is not the one that was used under its id, and PartUnavailableError if a KMS does not
+ * neither decrypt secrets nor read or write encrypted documents. Throws ConfigError if keys are missing but documents are
+ * or were encrypted, MasterKeyError if a key is not the one that was used under its id, and PartUnavailableError if a KMS does not
  * unwrap one.
  */
 export async function openKeyRing(
@@ -28,7 +28,7 @@ export async function openKeyRing(
   };
   if (config.encryption.encryptsDocuments) refuse('needed with HOLDFAST_ENCRYPT_DOCUMENTS');
   if (await repeatAtStart(() => encryptionKeys.hasDocumentKeys(), wait)) {
-    refuse('needed because documents in the blob store are sealed, or have been');
+    refuse('needed because documents in the blob store are encrypted, or have been');
   }
   return null;
 }

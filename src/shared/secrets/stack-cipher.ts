@@ -1,8 +1,8 @@
 import { InvalidRequestError, NotFoundError } from '../platform/errors/errors.ts';
-import { Turns } from '../platform/slices/slices.ts';
+import { Slices } from '../platform/slices/slices.ts';
 import type { DataKey, DataKeys } from './data-keys.ts';
 import { keyIdBytes, keyIdOf, keyIdText } from './key-id.ts';
-import { seal, unseal } from './key-ring.ts';
+import { decryptWith, encryptWith } from './key-ring.ts';
 
 /**
  * Ciphertext format: this byte, the id of the data key (16 bytes), then nonce, ciphertext and tag of AES-256-GCM with the
@@ -27,7 +27,7 @@ export class StackCipher {
     if (!key) throw new NotFoundError('The stack was deleted meanwhile');
     const header = Buffer.concat([Buffer.from([formatByte]), keyIdOf(key.id)]);
     const context = Buffer.from(stackId);
-    return plaintexts.map((plaintext) => Buffer.concat([header, seal(key.bytes, plaintext, context)]));
+    return plaintexts.map((plaintext) => Buffer.concat([header, encryptWith(key.bytes, plaintext, context)]));
   }
 
   /**
@@ -46,7 +46,7 @@ export class StackCipher {
   /** Like `decrypt`, with null for each ciphertext that belongs to none of the stacks. Looks up each key once. */
   async decryptEach(stackIds: readonly string[], ciphertexts: readonly Buffer[]): Promise<(Buffer | null)[]> {
     const keys = new Map<string, DataKey | null>();
-    const turns = new Turns();
+    const slices = new Slices();
     const plaintexts: (Buffer | null)[] = [];
     for (const ciphertext of ciphertexts) {
       const id = keyIdIn(ciphertext);
@@ -54,10 +54,10 @@ export class StackCipher {
       const key = id === null ? null : keys.get(id);
       plaintexts.push(
         key?.stackId && stackIds.includes(key.stackId)
-          ? unseal(key.bytes, ciphertext.subarray(1 + keyIdBytes), Buffer.from(key.stackId))
+          ? decryptWith(key.bytes, ciphertext.subarray(1 + keyIdBytes), Buffer.from(key.stackId))
           : null,
       );
-      await turns.spend(Math.max(ciphertext.length, minSpentBytes));
+      await slices.spend(Math.max(ciphertext.length, minSpentBytes));
     }
     return plaintexts;
   }

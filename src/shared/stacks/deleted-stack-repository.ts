@@ -179,7 +179,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** Deletes pieces of older versions, newest first: a piece is newer than those that it needs. */
+    /** Deletes chunks of older versions, newest first: a chunk is newer than those that it needs. */
     deleteChunks: async (stackId: string, limit: number): Promise<number> => {
       const rows = await db.any(sql.rows(ChunkRow)`
         /* deletedStacks.deleteChunks */

@@ -37,18 +37,18 @@ export class DeletedStackRestorer {
   readonly #checkpoints: CheckpointRepository;
   readonly #db: Database;
   readonly #documents: DocumentStore;
-  readonly #guard: DocumentVerifier;
+  readonly #verifier: DocumentVerifier;
 
   constructor(parts: {
     checkpoints: CheckpointRepository;
     db: Database;
     documents: DocumentStore;
-    guard: DocumentVerifier;
+    verifier: DocumentVerifier;
   }) {
     this.#checkpoints = parts.checkpoints;
     this.#db = parts.db;
     this.#documents = parts.documents;
-    this.#guard = parts.guard;
+    this.#verifier = parts.verifier;
   }
 
   /**
@@ -110,7 +110,7 @@ export class DeletedStackRestorer {
   async #renameState(from: RestorableStackRow, to: StackRef): Promise<NewCheckpoint | null> {
     const checkpoint = from.checkpointId === null ? null : await this.#checkpoints.find(from.checkpointId);
     if (!checkpoint) return null;
-    const renamed = await renameDeployment(() => this.#guard.open(checkpoint), { from, to });
+    const renamed = await renameDeployment(() => this.#verifier.open(checkpoint), { from, to });
     return { document: await this.#documents.save(renamed), resourceCount: checkpoint.resourceCount };
   }
 

@@ -30,18 +30,18 @@ export class StackRenamer {
   readonly #changes: AdmittedChanges;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
-  readonly #guard: DocumentVerifier;
+  readonly #verifier: DocumentVerifier;
 
   constructor(parts: {
     changes: AdmittedChanges;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
-    guard: DocumentVerifier;
+    verifier: DocumentVerifier;
   }) {
     this.#changes = parts.changes;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
-    this.#guard = parts.guard;
+    this.#verifier = parts.verifier;
   }
 
   /**
@@ -68,7 +68,7 @@ export class StackRenamer {
     if (admission.checkpointId === null) return null;
     const checkpoint = await this.#checkpoints.find(admission.checkpointId);
     if (!checkpoint) throw new StackChangedError();
-    const renamed = await renameDeployment(() => this.#guard.open(checkpoint), { from, to });
+    const renamed = await renameDeployment(() => this.#verifier.open(checkpoint), { from, to });
     return { document: await this.#documents.save(renamed), resourceCount: checkpoint.resourceCount };
   }
 }

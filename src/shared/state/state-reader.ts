@@ -41,7 +41,7 @@ interface Rows {
   readonly checkpoints: CheckpointRepository;
   readonly compactions: CompactionRepository;
   /** Null: those of the document store. */
-  readonly pieces: ChunkRepository | null;
+  readonly chunks: ChunkRepository | null;
 }
 
 /**
@@ -51,7 +51,7 @@ interface Rows {
 export class StateReader {
   readonly #rows: Rows;
   readonly #replica: Replica | null;
-  readonly #guard: DocumentVerifier;
+  readonly #verifier: DocumentVerifier;
   readonly #compactor: JournalCompactor;
   readonly #compactLarge: (updateId: string) => Promise<void>;
 
@@ -59,7 +59,7 @@ export class StateReader {
     stacks: StackRepository;
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
-    guard: DocumentVerifier;
+    verifier: DocumentVerifier;
     compactor: JournalCompactor;
     compactions: CompactionRepository;
     /** Compacts a large journal. In the API, a worker does it, so that the process is not blocked. */
@@ -68,9 +68,9 @@ export class StateReader {
     replica?: Replica | null;
   }) {
     const { stacks, updates, checkpoints, compactions } = parts;
-    this.#rows = { stacks, updates, checkpoints, compactions, pieces: null };
+    this.#rows = { stacks, updates, checkpoints, compactions, chunks: null };
     this.#replica = parts.replica ?? null;
-    this.#guard = parts.guard;
+    this.#verifier = parts.verifier;
     this.#compactor = parts.compactor;
     this.#compactLarge = parts.compactLarge;
   }
@@ -168,7 +168,7 @@ export class StateReader {
     }
     const checkpoint = await rows.checkpoints.find(checkpointId);
     if (!checkpoint) return 'moved';
-    const bytes = this.#guard.open(checkpoint, rows.pieces ?? undefined);
+    const bytes = this.#verifier.open(checkpoint, rows.chunks ?? undefined);
     // Reads the first chunk here, so that a deleted blob can still be handled by a retry and a damaged one by an error response. A
     // small document is fully verified at this point.
     const first = await bytes.next();
@@ -189,7 +189,7 @@ function rowsOf(db: Queryable): Rows {
     updates: createUpdateRepository(db),
     checkpoints: createCheckpointRepository(db),
     compactions: createCompactionRepository(db),
-    pieces: createChunkRepository(db),
+    chunks: createChunkRepository(db),
   };
 }
 

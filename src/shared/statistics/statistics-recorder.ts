@@ -5,7 +5,7 @@ import { inSlices } from '../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
 import type { DocumentVerifier } from '../state/checks/document-verifier.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
-import { commitOf } from '../state/journal/guards/approvals.ts';
+import { commitOf } from '../state/journal/change-limits/approvals.ts';
 import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';
 import { RetrySigns } from './retry-signs.ts';
 import { createStatisticsRepository, type EndedUpdate } from './statistics-repository.ts';
@@ -22,30 +22,30 @@ export class StatisticsRecorder {
   readonly #db: Database;
   readonly #events: EventReader;
   readonly #checkpoints: CheckpointRepository;
-  readonly #guard: DocumentVerifier;
+  readonly #verifier: DocumentVerifier;
 
   constructor(parts: {
     db: Database;
     eventReader: EventReader;
     checkpoints: CheckpointRepository;
-    guard: DocumentVerifier;
+    verifier: DocumentVerifier;
   }) {
     this.#db = parts.db;
     this.#events = parts.eventReader;
     this.#checkpoints = parts.checkpoints;
-    this.#guard = parts.guard;
+    this.#verifier = parts.verifier;
   }
 
   /** Any number of processes may do this. Throws what reading events or states throws. */
   async keep(updateId: string): Promise<void> {
-    const figures = createStatisticsRepository(this.#db);
-    const update = await figures.findEnded(updateId);
+    const statistics = createStatisticsRepository(this.#db);
+    const update = await statistics.findEnded(updateId);
     if (!update) return;
     const { retries, times } = await this.#readSteps(updateId);
     const dependencies = await this.#dependencies(update, times);
     const steps = { ...statisticsOf(times.steps, times.isCut, dependencies), retries: retries.found };
     const environment = update.environment === null ? {} : (JSON.parse(update.environment) as object);
-    await figures.insert(update, {
+    await statistics.insert(update, {
       commit: commitOf(environment),
       counts: countsOf(update.resourceChanges),
       steps: JSON.stringify(steps),
@@ -73,7 +73,7 @@ export class StatisticsRecorder {
     const before = steps.some(isDelete) ? [update.baseCheckpointId] : [];
     for (const id of new Set([update.checkpointId, ...before])) {
       const checkpoint = id === null ? null : await this.#checkpoints.find(id);
-      if (checkpoint) await scanner.scan(inSlices(this.#guard.open(checkpoint)));
+      if (checkpoint) await scanner.scan(inSlices(this.#verifier.open(checkpoint)));
     }
     return scanner.found;
   }

@@ -69,7 +69,7 @@ export function createStatisticsRepository(db: Queryable) {
     /** An update that has ended and has no figures yet; null: there is none, or it was no run of a client. */
     findEnded: (updateId: string) =>
       db.maybeOne(sql.rows(EndedRow)`
-        /* figures.findEnded */
+        /* statistics.findEnded */
         select u.id, u.dry_run or u.kind = 'preview' as "isPreview", extract(epoch from u.ended_at - u.started_at)::float8 as seconds, ${changes}, ${environmentColumn},
           u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId"
         from updates u
@@ -77,13 +77,13 @@ export function createStatisticsRepository(db: Queryable) {
           and u.kind in ('update', 'preview', 'refresh', 'destroy')
           and not exists (select 1 from update_statistics f where f.update_id = u.id)`),
 
-    /** Stores the figures of an update, unless it has some or is gone. */
+    /** Stores the statistics of an update, unless it has some or is gone. */
     insert: (
       { id, seconds }: EndedUpdate,
       { commit, counts, steps }: { readonly commit: string | null; readonly counts: Counts; readonly steps: string },
     ) =>
       db.query(sql.nothing`
-        /* figures.insert */
+        /* statistics.insert */
         insert into update_statistics (update_id, stack_id, kind, is_preview, is_success, ended_at, commit_id, seconds, creates, updates, deletes,
           replaces, steps)
         select u.id, u.stack_id, u.kind, u.dry_run or u.kind = 'preview', u.status = 'succeeded', u.ended_at, ${commit}::text, ${seconds}::float8,
@@ -94,7 +94,7 @@ export function createStatisticsRepository(db: Queryable) {
     /** The update, if it belongs to that stack, with what is known of it. */
     find: (updateId: string, ref: StackRef) =>
       db.maybeOne(sql.rows(ShownRow)`
-        /* figures.find */
+        /* statistics.find */
         select u.stack_id as "stackId", u.kind, u.dry_run or u.kind = 'preview' as "isPreview", u.status, u.end_reason as "endReason",
           u.waited_ms / 1000.0::float8 as "waitedSeconds",
           extract(epoch from coalesce(u.ended_at, clock_timestamp()) - u.started_at)::float8 as seconds, ${changes}, f.commit_id as commit, f.steps
@@ -109,7 +109,7 @@ export function createStatisticsRepository(db: Queryable) {
       const range = (column: ReturnType<typeof sql.fragment>) =>
         sql.fragment`percentile_disc(array[0.1, 0.9]) within group (order by ${column})`;
       const row = await db.one(sql.rows(UsualRow)`
-        /* figures.findUsual */
+        /* statistics.findUsual */
         select count(*)::integer as count, ${range(sql.fragment`l.seconds`)} as seconds, ${range(sql.fragment`l.creates`)} as creates,
           ${range(sql.fragment`l.updates`)} as updates, ${range(sql.fragment`l.replaces`)} as replaces, ${range(sql.fragment`l.deletes`)} as deletes
         from (
@@ -130,7 +130,7 @@ export function createStatisticsRepository(db: Queryable) {
     /** Runs of the same commit and kind that failed within the compared time, before this update. */
     countFailedBefore: async (updateId: string): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
-        /* figures.countFailedBefore */
+        /* statistics.countFailedBefore */
         select count(*)::integer as count from update_statistics own join update_statistics f on f.stack_id = own.stack_id and f.kind = own.kind
           and f.is_preview = own.is_preview and f.ended_at < own.ended_at and f.ended_at > own.ended_at - make_interval(days => ${comparedDays})
         where own.update_id = ${updateId} and f.commit_id = own.commit_id and not f.is_success`);
@@ -140,7 +140,7 @@ export function createStatisticsRepository(db: Queryable) {
     /** The counts of a summary, as its client has sent them; `{}` if there are none. */
     findChanges: async (updateId: string): Promise<string> => {
       const row = await db.maybeOne(sql.rows(ChangesRow)`
-        /* figures.findChanges */ select ${changes} from updates u where u.id = ${updateId}`);
+        /* statistics.findChanges */ select ${changes} from updates u where u.id = ${updateId}`);
       return row?.resourceChanges ?? '{}';
     },
   };

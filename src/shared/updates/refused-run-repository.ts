@@ -3,7 +3,7 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 
 /**
  * Why a run has not run, or not to its end. Triggers (migration 0055) note `superseded` and `sent-away`, and by the names of their rules
- * those that were stopped while they ran: `fuse`, `protected-types`, `require-preview`.
+ * those that were stopped while they ran: `change limit`, `protected-types`, `require-preview`.
  */
 export type RefusalReason = 'busy' | 'frozen' | 'limit' | 'preview-needed' | 'has-consumers';
 

@@ -45,7 +45,7 @@ export const UpdateRow = Type.Object({
   compactedAt: Nullable(Timestamp),
   fullCommitted: Type.Integer(),
   /** Whether it has a guard that is asked about what it begins. */
-  isGuarded: Type.Boolean(),
+  isLimited: Type.Boolean(),
 });
 export type UpdateRow = Row<typeof UpdateRow>;
 
@@ -95,7 +95,7 @@ export const updateColumns = sql.fragment`
   extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion",
   u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
   u.checkpoint_sequence as "checkpointSequence", u.full_committed as "fullCommitted",
-  u.is_limited as "isGuarded",
+  u.is_limited as "isLimited",
   j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.compacted_entries and j.compaction_error is null, false) as "hasPendingEntries",
   coalesce(j.entry_count, 0) as "entryCount", coalesce(j.compacted_entries, 0) as "compactedEntries", j.compaction_error as "compactionError",
   j.compaction_warning as "compactionWarning", j.compacted_at as "compactedAt"`;

@@ -37,10 +37,10 @@ function facts(
     },
   };
 }
-const github = (told: EventFacts, base = 'https://api.github.com') =>
-  statusRequestOf('github_status', base, 'secret', told);
-const gitlab = (told: EventFacts, base = 'https://gitlab.com') =>
-  statusRequestOf('gitlab_status', base, 'secret', told);
+const github = (notified: EventFacts, base = 'https://api.github.com') =>
+  statusRequestOf('github_status', base, 'secret', notified);
+const gitlab = (notified: EventFacts, base = 'https://gitlab.com') =>
+  statusRequestOf('gitlab_status', base, 'secret', notified);
 const bodyOf = (request: ReturnType<typeof github>) => ('body' in request ? JSON.parse(request.body) : request);
 
 describe('the status of a commit', () => {

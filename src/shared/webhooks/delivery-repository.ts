@@ -16,7 +16,7 @@ const ClaimedRow = Type.Object({
   isActive: Type.Boolean(),
   url: Type.String(),
   format: Type.String(),
-  sealed: Nullable(Bytes),
+  encrypted: Nullable(Bytes),
   masterKeyId: Nullable(Type.String()),
 });
 export type ClaimedDelivery = Row<typeof ClaimedRow>;
@@ -86,7 +86,7 @@ const claimLock = 5_641_377;
 export function createDeliveryRepository(db: Queryable) {
   const claimedColumns = sql.fragment`d.id, d.webhook_id as "webhookId", d.event_id as "eventId", e.update_id as "updateId", e.event,
     e.occurred_at as "occurredAt", d.attempts, d.is_manual as "isManual", w.is_active as "isActive", w.url, w.format,
-    w.secret as sealed, w.master_key_id as "masterKeyId"`;
+    w.secret as encrypted, w.master_key_id as "masterKeyId"`;
   const columns = sql.fragment`d.id, d.event_id as "eventId", e.event, e.facts, d.state, coalesce(d.attempted_at, e.occurred_at) as at,
     d.duration_ms as "durationMs", d.request_url as "requestUrl", d.request_headers as "requestHeaders",
     d.response_status as "responseStatus", d.response_headers as "responseHeaders", d.response_body as "responseBody"`;

@@ -37,7 +37,7 @@ const maxEnvironmentBytes = 1024 * 1024;
 export function createWebhookEventRepository(db: Queryable) {
   return {
     /** Records an event for each webhook that asks for it. See `notifyWebhooks`. */
-    tell: (told: {
+    notify: (notified: {
       readonly organizationId: string;
       readonly stackId: string | null;
       readonly updateId: string | null;
@@ -46,12 +46,12 @@ export function createWebhookEventRepository(db: Queryable) {
       readonly details: string;
     }) =>
       db.query(sql.nothing`
-        /* webhookEvents.tell */
-        select notify_webhooks(${told.organizationId}::uuid, ${told.stackId}::uuid, ${told.updateId}::uuid, ${told.event}::text,
-          ${told.group}::text, ${told.details}::text)`),
+        /* webhookEvents.notify */
+        select notify_webhooks(${notified.organizationId}::uuid, ${notified.stackId}::uuid, ${notified.updateId}::uuid, ${notified.event}::text,
+          ${notified.group}::text, ${notified.details}::text)`),
 
     /** Records an event for one webhook only. Returns its id. */
-    insert: async (told: {
+    insert: async (notified: {
       readonly organizationId: string;
       readonly stackId: string | null;
       readonly event: string;
@@ -59,9 +59,9 @@ export function createWebhookEventRepository(db: Queryable) {
       const row = await db.one(sql.rows(IdRow)`
         /* webhookEvents.insert */
         insert into webhook_events (organization_id, organization, project, stack, stack_id, event)
-        select o.id, o.name, p.name, s.name, s.id, ${told.event}
-        from organizations o left join stacks s on s.id = ${told.stackId}::uuid left join projects p on p.id = s.project_id
-        where o.id = ${told.organizationId} returning id`);
+        select o.id, o.name, p.name, s.name, s.id, ${notified.event}
+        from organizations o left join stacks s on s.id = ${notified.stackId}::uuid left join projects p on p.id = s.project_id
+        where o.id = ${notified.organizationId} returning id`);
       return row.id;
     },
 

@@ -18,7 +18,7 @@ export async function notifyWebhooks(
 ): Promise<void> {
   const { details = {}, organizationId, stackId, updateId = null } = about;
   const { group } = webhookEvents[event];
-  await createWebhookEventRepository(tx).tell({
+  await createWebhookEventRepository(tx).notify({
     organizationId,
     stackId,
     updateId,

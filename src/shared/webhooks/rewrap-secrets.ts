@@ -12,10 +12,10 @@ const pageSize = 500;
  * that cannot be decrypted are left as they are and returned as `lost`.
  */
 export function rewrapSecrets(db: Database, secrets: EncryptedSecrets): Promise<{ done: number; lost: LostKey[] }> {
-  return forEachSecret(db, secrets, secrets.currentId, async ({ id, opened, sealed }) => {
+  return forEachSecret(db, secrets, secrets.currentId, async ({ id, opened, encrypted }) => {
     await db.inTransaction(async (tx) => {
-      const next = await secrets.seal(tx, secretOwner(id), opened);
-      await createWebhookRepository(tx).replaceSecret(id, sealed, next);
+      const next = await secrets.encrypt(tx, secretOwner(id), opened);
+      await createWebhookRepository(tx).replaceSecret(id, encrypted, next);
     });
   });
 }
@@ -29,16 +29,16 @@ async function forEachSecret(
   db: Database,
   secrets: EncryptedSecrets,
   except: string | null,
-  work: (secret: { id: string; opened: string; sealed: Buffer }) => Promise<void>,
+  work: (secret: { id: string; opened: string; encrypted: Buffer }) => Promise<void>,
 ): Promise<{ done: number; lost: LostKey[] }> {
   const webhooks = createWebhookRepository(db);
   const lost: LostKey[] = [];
   let done = 0;
   for (let after: string | null = null; ; ) {
     const page: Awaited<ReturnType<typeof webhooks.listSecrets>> = await webhooks.listSecrets(except, after, pageSize);
-    for (const { id, masterKeyId, sealed } of page) {
+    for (const { id, masterKeyId, encrypted } of page) {
       try {
-        await work({ id, sealed, opened: secrets.open(secretOwner(id), { masterKeyId, sealed }) });
+        await work({ id, encrypted, opened: secrets.open(secretOwner(id), { masterKeyId, encrypted }) });
         done++;
       } catch (error) {
         if (!(error instanceof MasterKeyError)) throw error;

@@ -15,12 +15,12 @@ const WebhookRow = Type.Object({
   /** Names of events. Without names and groups: all. */
   events: Type.Array(Type.String()),
   groups: Type.Array(Type.String()),
-  sealed: Nullable(Bytes),
+  encrypted: Nullable(Bytes),
   masterKeyId: Nullable(Type.String()),
 });
 export type WebhookRow = Row<typeof WebhookRow>;
 
-const SecretRow = Type.Object({ id: Type.String(), sealed: Bytes, masterKeyId: Type.String() });
+const SecretRow = Type.Object({ id: Type.String(), encrypted: Bytes, masterKeyId: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 
 /** Whose webhooks are meant: those of an organization, or of one of its stacks. */
@@ -36,11 +36,11 @@ export type WebhookChange = Pick<WebhookRow, 'displayName' | 'url' | 'format' | 
 export function createWebhookRepository(db: Queryable) {
   const columns = sql.fragment`w.id, w.organization_id as "organizationId", w.stack_id as "stackId", w.name,
     w.display_name as "displayName", w.url, w.format, w.is_active as "isActive", w.events, w.event_groups as "groups",
-    w.secret as sealed, w.master_key_id as "masterKeyId"`;
+    w.secret as encrypted, w.master_key_id as "masterKeyId"`;
   const ofPlace = ({ organizationId, stackId }: WebhookPlace) => sql.fragment`
     w.organization_id = ${organizationId} and w.stack_id is not distinct from ${stackId}::uuid`;
   const bytes = (secret: EncryptedSecret | null) =>
-    secret === null ? sql.fragment`null` : sql.fragment`${sql.binary(secret.sealed)}::bytea`;
+    secret === null ? sql.fragment`null` : sql.fragment`${sql.binary(secret.encrypted)}::bytea`;
   return {
     /** Violates `webhooks_name_key` or `webhooks_display_name_key` if there is one with that name in its place. */
     insert: (
@@ -117,7 +117,7 @@ export function createWebhookRepository(db: Queryable) {
     replaceSecret: async (id: string, read: Buffer, next: EncryptedSecret): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* webhooks.replaceSecret */
-        update webhooks set secret = ${sql.binary(next.sealed)}, master_key_id = ${next.masterKeyId}
+        update webhooks set secret = ${sql.binary(next.encrypted)}, master_key_id = ${next.masterKeyId}
         where id = ${id} and secret = ${sql.binary(read)} returning id`);
       return row !== null;
     },

@@ -84,16 +84,16 @@ export class WebhookSender {
   }
 
   async #messageOf(delivery: ClaimedDelivery): Promise<Message | { readonly leftOut: string }> {
-    const { eventId, event, format, isActive, isManual, masterKeyId, sealed, updateId, url, webhookId } = delivery;
+    const { eventId, event, format, isActive, isManual, masterKeyId, encrypted, updateId, url, webhookId } = delivery;
     if (!isActive && !isManual) return { leftOut: 'the webhook is not active' };
     const events = createWebhookEventRepository(this.#db);
     const source = await events.readSource(eventId);
     const text = source.facts ?? (await events.keepFacts(eventId, JSON.stringify(factsOf(source))));
     const facts = JSON.parse(text) as EventFacts;
     const secret =
-      sealed === null || masterKeyId === null
+      encrypted === null || masterKeyId === null
         ? null
-        : this.#secrets.open(secretOwner(webhookId), { masterKeyId, sealed });
+        : this.#secrets.open(secretOwner(webhookId), { masterKeyId, encrypted });
     if (setsCommitStatus(format)) {
       // A status that says that the update runs must not come after the one that says how it ended.
       if (event.endsWith('_started') && updateId && (await events.findUpdateStatus(updateId)) !== 'running')

@@ -8,7 +8,7 @@ export interface Problem {
   readonly page: '/~/operator/queues' | '/~/operator/tasks' | null;
 }
 
-/** An older event that is not sealed or sent means that something is wrong, in seconds. */
+/** An older event that is not redacted or sent means that something is wrong, in seconds. */
 export const lateSeconds = 300;
 
 /** All that is wrong with the installation, the worst first. */
@@ -41,7 +41,11 @@ export function listProblems(
   for (const { error, failedAt, name } of runs)
     if (failedAt !== null) add(`The task "${name.replaceAll('-', ' ')}" fails`, error ?? '', '/~/operator/tasks');
   if ((audit.unchainedSeconds ?? 0) > lateSeconds)
-    add('The audit log is not sealed', 'Events of some minutes ago can still be changed unseen.', '/~/operator/tasks');
+    add(
+      'The audit log is not redacted',
+      'Events of some minutes ago can still be changed unseen.',
+      '/~/operator/tasks',
+    );
   if ((audit.unsentSeconds ?? 0) > lateSeconds)
     add('The audit log is not sent', 'The server that receives it is behind, or away.', '/~/operator/tasks');
   return problems;

@@ -61,7 +61,7 @@ function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; rea
   return (
     <Section title={names[name] ?? 'Queue'}>
       <KeyNumbers
-        figures={[
+        statistics={[
           { name: 'Waiting', value: queue?.waiting.toLocaleString() },
           { name: 'Oldest', value: queue && (queue.waiting === 0 ? '–' : duration(queue.oldestWaitingMs / 1000)) },
           { name: 'Running', value: queue?.active.toLocaleString() },

@@ -38,7 +38,7 @@ export function StoragePage() {
       lead="What organizations keep is measured some times a day, as stored: compressed, in Postgres and in the blob store."
     >
       <KeyNumbers
-        figures={[
+        statistics={[
           { name: 'Database', value: data && byteText(data.databaseBytes), note: 'with indexes' },
           { name: 'States', value: kept(({ stateBytes }) => stateBytes), note: 'all versions' },
           {

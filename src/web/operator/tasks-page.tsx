@@ -38,13 +38,13 @@ export function TasksPage() {
       lead="Work in the background, which one of all processes does at a time. Nothing of it holds up an update."
     >
       <KeyNumbers
-        figures={[
+        statistics={[
           { name: 'States to index', value: waiting && countText(waiting.index) },
-          { name: 'Logs to pack', value: waiting && countText(waiting.packing) },
+          { name: 'Logs to pack', value: waiting && countText(waiting.archiving) },
           { name: 'Versions to re-encode', value: waiting && countText(waiting.encode) },
           { name: 'Webhooks to deliver', value: waiting && countText(waiting.deliveries) },
           {
-            name: 'Audit log, unsealed',
+            name: 'Audit log, unencrypted',
             value: audit && ageText(audit.unchainedSeconds),
             note: audit && (audit.unsentSeconds === null ? 'sent nowhere' : `unsent ${ageText(audit.unsentSeconds)}`),
             tone: late(audit?.unchainedSeconds) ?? late(audit?.unsentSeconds),

@@ -5,7 +5,7 @@ import type { SecretPlace, StackRef } from '../platform/app/contract.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import { CopyButton } from '../platform/ui/code.tsx';
-import { Sealed } from '../platform/ui/json-view.tsx';
+import { Redacted } from '../platform/ui/json-view.tsx';
 import styles from './secret.module.css';
 
 /** A value is hidden again after this time. */
@@ -18,7 +18,7 @@ export function useMayDecrypt(stack: StackRef): boolean {
   return query.data?.permissions.includes('decrypt') ?? false;
 }
 
-/** A sealed value, with a button that shows it for a while to those who may decrypt. Each click is recorded in the audit log. */
+/** A redacted value, with a button that shows it for a while to those who may decrypt. Each click is recorded in the audit log. */
 export function Secret({
   name,
   place,
@@ -74,7 +74,7 @@ export function Secret({
   }
   return (
     <span className={styles['secret']}>
-      <Sealed />
+      <Redacted />
       {mayDecrypt ? (
         <Button
           kind="quiet"

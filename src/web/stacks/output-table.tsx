@@ -16,7 +16,7 @@ interface OutputTableProps {
   readonly hasVersion: boolean;
 }
 
-/** Outputs of the stack. Secret ones are sealed, and the command that shows them is copied instead. */
+/** Outputs of the stack. Secret ones are redacted, and the command that shows them is copied instead. */
 export function OutputTable({ hasVersion, outputs, stack }: OutputTableProps) {
   if (outputs === null) return <p className={styles['empty']}>The outputs cannot be read at the moment.</p>;
   if (outputs.length === 0) {
@@ -46,7 +46,7 @@ function Output({
   readonly stack: StackRef;
 }) {
   const { isCut, isSecret, name, value } = output;
-  const isSealed = isSecret || value === null;
+  const isRedacted = isSecret || value === null;
   const command = `pulumi stack output ${quote(name)} --show-secrets --stack ${quote(`${stack.organization}/${stack.project}/${stack.stack}`)}`;
   return (
     <tr>
@@ -54,14 +54,14 @@ function Output({
         {name}
       </th>
       <td className={styles['value']}>
-        {isSealed ? (
+        {isRedacted ? (
           <Secret stack={stack} name={name} place={{ of: 'output', name }} />
         ) : (
           <Value name={name} text={value} isCut={isCut} />
         )}
       </td>
       <td className={styles['copy']}>
-        {isSealed ? (
+        {isRedacted ? (
           <CopyButton text={command} label={`Copy the command that shows ${name}`} />
         ) : (
           <CopyButton text={value} label={`Copy ${name}`} />

@@ -18,7 +18,7 @@ import styles from './state-viewer.module.css';
 
 const pageSize = 100;
 
-/** The state of one version: resource by resource, or as text while it is not too large. Secrets are sealed. */
+/** The state of one version: resource by resource, or as text while it is not too large. Secrets are redacted. */
 export function StateViewer({ stack, version }: { readonly stack: StackRef; readonly version: number }) {
   const [isText, setIsText] = useState(false);
   const [filter, setFilter] = useState('');

@@ -29,13 +29,13 @@ export function CiPage() {
     document.title = `CI of ${organization} - Holdfast`;
   }, [organization]);
   // Also where it is not shown: the other views are one click away.
-  const figures = useQuery(
-    trpc.ci.figures.queryOptions(
+  const statistics = useQuery(
+    trpc.ci.statistics.queryOptions(
       { organization, days },
       { refetchInterval: every(refreshMs), staleTime: refreshMs / 2 },
     ),
   );
-  const refused = figures.data?.refusals.reduce((sum, { times }) => sum + times, 0);
+  const refused = statistics.data?.refusals.reduce((sum, { times }) => sum + times, 0);
   return (
     <Page
       title="CI"
@@ -56,13 +56,13 @@ export function CiPage() {
         ))}
       </Tabs>
       {view === 'line' ? <LineView organization={organization} /> : null}
-      {view === 'runs' ? <RunsView organization={organization} days={days} figures={figures} /> : null}
+      {view === 'runs' ? <RunsView organization={organization} days={days} statistics={statistics} /> : null}
       {view === 'refusals' ? (
         <RefusalsView
           organization={organization}
           days={days}
-          figures={figures.data}
-          isCounting={figures.isPending && figures.failureCount === 0}
+          statistics={statistics.data}
+          isCounting={statistics.isPending && statistics.failureCount === 0}
         />
       ) : null}
       {view === 'drift' ? <DriftView organization={organization} days={days} /> : null}

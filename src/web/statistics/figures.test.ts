@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
 import { meanMs, orderProjects, rate, sumStatistics } from './figures.ts';
 
-const figures = (more: object) => ({ ...sumStatistics([]), ...more });
+const statistics = (more: object) => ({ ...sumStatistics([]), ...more });
 
 test('sums add up, but for the longest', () => {
   const days = [
-    figures({ runs: 2, failed: 1, waitedMs: 5, longestMs: 9 }),
-    figures({ runs: 3, runMs: 50, longestMs: 7 }),
+    statistics({ runs: 2, failed: 1, waitedMs: 5, longestMs: 9 }),
+    statistics({ runs: 3, runMs: 50, longestMs: 7 }),
   ];
   expect(sumStatistics(days)).toMatchObject({ runs: 5, failed: 1, waitedMs: 5, runMs: 50, longestMs: 9 });
   expect(meanMs(sumStatistics(days))).toBe(10);
@@ -25,9 +25,9 @@ test('rates are percent, exact where they are small', () => {
 
 test('projects are ordered by what was chosen, then by name', () => {
   const projects = [
-    { project: 'b', ...figures({ runs: 1, runMs: 10, failed: 1 }) },
-    { project: 'a', ...figures({ runs: 1, runMs: 10 }) },
-    { project: 'c', ...figures({ runs: 9, runMs: 27, waitedMs: 3 }) },
+    { project: 'b', ...statistics({ runs: 1, runMs: 10, failed: 1 }) },
+    { project: 'a', ...statistics({ runs: 1, runMs: 10 }) },
+    { project: 'c', ...statistics({ runs: 9, runMs: 27, waitedMs: 3 }) },
   ];
   const names = (order: Parameters<typeof orderProjects>[1]) =>
     orderProjects(projects, order)

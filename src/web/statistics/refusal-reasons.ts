@@ -6,7 +6,7 @@ const reasons: Readonly<Record<string, string>> = {
   'has-consumers': 'Read by other stacks',
   superseded: 'Superseded',
   'sent-away': 'Sent away',
-  fuse: 'Fuse blown',
+  'change-limit': 'Change limit exceeded',
   'protected-types': 'Protected resource',
   'require-preview': 'Not as previewed',
 };
@@ -18,5 +18,5 @@ export function viewReason(reason: string): string {
 
 /** Whether the run had begun, and a rule stopped it. */
 export function isStop(reason: string): boolean {
-  return reason === 'fuse' || reason === 'protected-types' || reason === 'require-preview';
+  return reason === 'change-limit' || reason === 'protected-types' || reason === 'require-preview';
 }

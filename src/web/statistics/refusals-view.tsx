@@ -23,13 +23,13 @@ const refreshMs = 30_000;
 /** Runs that were refused, sent away while they waited, or stopped by a rule. */
 export function RefusalsView({
   days,
-  figures,
+  statistics,
   isCounting,
   organization,
 }: {
   readonly organization: string;
   readonly days: CiDays;
-  readonly figures: CiStatistics | undefined;
+  readonly statistics: CiStatistics | undefined;
   /** The figures are being loaded: the list below them would move. */
   readonly isCounting: boolean;
 }) {
@@ -49,7 +49,7 @@ export function RefusalsView({
   if (problem) return <Problem {...problem} />;
   return (
     <>
-      {isCounting ? null : <Reasons figures={figures} />}
+      {isCounting ? null : <Reasons statistics={statistics} />}
       <Table
         label="Refused runs"
         columns={columns(organization)}
@@ -72,9 +72,9 @@ export function RefusalsView({
 }
 
 /** How many of each reason; a choice of one. */
-function Reasons({ figures }: { readonly figures: CiStatistics | undefined }) {
+function Reasons({ statistics }: { readonly statistics: CiStatistics | undefined }) {
   const { project, reason } = route.useSearch();
-  const counts = figures?.refusals ?? [];
+  const counts = statistics?.refusals ?? [];
   if (counts.length === 0 && project === undefined && reason === undefined) return null;
   const isListed = reason === undefined || counts.some((each) => each.reason === reason);
   return (

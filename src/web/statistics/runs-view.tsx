@@ -21,22 +21,22 @@ type Project = CiStatistics['projects'][number];
 /** How runs went lately, and where time was lost. */
 export function RunsView({
   days,
-  figures,
+  statistics,
   organization,
 }: {
   readonly organization: string;
   readonly days: number;
-  readonly figures: ReadQuery & { readonly data: CiStatistics | undefined };
+  readonly statistics: ReadQuery & { readonly data: CiStatistics | undefined };
 }) {
-  const problem = useProblem(figures);
+  const problem = useProblem(statistics);
   if (problem) return <Problem {...problem} />;
-  const { data } = figures;
+  const { data } = statistics;
   const sum = data && sumStatistics(data.days);
   if (sum && sum.runs + sum.previews + sum.refused === 0) return <NoRuns days={days} />;
   return (
     <>
       <KeyNumbers
-        figures={[
+        statistics={[
           { name: 'Runs', value: sum?.runs.toLocaleString(), note: sum && `${sum.previews.toLocaleString()} previews` },
           {
             name: 'Failed',

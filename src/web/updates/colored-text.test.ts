@@ -37,9 +37,9 @@ describe('coloured text', () => {
   });
 
   test('never returns a control character, and keeps all of a plain text', () => {
-    const pieces = fc.constantFrom('<{%', '%}>', 'fg 1', esc, '[', '31m', ']8;;', '\u0007', 'a', '<b>', '\n', ';');
+    const chunks = fc.constantFrom('<{%', '%}>', 'fg 1', esc, '[', '31m', ']8;;', '\u0007', 'a', '<b>', '\n', ';');
     fc.assert(
-      fc.property(fc.array(pieces), (parts) => {
+      fc.property(fc.array(chunks), (parts) => {
         expect(stripColors(parts.join(''))).not.toMatch(/(?!\n)\p{Cc}/u);
       }),
     );

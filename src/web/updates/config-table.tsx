@@ -1,9 +1,9 @@
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
-import { Sealed } from '../platform/ui/json-view.tsx';
+import { Redacted } from '../platform/ui/json-view.tsx';
 import { Secret } from '../secrets/secret.tsx';
 import styles from './config-table.module.css';
 
-/** Configuration by namespace. Secrets are sealed until somebody asks for them. */
+/** Configuration by namespace. Secrets are redacted until somebody asks for them. */
 export function ConfigTable({
   config,
   empty,
@@ -32,7 +32,7 @@ export function ConfigTable({
                 {!isSecret && value !== null ? (
                   value
                 ) : stack === undefined ? (
-                  <Sealed />
+                  <Redacted />
                 ) : (
                   <Secret stack={stack} name={key} place={{ of: 'config', key }} />
                 )}

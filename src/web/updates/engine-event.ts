@@ -1,7 +1,7 @@
 /** What a step did or does to a resource, in Pulumi's words. Newer CLIs may send others. */
 export type Operation = string;
 
-/** A resource before or after a step, as engine events describe it. Secret values are already sealed. */
+/** A resource before or after a step, as engine events describe it. Secret values are already redacted. */
 export interface StepState {
   type?: string;
   urn?: string;

@@ -3,7 +3,7 @@ import { memo } from 'react';
 import { nameInUrn, shortType } from '../platform/app/resource-name.ts';
 import { CutName } from '../platform/ui/cut-name.tsx';
 import { diffJson } from '../platform/ui/json-diff.ts';
-import { isSealed } from '../platform/ui/json-tree.ts';
+import { isRedacted } from '../platform/ui/json-tree.ts';
 import { duration } from '../platform/ui/relative-time.ts';
 import { Colored } from './colored.tsx';
 import { viewOperation } from './operations.ts';
@@ -191,6 +191,6 @@ const maxChanges = 50;
 const maxValueCharacters = 300;
 
 function show(value: unknown): string {
-  const text = isSealed(value) ? '[secret]' : JSON.stringify(value);
+  const text = isRedacted(value) ? '[secret]' : JSON.stringify(value);
   return text.length > maxValueCharacters ? `${text.slice(0, maxValueCharacters)}…` : text;
 }

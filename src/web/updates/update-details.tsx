@@ -14,8 +14,8 @@ import { viewEndReason, viewKind } from './update-status.ts';
 /** What an update ran with, how long it took, and what it was compared with. */
 export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef; readonly update: UpdateDetails }) {
   const environment = Object.entries(update.environment ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
-  const figures = useStatistics(stack, update);
-  const removed = figures?.removedOutputs ?? null;
+  const statistics = useStatistics(stack, update);
+  const removed = statistics?.removedOutputs ?? null;
   const endReason = viewEndReason(update.endReason);
   return (
     <div className={styles['details']}>
@@ -98,9 +98,9 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
                   ))}
             </FactRow>
           )}
-          {figures === undefined || figures.policyPacks.length === 0 ? null : (
+          {statistics === undefined || statistics.policyPacks.length === 0 ? null : (
             <FactRow name="Policy packs">
-              {figures.policyPacks.map(({ name, version }) => (
+              {statistics.policyPacks.map(({ name, version }) => (
                 <code key={name}>{version === '' ? name : `${name} ${version}`}</code>
               ))}
             </FactRow>
@@ -112,7 +112,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
         </FactList>
       </Section>
       <Section title="Duration">
-        <Duration figures={figures} update={update} />
+        <Duration statistics={statistics} update={update} />
       </Section>
       <Section title="Configuration">
         <ConfigTable config={update.config} empty="This update had no configuration." />

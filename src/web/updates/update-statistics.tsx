@@ -19,7 +19,7 @@ const counted = ['creates', 'updates', 'replaces', 'deletes'] as const;
 /** What the server knows of an update besides its row; refreshed when the update ends. */
 export function useStatistics(stack: StackRef, update: UpdateDetails) {
   const input = { ...stack, updateId: update.updateId };
-  const options = trpc.updates.figures.queryOptions(input, {
+  const options = trpc.updates.statistics.queryOptions(input, {
     refetchInterval: every(isActive(update) ? 15_000 : null),
   });
   const { data, refetch } = useQuery(options);
@@ -34,14 +34,14 @@ export function useStatistics(stack: StackRef, update: UpdateDetails) {
 
 /** How an update compares with those of the last months, and where its time went. */
 export function Duration({
-  figures,
+  statistics,
   update,
 }: {
-  readonly figures: UpdateStatistics | undefined;
+  readonly statistics: UpdateStatistics | undefined;
   readonly update: UpdateDetails;
 }) {
-  if (figures === undefined) return <Skeleton width="60%" />;
-  const { changes, failedBefore, seconds, steps, usual } = figures;
+  if (statistics === undefined) return <Skeleton width="60%" />;
+  const { changes, failedBefore, seconds, steps, usual } = statistics;
   const compared = usual !== null && usual.count >= minUsual ? usual : null;
   const retries = steps?.retries ?? null;
   return (

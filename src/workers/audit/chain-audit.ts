@@ -5,30 +5,30 @@ import type { AppContext } from '../../shared/context.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';
 
-/** Maximum number of events that one transaction seals. */
+/** Maximum number of events that one transaction chains. */
 const eventsAtOnce = 500;
 const headsAtOnce = 200;
 /** A run waits this long for transactions that may still add an event; the next one goes on. In ms. */
 const maxWaitMs = 2_000;
 const pollMs = 50;
 
-type Pass = 'sealed' | 'waiting' | 'idle';
+type Pass = 'chained' | 'waiting' | 'idle';
 
 /**
- * Seals all events that no open transaction can precede any more. Safe on any number of replicas, and to kill anywhere: each pass is
- * one transaction. Returns whether everything that had been committed when it began is sealed.
+ * Chains all events that no open transaction can precede any more. Safe on any number of replicas, and to kill anywhere: each pass is
+ * one transaction. Returns whether everything that had been committed when it began is chained.
  */
 export async function chainAudit({ db }: Pick<AppContext, 'db'>, signal?: AbortSignal): Promise<boolean> {
-  const seals = createAuditChainRepository(db);
-  const target = await seals.readLastNumber();
+  const auditChains = createAuditChainRepository(db);
+  const target = await auditChains.readLastNumber();
   let waitedMs = 0;
   while (!signal?.aborted) {
     const pass = await db.inTransaction(chainPass);
-    if (pass === 'sealed') continue;
-    const { chainedThrough } = await seals.readState();
+    if (pass === 'chained') continue;
+    const { chainedThrough } = await auditChains.readState();
     if (chainedThrough >= target) return true;
     // The number is read before the statement that takes a transaction id, see docs/adr/0026-audit-log.md.
-    await seals.setHorizon(await seals.readLastNumber());
+    await auditChains.setHorizon(await auditChains.readLastNumber());
     if (pass === 'idle') continue;
     if (waitedMs >= maxWaitMs) return false;
     await sleep(pollMs);
@@ -38,26 +38,26 @@ export async function chainAudit({ db }: Pick<AppContext, 'db'>, signal?: AbortS
 }
 
 async function chainPass(tx: Queryable): Promise<Pass> {
-  const seals = createAuditChainRepository(tx);
-  const { droppedBefore, horizonThrough, isReached, chainedThrough } = await seals.lockState();
+  const auditChains = createAuditChainRepository(tx);
+  const { droppedBefore, horizonThrough, isReached, chainedThrough } = await auditChains.lockState();
   if (chainedThrough >= horizonThrough) return 'idle';
   if (!isReached) return 'waiting';
   const range = { after: chainedThrough, through: horizonThrough, since: droppedBefore };
-  const events = await seals.listEvents(range, eventsAtOnce);
+  const events = await auditChains.listEvents(range, eventsAtOnce);
   const last = events.at(-1);
   const throughNumber = last && events.length === eventsAtOnce ? last.number : horizonThrough;
   const groups = Map.groupBy(events, ({ month, organizationId }) => `${organizationId} ${month}`);
   for (const [, group] of [...groups].toSorted(([one], [other]) => (one < other ? -1 : 1)))
     await chainBatch(tx, group, throughNumber);
-  await seals.setChainedThrough(throughNumber);
-  return 'sealed';
+  await auditChains.setChainedThrough(throughNumber);
+  return 'chained';
 }
 
 /** Appends the events, which are of one organization and one month, to its chain. */
 async function chainBatch(tx: Queryable, events: readonly ChainedEventRow[], throughNumber: number): Promise<void> {
   const [{ month, organizationId }] = events as readonly [ChainedEventRow];
-  const seals = createAuditChainRepository(tx);
-  const chain = await seals.lockChain(organizationId);
+  const auditChains = createAuditChainRepository(tx);
+  const chain = await auditChains.lockChain(organizationId);
   const batch: HashedBatch = {
     organizationId,
     batch: chain.batch + 1,
@@ -67,7 +67,7 @@ async function chainBatch(tx: Queryable, events: readonly ChainedEventRow[], thr
     eventHashes: Buffer.concat(events.map(hashEvent)),
     previousHash: chain.hash,
   };
-  await seals.insertBatch(batch, hashBatch(batch));
+  await auditChains.insertBatch(batch, hashBatch(batch));
 }
 
 /**
@@ -78,18 +78,18 @@ export async function storeAuditHeads(
   { blobs, db, logger, metrics }: Pick<AppContext, 'blobs' | 'db' | 'logger' | 'metrics'>,
   signal?: AbortSignal,
 ): Promise<number> {
-  const seals = createAuditChainRepository(db);
+  const auditChains = createAuditChainRepository(db);
   let stored = 0;
   /** By organization. */
   const failures = new Map<string, unknown>();
   for (;;) {
-    const chains = await seals.listUnstored({ except: [...failures.keys()], limit: headsAtOnce });
+    const chains = await auditChains.listUnstored({ except: [...failures.keys()], limit: headsAtOnce });
     for (const { batch, hash, organizationId } of chains) {
       if (signal?.aborted) return stored;
       try {
         const key = headKey(organizationId, batch, hash);
         await blobs.put(key, bodyOf({ organizationId, batch, hash: hash.toString('hex') }));
-        await seals.noteStored(organizationId, batch);
+        await auditChains.noteStored(organizationId, batch);
         stored++;
       } catch (error) {
         await assertStoreReachable(blobs, error);

@@ -8,7 +8,7 @@ import { assertStoreReachable } from '../platform/bad-items.ts';
 const batchesAtOnce = 50;
 
 /**
- * Writes the events of sealed batches to the blob store, one object for each batch. Its key and its bytes depend on the
+ * Writes the events of chained batches to the blob store, one object for each batch. Its key and its bytes depend on the
  * batch and the format alone, so a run that was killed is repeated, and a late put changes nothing. Returns how many batches. A batch that
  * cannot be written holds its own organization up; its error is thrown after the others are done.
  */
@@ -16,7 +16,7 @@ export async function exportAudit(
   { blobs, config, db, logger, metrics }: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,
   signal?: AbortSignal,
 ): Promise<number> {
-  const seals = createAuditChainRepository(db);
+  const auditChains = createAuditChainRepository(db);
   const events = createAuditListRepository(db);
   const { format } = config.audit;
   let exported = 0;
@@ -29,10 +29,10 @@ export async function exportAudit(
     const stored = await blobs.stat(key);
     if (stored?.storedBytes !== bytes.length)
       throw new Error(`${key} should have ${bytes.length} bytes, but has ${stored?.storedBytes ?? 'none'}`);
-    await seals.noteExported('blobs', batch.organizationId, batch.batch);
+    await auditChains.noteExported('blobs', batch.organizationId, batch.batch);
   };
   for (;;) {
-    const batches = await seals.listUnexported('blobs', { except: [...failures.keys()], limit: batchesAtOnce });
+    const batches = await auditChains.listUnexported('blobs', { except: [...failures.keys()], limit: batchesAtOnce });
     for (const batch of batches) {
       if (signal?.aborted) return exported;
       if (failures.has(batch.organizationId)) continue;

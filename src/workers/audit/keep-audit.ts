@@ -12,9 +12,9 @@ export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promis
   let added = 0;
   for (const month of months) {
     const isAdded = await db.inTransaction(async (tx) => {
-      const seals = createAuditChainRepository(tx);
-      await seals.limitLockWait();
-      return seals.addPartition(month);
+      const auditChains = createAuditChainRepository(tx);
+      await auditChains.limitLockWait();
+      return auditChains.addPartition(month);
     });
     if (isAdded) added++;
   }
@@ -22,7 +22,7 @@ export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promis
 }
 
 /**
- * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are sealed and, if they are to be, exported;
+ * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are chained and, if they are to be, exported;
  * and the heads of batches that were dropped with them. The chains remain verifiable from the last dropped batch. Returns how many
  * partitions were dropped. The error of a head that cannot be deleted is thrown after the others are done.
  */
@@ -34,13 +34,13 @@ export async function dropOldAudit(
   if (retentionDays === 0) return 0;
   const { keptFrom } = await createAuditChainRepository(db).readMonths(0, retentionDays);
   const dropped = await db.inTransaction(async (tx) => {
-    const seals = createAuditChainRepository(tx);
-    await seals.limitLockWait();
-    const { chainedThrough } = await seals.lockState();
-    if ((await seals.findLastBefore(keptFrom)) > chainedThrough) return 0;
-    if (isExported && (await seals.hasUnexportedBefore('blobs', keptFrom))) return 0;
-    if (receiverUrl !== null && (await seals.hasUnexportedBefore('receiver', keptFrom))) return 0;
-    return seals.dropMonthsBefore(keptFrom);
+    const auditChains = createAuditChainRepository(tx);
+    await auditChains.limitLockWait();
+    const { chainedThrough } = await auditChains.lockState();
+    if ((await auditChains.findLastBefore(keptFrom)) > chainedThrough) return 0;
+    if (isExported && (await auditChains.hasUnexportedBefore('blobs', keptFrom))) return 0;
+    if (receiverUrl !== null && (await auditChains.hasUnexportedBefore('receiver', keptFrom))) return 0;
+    return auditChains.dropMonthsBefore(keptFrom);
   });
   const failures: unknown[] = [];
   for (const { baseBatch, organizationId } of await createAuditChainRepository(db).listChains()) {

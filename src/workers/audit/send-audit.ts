@@ -40,7 +40,7 @@ export function receiverCalls(url: string, { hosts, networks, plainOrigins }: Al
 }
 
 /**
- * Posts the events of sealed batches, one request for each batch, in the order of each organization's chain. A batch counts as sent once
+ * Posts the events of chained batches, one request for each batch, in the order of each organization's chain. A batch counts as sent once
  * the receiver has answered 2xx; until then it is sent again, after growing pauses, under the same id. Returns how many were sent.
  */
 export async function sendAudit(
@@ -49,7 +49,7 @@ export async function sendAudit(
   signal: AbortSignal,
 ): Promise<number> {
   const sending = createAuditSendingRepository(db);
-  const seals = createAuditChainRepository(db);
+  const auditChains = createAuditChainRepository(db);
   const { failures, isDue } = await sending.readPause(maxPauseSeconds);
   if (!isDue) return 0;
   let sent = 0;
@@ -57,13 +57,13 @@ export async function sendAudit(
   const refused = new Set<string>();
   let problem: Posted | null = null;
   for (let isComplete = false; !(isComplete || signal.aborted); ) {
-    const batches = await seals.listUnexported('receiver', { except: [...refused], limit: batchesAtOnce });
+    const batches = await auditChains.listUnexported('receiver', { except: [...refused], limit: batchesAtOnce });
     for (const batch of batches) {
       if (refused.has(batch.organizationId)) continue;
       const posted = await sendBatch(db, batch, receiver, signal);
       if (signal.aborted && !isAccepted(posted)) return sent;
       if (isAccepted(posted)) {
-        await seals.noteExported('receiver', batch.organizationId, batch.batch);
+        await auditChains.noteExported('receiver', batch.organizationId, batch.batch);
         sent++;
         continue;
       }

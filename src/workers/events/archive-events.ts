@@ -7,18 +7,18 @@ const batchSize = 100;
 
 type Parts = Pick<
   AppContext,
-  'blobs' | 'config' | 'db' | 'documents' | 'eventSegments' | 'events' | 'figures' | 'logger' | 'metrics'
+  'blobs' | 'config' | 'db' | 'documents' | 'eventSegments' | 'events' | 'statistics' | 'logger' | 'metrics'
 >;
 
 /** Packs the events of updates that ended long enough ago. Safe on any number of replicas. Returns how many it finished. */
-export async function packEvents(context: Parts, signal?: AbortSignal, limits?: SegmentLimits): Promise<number> {
-  const { config, db, figures, logger, metrics } = context;
-  const packing = createArchivingRepository(db);
-  const packer = new EventArchiver({ ...context, ...(limits ? { limits } : {}) });
-  let packed = 0;
+export async function archiveEvents(context: Parts, signal?: AbortSignal, limits?: SegmentLimits): Promise<number> {
+  const { config, db, statistics, logger, metrics } = context;
+  const archiving = createArchivingRepository(db);
+  const archiver = new EventArchiver({ ...context, ...(limits ? { limits } : {}) });
+  let archived = 0;
   let last: DueUpdate | null = null;
   for (;;) {
-    const due: readonly DueUpdate[] = await packing.listDue(config.eventArchiving.delaySeconds, last, batchSize);
+    const due: readonly DueUpdate[] = await archiving.listDue(config.eventArchiving.delaySeconds, last, batchSize);
     for (const update of due) {
       const onSegment = async ({ events, rawBytes, storedBytes }: ArchivedSegment): Promise<void> => {
         metrics.eventsArchived.inc(events);
@@ -26,21 +26,21 @@ export async function packEvents(context: Parts, signal?: AbortSignal, limits?: 
         metrics.eventBytesArchived.labels('stored').inc(storedBytes);
       };
       // Nothing depends on them: events are packed without.
-      await figures
+      await statistics
         .keep(update.id)
         .catch((error: unknown) =>
           logger.warn({ updateId: update.id, err: error }, 'sweep: the figures of an ended update are missing'),
         );
       try {
-        if (await packer.pack(update.id, onSegment, signal)) packed++;
+        if (await archiver.pack(update.id, onSegment, signal)) archived++;
       } catch (error) {
         await assertStoreReachable(context.blobs, error);
-        metrics.maintenancePostponed.labels('pack-events').inc();
+        metrics.maintenancePostponed.labels('archive-events').inc();
         logger.error({ updateId: update.id, err: error }, 'sweep: events of an ended update could not be packed');
       }
-      if (signal?.aborted) return packed;
+      if (signal?.aborted) return archived;
       last = update;
     }
-    if (due.length < batchSize) return packed;
+    if (due.length < batchSize) return archived;
   }
 }

@@ -2,7 +2,7 @@ import type { AppContext } from '../../shared/context.ts';
 import { createTokenRepository } from '../../shared/identity/token-repository.ts';
 import { createAbandonedPackRepository } from '../../shared/policies/abandoned-pack-repository.ts';
 import { createEmptyProjectRepository } from '../../shared/stacks/empty-project-repository.ts';
-import { createApprovalRepository } from '../../shared/state/journal/guards/approval-repository.ts';
+import { createApprovalRepository } from '../../shared/state/journal/change-limits/approval-repository.ts';
 import { createUpdateQueueRepository } from '../../shared/updates/update-queue-repository.ts';
 
 /** Personal tokens and those of CI runs are kept for this long after their end. */

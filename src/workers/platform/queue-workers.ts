@@ -171,13 +171,13 @@ class QueueWorker {
     const jobId = queued.id as string;
     let name = 'unknown';
     try {
-      const { job, seal, outcome: earlier } = await this.#admitted.find(queued);
+      const { job, encryption, outcome: earlier } = await this.#admitted.find(queued);
       if (!Value.Check(Job, job)) return await this.#requeue(queued, job, token);
       name = job.name;
       // An earlier run may have ended, but lost its worker before BullMQ was notified.
       let outcome = earlier;
       if (!outcome) {
-        outcome = await this.#run(job, seal);
+        outcome = await this.#run(job, encryption);
         await jobResults.insert(jobId, outcome);
         metrics.jobsEnded.labels(name, outcome.result).inc();
       }
@@ -194,12 +194,12 @@ class QueueWorker {
     }
   }
 
-  async #run(job: Job, seal: BodyEncryption | null): Promise<Outcome> {
+  async #run(job: Job, encryption: BodyEncryption | null): Promise<Outcome> {
     const { handlers, metrics } = this.#options;
-    const process = handlers[job.name] as (job: Job, seal: BodyEncryption | null) => Promise<void>;
+    const process = handlers[job.name] as (job: Job, encryption: BodyEncryption | null) => Promise<void>;
     const timer = metrics.jobSeconds.labels(job.name).startTimer();
     try {
-      await process(job, seal);
+      await process(job, encryption);
       return { result: 'committed' };
     } catch (error) {
       const rejection = toRejection(error);

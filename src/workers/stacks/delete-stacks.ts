@@ -113,7 +113,7 @@ async function takeStep(
   if (chunk.updateIds.length === 0) {
     const checkpoints = await stacks.deleteCheckpoints(stackId, limits.batchUpdates);
     // What consists of them is gone with the checkpoints.
-    const pieces = checkpoints === 0 ? await stacks.deleteChunks(stackId, limits.batchUpdates) : 0;
+    const chunks = checkpoints === 0 ? await stacks.deleteChunks(stackId, limits.batchUpdates) : 0;
     const names = await stacks.deleteFormerNames(stackId, limits.batchUpdates);
     const indexed = await stacks.deleteIndexRows(stackId, limits.batchRows);
     const isDone = await stacks.deleteRow(stackId);
@@ -122,7 +122,7 @@ async function takeStep(
       isDone,
       deleted: {
         checkpoints,
-        version_chunks: pieces,
+        version_chunks: chunks,
         former_stack_names: names,
         stack_resources: indexed,
         stacks: isDone ? 1 : 0,

@@ -31,7 +31,7 @@ export function encodeInSlices(context: AppContext): Maintenance {
     },
     run: async (signal) => {
       await encodeVersions(context, { signal, versions });
-      while ((await context.pieces.sweep(batchSize)) === batchSize && !signal.aborted);
+      while ((await context.chunks.sweep(batchSize)) === batchSize && !signal.aborted);
     },
   };
 }

@@ -8,17 +8,17 @@ export function startScrub(context: AppContext): void {
   const { config, documentChecks, eventSegments, lifecycle, logger, metrics, policyArchives } = context;
   const { bytesPerSecond, periodSeconds } = config.scrub;
   const scrubber = new Scrubber(context, { bytesPerSecond, periodSeconds });
-  let figures = { damaged: 0, oldestSeconds: 0 };
+  let statistics = { damaged: 0, oldestSeconds: 0 };
   metrics.gauge(
     'holdfast_documents_damaged',
     'Stored documents known to be damaged that could not be replaced.',
-    () => figures.damaged,
+    () => statistics.damaged,
   );
   if (bytesPerSecond > 0) {
     metrics.gauge(
       'holdfast_documents_oldest_check_age_seconds',
       'Time since the least recently checked document was read back, or written.',
-      () => figures.oldestSeconds,
+      () => statistics.oldestSeconds,
     );
   }
 
@@ -33,7 +33,7 @@ export function startScrub(context: AppContext): void {
       if (bytesPerSecond > 0) await scrubber.run(elapsedMs, stop.signal);
       const [documents, segments] = [await documentChecks.readStatistics(), await eventSegments.readStatistics()];
       const archives = await policyArchives.readStatistics();
-      figures = {
+      statistics = {
         damaged: documents.damaged + segments.damaged + archives.damaged,
         oldestSeconds: Math.max(documents.oldestSeconds, segments.oldestSeconds, archives.oldestSeconds),
       };

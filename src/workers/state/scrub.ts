@@ -22,7 +22,7 @@ export class Scrubber {
   readonly #journalSnapshots: JournalSnapshots;
   readonly #eventSegments: EventSegments;
   readonly #policyArchives: PolicyArchives;
-  readonly #guard: DocumentVerifier;
+  readonly #verifier: DocumentVerifier;
   readonly #logger: Logger;
   readonly #metrics: Metrics;
   readonly #bytesPerSecond: number;
@@ -37,7 +37,7 @@ export class Scrubber {
       journalSnapshots: JournalSnapshots;
       eventSegments: EventSegments;
       policyArchives: PolicyArchives;
-      guard: DocumentVerifier;
+      verifier: DocumentVerifier;
       logger: Logger;
       metrics: Metrics;
     },
@@ -48,7 +48,7 @@ export class Scrubber {
     this.#journalSnapshots = parts.journalSnapshots;
     this.#eventSegments = parts.eventSegments;
     this.#policyArchives = parts.policyArchives;
-    this.#guard = parts.guard;
+    this.#verifier = parts.verifier;
     this.#logger = parts.logger;
     this.#metrics = parts.metrics;
     this.#bytesPerSecond = pace.bytesPerSecond;
@@ -114,7 +114,7 @@ export class Scrubber {
     return rows.map(({ id, bytes }) => ({
       facts: { checkpointId: id },
       bytes,
-      run: (signal) => this.#guard.check(id, signal),
+      run: (signal) => this.#verifier.check(id, signal),
     }));
   }
 

@@ -58,7 +58,7 @@ async function markUnreferenced(db: AppContext['db'], seconds: number, signal: A
     found = await db.inTransaction(async (tx) => {
       const rows = createBlobRepository(tx);
       const keys = await rows.lockUnreferenced(seconds, batchSize);
-      if (keys.length > 0) await rows.condemn(keys);
+      if (keys.length > 0) await rows.markForDeletion(keys);
       return keys.length;
     });
   } while (found === batchSize && !signal?.aborted);

@@ -33,7 +33,7 @@ export async function workAside(target: Target, signal: AbortSignal, onWork: () 
   const latencies: number[] = [];
   const failures: string[] = [];
   let writes = 0;
-  const tell = (): void => {
+  const notify = (): void => {
     if (writes > 0 && latencies.length >= leastCalls) onWork();
   };
   const read = async (): Promise<void> => {
@@ -42,7 +42,7 @@ export async function workAside(target: Target, signal: AbortSignal, onWork: () 
       const { status, text } = await caller.call({ path: '/api/user', auth: quiet.auth });
       latencies.push(performance.now() - began);
       if (status !== 200) failures.push(`GET /api/user: ${status} ${text}`);
-      tell();
+      notify();
       await pause(pauseMs, signal);
     }
   };
@@ -56,7 +56,7 @@ export async function workAside(target: Target, signal: AbortSignal, onWork: () 
       const { status, text } = await caller.call({ method: 'PATCH', path, auth: update.lease, body, gzip: true });
       if (status === 200 || status === 204) writes++;
       else failures.push(`PATCH checkpointverbatim: ${status} ${text}`);
-      tell();
+      notify();
       await pause(writePauseMs, signal);
     }
   };

@@ -79,8 +79,8 @@ async function attack(cluster: Cluster, attacker: RedisAttacker, random: () => n
       const bodies = await attacker.bodies();
       const [key, other] = [pick(bodies), pick(bodies)];
       if (!key || !other) return;
-      const [piece, another] = [await attacker.chunk(key, 0), await attacker.chunk(other, 0)];
-      await attacker.setChunk(key, 0, random() < 0.5 ? another : piece.subarray(0, Math.floor(piece.length / 2)));
+      const [chunk, another] = [await attacker.chunk(key, 0), await attacker.chunk(other, 0)];
+      await attacker.setChunk(key, 0, random() < 0.5 ? another : chunk.subarray(0, Math.floor(chunk.length / 2)));
       await pick(Object.values(tamperings))?.(attacker, pick(bodies) as string);
     });
   }

@@ -49,7 +49,7 @@ export class Chaos {
   readonly #random: RandomSource;
   /** Parts that are currently broken. */
   readonly #broken = new Set<Part>();
-  readonly #mending = new Set<Promise<void>>();
+  readonly #repairing = new Set<Promise<void>>();
 
   constructor(cluster: Cluster, fragile: Fragile, random: RandomSource) {
     this.#cluster = cluster;
@@ -94,7 +94,7 @@ export class Chaos {
 
   /** Resolves when all parts are repaired. */
   async settle(): Promise<void> {
-    while (this.#mending.size > 0) await Promise.all(this.#mending);
+    while (this.#repairing.size > 0) await Promise.all(this.#repairing);
   }
 
   readonly #repertoire: Record<string, () => Promise<boolean> | boolean> = {
@@ -132,7 +132,7 @@ export class Chaos {
     if (!this.#claim(part)) return false;
     await part.kill();
     const downMs = 100 + this.#random() * 1_000;
-    this.#mend(part, async () => {
+    this.#repair(part, async () => {
       await sleep(downMs);
       await startAgain(part);
     });
@@ -141,7 +141,7 @@ export class Chaos {
 
   #restart(part: ClusterProcess): boolean {
     if (!this.#claim(part)) return false;
-    this.#mend(part, async () => {
+    this.#repair(part, async () => {
       await part.stop();
       await startAgain(part);
     });
@@ -151,7 +151,7 @@ export class Chaos {
   #pause(part: ClusterProcess, ms: number): boolean {
     if (!this.#claim(part)) return false;
     part.pause();
-    this.#mend(part, async () => {
+    this.#repair(part, async () => {
       await sleep(ms);
       part.resume();
     });
@@ -163,7 +163,7 @@ export class Chaos {
     if (!this.#claim(way)) return false;
     way.vanish();
     const ms = 500 + this.#random() * 2_000;
-    this.#mend(way, async () => {
+    this.#repair(way, async () => {
       await sleep(ms);
       way.reappear();
     });
@@ -175,7 +175,7 @@ export class Chaos {
     if (!this.#claim(gate)) return false;
     gate.weather = weather;
     const ms = 500 + this.#random() * 2_000;
-    this.#mend(gate, async () => {
+    this.#repair(gate, async () => {
       await sleep(ms);
       gate.weather = 'fine';
     });
@@ -186,7 +186,7 @@ export class Chaos {
     if (!this.#claim(clock)) return false;
     const ms = 500 + this.#random() * 2_000;
     this.set(clock, seconds);
-    this.#mend(clock, async () => {
+    this.#repair(clock, async () => {
       await sleep(ms);
       this.set(clock, 0);
     });
@@ -197,7 +197,7 @@ export class Chaos {
     if (!this.#claim(disk)) return false;
     disk.fill();
     const ms = 500 + this.#random() * 1_500;
-    this.#mend(disk, async () => {
+    this.#repair(disk, async () => {
       await sleep(ms);
       disk.freeCapacity();
     });
@@ -229,14 +229,14 @@ export class Chaos {
     return true;
   }
 
-  #mend(part: Part, work: () => Promise<void>): void {
-    const mending = work().finally(() => {
+  #repair(part: Part, work: () => Promise<void>): void {
+    const repairing = work().finally(() => {
       this.#broken.delete(part);
-      this.#mending.delete(mending);
+      this.#repairing.delete(repairing);
     });
     // Reported by `settle`.
-    mending.catch(() => {});
-    this.#mending.add(mending);
+    repairing.catch(() => {});
+    this.#repairing.add(repairing);
   }
 }
 

@@ -9,7 +9,7 @@ const drained = /ends this update gently/;
 const approvedMinutes = 7 * 24 * 60;
 
 /** What the updates of this pipeline were told by rules. */
-export interface GuardStatistics {
+export interface VerifierStatistics {
   stopped: number;
   approved: number;
   drained: number;
@@ -27,7 +27,7 @@ interface Creation {
  * somebody else, and then goes through; after that an update is drained. What has finished beside a refused step must be kept.
  */
 export class GuardedPipeline extends JournalPipeline {
-  readonly told: GuardStatistics = { stopped: 0, approved: 0, drained: 0 };
+  readonly notified: VerifierStatistics = { stopped: 0, approved: 0, drained: 0 };
   readonly #reviewer: RawClient;
   #name = 0;
   #sequence = 1;
@@ -40,7 +40,7 @@ export class GuardedPipeline extends JournalPipeline {
   protected override async createStack(): Promise<string> {
     const path = await super.createStack();
     const { organization } = this.target;
-    const rule = { kind: 'fuse', project: this.project, stack: this.name, settings: { changes: 0 } };
+    const rule = { kind: 'change-limit', project: this.project, stack: this.name, settings: { changes: 0 } };
     await this.client.once('POST', `/api/orgs/${organization}/update-rules`, rule);
     return path;
   }
@@ -50,20 +50,20 @@ export class GuardedPipeline extends JournalPipeline {
     const stopped = await this.#begin(commit);
     await this.#add(stopped);
     await this.#endBesideDelete(stopped, await this.#open(stopped), limited);
-    this.told.stopped++;
+    this.notified.stopped++;
     await this.client.complete(stopped, 'failed');
 
     await this.#approve(commit);
     const approved = await this.#begin(commit);
     await this.#endBesideDelete(approved, await this.#open(approved), null);
-    this.told.approved++;
+    this.notified.approved++;
     await this.client.complete(approved);
 
     const ended = await this.#begin(commit);
     const open = await this.#open(ended);
     await this.client.call('POST', `${ended.path}/drain`, { reason: 'shift ends' });
     await this.#endBesideDelete(ended, open, drained);
-    this.told.drained++;
+    this.notified.drained++;
     await this.client.complete(ended, 'failed');
   }
 
@@ -120,7 +120,7 @@ export class GuardedPipeline extends JournalPipeline {
     this.#acknowledge(name);
     if (error !== null) return;
     if (refusal !== null)
-      this.figures.wrongAnswers.push(`${this.name}: a delete was let go that ${refusal} should have refused`);
+      this.counts.wrongAnswers.push(`${this.name}: a delete was let go that ${refusal} should have refused`);
     // It did not happen after all.
     const none = { removeOld: null, removeNew: null };
     await this.#append(update, [{ version: 1, kind: 2, sequenceID: this.#sequence++, operationID: sequence, ...none }]);
@@ -128,7 +128,7 @@ export class GuardedPipeline extends JournalPipeline {
 
   #acknowledge(name: string): void {
     this.ledger.acknowledged.add(name);
-    this.figures.acknowledged++;
+    this.counts.acknowledged++;
   }
 
   async #approve(commit: string): Promise<void> {

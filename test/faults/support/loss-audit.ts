@@ -53,9 +53,9 @@ function judge(
   }: { pipeline: AnyWatched; update: WatchedUpdate; missing: number; backAt: number },
 ): void {
   const { end, id } = update;
-  const isTold = end?.kind === 'refused' && [403, 409].includes(end.status) && end.message.includes('pulumi refresh');
-  if (missing === 0) report.refused += isTold ? 1 : 0;
-  else if (isTold) report.reported++;
+  const isKnown = end?.kind === 'refused' && [403, 409].includes(end.status) && end.message.includes('pulumi refresh');
+  if (missing === 0) report.refused += isKnown ? 1 : 0;
+  else if (isKnown) report.reported++;
   else if (end?.kind === 'succeeded' && end.at < backAt) report.over++;
   else
     report.concealed.push(

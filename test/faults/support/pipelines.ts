@@ -33,7 +33,7 @@ export abstract class Pipeline {
   readonly client: RawClient;
   /** For writes of state; the same one unless they are hasty. */
   readonly writer: RawClient;
-  readonly figures: PipelineStatistics = {
+  readonly counts: PipelineStatistics = {
     updates: 0,
     acknowledged: 0,
     lostLeases: 0,
@@ -85,7 +85,7 @@ export abstract class Pipeline {
       this.#begunAt = Date.now();
       try {
         await this.once();
-        this.figures.updates++;
+        this.counts.updates++;
       } catch (error) {
         this.note(error);
         await this.free();
@@ -107,7 +107,7 @@ export abstract class Pipeline {
         await sleep(500);
       }
     }
-    this.figures.wrongAnswers.push(`${this.name}: its stack could not be freed`);
+    this.counts.wrongAnswers.push(`${this.name}: its stack could not be freed`);
   }
 
   protected note(error: unknown): void {
@@ -115,12 +115,12 @@ export abstract class Pipeline {
       error instanceof Error ? `${error.message} ${(error.cause as Error | undefined)?.message ?? ''}` : String(error);
     const line = `${new Date().toISOString()} ${this.name}: ${text.trim()}`;
     if (error instanceof ResponseError && error.status === 403 && this.#begunAt < (this.target.clockSetAt?.() ?? 0)) {
-      this.figures.lostLeases++;
+      this.counts.lostLeases++;
       return;
     }
     // 409: a create whose response was lost has acquired the lock; the next one finds it locked.
     const explained = !(error instanceof ResponseError) || error.status >= 500 || error.status === 409;
-    (explained ? this.figures.failedCalls : this.figures.wrongAnswers).push(line);
+    (explained ? this.counts.failedCalls : this.counts.wrongAnswers).push(line);
   }
 
   protected pause(): Promise<void> {
@@ -178,7 +178,7 @@ export class DocumentPipeline extends Pipeline {
       else if (at === 1) await this.writer.verbatim(update, document, at);
       else await this.#delta(update, document, mark, at);
       this.ledger.acknowledge(document);
-      this.figures.acknowledged++;
+      this.counts.acknowledged++;
       await this.#look(0.1);
       await this.pause();
     }
@@ -203,7 +203,7 @@ export class DocumentPipeline extends Pipeline {
     const exported = await readState(this.target, `${this.stackPath}/export`);
     if (this.ledger.mayBe().has(sha256(exported))) return;
     const what = `${exported.length} bytes: ${exported.slice(0, 120)} … ${exported.slice(-40)}`;
-    this.figures.wrongAnswers.push(`${this.name}: the export is not the last state, but ${what}`);
+    this.counts.wrongAnswers.push(`${this.name}: the export is not the last state, but ${what}`);
   }
 }
 
@@ -247,7 +247,7 @@ export class ImportPipeline extends Pipeline {
     this.ledger.attempt(document);
     await this.client.once('POST', `${this.stackPath}/import`, document, { gzip: true });
     this.ledger.acknowledge(document);
-    this.figures.acknowledged++;
+    this.counts.acknowledged++;
     await this.pause();
   }
 }
@@ -279,7 +279,7 @@ export class JournalPipeline extends Pipeline {
       for (const name of names) this.ledger.attempted.add(name);
       await this.client.call('PATCH', `${update.path}/journalentries`, { entries }, options);
       for (const name of names) this.ledger.acknowledged.add(name);
-      this.figures.acknowledged += entries.length;
+      this.counts.acknowledged += entries.length;
       if (at % 2 === 0) await this.#sendEvents(update, at * 10);
       await this.pause();
     }
@@ -295,7 +295,7 @@ export class JournalPipeline extends Pipeline {
     }));
     await this.client.call('POST', `${update.path}/events/batch`, { events }, { auth: update.lease, gzip: true });
     this.events.set(update.id, [...(this.events.get(update.id) ?? []), ...numbers]);
-    this.figures.acknowledged += numbers.length;
+    this.counts.acknowledged += numbers.length;
   }
 }
 

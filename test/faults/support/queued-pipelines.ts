@@ -94,7 +94,7 @@ export class QueuedPipeline extends Pipeline {
     this.ledger.attempt(document);
     await this.client.checkpoint(update, document);
     this.ledger.acknowledge(document);
-    this.figures.acknowledged++;
+    this.counts.acknowledged++;
     await this.client.complete(update);
     this.#update = null;
   }

@@ -57,7 +57,7 @@ export abstract class WatchedPipeline extends Pipeline {
 
   /** The audit judges what the clients were told. */
   protected override note(error: unknown): void {
-    this.figures.failedCalls.push(`${this.name}: ${(error as Error).message}`);
+    this.counts.failedCalls.push(`${this.name}: ${(error as Error).message}`);
   }
 }
 
@@ -84,7 +84,7 @@ export class WatchedJournal extends WatchedPipeline {
       const options = { auth: update.lease, gzip: true };
       await patiently(() => this.client.call('PATCH', `${update.path}/journalentries`, { entries }, options));
       acknowledged.push(...names);
-      this.figures.acknowledged += names.length;
+      this.counts.acknowledged += names.length;
     });
   }
 }
@@ -116,7 +116,7 @@ export class WatchedDocuments extends WatchedPipeline {
       attempted.push(sha256(document));
       await patiently(() => this.client.checkpoint(update, document));
       acknowledged.push(sha256(document));
-      this.figures.acknowledged++;
+      this.counts.acknowledged++;
     });
   }
 }

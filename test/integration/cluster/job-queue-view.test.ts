@@ -150,7 +150,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
   test('the page does not exist without Redis', async () => {
     // Other test files start the embedded mode; here its routes are enough.
     const { buildApi } = await import('../../../src/api/app.ts');
-    const { board: _board, ...context } = app.context;
+    const { queries: _queries, ...context } = app.context;
     // Each process has its own figures.
     const bare = await buildApi({ ...context, metrics: createMetrics() });
     expect((await bare.inject({ method: 'GET', url, headers: { authorization: admin } })).statusCode).toBe(404);

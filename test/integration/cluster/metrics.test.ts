@@ -46,7 +46,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
     await cluster.stop();
   });
 
-  async function figures(url: string): Promise<(name: string) => number | undefined> {
+  async function metrics(url: string): Promise<(name: string) => number | undefined> {
     const response = await fetch(`${url}/metrics`);
     expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
     const lines = (await response.text()).split('\n');
@@ -58,8 +58,8 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
 
   test('api and worker tell of both queues, of Redis and of bytes in flight', async () => {
     for (const url of [api.management as string, worker.url]) {
-      await until(async () => ((await figures(url))('holdfast_redis_memory_bytes') ?? 0) > 100_000, 'a look was had');
-      const figure = await figures(url);
+      await until(async () => ((await metrics(url))('holdfast_redis_memory_bytes') ?? 0) > 100_000, 'a look was had');
+      const figure = await metrics(url);
       for (const queue of ['small', 'large']) {
         for (const name of ['waiting', 'active', 'failed', 'oldest_waiting_seconds'])
           expect([name, figure(`holdfast_jobs_${name}{queue="${queue}"}`)]).toEqual([name, 0]);
@@ -126,7 +126,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
     await cluster.redis.kill();
     try {
       for (const url of [api.management as string, worker.url]) {
-        await until(async () => (await figures(url))('holdfast_redis_up') === 0, 'away');
+        await until(async () => (await metrics(url))('holdfast_redis_up') === 0, 'away');
         expect((await fetch(`${url}/healthz`)).status).toBe(200);
         expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject(
           url === worker.url ? { redis: 'unreachable' } : { queue: 'unreachable' },
@@ -136,6 +136,6 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
       await cluster.redis.restart();
     }
     for (const url of [api.management as string, worker.url])
-      await until(async () => (await figures(url))('holdfast_redis_up') === 1, 'up again');
+      await until(async () => (await metrics(url))('holdfast_redis_up') === 1, 'up again');
   });
 });

@@ -84,9 +84,9 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
       const before = new Set(await jobKeys());
       const request = { method: 'PATCH', path: `${update.path}/checkpoint`, auth: update.lease, body, sent: 1_000 };
       const socket = await sendRaw(request);
-      await until(async () => (await redis.hlen('holdfast:room:writes:arriving')) === 1, 'room is taken');
+      await until(async () => (await redis.hlen('holdfast:budget:writes:arriving')) === 1, 'room is taken');
       socket.destroy();
-      await until(async () => (await redis.hlen('holdfast:room:writes:arriving')) === 0, 'the budget is released');
+      await until(async () => (await redis.hlen('holdfast:budget:writes:arriving')) === 0, 'the budget is released');
       expect(await redis.keys('holdfast:body:*')).toEqual([]);
       expect((await jobKeys()).filter((key) => !before.has(key))).toEqual([]);
       expect(await exportedNames(app, stack)).toEqual([]);
@@ -171,8 +171,8 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
       const [id] = (await redis.lrange('holdfast:writes-small:active', 0, -1)) as [string];
       // Like a second worker that takes over the job while the first still works on it.
       const [worker] = cluster.workers as [ClusterContext];
-      const { job, seal } = (await worker.admissions.find(id)) as JobAdmission;
-      await app.context.dispatcher.run(job as Job, { seal });
+      const { job, encryption } = (await worker.admissions.find(id)) as JobAdmission;
+      await app.context.dispatcher.run(job as Job, { encryption });
       puts.reset();
       expect((await sent).status).toBeLessThan(300);
       expect((await getStack(app, stack)).version).toBe(1);
@@ -199,7 +199,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     const headers = { 'content-encoding': 'gzip' };
     const answer = await app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: body(), headers });
     expect([answer.status, answer.json.code]).toEqual([status, status]);
-    await until(async () => (await redis.zcard('holdfast:room:writes:lives')) === 0, 'nothing is left');
+    await until(async () => (await redis.zcard('holdfast:budget:writes:lives')) === 0, 'nothing is left');
   });
 
   test('a committed write leaves no body behind when its worker dies before it has deleted it', async () => {
@@ -212,7 +212,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(4)) }));
     await until(() => deleting.mock.calls.length === 2, 'the worker would have deleted both');
     await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'the bodies are deleted');
-    await until(async () => (await redis.keys('holdfast:room:*:lives')).length === 0, 'the room is free');
+    await until(async () => (await redis.keys('holdfast:budget:*:lives')).length === 0, 'the room is free');
   });
 
   test('Redis holds only ids of the queue and encrypted bodies while a write is pending', async () => {

@@ -43,18 +43,18 @@ async function noteOf(app: TestApp, stack: TestStack): Promise<number> {
 
 /** Writes to a stack until it is stopped. `check` fails unless the newest acknowledged write, or a later one, is there. */
 function writeOn(app: TestApp, stack: TestStack) {
-  const figures = { sent: 0, acknowledged: -1, rounds: 0, refused: 0 };
+  const metrics = { sent: 0, acknowledged: -1, rounds: 0, refused: 0 };
   let isOver = false;
   const done = (async () => {
     while (!isOver) {
-      const round = figures.sent++;
+      const round = metrics.sent++;
       // Every third write goes to the large queue, in several chunks.
       const { status } = await importState(app, stack, round % 3 === 0 ? 6_000 : 20, `round ${round} `);
       expect([200, 503]).toContain(status);
-      if (status === 503) figures.refused++;
+      if (status === 503) metrics.refused++;
       else {
-        figures.acknowledged = round;
-        figures.rounds++;
+        metrics.acknowledged = round;
+        metrics.rounds++;
       }
     }
   })();
@@ -64,18 +64,18 @@ function writeOn(app: TestApp, stack: TestStack) {
   };
   const check = async (): Promise<void> => {
     const found = await noteOf(app, stack);
-    expect(found).toBeGreaterThanOrEqual(figures.acknowledged);
-    expect(found).toBeLessThan(figures.sent);
+    expect(found).toBeGreaterThanOrEqual(metrics.acknowledged);
+    expect(found).toBeLessThan(metrics.sent);
   };
-  return { figures, stop, check };
+  return { metrics, stop, check };
 }
 
 /** Runs `disturb` while two stacks are written to, and waits until both are again. */
 async function writeThrough(app: TestApp, disturb: () => Promise<void>): Promise<void> {
   const writers = [writeOn(app, await createStack(app)), writeOn(app, await createStack(app))];
   const goOn = async (rounds: number): Promise<void> => {
-    const goals = writers.map(({ figures }) => figures.rounds + rounds);
-    const hasMoved = (): boolean => writers.every(({ figures }, at) => figures.rounds >= (goals[at] as number));
+    const goals = writers.map(({ metrics }) => metrics.rounds + rounds);
+    const hasMoved = (): boolean => writers.every(({ metrics }, at) => metrics.rounds >= (goals[at] as number));
     await until(hasMoved, 'writes are acknowledged');
   };
   try {
@@ -189,8 +189,9 @@ await describeWithTools('Redis Cluster', ['redis-server'], () => {
     // Connections that are just being renewed are in no list of clients.
     await until(
       async () =>
-        (await app.context.board?.overview(5))?.queues.every(({ failed, workers }) => failed === 0 && workers === 1) ===
-        true,
+        (await app.context.queries?.overview(5))?.queues.every(
+          ({ failed, workers }) => failed === 0 && workers === 1,
+        ) === true,
       'the board shows a worker of each queue',
     );
     const all = watched.keys.flatMap((keys) => [...keys]);

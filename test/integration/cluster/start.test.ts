@@ -123,18 +123,18 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     }
   });
 
-  test('a worker requires the master keys when documents are or were sealed, and says so', async () => {
+  test('a worker requires the master keys when documents are or were encrypted, and says so', async () => {
     const logger = createLogger({ level: 'silent' });
     redis = await startRedisServer();
-    const sealed = configFor(redis.url, { ...withoutKeys, HOLDFAST_ENCRYPT_DOCUMENTS: 'true' });
-    expect(await rejectionOf(startWorker(sealed, logger))).toBe(
+    const encrypted = configFor(redis.url, { ...withoutKeys, HOLDFAST_ENCRYPT_DOCUMENTS: 'true' });
+    expect(await rejectionOf(startWorker(encrypted, logger))).toBe(
       'ConfigError: Invalid settings:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_ENCRYPT_DOCUMENTS',
     );
     const { context } = await startWorker(configFor(redis.url, { HOLDFAST_ENCRYPT_DOCUMENTS: 'true' }), logger);
     await context.documents.saveEncoded(encodeDocument(randomBytes(100_000)));
     await context.lifecycle.close();
     expect(await rejectionOf(startWorker(configFor(redis.url, withoutKeys), logger))).toContain(
-      'HOLDFAST_MASTER_KEYS: needed because documents in the blob store are sealed',
+      'HOLDFAST_MASTER_KEYS: needed because documents in the blob store are encrypted',
     );
   });
 

@@ -1,3 +1,3 @@
-import { runSealed } from '../../support/sealed-app.ts';
+import { runEncrypted } from '../../support/sealed-app.ts';
 
-await runSealed(() => import('../damaged-documents.test.ts'));
+await runEncrypted(() => import('../damaged-documents.test.ts'));

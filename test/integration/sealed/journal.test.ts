@@ -1,3 +1,3 @@
-import { runSealed } from '../../support/sealed-app.ts';
+import { runEncrypted } from '../../support/sealed-app.ts';
 
-await runSealed(() => import('../journal.test.ts'));
+await runEncrypted(() => import('../journal.test.ts'));

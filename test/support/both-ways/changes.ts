@@ -28,7 +28,7 @@ const statements = {
   'a rule of a later release is set': rule('later', '{}'),
   'updates are limited': rule('concurrency', '{"most":1}'),
   'outputs are watched': rule('consumers', '{"mode":"refuse"}', { project: 'proj' }),
-  'deletes are limited': rule('fuse', '{"changes":0,"withoutJournal":"refuse"}', { project: 'proj' }),
+  'deletes are limited': rule('change-limit', '{"changes":0,"withoutJournal":"refuse"}', { project: 'proj' }),
   'a preview is needed': rule('require-preview', '{"mode":"refuse"}'),
   'rules are removed': 'delete from update_rules where organization_id = :organization',
   'a fault is found': fault(`'unknown'`, 'null', 'null'),
@@ -51,7 +51,7 @@ const statements = {
   'it waits for long': `update updates set expires_at = now() + interval '2 days' where id = :latest`,
   'it is guarded': `
     with g as (insert into update_limits (update_id, limits)
-      select id, '{"stack":"s","kind":"update","commit":null,"fuse":{"scope":"x","note":"","changes":0,"percent":null},"needsJournal":true,"protectedTypes":[]}' from updates where id = :latest)
+      select id, '{"stack":"s","kind":"update","commit":null,"change-limit":{"scope":"x","note":"","changes":0,"percent":null},"needsJournal":true,"protectedTypes":[]}' from updates where id = :latest)
     update updates set is_limited = true where id = :latest`,
   'it is cancelled': `
     select end_locked_update(u.id, u.stack_id, 'cancelled', 'cancelled', false, u.stack_version)

@@ -49,7 +49,7 @@ export function findViolations(history: StackHistory): string[] {
   return [
     ...calls
       .filter(({ status, outcome }) => outcome !== 'acknowledged' && !expectedStatuses.has(status))
-      .map((call) => `${tell(call)} was answered ${call.status}`),
+      .map((call) => `${notify(call)} was answered ${call.status}`),
     ...versions.flatMap((version, at) => (version.version === at + 1 ? [] : [`version ${at + 1} is missing`])),
     ...versions.flatMap((version) => checks.explainVersion(version)),
     ...checks.explainImports(),
@@ -90,7 +90,7 @@ class HistoryChecks {
       const call = this.#calls.find(({ kind, mark }) => kind === 'import' && mark === version.names[0]);
       if (!call || version.names.length !== 1) return [`${description} is nobody's import`];
       return call.outcome === 'refused'
-        ? [`${description} is there although ${tell(call)} was answered ${call.status}`]
+        ? [`${description} is there although ${notify(call)} was answered ${call.status}`]
         : [];
     }
     return this.#mayBe(version, version.names, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
@@ -103,7 +103,7 @@ class HistoryChecks {
       .filter(({ kind, outcome }) => kind === 'import' && outcome === 'acknowledged')
       .flatMap((call) => {
         const found = this.#versions.filter(({ kind, names }) => kind === 'import' && names[0] === call.mark);
-        return found.length === 1 ? [] : [`${tell(call)} was acknowledged and is ${found.length} versions`];
+        return found.length === 1 ? [] : [`${notify(call)} was acknowledged and is ${found.length} versions`];
       });
   }
 
@@ -147,7 +147,7 @@ class HistoryChecks {
       const isOver = version === floor;
       if (!isOver && this.#mayBe(candidate, names, read.begunAt, read.endedAt)) return [];
     }
-    return [`${tell(read)} gave ${names}, which was not the state from version ${floor} on`];
+    return [`${notify(read)} gave ${names}, which was not the state from version ${floor} on`];
   }
 
   /** Whether `names` can be the state of the version's update at some moment between the two times. */
@@ -199,6 +199,6 @@ function same(left: readonly string[], right: readonly string[]): boolean {
   return left.length === right.length && [...left].sort().join() === [...right].sort().join();
 }
 
-function tell({ kind, mark, updateId, begunAt, endedAt }: RecordedCall): string {
+function notify({ kind, mark, updateId, begunAt, endedAt }: RecordedCall): string {
   return `${kind} ${mark ?? updateId ?? ''} (${Math.round(begunAt)} to ${Math.round(endedAt)} ms)`;
 }

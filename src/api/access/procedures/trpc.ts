@@ -13,7 +13,7 @@ export interface ProcedureMeta {
   readonly access?: CallerAccess;
   /** Its action in the audit log, if it changes something. */
   readonly audit?: AuditAction;
-  /** `states`: it reads whole states, in turns. All others cost about the same whatever the size of a state. */
+  /** `states`: it reads whole states, in slices. All others cost about the same whatever the size of a state. */
   readonly cost?: 'states';
 }
 

@@ -1,6 +1,6 @@
 import {
   liveChannel,
-  type Notice,
+  type Notification,
   type NotificationBatch,
   parsePayload,
   type RightsNotification,
@@ -46,7 +46,7 @@ export class LiveHub {
   /** By what they watch: streams, and how each of them has written it. */
   readonly #watchers = new Map<string, Map<LiveStream, LiveTopic>>();
   readonly #subscribers = new Map<LiveStream, Subscriber>();
-  readonly #onRights: (notice: RightsNotification | null) => void;
+  readonly #onRights: (notification: RightsNotification | null) => void;
   readonly #opened = Promise.withResolvers<void>();
   #isOpen = false;
   #timer: NodeJS.Timeout | undefined;
@@ -59,7 +59,7 @@ export class LiveHub {
    */
   constructor(
     { channel, logger }: { readonly channel: NotificationChannel; readonly logger: Logger },
-    onRights: (notice: RightsNotification | null) => void,
+    onRights: (notification: RightsNotification | null) => void,
     { maxUnreadMs = defaultUnreadMs }: { readonly maxUnreadMs?: number } = {},
   ) {
     this.#maxUnreadMs = maxUnreadMs;
@@ -108,7 +108,7 @@ export class LiveHub {
     for (const topic of topics) this.#watch(stream, topic);
     if (after !== null && missed === null) stream.refetch();
     else stream.add({ topic: null, kind: 'ready' }, { isSlow: false });
-    for (const { notice } of missed ?? []) this.#tell(notice, stream);
+    for (const { notification } of missed ?? []) this.#notify(notification, stream);
     return stream;
   }
 
@@ -153,20 +153,20 @@ export class LiveHub {
     else this.#hearBatch(heard);
   }
 
-  #hearBatch({ id, isPartial, notices }: NotificationBatch): void {
+  #hearBatch({ id, isPartial, notifications }: NotificationBatch): void {
     if (isPartial) {
       this.#log.clear();
       for (const stream of this.#subscribers.keys()) stream.refetch();
     }
-    notices.forEach((notice, index) => {
-      this.#log.add({ id: `${id}.${index}`, notice });
-      this.#tell(notice, null);
+    notifications.forEach((notification, index) => {
+      this.#log.add({ id: `${id}.${index}`, notification });
+      this.#notify(notification, null);
     });
   }
 
   /** Tells all who watch what the notice is about, or one of them. */
-  #tell(notice: Notice, only: LiveStream | null): void {
-    const { kind, organizationId, stackId, updateId } = notice;
+  #notify(notification: Notification, only: LiveStream | null): void {
+    const { kind, organizationId, stackId, updateId } = notification;
     const isFrequent = kind === 'events.appended';
     const places: readonly (readonly [LiveTopic['of'], string | null])[] = [
       ['update', updateId],

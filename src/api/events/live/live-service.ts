@@ -56,12 +56,14 @@ export class LiveService {
   /** How often rights have changed, whosever they were. */
   #rightsNotifications = 0;
 
-  constructor({ config, db, logger, metrics, notices }: LiveParts) {
+  constructor({ config, db, logger, metrics, notifications }: LiveParts) {
     this.#logger = logger;
     this.#topics = new LiveTopics(db);
     // The rest is for calls.
     this.#shares = new StreamShares(Math.ceil(config.front.maxConnections / 2));
-    this.#hub = new LiveHub({ channel: notices.channel, logger }, (notice) => this.#rightsChanged(notice));
+    this.#hub = new LiveHub({ channel: notifications.channel, logger }, (notification) =>
+      this.#rightsChanged(notification),
+    );
     metrics.gauge('holdfast_live_streams', 'Streams of notices to pages.', () => this.#hub.streams);
   }
 
@@ -114,9 +116,9 @@ export class LiveService {
     return this.#topics.permit(viewer.topics, (place) => viewer.findAt(place));
   }
 
-  #rightsChanged(notice: RightsNotification | null): void {
+  #rightsChanged(notification: RightsNotification | null): void {
     this.#rightsNotifications++;
-    for (const watching of this.#watching.values()) if (concerns(notice, watching)) watching.checkAt = 0;
+    for (const watching of this.#watching.values()) if (concerns(notification, watching)) watching.checkAt = 0;
     this.#checkDue();
   }
 
@@ -155,7 +157,7 @@ interface LiveParts {
   readonly db: Queryable;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  readonly notices: NotificationSender;
+  readonly notifications: NotificationSender;
 }
 
 /** Spread, so that pages which came together are not checked together. */
@@ -164,9 +166,9 @@ function nextCheck(): number {
 }
 
 /** Whether a change of rights may be one of the viewer's. */
-function concerns(notice: RightsNotification | null, { organizationIds, viewer }: Watching): boolean {
-  if (notice === null) return true;
-  return notice.of === 'user' ? viewer.id === notice.id : organizationIds.has(notice.id);
+function concerns(notification: RightsNotification | null, { organizationIds, viewer }: Watching): boolean {
+  if (notification === null) return true;
+  return notification.of === 'user' ? viewer.id === notification.id : organizationIds.has(notification.id);
 }
 
 function namesOf(topics: readonly LiveTopic[]): Set<string> {

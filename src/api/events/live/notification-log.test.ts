@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
-import type { Notice } from '../../../shared/events/live/notification.ts';
+import type { Notification } from '../../../shared/events/live/notification.ts';
 import { NotificationLog } from './notification-log.ts';
 
-const notice: Notice = { kind: 'stack.changed', organizationId: null, stackId: null, updateId: null };
+const notification: Notification = { kind: 'stack.changed', organizationId: null, stackId: null, updateId: null };
 
 function filled(log: NotificationLog, from: number, to: number): NotificationLog {
-  for (let n = from; n <= to; n++) log.add({ id: `p.${n}.0`, notice });
+  for (let n = from; n <= to; n++) log.add({ id: `p.${n}.0`, notification });
   return log;
 }
 

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import type { Notice } from '../../../shared/events/live/notification.ts';
+import type { Notification } from '../../../shared/events/live/notification.ts';
 
 /** A notice at its place in the order that all replicas have. */
 export interface LoggedNotification {
   readonly id: string;
-  readonly notice: Notice;
+  readonly notification: Notification;
 }
 
 /**

@@ -243,13 +243,13 @@ export class Authenticator {
 export function createAuthenticator(context: AppContext): Authenticator {
   const { db, lifecycle } = context;
   const credentials = createCredentialRepository(db);
-  const guard = new Authenticator({
+  const authenticator = new Authenticator({
     ...context,
     credentials,
     failures: createRateCounterRepository(db, 'failedLookups'),
   });
-  lifecycle.onClose('work', 'failed lookups', () => guard.close());
-  return guard;
+  lifecycle.onClose('work', 'failed lookups', () => authenticator.close());
+  return authenticator;
 }
 
 /** Keys by the time they were last added, on the monotonic clock. `has` does not renew them. */

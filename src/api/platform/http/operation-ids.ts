@@ -159,7 +159,7 @@ const operationIds: Readonly<Record<string, string>> = {
     'GET /{kind}/{updateId}': 'GetUpdate',
     'POST /{kind}/{updateId}/cancel': 'CancelUpdate',
     'POST /{kind}/{updateId}/drain': 'DrainUpdate',
-    'GET /{kind}/{updateId}/figures': 'GetUpdateStatistics',
+    'GET /{kind}/{updateId}/statistics': 'GetUpdateStatistics',
     'POST /{kind}/{updateId}/complete': 'CompleteUpdate',
     'POST /{kind}/{updateId}/renew_lease': 'RenewUpdateLease',
     'PATCH /{kind}/{updateId}/checkpoint': 'PatchUpdateCheckpoint',

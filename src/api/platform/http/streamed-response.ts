@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import { Turns } from '../../../shared/platform/slices/slices.ts';
+import { Slices } from '../../../shared/platform/slices/slices.ts';
 import { JsonBytes } from './json-bytes.ts';
 
 /** Bytes read from the database at once for a streamed response. */
@@ -27,7 +27,7 @@ export async function sendChunks(
   const first = await writes.next();
   const abort = (): void => void reply.raw.destroy(new Error('The client does not read the response'));
   const bytes = async function* (): AsyncGenerator<Buffer> {
-    const turns = new Turns();
+    const slices = new Slices();
     try {
       for (let next = first; !next.done; next = await writes.next()) {
         const timer = setTimeout(abort, stallMs).unref();
@@ -36,7 +36,7 @@ export async function sendChunks(
         } finally {
           clearTimeout(timer);
         }
-        await turns.spend(next.value.length);
+        await slices.spend(next.value.length);
       }
     } finally {
       await writes.return(undefined);

@@ -21,7 +21,7 @@ export interface RequestRatesOptions {
   /** Requests per minute; 0: no limit. */
   readonly perMinute: Readonly<Record<Subject, number>>;
   readonly trustedProxies: BlockList;
-  readonly levels: SharedRateCounters;
+  readonly counters: SharedRateCounters;
   readonly metrics: Metrics;
   readonly logger: Logger;
 }
@@ -82,11 +82,11 @@ export class RequestRates {
   }
 
   close(): Promise<void> {
-    return this.#options.levels.close();
+    return this.#options.counters.close();
   }
 
   #take(sources: readonly RequestSource[], maxWaitMs: number, who: Readonly<Record<string, unknown>>): Delay | null {
-    const turn = this.#options.levels.take(sources, maxWaitMs);
+    const turn = this.#options.counters.take(sources, maxWaitMs);
     return turn && this.#delay(turn, who);
   }
 
@@ -113,7 +113,7 @@ export function createRequestRates({ config, db, lifecycle, logger, metrics }: A
   const rates = new RequestRates({
     perMinute,
     trustedProxies,
-    levels: new SharedRateCounters({ report, logger }),
+    counters: new SharedRateCounters({ report, logger }),
     metrics,
     logger,
   });

@@ -8,13 +8,13 @@ const other = { name: 'token 1', perMinute: 600 };
 const open: SharedRateCounters[] = [];
 afterEach(async () => {
   jest.restoreAllMocks();
-  await Promise.all(open.splice(0).map((levels) => levels.close()));
+  await Promise.all(open.splice(0).map((counters) => counters.close()));
 });
 
 function create(report: (reports: readonly RateCounterReport[]) => Promise<{ source: string; level: number }[]>) {
-  const levels = new SharedRateCounters({ report, logger: createLogger({ level: 'silent' }), reportEveryMs: 1 });
-  open.push(levels);
-  return levels;
+  const counters = new SharedRateCounters({ report, logger: createLogger({ level: 'silent' }), reportEveryMs: 1 });
+  open.push(counters);
+  return counters;
 }
 
 async function until(condition: () => boolean): Promise<void> {
@@ -31,11 +31,11 @@ function stopTime(): void {
 
 test('admits what the smallest limit allows, then says how long the wait is', () => {
   stopTime();
-  const levels = create(async () => []);
+  const counters = create(async () => []);
   let admitted = 0;
-  while (levels.take([source, other], 0) === null) admitted++;
+  while (counters.take([source, other], 0) === null) admitted++;
   expect(admitted).toBe(60);
-  const turn = levels.take([source, other], 0);
+  const turn = counters.take([source, other], 0);
   expect(turn).toMatchObject({ isCounted: false, source });
   expect(turn?.waitMs).toBeGreaterThan(0);
   expect(turn?.waitMs).toBeLessThanOrEqual(1_000);
@@ -43,32 +43,32 @@ test('admits what the smallest limit allows, then says how long the wait is', ()
 
 test('those who wait have turns of their own, and no more than fit into the time may wait', () => {
   stopTime();
-  const levels = create(async () => []);
-  while (levels.take([source], 0) === null);
+  const counters = create(async () => []);
+  while (counters.take([source], 0) === null);
   const waits = [];
-  for (let turn = levels.take([source], 5_000); turn?.isCounted; turn = levels.take([source], 5_000))
+  for (let turn = counters.take([source], 5_000); turn?.isCounted; turn = counters.take([source], 5_000))
     waits.push(turn.waitMs);
   expect(waits.length).toBeGreaterThanOrEqual(4);
   expect(waits.length).toBeLessThanOrEqual(6);
   for (const [at, wait] of waits.slice(1).entries()) expect(wait - (waits[at] as number)).toBeGreaterThan(800);
-  expect(levels.take([source], 0)?.isCounted).toBe(false);
+  expect(counters.take([source], 0)?.isCounted).toBe(false);
 });
 
 test('without the database each process limits by itself, and reports later what it has counted', async () => {
   let isAway = true;
   let attempts = 0;
   const reported = new Map<string, number>();
-  const levels = create(async (reports) => {
+  const counters = create(async (reports) => {
     attempts++;
     if (isAway) throw new Error('away');
     for (const { source: name, events } of reports) reported.set(name, (reported.get(name) ?? 0) + events);
     return reports.map(({ source: name }) => ({ source: name, level: 90 }));
   });
-  for (let event = 0; event < 50; event++) expect(levels.take([source], 0)).toBeNull();
+  for (let event = 0; event < 50; event++) expect(counters.take([source], 0)).toBeNull();
   await until(() => attempts >= 3);
   isAway = false;
   await until(() => reported.get(source.name) === 50);
   // What the other replicas have counted comes back with the report.
-  await until(() => levels.take([source], 0)?.isCounted === false);
-  expect(levels.take([source], 0)?.waitMs).toBeGreaterThan(20_000);
+  await until(() => counters.take([source], 0)?.isCounted === false);
+  expect(counters.take([source], 0)?.waitMs).toBeGreaterThan(20_000);
 });

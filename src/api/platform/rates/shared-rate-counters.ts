@@ -50,7 +50,7 @@ const maxLevelFactor = 2;
  * statement that returns the levels of all replicas together.
  */
 export class SharedRateCounters {
-  readonly #levels = new Map<string, Level>();
+  readonly #counters = new Map<string, Level>();
   /** Levels with enough events to report. */
   readonly #due = new Map<string, Level>();
   readonly #report: SharedRateCounterOptions['report'];
@@ -72,11 +72,11 @@ export class SharedRateCounters {
    * failed. Lookups in progress count too; otherwise many concurrent ones would all be admitted.
    */
   admit(sources: readonly Source[]): ((failed: boolean) => void) | null {
-    const levels = sources.map((source) => this.#levelOf(source));
-    if (levels.some((level) => current(level) + level.pending >= level.perMinute)) return null;
-    for (const level of levels) level.pending++;
+    const counters = sources.map((source) => this.#levelOf(source));
+    if (counters.some((level) => current(level) + level.pending >= level.perMinute)) return null;
+    for (const level of counters) level.pending++;
     return (failed) => {
-      for (const level of levels) level.pending--;
+      for (const level of counters) level.pending--;
       if (failed) this.note(sources);
     };
   }
@@ -84,19 +84,19 @@ export class SharedRateCounters {
   /** Counts an event if all sources have room for it now, or will have within `maxWaitMs`. Returns null if they have it now. */
   take<S extends Source>(sources: readonly S[], maxWaitMs: number): Turn<S> | null {
     const now = performance.now();
-    const levels: Level[] = [];
+    const counters: Level[] = [];
     let last: S | null = null;
     let longestMs = 0;
     for (const source of sources) {
       const level = this.#levelOf(source);
-      levels.push(level);
+      counters.push(level);
       const waitMs = ((current(level, now) + 1 - level.perMinute) * 60_000) / level.perMinute;
       if (waitMs <= longestMs) continue;
       longestMs = waitMs;
       last = source;
     }
     const isCounted = longestMs <= maxWaitMs;
-    if (isCounted) for (const [at, level] of levels.entries()) this.#count((sources[at] as S).name, level, now);
+    if (isCounted) for (const [at, level] of counters.entries()) this.#count((sources[at] as S).name, level, now);
     return last && { isCounted, waitMs: longestMs, source: last };
   }
 
@@ -122,14 +122,14 @@ export class SharedRateCounters {
   }
 
   #levelOf({ name, perMinute }: Source): Level {
-    const found = this.#levels.get(name);
+    const found = this.#counters.get(name);
     const level = found ?? { perMinute, value: 0, at: performance.now(), unreported: 0, pending: 0 };
     // Reinserted, so that the least recently used source is dropped first.
-    if (found) this.#levels.delete(name);
-    this.#levels.set(name, level);
-    if (this.#levels.size > capacity) {
-      const [oldest = ''] = this.#levels.keys();
-      this.#levels.delete(oldest);
+    if (found) this.#counters.delete(name);
+    this.#counters.set(name, level);
+    if (this.#counters.size > capacity) {
+      const [oldest = ''] = this.#counters.keys();
+      this.#counters.delete(oldest);
       this.#due.delete(oldest);
     }
     return level;
@@ -167,7 +167,7 @@ export class SharedRateCounters {
         })),
       );
       for (const { source, level: total } of rows) {
-        const level = this.#levels.get(source);
+        const level = this.#counters.get(source);
         if (level) setLevel(level, total + level.unreported);
       }
     } catch (error) {

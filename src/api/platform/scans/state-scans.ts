@@ -26,27 +26,27 @@ export interface Scanning {
 /** Lets requests read whole states: a few at once, by turns of their callers. */
 export class StateScans {
   readonly #states: StateReader;
-  readonly #turns: FairSemaphore;
-  readonly #ticks = new TimeSlices();
+  readonly #semaphore: FairSemaphore;
+  readonly #slices = new TimeSlices();
 
   constructor(states: StateReader, metrics: Metrics) {
     this.#states = states;
-    this.#turns = new FairSemaphore(limits);
+    this.#semaphore = new FairSemaphore(limits);
     metrics.gauge(
       'holdfast_state_reads',
       'Requests of this process that read whole states.',
-      () => this.#turns.running,
+      () => this.#semaphore.running,
     );
     metrics.gauge(
       'holdfast_state_reads_waiting',
       'Requests of this process that wait for their turn to read whole states.',
-      () => this.#turns.waiting,
+      () => this.#semaphore.waiting,
     );
   }
 
   /** Nothing is taken until the request reads its first state. */
   open(request: Scanning): StateScan {
-    return new StateScan(request, { states: this.#states, turns: this.#turns, ticks: this.#ticks });
+    return new StateScan(request, { states: this.#states, semaphore: this.#semaphore, slices: this.#slices });
   }
 }
 
@@ -56,13 +56,13 @@ export class StateScans {
  */
 export class StateScan {
   readonly #request: Scanning;
-  readonly #parts: { readonly states: StateReader; readonly turns: FairSemaphore; readonly ticks: TimeSlices };
+  readonly #parts: { readonly states: StateReader; readonly semaphore: FairSemaphore; readonly slices: TimeSlices };
   #place: Promise<() => void> | null = null;
   #hasEnded = false;
 
   constructor(
     request: Scanning,
-    parts: { readonly states: StateReader; readonly turns: FairSemaphore; readonly ticks: TimeSlices },
+    parts: { readonly states: StateReader; readonly semaphore: FairSemaphore; readonly slices: TimeSlices },
   ) {
     this.#request = request;
     this.#parts = parts;
@@ -71,7 +71,7 @@ export class StateScan {
   /** Waits for the turn of the caller, if the request has no place yet. Throws OwnQueueError, UnavailableError. */
   async begin(): Promise<void> {
     this.assertWanted();
-    this.#place ??= this.#parts.turns.take(this.#request.caller, this.#request.signal);
+    this.#place ??= this.#parts.semaphore.take(this.#request.caller, this.#request.signal);
     const end = await this.#place;
     if (this.#hasEnded) end();
     this.assertWanted();
@@ -104,7 +104,7 @@ export class StateScan {
   /** Call between steps of what computes for long. Throws UnavailableError when the client is gone. */
   async pause(): Promise<void> {
     this.assertWanted();
-    await this.#parts.ticks.pause();
+    await this.#parts.slices.pause();
   }
 
   /** Throws UnavailableError when nobody waits for the answer any more. */
@@ -142,7 +142,7 @@ export class StateScan {
           if (step.done) return step;
           chunk = step.value;
         }
-        await this.#parts.ticks.next();
+        await this.#parts.slices.next();
         const value = chunk.subarray(0, sliceBytes);
         chunk = chunk.subarray(sliceBytes);
         return { done: false, value };

@@ -10,11 +10,11 @@ afterEach(() => {
 
 /** Turns that note who has begun, and end a work by its name. */
 function noted(limits: SemaphoreLimits) {
-  const turns = new FairSemaphore(limits);
+  const semaphore = new FairSemaphore(limits);
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
   const take = async (name: string, userId: string | null, signal = over.signal): Promise<void> => {
-    const end = await turns.take({ userId, tokenId: 'ci' }, signal);
+    const end = await semaphore.take({ userId, tokenId: 'ci' }, signal);
     begun.push(name);
     ends.set(name, end);
   };
@@ -24,7 +24,7 @@ function noted(limits: SemaphoreLimits) {
     ends.get(name)?.();
     await new Promise(setImmediate);
   };
-  return { turns, begun, take, ask, end };
+  return { semaphore, begun, take, ask, end };
 }
 
 test('nobody waits for all that somebody else has asked for before', async () => {
@@ -56,25 +56,25 @@ test('a caller does not have all places', async () => {
 });
 
 test('a long line is refused at once: one of the caller with 429, that of all with 503', async () => {
-  const { ask, take, turns } = noted({ atOnce: 1, waiting: 3, waitingPerCaller: 2 });
+  const { ask, take, semaphore } = noted({ atOnce: 1, waiting: 3, waitingPerCaller: 2 });
   for (const name of ['a', 'b', 'c']) ask(name, 'busy');
-  await expect(take('d', 'busy')).rejects.toMatchObject({ status: 429, code: 'own-line', retryAfterSeconds: 5 });
+  await expect(take('d', 'busy')).rejects.toMatchObject({ status: 429, code: 'own-queue', retryAfterSeconds: 5 });
   ask('e', 'ada');
   await expect(take('f', 'bob')).rejects.toMatchObject({ status: 503, retryAfterSeconds: 5 });
-  expect([turns.running, turns.waiting]).toEqual([1, 3]);
+  expect([semaphore.running, semaphore.waiting]).toEqual([1, 3]);
 });
 
 test('nobody waits forever', async () => {
-  const { ask, end, take, turns } = noted({ atOnce: 1, waitMs: 1 });
+  const { ask, end, take, semaphore } = noted({ atOnce: 1, waitMs: 1 });
   ask('first', 'busy');
   await expect(take('second', 'ada')).rejects.toMatchObject({ status: 503 });
-  expect(turns.waiting).toBe(0);
+  expect(semaphore.waiting).toBe(0);
   await end('first');
-  expect(turns.running).toBe(0);
+  expect(semaphore.running).toBe(0);
 });
 
 test('who leaves the line is passed over; what was begun keeps its place until it ends', async () => {
-  const { ask, begun, end, take, turns } = noted({ atOnce: 1 });
+  const { ask, begun, end, take, semaphore } = noted({ atOnce: 1 });
   const [first, second] = [new AbortController(), new AbortController()];
   ask('first', 'busy', first.signal);
   const leaving = take('second', 'ada', second.signal);
@@ -82,19 +82,19 @@ test('who leaves the line is passed over; what was begun keeps its place until i
   second.abort();
   await expect(leaving).rejects.toMatchObject({ status: 503 });
   first.abort();
-  expect([turns.running, turns.waiting]).toEqual([1, 1]);
+  expect([semaphore.running, semaphore.waiting]).toEqual([1, 1]);
   await end('first');
   expect(begun).toEqual(['first', 'third']);
   await expect(take('late', 'busy', first.signal)).rejects.toMatchObject({ status: 503 });
 });
 
 test('a work that fails leaves its place, and a place is given back only once', async () => {
-  const turns = new FairSemaphore({ atOnce: 1 });
+  const semaphore = new FairSemaphore({ atOnce: 1 });
   const caller = { userId: 'ada', tokenId: 'token' };
-  await expect(turns.run(caller, null, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
-  await expect(turns.run(caller, null, async () => 'yes')).resolves.toBe('yes');
-  const end = await turns.take(caller, null);
+  await expect(semaphore.run(caller, null, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+  await expect(semaphore.run(caller, null, async () => 'yes')).resolves.toBe('yes');
+  const end = await semaphore.take(caller, null);
   end();
   end();
-  expect(turns.running).toBe(0);
+  expect(semaphore.running).toBe(0);
 });

@@ -33,7 +33,7 @@ const retryAfterSeconds = 5;
 /** The line is long, or the caller has many calls in it. */
 class OwnQueueError extends TooManyRequestsError {
   override readonly name = 'OwnQueueError';
-  override readonly code = 'own-line';
+  override readonly code = 'own-queue';
 }
 
 /**

@@ -83,7 +83,7 @@ async function commitHere<I, J extends BodilessJob>(
   const options = {
     bodyBuffer,
     maxBatchBytes: Math.min(maxBatchBytes, maxBodyBytes),
-    waitMs: write.room === 'imports' ? unretriedWaitMs : retriedWaitMs,
+    waitMs: write.budget === 'imports' ? unretriedWaitMs : retriedWaitMs,
     fairnessKey,
   };
   const run = async (): Promise<void> => {
@@ -113,14 +113,14 @@ async function commitOnWorker<I, J extends BodilessJob>(
   const options = {
     maxBytes: config.limits.maxBodyBytes,
     declaredBytes: declared,
-    room: write.room,
+    budget: write.budget,
     fairnessKey,
     keyLimit,
   };
-  const { bytes, seal } = await payloads.put(payloadKey, stream, options).catch(async (error: unknown) => {
+  const { bytes, encryption } = await payloads.put(payloadKey, stream, options).catch(async (error: unknown) => {
     if (keyLimit === null || !(error instanceof BudgetExhaustedError) || !error.isKeyLimit) throw error;
     quotas.refused('inFlightBytes');
-    const used = (await payloads.heldByKey(write.room)).get(fairnessKey) ?? 0;
+    const used = (await payloads.heldByKey(write.budget)).get(fairnessKey) ?? 0;
     throw new TooManyInFlightError(fairnessKey, keyLimit, used);
   });
   // A body that is not deleted expires.
@@ -133,7 +133,7 @@ async function commitOnWorker<I, J extends BodilessJob>(
     // From here on the body is committed even if the client disconnects.
     const running = dispatcher.run(
       { ...job, payloadKey, encoding },
-      { bytes: Math.max(bytes, workBytes), seal, fairnessKey },
+      { bytes: Math.max(bytes, workBytes), encryption, fairnessKey },
     );
     await awaitCommit(services, write, job, running);
   } catch (error) {

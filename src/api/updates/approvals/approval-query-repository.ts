@@ -6,7 +6,7 @@ import {
   ApprovalRow,
   type ApprovalViewer,
   approvalColumns,
-} from '../../../shared/state/journal/guards/approval-repository.ts';
+} from '../../../shared/state/journal/change-limits/approval-repository.ts';
 
 const Text = Nullable(Type.String());
 

@@ -10,14 +10,14 @@ import { readTags } from '../../../shared/stacks/tags.ts';
 import {
   type ApprovalRow,
   createApprovalRepository,
-} from '../../../shared/state/journal/guards/approval-repository.ts';
+} from '../../../shared/state/journal/change-limits/approval-repository.ts';
 import {
   mayTokensApprove,
   parseApproval,
   parseCommit,
   parseKind,
-} from '../../../shared/state/journal/guards/approvals.ts';
-import { parseReason } from '../../../shared/state/journal/guards/drain-update.ts';
+} from '../../../shared/state/journal/change-limits/approvals.ts';
+import { parseReason } from '../../../shared/state/journal/change-limits/drain-update.ts';
 import { createUpdateRuleRepository } from '../../../shared/updates/rules/update-rule-repository.ts';
 import { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 import { holdAccess } from '../../access/held-access.ts';

@@ -17,7 +17,7 @@ import type { DrainService } from './drain-service.ts';
 /** What the routes call. */
 export interface Services {
   readonly approvals: ApprovalService;
-  readonly guards: DrainService;
+  readonly changeLimits: DrainService;
 }
 
 const tags = ['guards'];
@@ -31,7 +31,7 @@ export function registerApprovalRoutes(app: RouteScope, services: Services): voi
   withdrawApproval(app, services);
 }
 
-function drainUpdate(app: RouteScope, { guards }: Services): void {
+function drainUpdate(app: RouteScope, { changeLimits }: Services): void {
   app.post(
     `${updatePath}/drain`,
     {
@@ -55,7 +55,7 @@ function drainUpdate(app: RouteScope, { guards }: Services): void {
     },
     async ({ audit, body, caller, params }, reply) => {
       assertUpdateId(params.updateId);
-      await guards.drain(params, params.updateId, caller, body?.reason ?? '', audit);
+      await changeLimits.drain(params, params.updateId, caller, body?.reason ?? '', audit);
       return reply.code(204).send(null);
     },
   );

@@ -1,6 +1,6 @@
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
-import { drainUpdate, parseReason } from '../../../shared/state/journal/guards/drain-update.ts';
+import { drainUpdate, parseReason } from '../../../shared/state/journal/change-limits/drain-update.ts';
 import { lockUpdate } from '../../../shared/updates/update-closer.ts';
 import { holdAccess } from '../../access/held-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';

@@ -2,10 +2,10 @@ import { serverSource } from '../../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../../shared/audit/audit-repository.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { formatStackRef } from '../../../shared/stacks/names.ts';
-import { createApprovalRepository } from '../../../shared/state/journal/guards/approval-repository.ts';
-import { commitOf, mayTokensApprove } from '../../../shared/state/journal/guards/approvals.ts';
-import { createChangeLimitRepository } from '../../../shared/state/journal/guards/change-limit-repository.ts';
-import { type ChangeLimits, limitsOf } from '../../../shared/state/journal/guards/change-limits.ts';
+import { createApprovalRepository } from '../../../shared/state/journal/change-limits/approval-repository.ts';
+import { commitOf, mayTokensApprove } from '../../../shared/state/journal/change-limits/approvals.ts';
+import { createChangeLimitRepository } from '../../../shared/state/journal/change-limits/change-limit-repository.ts';
+import { type ChangeLimits, limitsOf } from '../../../shared/state/journal/change-limits/change-limits.ts';
 import type { PreviewCheck } from '../../../shared/updates/rules/preview-check.ts';
 import type { StackWithRules } from '../../../shared/updates/rules/update-rule-repository.ts';
 import type { Caller } from '../../platform/http/request.ts';
@@ -37,7 +37,7 @@ export async function limitUpdate(tx: Queryable, updateId: string, created: Crea
     });
   const limits = limitsIf(false);
   if (!limits) return;
-  const isApprovable = limits.fuse !== null || limits.protectedTypes.length > 0;
+  const isApprovable = limits.changeLimit !== null || limits.protectedTypes.length > 0;
   const subject = commit === null || !isApprovable ? null : { stackId: stack.id, kind, commit };
   const approval =
     subject &&

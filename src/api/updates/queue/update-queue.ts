@@ -219,14 +219,14 @@ export class UpdateQueue {
     await this.#places.renewProcess(this.#processId, aliveSeconds);
     if (this.#checks++ % checksPerRemoval === 0) await this.#places.removeGone();
     if (this.#checks % checksPerLimit === 0) this.#mayGo = true;
-    await this.#tellLimited();
+    await this.#notifyLimited();
     await this.#notifyOfLate();
     for (const id of await this.#places.listSuperseded(this.#processId)) this.#supersede(id);
     const stackIds = [...new Set([...this.#waiting.values()].map(({ stackId }) => stackId))];
     for (const { id, stackId, isExpired } of await this.#places.listNext(this.#processId, stackIds)) {
       if ((this.#waiting.get(id)?.deferredUntil ?? 0) > performance.now()) continue;
       if (isExpired) await this.#reclaim(stackId);
-      this.#tell(id);
+      this.#notify(id);
     }
   }
 
@@ -239,15 +239,15 @@ export class UpdateQueue {
       this.#beginCheck();
     } else if (message.startsWith(supersededMessage)) {
       this.#supersede(message.slice(supersededMessage.length));
-    } else this.#tell(message);
+    } else this.#notify(message);
   }
 
   /** Tells the first of those that limits hold back, if the limits may let them go. */
-  async #tellLimited(): Promise<void> {
+  async #notifyLimited(): Promise<void> {
     if (!this.#mayGo) return;
     this.#mayGo = false;
     if (!this.#waiting.values().some(({ isLimited }) => isLimited)) return;
-    for (const id of await this.#places.listFirstHeld(this.#processId)) this.#tell(id);
+    for (const id of await this.#places.listFirstHeld(this.#processId)) this.#notify(id);
   }
 
   /** Tells webhooks of calls that have waited for too long. A place that has been told of by another process is not told of again. */
@@ -268,7 +268,7 @@ export class UpdateQueue {
     call.wake();
   }
 
-  #tell(id: string): void {
+  #notify(id: string): void {
     const call = this.#waiting.get(id);
     if (!call) return;
     call.isNext = true;

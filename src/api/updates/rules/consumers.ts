@@ -195,7 +195,7 @@ function describe(
     )
     .map(formatStackRef)
     .slice(0, maxNames);
-  return { named: inWords(stacks.length, names), counted: inWords(stacks.length, []), isCertain: true };
+  return { named: durationText(stacks.length, names), counted: durationText(stacks.length, []), isCertain: true };
 }
 
 function isReadBy({ isCertain }: Consumers, names: string): string {
@@ -204,7 +204,7 @@ function isReadBy({ isCertain }: Consumers, names: string): string {
     : `may be read by ${names}, of which the newest state is not indexed yet (try again in a minute)`;
 }
 
-function inWords(count: number, names: readonly string[]): string {
+function durationText(count: number, names: readonly string[]): string {
   const more = count - names.length;
   const others = `${more}${count === maxConsumers ? ' or more' : ''}${names.length > 0 ? ' other' : ''} stack${more === 1 ? '' : 's'}`;
   return [...names, ...(more > 0 ? [others] : [])].join(', ');

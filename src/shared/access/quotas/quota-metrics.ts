@@ -34,21 +34,21 @@ export function registerQuotaGauges(metrics: Metrics, { db, payloads, quotas, de
     if (rows.length === 0) return [];
     const held = Promise.all([payloads.heldByKey('writes'), payloads.heldByKey('imports')]);
     // Unknown while Redis is away.
-    const rooms = await held.catch(() => null);
-    const figures: Figure[] = [];
+    const budgets = await held.catch(() => null);
+    const values: Figure[] = [];
     for (const row of rows) {
       const { organization } = row;
       const limits = await quotas.limitsOf(organization);
       // The limit is that of each room.
-      const inFlightBytes = rooms && Math.max(...rooms.map((room) => room.get(organization) ?? 0));
+      const inFlightBytes = budgets && Math.max(...budgets.map((budget) => budget.get(organization) ?? 0));
       const used: Partial<Record<QuotaName, number | null>> = { ...row, inFlightBytes };
       for (const name of quotaNames) {
         const limit = limits[name];
         const labels = { organization, quota: quotaOptions[name] };
-        if (limit !== null) figures.push({ labels, limit, used: used[name] ?? null });
+        if (limit !== null) values.push({ labels, limit, used: used[name] ?? null });
       }
     }
-    return figures;
+    return values;
   };
   const labelNames = ['organization', 'quota'] as const;
   const limits = async () => (await read()).map(({ labels, limit }) => ({ labels, figure: limit }));

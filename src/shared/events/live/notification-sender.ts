@@ -7,7 +7,7 @@ import {
   formatBatch,
   formatNotification,
   liveChannel,
-  type Notice,
+  type Notification,
   type NotificationKind,
   parseNotification,
   raisedName,
@@ -35,7 +35,7 @@ export class NotificationSender {
   readonly #channel: NotificationChannel;
   readonly #logger: Logger;
   readonly #name = randomBytes(6).toString('base64url');
-  readonly #collected = { soon: new Map<string, Notice>(), later: new Map<string, Notice>() };
+  readonly #collected = { soon: new Map<string, Notification>(), later: new Map<string, Notification>() };
   readonly #timers: { soon?: NodeJS.Timeout; later?: NodeJS.Timeout } = {};
   #payloads = 0;
   #hasLost = false;
@@ -48,8 +48,8 @@ export class NotificationSender {
     this.#channel = db.channel(liveChannel);
     this.#logger = logger;
     db.onRaised(({ detail, message }) => {
-      const notice = message === raisedName ? parseNotification(detail) : null;
-      if (notice) this.tell(notice);
+      const notification = message === raisedName ? parseNotification(detail) : null;
+      if (notification) this.notify(notification);
     });
   }
 
@@ -59,15 +59,15 @@ export class NotificationSender {
   }
 
   /** Tells of something that was committed. Returns at once. */
-  tell(notice: Notice): void {
+  notify(notification: Notification): void {
     if (this.#isClosed) return;
-    const speed = frequent.has(notice.kind) ? 'later' : 'soon';
+    const speed = frequent.has(notification.kind) ? 'later' : 'soon';
     const collected = this.#collected[speed];
     if (collected.size >= maxPending) {
       collected.clear();
       this.#hasLost = true;
     }
-    collected.set(formatNotification(notice), notice);
+    collected.set(formatNotification(notification), notification);
     this.#flushIn(speed, speed === 'later' ? frequentMs : firstMs);
   }
 
@@ -97,15 +97,17 @@ export class NotificationSender {
     clearTimeout(this.#timers[speed]);
     delete this.#timers[speed];
     const collected = this.#collected[speed];
-    const notices = [...collected.values()];
+    const notifications = [...collected.values()];
     const isPartial = this.#hasLost;
-    if (notices.length === 0 && !isPartial) return;
+    if (notifications.length === 0 && !isPartial) return;
     collected.clear();
     this.#hasLost = false;
     const payloads: string[] = [];
-    for (let at = 0; at === 0 || at < notices.length; at += perPayload) {
+    for (let at = 0; at === 0 || at < notifications.length; at += perPayload) {
       const id = `${this.#name}.${++this.#payloads}`;
-      payloads.push(formatBatch({ id, isPartial: isPartial && at === 0, notices: notices.slice(at, at + perPayload) }));
+      payloads.push(
+        formatBatch({ id, isPartial: isPartial && at === 0, notifications: notifications.slice(at, at + perPayload) }),
+      );
     }
     try {
       this.#sentAt = performance.now();
@@ -115,7 +117,7 @@ export class NotificationSender {
       if (!this.#hasFailed) this.#logger.debug({ err: error }, 'live: notices could not be sent yet');
       this.#hasFailed = true;
       this.#hasLost ||= isPartial;
-      for (const notice of notices) this.tell(notice);
+      for (const notification of notifications) this.notify(notification);
       clearTimeout(this.#timers[speed]);
       delete this.#timers[speed];
       this.#flushIn(speed, retryMs);

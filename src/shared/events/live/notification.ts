@@ -12,7 +12,7 @@ const kinds = [
 export type NotificationKind = (typeof kinds)[number];
 
 /** Something that was committed, for those who look at it. Ids are those of the database; null: not known, or of no such thing. */
-export interface Notice {
+export interface Notification {
   readonly kind: NotificationKind;
   readonly organizationId: string | null;
   readonly stackId: string | null;
@@ -29,7 +29,7 @@ export interface RightsNotification {
 export interface NotificationBatch {
   /** Unique; the same for all who receive it. */
   readonly id: string;
-  readonly notices: readonly Notice[];
+  readonly notifications: readonly Notification[];
   /** Other notices were lost. */
   readonly isPartial: boolean;
 }
@@ -42,7 +42,7 @@ export const raisedName = 'holdfast_live';
 const lostLine = 'lost';
 
 /** As triggers write it: kind, organization, stack, update. Null if it is of a kind that a newer release has. */
-export function parseNotification(text: string): Notice | null {
+export function parseNotification(text: string): Notification | null {
   const [kind, organizationId, stackId, updateId] = text.split(' ');
   const known = kinds.find((each) => each === kind);
   return known
@@ -50,13 +50,13 @@ export function parseNotification(text: string): Notice | null {
     : null;
 }
 
-export function formatNotification({ kind, organizationId, stackId, updateId }: Notice): string {
+export function formatNotification({ kind, organizationId, stackId, updateId }: Notification): string {
   return [kind, organizationId ?? '-', stackId ?? '-', updateId ?? '-'].join(' ');
 }
 
 /** The payload of a notification. */
-export function formatBatch({ id: batchId, isPartial, notices }: NotificationBatch): string {
-  return [batchId, ...(isPartial ? [lostLine] : []), ...notices.map(formatNotification)].join('\n');
+export function formatBatch({ id: batchId, isPartial, notifications }: NotificationBatch): string {
+  return [batchId, ...(isPartial ? [lostLine] : []), ...notifications.map(formatNotification)].join('\n');
 }
 
 /** Reads the payload of a notification; null: it is none that this release knows. */
@@ -66,7 +66,11 @@ export function parsePayload(payload: string): NotificationBatch | RightsNotific
   if (word === 'rights')
     return (of === 'organization' || of === 'user') && rightsOf !== undefined ? { of, id: rightsOf } : null;
   const isPartial = lines.includes(lostLine);
-  return { id: head, isPartial, notices: lines.map(parseNotification).filter((notice) => notice !== null) };
+  return {
+    id: head,
+    isPartial,
+    notifications: lines.map(parseNotification).filter((notification) => notification !== null),
+  };
 }
 
 function id(text: string | undefined): string | null {

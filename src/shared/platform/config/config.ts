@@ -164,7 +164,7 @@ function toConfig(settings: Settings, tuning: Tuning) {
       bytesPerSecond: settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
       periodSeconds: tuning.scrubDays * 86_400,
     },
-    eventArchiving: { delaySeconds: tuning.eventPackDelaySeconds },
+    eventArchiving: { delaySeconds: tuning.eventArchiveDelaySeconds },
     /** Older versions are stored as what distinguishes them from others. `bytesPerSecond` 0: they are not. */
     encoding: { bytesPerSecond: tuning.encodeBytesPerSecond },
     /** 0: the data of deleted stacks is deleted at once. */

@@ -73,7 +73,7 @@ export function tuningOf(settings: Settings) {
     /** A damaged state can be rebuilt from the journal of its update for this long. */
     journalGraceSeconds: 3600,
     /** How long after the end of an update its engine events are packed: the last of them may come late. */
-    eventPackDelaySeconds: 2 * settings.HOLDFAST_SWEEP_SECONDS,
+    eventArchiveDelaySeconds: 2 * settings.HOLDFAST_SWEEP_SECONDS,
     /** How long an upload may take to arrive. No blob is deleted sooner, and a deleted one is deleted again after it. */
     blobGraceSeconds: Math.min(3600, settings.HOLDFAST_BLOB_RETENTION_SECONDS),
     /** Each stored checkpoint is read back within this time. */

@@ -20,15 +20,15 @@ export function encryptChunk(key: Buffer, at: number, name: string, chunk: Buffe
 }
 
 /**
- * Decrypts in place a chunk that is followed by its tag. Returns null if the bytes were not sealed with this key, number
+ * Decrypts in place a chunk that is followed by its tag. Returns null if the bytes were not encrypted with this key, number
  * and name.
  */
-export function openChunk(key: Buffer, at: number, name: string, sealed: Buffer): Buffer | null {
-  if (sealed.length < tagBytes) return null;
-  const chunk = sealed.subarray(0, sealed.length - tagBytes);
+export function openChunk(key: Buffer, at: number, name: string, encrypted: Buffer): Buffer | null {
+  if (encrypted.length < tagBytes) return null;
+  const chunk = encrypted.subarray(0, encrypted.length - tagBytes);
   const decipher = createDecipheriv(algorithm, key, nonceOf(at), { authTagLength: tagBytes });
   decipher.setAAD(Buffer.from(name));
-  decipher.setAuthTag(sealed.subarray(chunk.length));
+  decipher.setAuthTag(encrypted.subarray(chunk.length));
   runInPlace(decipher, chunk);
   try {
     decipher.final();

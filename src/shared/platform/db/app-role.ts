@@ -32,7 +32,7 @@ export async function grantToApp(client: pg.Client, role: string): Promise<void>
     commit`);
 }
 
-/** Throws AppRoleError if the user of this connection lacks what `grantToApp` grants, with the command that mends it. */
+/** Throws AppRoleError if the user of this connection lacks what `grantToApp` grants, with the command that repairs it. */
 export async function assertGranted(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ name: string; user: string }>(
     `

@@ -40,7 +40,7 @@ export class NotificationChannel {
   /** Listens as soon as there is a connection: that of the first thing that is sent, or of `open`. */
   listen(listener: ChannelListener): void {
     this.#listeners.add(listener);
-    if (this.#listening) this.#tellOpen(listener);
+    if (this.#listening) this.#notifyOpen(listener);
     else this.#connection?.then((open) => this.#startListening(open)).catch(() => {});
   }
 
@@ -119,10 +119,10 @@ export class NotificationChannel {
     }
     if (this.#listening === opened) return;
     this.#listening = opened;
-    for (const listener of this.#listeners) this.#tellOpen(listener);
+    for (const listener of this.#listeners) this.#notifyOpen(listener);
   }
 
-  #tellOpen(listener: ChannelListener): void {
+  #notifyOpen(listener: ChannelListener): void {
     listener.onOpen(this.#openedBefore.has(listener));
     this.#openedBefore.add(listener);
   }

@@ -13,7 +13,7 @@ export interface RaisedMessage {
  */
 export function watchRaised(client: pg.Client, onRaised: (message: RaisedMessage) => void): void {
   let raised: RaisedMessage[] = [];
-  const tell = (): void => {
+  const notify = (): void => {
     if (raised.length === 0) return;
     const ended = raised;
     raised = [];
@@ -24,7 +24,7 @@ export function watchRaised(client: pg.Client, onRaised: (message: RaisedMessage
   });
   const { connection } = client as unknown as { connection: EventEmitter };
   connection.on('readyForQuery', ({ status }: { status: string }) => {
-    if (status === 'I') tell();
+    if (status === 'I') notify();
   });
-  client.once('end', tell);
+  client.once('end', notify);
 }

@@ -11,15 +11,15 @@ interface Reported {
 }
 
 /** Feeds the text in chunks. Returns the reported values, or null if the text was rejected. */
-function scan(pieces: readonly Buffer[], options: { reportDepth: number; maxDepth?: number }): Reported[] | null {
+function scan(chunks: readonly Buffer[], options: { reportDepth: number; maxDepth?: number }): Reported[] | null {
   const reported: Reported[] = [];
   const scanner = new JsonScanner({
     ...options,
     onValue: (path, kind, start, end) => reported.push({ path: [...path], kind, start, end }),
   });
   try {
-    for (const piece of pieces) scanner.write(piece);
-    expect(scanner.end()).toBe(pieces.reduce((sum, piece) => sum + piece.length, 0));
+    for (const chunk of chunks) scanner.write(chunk);
+    expect(scanner.end()).toBe(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
     return reported;
   } catch (error) {
     if (error instanceof JsonSyntaxError) return null;
@@ -28,15 +28,15 @@ function scan(pieces: readonly Buffer[], options: { reportDepth: number; maxDept
 }
 
 function cut(text: Buffer, sizes: readonly number[]): Buffer[] {
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let from = 0;
   for (const size of sizes) {
     if (from >= text.length) break;
-    pieces.push(text.subarray(from, from + size));
+    chunks.push(text.subarray(from, from + size));
     from += size;
   }
-  if (from < text.length) pieces.push(text.subarray(from));
-  return pieces;
+  if (from < text.length) chunks.push(text.subarray(from));
+  return chunks;
 }
 
 /** Depth of a valid text; 0 without a container. Counted in the text, because a parser drops repeated members. */
@@ -205,10 +205,10 @@ describe('the JSON scanner', () => {
   });
 
   test('says the same about a text whether it reports all of its values or passes over them', () => {
-    const verdict = (pieces: readonly Buffer[], reportDepth: number, maxDepth: number): string => {
+    const verdict = (chunks: readonly Buffer[], reportDepth: number, maxDepth: number): string => {
       const scanner = new JsonScanner({ reportDepth, maxDepth, onValue: () => {} });
       try {
-        for (const piece of pieces) scanner.write(piece);
+        for (const chunk of chunks) scanner.write(chunk);
         return `${scanner.end()} bytes`;
       } catch (error) {
         return (error as JsonSyntaxError).message;

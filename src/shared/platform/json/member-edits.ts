@@ -42,7 +42,7 @@ export function editMembers(text: Buffer, edits: ReadonlyMap<string, MemberEdit>
 
   const bodyStart = text.indexOf(0x7b) + 1;
   const firstGap = text.subarray(bodyStart, members[0]?.nameStart ?? bodyStart);
-  const pieces: Buffer[] = [text.subarray(0, bodyStart)];
+  const chunks: Buffer[] = [text.subarray(0, bodyStart)];
   let gapStart = bodyStart;
   for (const member of members) {
     const { name, nameStart, valueStart, valueEnd } = member;
@@ -51,17 +51,17 @@ export function editMembers(text: Buffer, edits: ReadonlyMap<string, MemberEdit>
     const kept = !edit ? value : places.get(name) === member ? edit(value) : null;
     if (kept) {
       // The first survivor takes over the gap of the first member, which has no comma.
-      const gap = pieces.length === 1 ? firstGap : text.subarray(gapStart, nameStart);
-      pieces.push(gap, text.subarray(nameStart, valueStart), kept);
+      const gap = chunks.length === 1 ? firstGap : text.subarray(gapStart, nameStart);
+      chunks.push(gap, text.subarray(nameStart, valueStart), kept);
     }
     gapStart = valueEnd;
   }
   for (const [name, edit] of edits) {
     const value = places.has(name) ? null : edit(null);
-    if (value) pieces.push(Buffer.from(pieces.length === 1 ? '' : ','), nameText(name), value);
+    if (value) chunks.push(Buffer.from(chunks.length === 1 ? '' : ','), nameText(name), value);
   }
-  pieces.push(text.subarray(gapStart));
-  return Buffer.concat(pieces);
+  chunks.push(text.subarray(gapStart));
+  return Buffer.concat(chunks);
 }
 
 export interface Replacement {
@@ -72,14 +72,14 @@ export interface Replacement {
 
 /** `text` with ranges replaced; `replacements` are in ascending order and do not overlap. */
 export function replaceRanges(text: Buffer, replacements: readonly Replacement[]): Buffer {
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let from = 0;
   for (const { start, end, by } of replacements) {
-    pieces.push(text.subarray(from, start), by);
+    chunks.push(text.subarray(from, start), by);
     from = end;
   }
-  pieces.push(text.subarray(from));
-  return Buffer.concat(pieces);
+  chunks.push(text.subarray(from));
+  return Buffer.concat(chunks);
 }
 
 /** `"name":` */
@@ -91,11 +91,11 @@ const separator = Buffer.from(',');
 
 /** `[` parts `]`, or `{` parts `}`, with commas between. */
 export function joinParts(open: string, parts: readonly Buffer[], close: string): Buffer {
-  const pieces: Buffer[] = [Buffer.from(open)];
+  const chunks: Buffer[] = [Buffer.from(open)];
   parts.forEach((part, i) => {
-    if (i > 0) pieces.push(separator);
-    pieces.push(part);
+    if (i > 0) chunks.push(separator);
+    chunks.push(part);
   });
-  pieces.push(Buffer.from(close));
-  return Buffer.concat(pieces);
+  chunks.push(Buffer.from(close));
+  return Buffer.concat(chunks);
 }

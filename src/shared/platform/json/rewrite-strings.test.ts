@@ -40,11 +40,11 @@ describe('rewriteStrings', () => {
   async function rewrite(places: Float64Array, rule: (value: string, start: number) => string): Promise<string> {
     const results = new Set<string>();
     for (let length = 1; length <= text.length; length++) {
-      const pieces = async function* () {
+      const chunks = async function* () {
         for (let at = 0; at < text.length; at += length) yield text.subarray(at, at + length);
       };
       const parts: Buffer[] = [];
-      for await (const part of rewriteStrings(pieces(), places, rule)) parts.push(part);
+      for await (const part of rewriteStrings(chunks(), places, rule)) parts.push(part);
       results.add(Buffer.concat(parts).toString());
     }
     expect(results.size).toBe(1);

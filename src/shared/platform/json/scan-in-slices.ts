@@ -26,7 +26,7 @@ export async function scanJsonInSlices(
 }
 
 /** Like `scanMembers`, for objects with as many members as there is room for. Throws JsonSyntaxError. */
-export async function scanMembersInTurns(text: Buffer): Promise<Map<string, JsonSpan> | null> {
+export async function scanMembersInSlices(text: Buffer): Promise<Map<string, JsonSpan> | null> {
   const members = new Map<string, JsonSpan>();
   let isObject = false;
   const onValue = (path: readonly (string | number)[], span: JsonSpan): void => {

@@ -4,8 +4,8 @@ import type { RedisConnection } from '../redis/redis.ts';
 import { BodyReleases, type CompleteBody } from './body-releases.ts';
 
 describe('releases of bodies', () => {
-  const room = { leave: async () => {} };
-  const bodyOf = (key: string): CompleteBody => ({ key, chunks: 1, bytes: 1, room });
+  const budget = { leave: async () => {} };
+  const bodyOf = (key: string): CompleteBody => ({ key, chunks: 1, bytes: 1, budget });
   let redis: EventEmitter;
   let removed: string[];
   let remove: (body: CompleteBody) => Promise<void>;

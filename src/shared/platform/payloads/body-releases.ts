@@ -6,7 +6,7 @@ export interface CompleteBody {
   readonly key: string;
   readonly chunks: number;
   readonly bytes: number;
-  readonly room: Pick<RedisInFlightBudget, 'leave'>;
+  readonly budget: Pick<RedisInFlightBudget, 'leave'>;
 }
 
 interface Release {

@@ -71,19 +71,19 @@ const none: Bodies = new Set();
  * far that partly received bodies could only wait for each other. A body larger than the room continues while it is alone.
  * `in-flight-script.ts` has the same rules for Redis. `excluded`: bodies that no longer count.
  */
-export function mayAcquire(room: BudgetState, body: ArrivingBody, bytes: number, excluded: Bodies = none): boolean {
-  const others = totalOf(room, excluded) - body.held;
+export function mayAcquire(budget: BudgetState, body: ArrivingBody, bytes: number, excluded: Bodies = none): boolean {
+  const others = totalOf(budget, excluded) - body.held;
   if (others === 0) return true;
-  if (others + body.held + bytes > room.capacity) return false;
-  if (isOverLimit(room, body, bytes, excluded)) return false;
+  if (others + body.held + bytes > budget.capacity) return false;
+  if (isOverLimit(budget, body, bytes, excluded)) return false;
   if (body.held === 0) {
-    if (isOverRatio(room, body, bytes, excluded)) return false;
+    if (isOverRatio(budget, body, bytes, excluded)) return false;
     // The oldest body always completes: while it waits, no new body is admitted. Bodies that wait for their own key do not count.
-    const oldest = room.arriving.find((each) => !excluded.has(each) && !waitsForOwnKey(room, each, excluded));
+    const oldest = budget.arriving.find((each) => !excluded.has(each) && !waitsForOwnKey(budget, each, excluded));
     if (oldest && oldest !== body && oldest.blockedSince !== null) return false;
-    if (others + needOf(room, body, bytes) > room.capacity) return false;
+    if (others + needOf(budget, body, bytes) > budget.capacity) return false;
   }
-  return canAllComplete(room, body, bytes, excluded);
+  return canAllComplete(budget, body, bytes, excluded);
 }
 
 /** Whether all bodies could complete in some order after `body` acquires `bytes`. */
@@ -114,14 +114,14 @@ function canAllComplete(
  * its own key (which is at its limit or still receives other bodies), or if it is below its fair share while another key is
  * above its own, or another body has stalled or been evicted.
  */
-export function mayWait(room: BudgetState, body: ArrivingBody, bytes: number): boolean {
-  if (isOverLimit(room, body, bytes, none)) return true;
-  const used = usedByKey(room, none);
+export function mayWait(budget: BudgetState, body: ArrivingBody, bytes: number): boolean {
+  if (isOverLimit(budget, body, bytes, none)) return true;
+  const used = usedByKey(budget, none);
   // The other bodies of its key may soon complete and be released.
-  if (claimedBy(room, body, none) > (used.get(body.fairnessKey) ?? 0)) return true;
-  const part = fairShare(room, body);
-  if ((used.get(body.fairnessKey) ?? 0) + needOf(room, body, bytes) > part) return false;
-  const isOpening = room.arriving.some((each) => each !== body && each.held > 0 && (each.stalled || each.evicted));
+  if (claimedBy(budget, body, none) > (used.get(body.fairnessKey) ?? 0)) return true;
+  const part = fairShare(budget, body);
+  if ((used.get(body.fairnessKey) ?? 0) + needOf(budget, body, bytes) > part) return false;
+  const isOpening = budget.arriving.some((each) => each !== body && each.held > 0 && (each.stalled || each.evicted));
   return (
     isOpening || [...used].some(([fairnessKey, bytesUsed]) => fairnessKey !== body.fairnessKey && bytesUsed > part)
   );
@@ -133,20 +133,20 @@ export function mayWait(room: BudgetState, body: ArrivingBody, bytes: number): b
  * `body` does not yield, the newest that does.
  */
 export function chooseEvictions<B extends ArrivingBody>(
-  room: BudgetState<B>,
+  budget: BudgetState<B>,
   body: B,
   bytes: number,
   now: number,
   patience: Patience,
 ): B[] {
   if (body.blockedSince === null) return [];
-  const excluded = new Set<ArrivingBody>(room.arriving.filter((each) => each.evicted && each !== body));
-  const isEnough = (): boolean => mayAcquire(room, body, bytes, excluded);
+  const excluded = new Set<ArrivingBody>(budget.arriving.filter((each) => each.evicted && each !== body));
+  const isEnough = (): boolean => mayAcquire(budget, body, bytes, excluded);
   if (isEnough()) return [];
   const waitedMs = now - body.blockedSince;
   const chosen: B[] = [];
   while (chosen.length < fairnessRules.maxEvictions) {
-    const next = nextEviction(room, body, bytes, { excluded, waitedMs, patience });
+    const next = nextEviction(budget, body, bytes, { excluded, waitedMs, patience });
     if (!next) return [];
     excluded.add(next);
     chosen.push(next);
@@ -156,12 +156,12 @@ export function chooseEvictions<B extends ArrivingBody>(
 }
 
 function nextEviction<B extends ArrivingBody>(
-  room: BudgetState<B>,
+  budget: BudgetState<B>,
   body: B,
   bytes: number,
   { excluded, waitedMs, patience }: { excluded: Bodies; waitedMs: number; patience: Patience },
 ): B | undefined {
-  const holding = room.arriving.filter((each) => each !== body && each.held > 0 && !excluded.has(each));
+  const holding = budget.arriving.filter((each) => each !== body && each.held > 0 && !excluded.has(each));
   const isDue = ({ yields }: B): boolean => waitedMs >= (yields ? patience.withYielding : patience.withOthers);
   const newest = (bodies: readonly B[]): B | undefined => {
     const found = bodies.findLast(({ yields }) => yields) ?? bodies.at(-1);
@@ -171,36 +171,37 @@ function nextEviction<B extends ArrivingBody>(
   const stalled = holding.filter((each) => each.stalled);
   if (stalled.length > 0) return stalled.reduce((largest, each) => (each.held >= largest.held ? each : largest));
 
-  const used = usedByKey(room, excluded);
-  const part = fairShare(room, body);
-  if ((used.get(body.fairnessKey) ?? 0) + needOf(room, body, bytes) <= part) {
+  const used = usedByKey(budget, excluded);
+  const part = fairShare(budget, body);
+  if ((used.get(body.fairnessKey) ?? 0) + needOf(budget, body, bytes) <= part) {
     const above = holding
       .filter(({ fairnessKey }) => fairnessKey !== body.fairnessKey && (used.get(fairnessKey) ?? 0) > part)
       // The oldest body completes if it declared its size.
-      .filter((each) => each !== room.arriving[0] || each.claim === null);
+      .filter((each) => each !== budget.arriving[0] || each.claim === null);
     const maxUsed = Math.max(...above.map(({ fairnessKey }) => used.get(fairnessKey) ?? 0));
     const found = newest(above.filter(({ fairnessKey }) => used.get(fairnessKey) === maxUsed));
     if (found) return found;
   }
-  if (body === room.arriving[0]) return newest(holding);
+  if (body === budget.arriving[0]) return newest(holding);
   // Bodies that do not yield could all complete without those that do, regardless of arrival.
-  const hasPriority = body.held > 0 || body === room.arriving.find(({ yields }) => !yields);
+  const hasPriority = body.held > 0 || body === budget.arriving.find(({ yields }) => !yields);
   return !body.yields && hasPriority ? newest(holding.filter(({ yields }) => yields)) : undefined;
 }
 
 /** Whether the body waits only for other bodies of its key. */
-function waitsForOwnKey(room: BudgetState, body: ArrivingBody, excluded: Bodies): boolean {
-  return body.held === 0 && (isOverRatio(room, body, 1, excluded) || isOverLimit(room, body, 1, excluded));
+function waitsForOwnKey(budget: BudgetState, body: ArrivingBody, excluded: Bodies): boolean {
+  return body.held === 0 && (isOverRatio(budget, body, 1, excluded) || isOverLimit(budget, body, 1, excluded));
 }
 
 /** Whether the key would leave too little for others once this body and its arriving bodies are complete. */
-function isOverRatio(room: BudgetState, body: ArrivingBody, bytes: number, excluded: Bodies): boolean {
-  const claimed = claimedBy(room, body, excluded);
+function isOverRatio(budget: BudgetState, body: ArrivingBody, bytes: number, excluded: Bodies): boolean {
+  const claimed = claimedBy(budget, body, excluded);
   if (claimed === 0) return false;
-  const used = usedByKey(room, excluded).get(body.fairnessKey) ?? 0;
-  const need = needOf(room, body, bytes);
+  const used = usedByKey(budget, excluded).get(body.fairnessKey) ?? 0;
+  const need = needOf(budget, body, bytes);
   return (
-    claimed + need > fairnessRules.maxRatioToFree * (room.capacity - totalOf(room, excluded) + used - claimed - need)
+    claimed + need >
+    fairnessRules.maxRatioToFree * (budget.capacity - totalOf(budget, excluded) + used - claimed - need)
   );
 }
 
@@ -215,16 +216,16 @@ function claimedBy({ capacity, complete, arriving }: BudgetState, body: Arriving
 }
 
 /** Whether the key would exceed its own limit. Bodies of known size count in full, so they never wait once admitted. */
-export function isOverLimit(room: BudgetState, body: ArrivingBody, bytes: number, excluded: Bodies = none): boolean {
+export function isOverLimit(budget: BudgetState, body: ArrivingBody, bytes: number, excluded: Bodies = none): boolean {
   if (body.keyLimit === null || (body.held > 0 && body.claim !== null)) return false;
-  let used = room.complete.get(body.fairnessKey) ?? 0;
-  for (const each of room.arriving) {
+  let used = budget.complete.get(body.fairnessKey) ?? 0;
+  for (const each of budget.arriving) {
     // Of bodies that grow, only the newer ones wait.
     if (each === body && body.held > 0) break;
     if (each === body || each.held === 0 || each.fairnessKey !== body.fairnessKey || excluded.has(each)) continue;
-    used += Math.max(each.held, Math.min(each.claim ?? 0, room.capacity));
+    used += Math.max(each.held, Math.min(each.claim ?? 0, budget.capacity));
   }
-  return used > 0 && used + body.held + needOf(room, body, bytes) > body.keyLimit;
+  return used > 0 && used + body.held + needOf(budget, body, bytes) > body.keyLimit;
 }
 
 /** Bytes that a body needs to continue: its full size if it holds nothing yet. */
@@ -247,9 +248,9 @@ export function usedByKey({ complete, arriving }: BudgetState, excluded: Bodies)
   return used;
 }
 
-function totalOf(room: BudgetState, excluded: Bodies): number {
+function totalOf(budget: BudgetState, excluded: Bodies): number {
   let total = 0;
-  for (const bytes of room.complete.values()) total += bytes;
-  for (const each of room.arriving) if (!excluded.has(each)) total += each.held;
+  for (const bytes of budget.complete.values()) total += bytes;
+  for (const each of budget.arriving) if (!excluded.has(each)) total += each.held;
   return total;
 }

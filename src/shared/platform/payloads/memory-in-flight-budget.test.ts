@@ -28,17 +28,22 @@ interface Sender {
   bytes: number;
 }
 
-function send(room: MemoryInFlightBudget, steps: readonly number[], claim: number | null, fairnessKey: string): Sender {
-  const place = room.enter({ claim, waits: true, fairnessKey });
+function send(
+  budget: MemoryInFlightBudget,
+  steps: readonly number[],
+  claim: number | null,
+  fairnessKey: string,
+): Sender {
+  const place = budget.enter({ claim, waits: true, fairnessKey });
   return { place, steps: [...steps], isWaiting: false, outcome: 'arriving', bytes: 0 };
 }
 
 /** Runs the next step of a sender that does not wait. */
-function advance(room: MemoryInFlightBudget, sender: Sender): void {
+function advance(budget: MemoryInFlightBudget, sender: Sender): void {
   if (sender.isWaiting || sender.outcome !== 'arriving') return;
   const step = sender.steps.shift();
   if (step === undefined) {
-    room.keep(sender.place, sender.bytes);
+    budget.keep(sender.place, sender.bytes);
     sender.outcome = 'complete';
     return;
   }
@@ -52,7 +57,7 @@ function advance(room: MemoryInFlightBudget, sender: Sender): void {
       expect([BudgetExhaustedError, ReservationLostError]).toContain((error as Error).constructor);
       sender.isWaiting = false;
       sender.outcome = 'refused';
-      room.leave(sender.place);
+      budget.leave(sender.place);
     },
   );
 }
@@ -63,11 +68,11 @@ describe('a room for bodies', () => {
       fc.asyncProperty(
         fc.array(body, { minLength: 1, maxLength: 8 }),
         fc.array(fc.nat(), { maxLength: 60 }),
-        async (bodies, turns) => {
-          const room = new MemoryInFlightBudget(capacity, patient);
+        async (bodies, slices) => {
+          const budget = new MemoryInFlightBudget(capacity, patient);
           const senders = bodies.map(({ fairnessKey, steps }) =>
             send(
-              room,
+              budget,
               steps,
               steps.reduce((sum, each) => sum + each, 0),
               fairnessKey,
@@ -76,30 +81,30 @@ describe('a room for bodies', () => {
           const check = async (): Promise<void> => {
             await nextSlice();
             const holding = senders.filter(({ place, outcome }) => place.held > 0 || outcome === 'complete');
-            if (room.used > capacity)
+            if (budget.used > capacity)
               expect(holding.filter(({ bytes, place }) => bytes + place.held > 0)).toHaveLength(1);
           };
           const finish = async (): Promise<void> => {
             for (const sender of senders.filter(({ outcome }) => outcome === 'complete')) {
-              room.release(sender.bytes, sender.place.fairnessKey);
+              budget.release(sender.bytes, sender.place.fairnessKey);
               senders.splice(senders.indexOf(sender), 1);
               await check();
             }
           };
-          for (const turn of turns) {
+          for (const turn of slices) {
             const sender = senders[turn % Math.max(senders.length, 1)];
-            if (sender) advance(room, sender);
+            if (sender) advance(budget, sender);
             await check();
             if (turn % 3 === 0) await finish();
           }
           for (let turn = 0; senders.length > 0; turn++) {
             expect(turn).toBeLessThan(200);
-            for (const sender of senders) advance(room, sender);
+            for (const sender of senders) advance(budget, sender);
             await check();
             expect(senders.filter(({ outcome }) => outcome === 'refused')).toEqual([]);
             await finish();
           }
-          expect(room.used).toBe(0);
+          expect(budget.used).toBe(0);
         },
       ),
       { numRuns: 300 },
@@ -109,56 +114,56 @@ describe('a room for bodies', () => {
   test('with unknown sizes, the oldest body completes, and none waits forever', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(body, { minLength: 1, maxLength: 8 }), async (bodies) => {
-        const room = new MemoryInFlightBudget(capacity, hasty);
+        const budget = new MemoryInFlightBudget(capacity, hasty);
         const senders = bodies.map(({ isDeclared, fairnessKey, steps }) =>
-          send(room, steps, isDeclared ? steps.reduce((sum, each) => sum + each, 0) : null, fairnessKey),
+          send(budget, steps, isDeclared ? steps.reduce((sum, each) => sum + each, 0) : null, fairnessKey),
         );
         for (let turn = 0; senders.some(({ outcome }) => outcome === 'arriving'); turn++) {
           expect(turn).toBeLessThan(500);
-          for (const sender of senders) advance(room, sender);
+          for (const sender of senders) advance(budget, sender);
           await nextSlice();
           for (const sender of senders) {
-            if (sender.place.lost && sender.outcome === 'arriving' && !sender.isWaiting) advance(room, sender);
+            if (sender.place.lost && sender.outcome === 'arriving' && !sender.isWaiting) advance(budget, sender);
             if (sender.outcome === 'complete' && sender.bytes > 0) {
-              room.release(sender.bytes, sender.place.fairnessKey);
+              budget.release(sender.bytes, sender.place.fairnessKey);
               sender.bytes = 0;
             }
           }
           await nextSlice();
-          expect(room.used).toBeLessThanOrEqual(Math.max(capacity, ...senders.map(({ place }) => place.held)));
+          expect(budget.used).toBeLessThanOrEqual(Math.max(capacity, ...senders.map(({ place }) => place.held)));
         }
         // A body of unknown size is evicted for another key and for bodies of known size, even if it is the oldest.
         const areAlike = bodies.every(
           ({ isDeclared, fairnessKey }) => !isDeclared && fairnessKey === bodies[0]?.fairnessKey,
         );
         if (bodies[0]?.isDeclared || areAlike) expect(senders[0]?.outcome).toBe('complete');
-        expect(room.used).toBe(0);
+        expect(budget.used).toBe(0);
       }),
       { numRuns: 300 },
     );
   });
 
   test('a key leaves a quarter free, counting the full size of its arriving bodies', async () => {
-    const room = new MemoryInFlightBudget(capacity, patient);
-    const senders = Array.from({ length: 8 }, () => send(room, [5, 15], 20, 'a'));
+    const budget = new MemoryInFlightBudget(capacity, patient);
+    const senders = Array.from({ length: 8 }, () => send(budget, [5, 15], 20, 'a'));
     for (let turn = 0; turn < 4; turn++) {
-      for (const sender of senders) advance(room, sender);
+      for (const sender of senders) advance(budget, sender);
       await nextSlice();
     }
     expect(senders.filter(({ outcome }) => outcome === 'complete')).toHaveLength(3);
-    expect(room.used).toBe(60);
-    const other = send(room, [25], 25, 'b');
-    advance(room, other);
+    expect(budget.used).toBe(60);
+    const other = send(budget, [25], 25, 'b');
+    advance(budget, other);
     await nextSlice();
-    advance(room, other);
+    advance(budget, other);
     expect(other.outcome).toBe('complete');
   });
 
   test('an import of known size does not wait forever for one of unknown size', async () => {
-    const room = new MemoryInFlightBudget(capacity, { ...patient, patience: { withYielding: 0, withOthers: 1e9 } });
-    const [growing, declared] = [send(room, [50, 10], null, 'a'), send(room, [40, 11], 51, 'a')];
+    const budget = new MemoryInFlightBudget(capacity, { ...patient, patience: { withYielding: 0, withOthers: 1e9 } });
+    const [growing, declared] = [send(budget, [50, 10], null, 'a'), send(budget, [40, 11], 51, 'a')];
     for (let turn = 0; turn < 4; turn++) {
-      for (const sender of [growing, declared]) advance(room, sender);
+      for (const sender of [growing, declared]) advance(budget, sender);
       await nextSlice();
     }
     expect([growing.outcome, declared.outcome]).toEqual(['refused', 'complete']);

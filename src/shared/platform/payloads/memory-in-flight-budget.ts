@@ -16,7 +16,7 @@ const pollMs = 250;
 
 /** A body's reservation in a `MemoryInFlightBudget`. */
 export class MemoryPlace implements ArrivingBody, Place {
-  readonly #room: MemoryInFlightBudget;
+  readonly #budget: MemoryInFlightBudget;
   readonly #stallMs: number;
   readonly claim: number | null;
   readonly yields: boolean;
@@ -31,8 +31,8 @@ export class MemoryPlace implements ArrivingBody, Place {
   waiting: { bytes: number; resolve: () => void; reject: (error: Error) => void } | null = null;
   onLost: (error: Error) => void = () => {};
 
-  constructor(room: MemoryInFlightBudget, body: NewBody, times: BudgetTimes) {
-    this.#room = room;
+  constructor(budget: MemoryInFlightBudget, body: NewBody, times: BudgetTimes) {
+    this.#budget = budget;
     this.claim = body.claim;
     this.waits = body.waits;
     this.fairnessKey = body.fairnessKey ?? '';
@@ -50,7 +50,7 @@ export class MemoryPlace implements ArrivingBody, Place {
   }
 
   acquire(bytes: number): Promise<void> {
-    return this.#room.acquire(this, bytes);
+    return this.#budget.acquire(this, bytes);
   }
 }
 

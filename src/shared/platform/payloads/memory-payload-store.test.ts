@@ -54,11 +54,11 @@ describe('the payload store in memory', () => {
             const stored = await store.put(key, stream(parts, fails), {
               maxBytes,
               declaredBytes,
-              room: wait ? 'imports' : 'writes',
+              budget: wait ? 'imports' : 'writes',
               fairnessKey,
             });
             check();
-            expect(stored).toEqual({ bytes, seal: null });
+            expect(stored).toEqual({ bytes, encryption: null });
             expect({ bytes: bytes <= maxBytes, fails }).toEqual({ bytes: true, fails: false });
             const content = Buffer.concat(parts).toString('hex');
             expect(await read(store, key)).toBe(content);

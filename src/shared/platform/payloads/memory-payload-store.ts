@@ -7,41 +7,45 @@ import { type BudgetSizes, PayloadMissingError, type PayloadOptions, type Payloa
 export class MemoryPayloadStore implements PayloadStore {
   readonly #bodies = new Map<
     string,
-    { chunks: Buffer[]; bytes: number; room: MemoryInFlightBudget; fairnessKey: string }
+    { chunks: Buffer[]; bytes: number; budget: MemoryInFlightBudget; fairnessKey: string }
   >();
-  readonly #rooms: Readonly<Record<BudgetName, MemoryInFlightBudget>>;
+  readonly #budgets: Readonly<Record<BudgetName, MemoryInFlightBudget>>;
   readonly #sizes: BudgetSizes;
 
   constructor(sizes: BudgetSizes, times: BudgetTimes = defaultBudgetTimes) {
     this.#sizes = sizes;
-    this.#rooms = {
+    this.#budgets = {
       writes: new MemoryInFlightBudget(sizes.writes, times),
       imports: new MemoryInFlightBudget(sizes.imports, times),
     };
   }
 
-  async put(key: string, body: AsyncIterable<Buffer>, options: PayloadOptions): Promise<{ bytes: number; seal: null }> {
-    const room = this.#rooms[options.room];
-    const place = room.enter({
+  async put(
+    key: string,
+    body: AsyncIterable<Buffer>,
+    options: PayloadOptions,
+  ): Promise<{ bytes: number; encryption: null }> {
+    const budget = this.#budgets[options.budget];
+    const place = budget.enter({
       claim: options.declaredBytes,
-      waits: options.room === 'imports',
+      waits: options.budget === 'imports',
       fairnessKey: options.fairnessKey ?? '',
       keyLimit: options.keyLimit ?? null,
     });
     const chunks: Buffer[] = [];
     let bytes = 0;
     try {
-      for await (const chunk of arriving(body, place, options, this.#sizes[options.room])) {
+      for await (const chunk of arriving(body, place, options, this.#sizes[options.budget])) {
         chunks.push(chunk);
         bytes += chunk.length;
       }
     } catch (error) {
-      room.leave(place);
+      budget.leave(place);
       throw error;
     }
-    room.keep(place, bytes);
-    this.#bodies.set(key, { chunks, bytes, room, fairnessKey: place.fairnessKey });
-    return { bytes, seal: null };
+    budget.keep(place, bytes);
+    this.#bodies.set(key, { chunks, bytes, budget, fairnessKey: place.fairnessKey });
+    return { bytes, encryption: null };
   }
 
   async *open(key: string): AsyncGenerator<Buffer> {
@@ -54,18 +58,18 @@ export class MemoryPayloadStore implements PayloadStore {
     const body = this.#bodies.get(key);
     if (!body) return;
     this.#bodies.delete(key);
-    body.room.release(body.bytes, body.fairnessKey);
+    body.budget.release(body.bytes, body.fairnessKey);
   }
 
   async check(): Promise<void> {}
 
   async close(): Promise<void> {}
 
-  async heldByKey(room: BudgetName): Promise<ReadonlyMap<string, number>> {
-    return this.#rooms[room].heldByKey;
+  async heldByKey(budget: BudgetName): Promise<ReadonlyMap<string, number>> {
+    return this.#budgets[budget].heldByKey;
   }
 
   bytesHeld(): number {
-    return this.#rooms.writes.used + this.#rooms.imports.used;
+    return this.#budgets.writes.used + this.#budgets.imports.used;
   }
 }

@@ -6,7 +6,7 @@ export interface PayloadOptions {
   /** Content-Length, if the client sent it. */
   readonly declaredBytes: number | null;
   /** Without room, a body in `writes` is refused, and a body in `imports` waits. */
-  readonly room: BudgetName;
+  readonly budget: BudgetName;
   /** The fairness key: whose share of the room the body uses, e.g. the organization. */
   readonly fairnessKey?: string;
   /** Maximum bytes of the key in the room; a single body may be larger. Null is no limit. */
@@ -16,7 +16,7 @@ export interface PayloadOptions {
 /** Capacities of the rooms, in bytes. */
 export type BudgetSizes = Readonly<Record<BudgetName, number>>;
 
-/** What is needed to open a sealed body. Known to the API and Postgres only, not to where the body is stored. */
+/** What is needed to open a encrypted body. Known to the API and Postgres only, not to where the body is stored. */
 export interface BodyEncryption {
   /** Encrypts only this body. */
   readonly key: Buffer;
@@ -35,13 +35,13 @@ export interface PayloadStore {
     key: string,
     body: AsyncIterable<Buffer>,
     options: PayloadOptions,
-  ): Promise<{ bytes: number; seal: BodyEncryption | null }>;
-  /** Reads the body; may be called repeatedly. Throws PayloadMissingError, and PayloadTamperedError if it is not what was sealed. */
-  open(key: string, seal: BodyEncryption | null): AsyncIterable<Buffer>;
+  ): Promise<{ bytes: number; encryption: BodyEncryption | null }>;
+  /** Reads the body; may be called repeatedly. Throws PayloadMissingError, and PayloadTamperedError if it is not what was encrypted. */
+  open(key: string, encryption: BodyEncryption | null): AsyncIterable<Buffer>;
   delete(key: string): Promise<void>;
   bytesHeld(): number;
   /** Bytes that bodies of all processes hold in a room, by fairness key. */
-  heldByKey(room: BudgetName): Promise<ReadonlyMap<string, number>>;
+  heldByKey(budget: BudgetName): Promise<ReadonlyMap<string, number>>;
   /** Resolves if the store responds; throws UnavailableError if it does not within `limitMs`. */
   check(limitMs: number): Promise<void>;
   /** Stops background work. */
@@ -57,7 +57,7 @@ export class PayloadMissingError extends UnavailableError {
   }
 }
 
-/** The stored body is not what was sealed. No byte of a chunk is returned before the chunk is authenticated. */
+/** The stored body is not what was encrypted. No byte of a chunk is returned before the chunk is authenticated. */
 export class PayloadTamperedError extends UnavailableError {
   override readonly name = 'PayloadTamperedError';
   override readonly code = 'payload-tampered';

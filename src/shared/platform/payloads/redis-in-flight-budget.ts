@@ -185,8 +185,8 @@ export class RedisInFlightBudget {
   constructor(redis: RedisConnection, name: BudgetName, capacity: number, times: RedisBudgetTimes) {
     this.#redis = redis;
     this.#isSplit = isCluster(redis);
-    const room = `holdfast:room:${this.#isSplit ? `{${name}}` : name}`;
-    this.#keys = ['arriving', 'whole', 'lives', 'shares'].map((part) => `${room}:${part}`);
+    const budget = `holdfast:budget:${this.#isSplit ? `{${name}}` : name}`;
+    this.#keys = ['arriving', 'whole', 'lives', 'shares'].map((part) => `${budget}:${part}`);
     this.#capacity = capacity;
     this.#times = times;
   }

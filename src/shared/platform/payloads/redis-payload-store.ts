@@ -56,7 +56,7 @@ class OwnBody implements Place {
   readonly waits: boolean;
   readonly fairnessKey: string;
   readonly keyLimit: number | null;
-  readonly room: RedisInFlightBudget;
+  readonly budget: RedisInFlightBudget;
   readonly pace = new Pace();
   readonly #times: RedisPayloadTimes;
   isInside = false;
@@ -69,11 +69,11 @@ class OwnBody implements Place {
   bytes = 0;
   onLost: (error: Error) => void = () => {};
 
-  constructor(key: string, room: RedisInFlightBudget, options: PayloadOptions, times: RedisPayloadTimes) {
+  constructor(key: string, budget: RedisInFlightBudget, options: PayloadOptions, times: RedisPayloadTimes) {
     this.key = key;
-    this.room = room;
+    this.budget = budget;
     this.claim = options.declaredBytes;
-    this.waits = options.room === 'imports';
+    this.waits = options.budget === 'imports';
     this.fairnessKey = options.fairnessKey ?? '';
     this.keyLimit = options.keyLimit ?? null;
     this.#times = times;
@@ -83,7 +83,7 @@ class OwnBody implements Place {
     const { waitMs, yieldingWaitMs } = this.#times;
     const deadline = performance.now() + (this.waits ? waitMs : yieldingWaitMs);
     for (;;) {
-      const result = this.lost ? 'lost' : await this.room.acquire(this, bytes, this.isInside);
+      const result = this.lost ? 'lost' : await this.budget.acquire(this, bytes, this.isInside);
       if (result === 'lost') throw new ReservationLostError();
       if (result === 'refused') throw new BudgetExhaustedError();
       // A body that waits has its place in the queue from here on.
@@ -107,14 +107,14 @@ class OwnBody implements Place {
 
 /**
  * Payload store in Redis. A body is stored as binary chunks, separate from the jobs, until it is deleted or expires. Each chunk is
- * sealed under the body's own key, which Redis never has, with its number and name: a changed chunk does not open. The process
+ * encrypted under the body's own key, which Redis never has, with its number and name: a changed chunk does not open. The process
  * renews the body until it is complete; bodies of a process that died expire within seconds. A complete body stays for the
  * maximum life of its job, even if the process dies.
  */
 export class RedisPayloadStore implements PayloadStore {
   readonly #redis: RedisConnection;
   readonly #keys: BodyKeys;
-  readonly #rooms: Readonly<Record<BudgetName, RedisInFlightBudget>>;
+  readonly #budgets: Readonly<Record<BudgetName, RedisInFlightBudget>>;
   readonly #sizes: BudgetSizes;
   readonly #times: RedisPayloadTimes;
   readonly #own = new Map<string, OwnBody>();
@@ -127,7 +127,7 @@ export class RedisPayloadStore implements PayloadStore {
     this.#keys = new BodyKeys(redis);
     this.#sizes = sizes;
     this.#times = { ...defaultTimes, ...times };
-    this.#rooms = {
+    this.#budgets = {
       writes: new RedisInFlightBudget(redis, 'writes', sizes.writes, this.#times),
       imports: new RedisInFlightBudget(redis, 'imports', sizes.imports, this.#times),
     };
@@ -141,24 +141,24 @@ export class RedisPayloadStore implements PayloadStore {
     key: string,
     body: AsyncIterable<Buffer>,
     options: PayloadOptions,
-  ): Promise<{ bytes: number; seal: BodyEncryption }> {
+  ): Promise<{ bytes: number; encryption: BodyEncryption }> {
     const sealKey = randomBytes(chunkKeyBytes);
-    const own = new OwnBody(key, this.#rooms[options.room], options, this.#times);
+    const own = new OwnBody(key, this.#budgets[options.budget], options, this.#times);
     this.#adopt(own);
     try {
       const chunkBytes = Math.min(options.declaredBytes ?? maxChunkBytes, maxChunkBytes);
-      for await (const chunk of inChunks(arriving(body, own, options, this.#sizes[options.room]), chunkBytes)) {
+      for await (const chunk of inChunks(arriving(body, own, options, this.#sizes[options.budget]), chunkBytes)) {
         const at = own.chunks++;
         const name = this.#keys.chunk(key, at);
         const command = new SetChunkCommand(name, chunk, encryptChunk(sealKey, at, name, chunk), this.#times.lifeMs);
         await redisCall(() => this.#redis.sendCommand(command) as Promise<unknown>);
         own.bytes += chunk.length;
       }
-      const meta = { key: this.#keys.body(key), text: `${own.chunks} ${own.bytes} ${options.room}` };
+      const meta = { key: this.#keys.body(key), text: `${own.chunks} ${own.bytes} ${options.budget}` };
       // An empty body has acquired no room yet.
       if (!own.isInside) await own.acquire(0);
       own.isEnding = true;
-      if (!(await own.room.keep(key, own.bytes, meta, this.#keys.chunks(key, own.chunks))))
+      if (!(await own.budget.keep(key, own.bytes, meta, this.#keys.chunks(key, own.chunks))))
         throw new ReservationLostError();
       own.isComplete = true;
     } catch (error) {
@@ -169,26 +169,26 @@ export class RedisPayloadStore implements PayloadStore {
       else if (!isOutside) await this.#remove(own).catch(() => {});
       throw error;
     }
-    return { bytes: own.bytes, seal: { key: sealKey, chunks: own.chunks, bytes: own.bytes } };
+    return { bytes: own.bytes, encryption: { key: sealKey, chunks: own.chunks, bytes: own.bytes } };
   }
 
-  async *open(key: string, seal: BodyEncryption | null): AsyncGenerator<Buffer> {
-    if (!seal) throw new PayloadMissingError();
+  async *open(key: string, encryption: BodyEncryption | null): AsyncGenerator<Buffer> {
+    if (!encryption) throw new PayloadMissingError();
     let bytes = 0;
-    let ahead = seal.chunks > 0 ? this.#readChunk(this.#keys.chunk(key, 0)) : null;
-    for (let at = 0; at < seal.chunks && ahead; at++) {
+    let ahead = encryption.chunks > 0 ? this.#readChunk(this.#keys.chunk(key, 0)) : null;
+    for (let at = 0; at < encryption.chunks && ahead; at++) {
       const name = this.#keys.chunk(key, at);
-      const sealed = await ahead;
+      const encrypted = await ahead;
       // The next chunk is on its way while this one is used.
-      ahead = at + 1 < seal.chunks ? this.#readChunk(this.#keys.chunk(key, at + 1)) : null;
+      ahead = at + 1 < encryption.chunks ? this.#readChunk(this.#keys.chunk(key, at + 1)) : null;
       // The reader may stop before it needs that chunk.
       ahead?.catch(() => {});
-      const chunk = openChunk(seal.key, at, name, sealed);
+      const chunk = openChunk(encryption.key, at, name, encrypted);
       if (!chunk) throw new PayloadTamperedError();
       bytes += chunk.length;
       yield chunk;
     }
-    if (bytes !== seal.bytes) throw new PayloadTamperedError();
+    if (bytes !== encryption.bytes) throw new PayloadTamperedError();
   }
 
   async delete(key: string): Promise<void> {
@@ -201,8 +201,8 @@ export class RedisPayloadStore implements PayloadStore {
     return this.#held;
   }
 
-  heldByKey(room: BudgetName): Promise<ReadonlyMap<string, number>> {
-    return this.#rooms[room].heldByKey();
+  heldByKey(budget: BudgetName): Promise<ReadonlyMap<string, number>> {
+    return this.#budgets[budget].heldByKey();
   }
 
   /** Also updates `bytesHeld`, which counts the bytes of all processes. */
@@ -210,12 +210,12 @@ export class RedisPayloadStore implements PayloadStore {
     const deadline = performance.now() + limitMs;
     await untilReady(this.#redis, limitMs);
     const held = Promise.all([this.heldByKey('writes'), this.heldByKey('imports')]);
-    const rooms = await withTimeout(
+    const budgets = await withTimeout(
       held,
       Math.max(deadline - performance.now(), 1),
       () => new UnavailableError(`No answer from Redis within ${limitMs} ms`),
     );
-    this.#held = rooms.flatMap((room) => [...room.values()]).reduce((sum, bytes) => sum + bytes, 0);
+    this.#held = budgets.flatMap((budget) => [...budget.values()]).reduce((sum, bytes) => sum + bytes, 0);
   }
 
   async close(): Promise<void> {
@@ -259,14 +259,14 @@ export class RedisPayloadStore implements PayloadStore {
   async #renew(own: OwnBody): Promise<void> {
     if (!own.isComplete) {
       if (!own.isInside || own.isEnding) return;
-      const renewed = await own.room.renew(own.key, this.#keys.chunks(own.key, own.chunks), own.stalled);
+      const renewed = await own.budget.renew(own.key, this.#keys.chunks(own.key, own.chunks), own.stalled);
       if (!renewed && !own.isEnding) own.lose();
       return;
     }
     // A worker releases the room of a body after its job, unless it is of another release or did not reach Redis.
     if ((await redisCall(() => this.#redis.exists(this.#keys.body(own.key)))) === 1) return;
     // Not for good as in `delete`: another server may have the body, and its job.
-    await own.room.leave(own.key, own.bytes);
+    await own.budget.leave(own.key, own.bytes);
     this.#disown(own.key);
   }
 
@@ -276,28 +276,28 @@ export class RedisPayloadStore implements PayloadStore {
     return this.#releases.add(key, body);
   }
 
-  /** Reads a sealed chunk, and at most one byte more than its maximum size. */
+  /** Reads a encrypted chunk, and at most one byte more than its maximum size. */
   async #readChunk(name: string): Promise<Buffer> {
-    const sealed = await redisCall(() =>
+    const encrypted = await redisCall(() =>
       this.#redis.getrangeBuffer(name, 0, maxChunkBytes + tagBytes).catch(nullIfWrongType),
     );
-    if (sealed === null) throw new PayloadTamperedError();
-    if (sealed.length === 0) throw new PayloadMissingError();
-    return sealed;
+    if (encrypted === null) throw new PayloadTamperedError();
+    if (encrypted.length === 0) throw new PayloadMissingError();
+    return encrypted;
   }
 
   async #find(key: string): Promise<CompleteBody | null> {
     const text = await redisCall(() =>
       this.#redis.getrange(this.#keys.body(key), 0, maxMetaBytes).catch(nullIfWrongType),
     );
-    const [, chunks, bytes, room] = /^(\d{1,5}) (\d{1,15})(?: (\w+))?$/.exec(text ?? '') ?? [];
+    const [, chunks, bytes, budget] = /^(\d{1,5}) (\d{1,15})(?: (\w+))?$/.exec(text ?? '') ?? [];
     if (Number(chunks ?? maxChunks) >= maxChunks) return null;
-    const at = budgetNames.find((name) => name === room);
+    const at = budgetNames.find((name) => name === budget);
     return {
       key,
       chunks: Number(chunks),
       bytes: Number(bytes),
-      room: at ? this.#rooms[at] : { leave: this.#leavePreviousRelease },
+      budget: at ? this.#budgets[at] : { leave: this.#leavePreviousRelease },
     };
   }
 
@@ -310,9 +310,9 @@ export class RedisPayloadStore implements PayloadStore {
     );
   };
 
-  async #remove({ key, chunks, bytes, room }: CompleteBody): Promise<void> {
+  async #remove({ key, chunks, bytes, budget }: CompleteBody): Promise<void> {
     await redisCall(() => this.#redis.unlink(this.#keys.body(key), ...this.#keys.chunks(key, chunks)));
-    await room.leave(key, bytes);
+    await budget.leave(key, bytes);
   }
 }
 

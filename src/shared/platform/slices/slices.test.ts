@@ -6,14 +6,14 @@ import { decodeStringInSlices } from '../json/scan-in-slices.ts';
 import { inSlices, scanInSlices, timeSliceBytes } from './slices.ts';
 
 /** Returns the result of `work` and how many event loop ticks passed meanwhile. */
-async function countSlices<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
-  let turns = 0;
+async function countSlices<T>(work: () => Promise<T>): Promise<{ result: T; slices: number }> {
+  let slices = 0;
   let next = setImmediate(function count() {
-    turns += 1;
+    slices += 1;
     next = setImmediate(count);
   });
   try {
-    return { result: await work(), turns };
+    return { result: await work(), slices };
   } finally {
     clearImmediate(next);
   }
@@ -23,10 +23,10 @@ describe('work over many bytes', () => {
   test('is split into ticks of 1 MiB', async () => {
     const chunkSizes: number[] = [];
     const bytes = Buffer.alloc(5 * timeSliceBytes + 1);
-    const { turns } = await countSlices(() => scanInSlices({ write: ({ length }) => chunkSizes.push(length) }, bytes));
+    const { slices } = await countSlices(() => scanInSlices({ write: ({ length }) => chunkSizes.push(length) }, bytes));
     expect(Math.max(...chunkSizes)).toBe(timeSliceBytes);
     expect(chunkSizes.reduce((sum, length) => sum + length)).toBe(bytes.length);
-    expect(turns).toBeGreaterThanOrEqual(5);
+    expect(slices).toBeGreaterThanOrEqual(5);
   });
 
   test('is split when it streams in, in one chunk or in many', async () => {
@@ -34,20 +34,20 @@ describe('work over many bytes', () => {
       [Buffer.alloc(4 * timeSliceBytes)],
       Array.from({ length: 64 }, () => Buffer.alloc(timeSliceBytes / 16)),
     ]) {
-      const { turns } = await countSlices(async () => {
+      const { slices } = await countSlices(async () => {
         for await (const slice of inSlices(parts)) expect(slice.length).toBeLessThanOrEqual(timeSliceBytes);
       });
-      expect(turns).toBeGreaterThanOrEqual(3);
+      expect(slices).toBeGreaterThanOrEqual(3);
     }
   });
 
   test('finishes small work in the current tick', async () => {
-    const { turns } = await countSlices(() => parseInSlices(Buffer.from('{"a":[1,2]}')));
-    expect(turns).toBe(0);
+    const { slices } = await countSlices(() => parseInSlices(Buffer.from('{"a":[1,2]}')));
+    expect(slices).toBe(0);
   });
 });
 
-describe('parsing in turns', () => {
+describe('parsing in slices', () => {
   const filler = 'x'.repeat(timeSliceBytes / 2);
   test.each([
     [
@@ -74,13 +74,13 @@ describe('parsing in turns', () => {
     const text = Buffer.from(
       JSON.stringify({ metadata: Object.fromEntries(Array.from({ length: 8 }, (_, i) => [i, filler])) }),
     );
-    const { turns } = await countSlices(() => parseInSlices(text));
+    const { slices } = await countSlices(() => parseInSlices(text));
     // Counted, scanned twice and parsed.
-    expect(turns).toBeGreaterThanOrEqual(12);
+    expect(slices).toBeGreaterThanOrEqual(12);
   });
 });
 
-test('decoding a large string in turns gives the same result as decoding it at once', async () => {
+test('decoding a large string in slices gives the same result as decoding it at once', async () => {
   const parts = [
     'a',
     'é',
@@ -99,9 +99,9 @@ test('decoding a large string in turns gives the same result as decoding it at o
       const unit = pattern.join('');
       const inner = unit.repeat(Math.ceil((2.2 * timeSliceBytes) / Buffer.byteLength(unit)));
       const text = Buffer.from(`"${inner}"`);
-      const { result, turns } = await countSlices(() => decodeStringInSlices(text, 0, text.length));
+      const { result, slices } = await countSlices(() => decodeStringInSlices(text, 0, text.length));
       expect(result.equals(Buffer.from(decodeJsonString(text, 0, text.length)))).toBe(true);
-      expect(turns).toBeGreaterThanOrEqual(2);
+      expect(slices).toBeGreaterThanOrEqual(2);
     }),
     { numRuns: 12 },
   );

@@ -13,7 +13,7 @@ export function nextSlice(): Promise<void> {
 }
 
 /** Counts processed bytes and yields to the event loop after every `sliceBytes`. */
-export class Turns {
+export class Slices {
   readonly #sliceBytes: number;
   #spent = 0;
 
@@ -41,11 +41,11 @@ export function* slicesOf(bytes: Buffer, sliceBytes = timeSliceBytes): Generator
 
 /** Yields the same bytes in slices of at most `timeSliceBytes`, and about `timeSliceBytes` per event loop tick. */
 export async function* inSlices(source: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
-  const turns = new Turns();
+  const slices = new Slices();
   for await (const chunk of source) {
     for (const slice of slicesOf(chunk)) {
       yield slice;
-      await turns.spend(slice.length);
+      await slices.spend(slice.length);
     }
   }
 }

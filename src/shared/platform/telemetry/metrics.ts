@@ -278,8 +278,8 @@ export function createMetrics() {
         async collect() {
           if (performance.now() - readAt < everyMs) return;
           readAt = performance.now();
-          const figures = await withTimeout(read(), queryLimitMs, noResponse).catch(() => ({}));
-          for (const [value, figure] of Object.entries(figures)) this.set({ [label]: value }, figure);
+          const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => ({}));
+          for (const [value, figure] of Object.entries(values)) this.set({ [label]: value }, figure);
         },
       });
     },
@@ -299,10 +299,10 @@ export function createMetrics() {
         labelNames: [...labelNames],
         registers,
         async collect() {
-          const figures = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
-          if (!figures) return;
+          const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
+          if (!values) return;
           this.reset();
-          for (const { labels, figure } of figures) this.set(labels, figure);
+          for (const { labels, figure } of values) this.set(labels, figure);
         },
       }),
     /** A gauge read when metrics are scraped. */

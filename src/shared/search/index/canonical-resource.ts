@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
-import { denseTurnBytes, nextSlice, Turns } from '../../platform/slices/slices.ts';
+import { denseTurnBytes, nextSlice, Slices } from '../../platform/slices/slices.ts';
 import { providerUrn } from '../../state/deployments/urn.ts';
 import { listSecretsInSlices } from './redacted-json.ts';
 import type { ResourceView } from './resource-facts.ts';
@@ -28,12 +28,12 @@ export interface CanonicalResource {
 /** `withOutputs`: whether outputs are compared, too. Takes slices of the event loop. */
 export async function canonicalOf(view: ResourceView, withOutputs: boolean): Promise<CanonicalResource> {
   const secrets: (string | null)[] = [];
-  const turns = new Turns(denseTurnBytes);
+  const slices = new Slices(denseTurnBytes);
   const hash = createHash('sha256');
   for (const name of await comparedMembers(view, withOutputs)) {
     hash.update(`\n${name}:`);
-    for (const secret of await hashComparable(hash, name, view.raw(name) as Buffer, turns)) secrets.push(secret);
-    await turns.spend(secretBytes);
+    for (const secret of await hashComparable(hash, name, view.raw(name) as Buffer, slices)) secrets.push(secret);
+    await slices.spend(secretBytes);
   }
   return { digest: hash.digest('base64url'), secrets };
 }
@@ -56,12 +56,12 @@ export async function isSameInStacks(name: string, before: Buffer, after: Buffer
 
 async function comparableDigest(name: string, text: Buffer): Promise<string> {
   const hash = createHash('sha256');
-  await hashComparable(hash, name, text, new Turns(denseTurnBytes));
+  await hashComparable(hash, name, text, new Slices(denseTurnBytes));
   return hash.digest('base64');
 }
 
 /** Feeds a value to `hash`, without its secrets and the name of its stack. Returns the ciphertexts. */
-async function hashComparable(hash: Hash, name: string, text: Buffer, turns: Turns): Promise<(string | null)[]> {
+async function hashComparable(hash: Hash, name: string, text: Buffer, slices: Slices): Promise<(string | null)[]> {
   // The id of a provider is its stack's own.
   if (name === 'provider' && text[0] === 0x22 && text.length <= maxProviderBytes) {
     hash.update(withoutStack(providerUrn(JSON.parse(text.toString('utf8')) as string)));
@@ -70,11 +70,11 @@ async function hashComparable(hash: Hash, name: string, text: Buffer, turns: Tur
   const places = await listSecretsInSlices(text);
   let from = 0;
   for (const { end, start } of places) {
-    await hashWithoutStack(hash, text.subarray(from, start), turns);
+    await hashWithoutStack(hash, text.subarray(from, start), slices);
     hash.update('"[secret]"');
     from = end;
-    await turns.spend(secretBytes);
+    await slices.spend(secretBytes);
   }
-  await hashWithoutStack(hash, text.subarray(from), turns);
+  await hashWithoutStack(hash, text.subarray(from), slices);
   return places.map(({ ciphertext }) => ciphertext);
 }

@@ -21,26 +21,26 @@ function resource(shape: string, note: string): Buffer {
   return Buffer.from(`{"urn":"urn:pulumi:${note}::shop::a:b:C::c","type":"a:b:C",${shapes[shape]?.(note)}}`);
 }
 
-async function turnsOf(work: () => Promise<unknown>): Promise<number> {
-  let turns = 0;
+async function slicesOf(work: () => Promise<unknown>): Promise<number> {
+  let slices = 0;
   let next = setImmediate(function count() {
-    turns++;
+    slices++;
     next = setImmediate(count);
   });
   await work();
   clearImmediate(next);
-  return turns;
+  return slices;
 }
 
 test.each(Object.keys(shapes))('a large resource is read and compared in many turns: %s', async (shape) => {
   const [before, after] = [resource(shape, 'dev'), resource(shape, 'prod')];
   const least = Math.floor(Math.min(before.length, after.length) / (256 * 1024));
   expect(least).toBeGreaterThan(7);
-  expect(await turnsOf(() => viewResource(after))).toBeGreaterThan(least);
+  expect(await slicesOf(() => viewResource(after))).toBeGreaterThan(least);
   const [was, is] = [await viewResource(before), await viewResource(after)];
-  expect(await turnsOf(() => canonicalOf(is, true))).toBeGreaterThan(least);
+  expect(await slicesOf(() => canonicalOf(is, true))).toBeGreaterThan(least);
   // Of more than 20,000 properties, only so many are read.
-  expect(await turnsOf(() => compareResources(was, is))).toBeGreaterThan(4);
+  expect(await slicesOf(() => compareResources(was, is))).toBeGreaterThan(4);
 });
 
 test('the URN of the stack in large values does not tell them apart, wherever a slice ends', async () => {
@@ -55,6 +55,6 @@ test('the URN of the stack in large values does not tell them apart, wherever a 
 
 test('of a large list of properties, those that differ are found in many turns', async () => {
   const [before, after] = ['dev', 'prod'].map((note) => Buffer.from(`{${manyInputs(note)}}`)) as [Buffer, Buffer];
-  expect(await turnsOf(() => diffProperties(before, after))).toBeGreaterThan(8);
-  expect(await turnsOf(() => isSameInStacks('inputs', before, after))).toBeGreaterThan(8);
+  expect(await slicesOf(() => diffProperties(before, after))).toBeGreaterThan(8);
+  expect(await slicesOf(() => isSameInStacks('inputs', before, after))).toBeGreaterThan(8);
 });

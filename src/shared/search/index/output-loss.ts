@@ -1,7 +1,7 @@
 /** Longer names, and more of them, are cut. */
 const maxNameChars = 200;
 const maxNames = 1_000;
-const maxToldNames = 5;
+const maxNotifiedNames = 5;
 
 /** The names of outputs that are in the old state of a resource and not in its new one. No value is looked at. Throws SyntaxError. */
 export function outputLossOf(text: string): string[] {
@@ -21,9 +21,9 @@ export function outputLossOf(text: string): string[] {
 
 /** As in `"a", "b" and 3 more`. */
 export function listOutputs(names: readonly string[]): string {
-  const told = names.slice(0, maxToldNames).map((name) => JSON.stringify(name));
-  const more = names.length - told.length;
-  return more > 0 ? `${told.join(', ')} and ${more} more` : told.join(', ');
+  const notified = names.slice(0, maxNotifiedNames).map((name) => JSON.stringify(name));
+  const more = names.length - notified.length;
+  return more > 0 ? `${notified.join(', ')} and ${more} more` : notified.join(', ');
 }
 
 function objectOf(value: unknown): Readonly<Record<string, unknown>> | null {

@@ -1,5 +1,5 @@
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
-import { denseTurnBytes, scanInSlices, Turns } from '../../platform/slices/slices.ts';
+import { denseTurnBytes, Slices, scanInSlices } from '../../platform/slices/slices.ts';
 
 /** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
@@ -43,7 +43,7 @@ export interface PropertyDifference {
 export async function diffProperties(before: Buffer | null, after: Buffer | null): Promise<PropertyDifference[]> {
   if (before !== null && after !== null && before.equals(after)) return [];
   const [old = [], next = []] = await leavesOf([before, after]);
-  const turns = new Turns(denseTurnBytes);
+  const slices = new Slices(denseTurnBytes);
   const side = (source: Buffer | null, leaf: Leaf | undefined) =>
     leaf === undefined || source === null
       ? null
@@ -53,7 +53,7 @@ export async function diffProperties(before: Buffer | null, after: Buffer | null
   for (const leaf of next) {
     const was = side(before, left.get(leaf.path));
     left.delete(leaf.path);
-    await turns.spend(leafBytes);
+    await slices.spend(leafBytes);
     const is = side(after, leaf);
     if (was !== null && is !== null && was.text.equals(is.text)) continue;
     found.push({ path: leaf.path, before: was, after: is });
@@ -63,7 +63,7 @@ export async function diffProperties(before: Buffer | null, after: Buffer | null
 }
 
 /** Paths of the values in the object in `text`, as `diffProperties` names them. Throws JsonSyntaxError. */
-export async function listLeafPathsInTurns(text: Buffer | null): Promise<string[]> {
+export async function listLeafPathsInSlices(text: Buffer | null): Promise<string[]> {
   if (text === null) return [];
   for (const [depth, most] of attempts) {
     const leaves = await listLeaves(text, depth);

@@ -4,7 +4,7 @@ import { denseTurnBytes, scanInSlices } from '../../platform/slices/slices.ts';
 import { hasNoSecrets, type SecretPlace, secretScanner } from '../../state/deployments/secret-values.ts';
 
 /** In place of a secret. */
-const sealed = Buffer.from('{"[secret]":true}');
+const redacted = Buffer.from('{"[secret]":true}');
 
 /** The same as the CLI writes a secret, for texts that are read as a state. */
 const encryptedSecret = Buffer.from(
@@ -14,7 +14,7 @@ const encryptedSecret = Buffer.from(
 /**
  * The JSON in `text`, of up to a few MiB, with `[secret]` in place of each ciphertext. All other bytes are kept. Throws JsonSyntaxError.
  */
-export async function sealedText(text: Buffer): Promise<Buffer> {
+export async function redactedText(text: Buffer): Promise<Buffer> {
   const { scanner, secrets } = secretScanner(text);
   await scanInSlices(scanner, text, denseTurnBytes);
   scanner.end();
@@ -40,7 +40,7 @@ const lookedAt = 4;
  * The property value in `text` for people: secrets are replaced by `{"[secret]": true}`, a value above `maxBytes` by `{"[large]": bytes}`, and
  * what is nested deep by `{"[deep]": bytes}`. Throws JsonSyntaxError.
  */
-export async function sealedJsonInTurns(text: Buffer | null, maxBytes: number): Promise<unknown> {
+export async function redactedJsonInSlices(text: Buffer | null, maxBytes: number): Promise<unknown> {
   if (text === null) return null;
   return text.length > lookedAt * maxBytes ? large(text) : shownJson(text, await listSecretsInSlices(text), maxBytes);
 }
@@ -51,7 +51,7 @@ function shownJson(text: Buffer, secrets: readonly SecretPlace[], maxBytes: numb
       ? text
       : replaceRanges(
           text,
-          secrets.map(({ end, start }) => ({ start, end, by: sealed })),
+          secrets.map(({ end, start }) => ({ start, end, by: redacted })),
         );
   return shown.length > maxBytes ? large(text) : (JSON.parse(cutDeep(shown).toString('utf8')) as unknown);
 }

@@ -1,6 +1,6 @@
 import { type JsonSpan, scanMembers, sliceOf } from '../../platform/json/json-text.ts';
-import { scanJsonInSlices, scanMembersInTurns } from '../../platform/json/scan-in-slices.ts';
-import { denseTurnBytes, nextSlice, Turns } from '../../platform/slices/slices.ts';
+import { scanJsonInSlices, scanMembersInSlices } from '../../platform/json/scan-in-slices.ts';
+import { denseTurnBytes, nextSlice, Slices } from '../../platform/slices/slices.ts';
 import { parseQualifiedName, type StackRef } from '../../stacks/names.ts';
 import { diffProperties } from './property-leaves.ts';
 import { deletedKey, providerKey, resourceKey, shortHash, withoutStack } from './resource-key.ts';
@@ -110,7 +110,7 @@ export class ResourceView {
 
 /** Reads the members of a resource, in slices of the event loop if it is large. Throws JsonSyntaxError. */
 export async function viewResource(text: Buffer): Promise<ResourceView> {
-  const members = text.length <= denseTurnBytes ? scanMembers(text) : await scanMembersInTurns(text);
+  const members = text.length <= denseTurnBytes ? scanMembers(text) : await scanMembersInSlices(text);
   return new ResourceView(text, members ?? new Map());
 }
 
@@ -157,11 +157,11 @@ export async function compareResources(
 ): Promise<{ readonly change: 'updated' | 'replaced'; readonly paths: readonly string[] }> {
   const isReplaced = differs(before, after, 'id') || differs(before, after, 'created');
   const paths = await differingMembers(before, after);
-  const turns = new Turns(denseTurnBytes);
+  const slices = new Slices(denseTurnBytes);
   for (const part of ['inputs', 'outputs']) {
     for (const { path } of await diffProperties(before.raw(part), after.raw(part))) {
       paths.add(joinPath(part, path));
-      await turns.spend(path.length);
+      await slices.spend(path.length);
     }
   }
   return { change: isReplaced ? 'replaced' : 'updated', paths: [...paths] };
@@ -212,7 +212,7 @@ function storable(text: string, maxLength: number): string {
 /** An input that is a string and no secret; null if there is none. */
 async function inputString(view: ResourceView, name: string): Promise<string | null> {
   const inputs = view.raw('inputs');
-  const span = inputs && (await scanMembersInTurns(inputs))?.get(name);
+  const span = inputs && (await scanMembersInSlices(inputs))?.get(name);
   if (!inputs || span?.kind !== 'string') return null;
   return storable(JSON.parse(sliceOf(inputs, span).toString('utf8')) as string, 200);
 }

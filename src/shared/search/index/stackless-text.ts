@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
-import { denseTurnBytes, Turns } from '../../platform/slices/slices.ts';
+import { denseTurnBytes, Slices } from '../../platform/slices/slices.ts';
 import { withoutStack } from './resource-key.ts';
 
 const quote = 0x22;
@@ -9,18 +9,18 @@ const backslash = 0x5c;
 export async function isSameWithoutStack(before: Buffer, after: Buffer): Promise<boolean> {
   const digest = async (text: Buffer): Promise<string> => {
     const hash = createHash('sha256');
-    await hashWithoutStack(hash, text, new Turns(denseTurnBytes));
+    await hashWithoutStack(hash, text, new Slices(denseTurnBytes));
     return hash.digest('base64');
   };
   return (await digest(before)) === (await digest(after));
 }
 
 /** Feeds a JSON text to `hash`, with each URN as `withoutStack` writes it. */
-export async function hashWithoutStack(hash: Hash, text: Buffer, turns: Turns): Promise<void> {
+export async function hashWithoutStack(hash: Hash, text: Buffer, slices: Slices): Promise<void> {
   for (const slice of slicesAtQuotes(text)) {
     const hasUrns = slice.includes('urn:pulumi:');
     hash.update(hasUrns ? slice.toString('utf8').replace(/urn:pulumi:[^"\\]*/g, withoutStack) : slice);
-    await turns.spend(slice.length);
+    await slices.spend(slice.length);
   }
 }
 

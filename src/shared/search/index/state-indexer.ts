@@ -29,14 +29,14 @@ export interface IndexProgress {
 export class StateIndexer {
   readonly #db: Database;
   readonly #checkpoints: CheckpointRepository;
-  readonly #guard: DocumentVerifier;
+  readonly #verifier: DocumentVerifier;
   readonly #rows: StateIndexRepository;
-  readonly #ticks = new TimeSlices();
+  readonly #slices = new TimeSlices();
 
-  constructor(parts: { db: Database; checkpoints: CheckpointRepository; guard: DocumentVerifier }) {
+  constructor(parts: { db: Database; checkpoints: CheckpointRepository; verifier: DocumentVerifier }) {
     this.#db = parts.db;
     this.#checkpoints = parts.checkpoints;
-    this.#guard = parts.guard;
+    this.#verifier = parts.verifier;
     this.#rows = createStateIndexRepository(parts.db);
   }
 
@@ -108,7 +108,7 @@ export class StateIndexer {
       if (checkpointId === null) return 0;
       const checkpoint = await this.#checkpoints.find(checkpointId);
       if (!checkpoint) throw new DocumentMissingError('The state was replaced while it was being indexed');
-      const scan = await scanResources(this.#guard.open(checkpoint), onResource, () => this.#ticks.pause());
+      const scan = await scanResources(this.#verifier.open(checkpoint), onResource, () => this.#slices.pause());
       bytes += scan.bytes;
       return scan.skipped;
     };

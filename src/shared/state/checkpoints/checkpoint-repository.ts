@@ -234,7 +234,7 @@ export function createCheckpointRepository(db: Queryable) {
 
     /**
      * Adds the checkpoint of an update made in the same transaction (import, rename, initial state). Returns null if its blob is
-     * condemned.
+     * pending deletion.
      */
     insert: async (
       owner: { stackId: string; updateId: string | null },

@@ -75,7 +75,7 @@ export class CheckpointWriter {
   readonly #updates: UpdateRepository;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
-  readonly #guard: DocumentVerifier;
+  readonly #verifier: DocumentVerifier;
   readonly #bodyBuffer: BodyBuffer;
   readonly #bases = new DeltaBases();
   readonly #maxBytes: number;
@@ -84,14 +84,14 @@ export class CheckpointWriter {
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
-    guard: DocumentVerifier;
+    verifier: DocumentVerifier;
     bodyBuffer: BodyBuffer;
     maxBodyBytes: number;
   }) {
     this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
-    this.#guard = parts.guard;
+    this.#verifier = parts.verifier;
     this.#bodyBuffer = parts.bodyBuffer;
     this.#maxBytes = parts.maxBodyBytes;
   }
@@ -146,7 +146,7 @@ export class CheckpointWriter {
       if (!base || base.updateId !== fence.updateId)
         throw new InvalidDeltaError('There is no checkpoint of this update to apply the delta to');
       if (maxBaseBytes !== undefined && base.sizeBytes > maxBaseBytes) throw new LargeBaseError(base.sizeBytes);
-      const applied = await this.#applyDelta(() => this.#guard.open(base), base.sizeBytes, delta);
+      const applied = await this.#applyDelta(() => this.#verifier.open(base), base.sizeBytes, delta);
       if (await this.#commitDelta(fence, base.id, applied, delta)) return;
     }
     throw new UnavailableError('Other checkpoints of this update are being committed at the same time; please retry');

@@ -28,9 +28,9 @@ async function* chunksOf(text: Buffer, sizes: readonly number[]): AsyncGenerator
 }
 
 async function splice(base: Buffer, edits: readonly DeltaEdit[], sizes: readonly number[] = []): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  for await (const piece of spliceDelta(chunksOf(base, sizes), edits)) pieces.push(piece);
-  return Buffer.concat(pieces);
+  const chunks: Buffer[] = [];
+  for await (const chunk of spliceDelta(chunksOf(base, sizes), edits)) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }
 
 /** Applies the last edit first, so that no offset shifts. */

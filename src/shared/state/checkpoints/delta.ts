@@ -2,7 +2,7 @@ import { InvalidRequestError } from '../../platform/errors/errors.ts';
 import { type JsonSpan, sliceOf } from '../../platform/json/json-text.ts';
 import { decodeJsonString } from '../../platform/json/rewrite-strings.ts';
 import { decodeStringInSlices, scanJsonInSlices } from '../../platform/json/scan-in-slices.ts';
-import { Turns } from '../../platform/slices/slices.ts';
+import { Slices } from '../../platform/slices/slices.ts';
 
 /** Limit of the column. There is one number per checkpoint, so no update comes near it. */
 const maxSequenceNumber = 2 ** 31 - 1;
@@ -149,11 +149,11 @@ async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
       raw.newText = span;
     }
   });
-  const turns = new Turns();
+  const slices = new Slices();
   const parsed: DeltaEdit[] = [];
   for (const { start, end, newText } of edits) {
     parsed.push({ start, end, newText: await decodeStringInSlices(list, newText.start, newText.end) });
-    await turns.spend(newText.end - newText.start);
+    await slices.spend(newText.end - newText.start);
   }
   return parsed;
 }

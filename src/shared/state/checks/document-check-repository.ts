@@ -142,7 +142,7 @@ export function createDocumentCheckRepository(db: Queryable) {
 
     /**
      * Replaces a damaged document by one with the same hash, if the row still points at the damaged bytes and the new blob is not
-     * condemned. Returns whether it did.
+     * pending deletion. Returns whether it did.
      */
     replace: async (damaged: CheckpointRow, document: StoredDocument): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`

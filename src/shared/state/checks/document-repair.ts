@@ -20,7 +20,7 @@ export class DocumentRepair {
   readonly #checks: DocumentCheckRepository;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
-  readonly #pieces: ChunkRepository;
+  readonly #chunks: ChunkRepository;
   readonly #rebuild: RebuildState;
   readonly #logger: Logger;
 
@@ -28,21 +28,21 @@ export class DocumentRepair {
     documentChecks: DocumentCheckRepository;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
-    pieces: ChunkRepository;
+    chunks: ChunkRepository;
     rebuild: RebuildState;
     logger: Logger;
   }) {
     this.#checks = parts.documentChecks;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
-    this.#pieces = parts.pieces;
+    this.#chunks = parts.chunks;
     this.#rebuild = parts.rebuild;
     this.#logger = parts.logger;
   }
 
   /** Tries each way once; logs a failure and tries the next way. Returns whether the document was replaced. */
   async repair(damaged: CheckpointRow): Promise<boolean> {
-    const pieces = damaged.codec === chunksCodec ? await this.#pieces.list(damaged.id) : [];
+    const chunks = damaged.codec === chunksCodec ? await this.#chunks.list(damaged.id) : [];
     const ways: Record<string, () => Promise<boolean>> = {
       copy: () => this.#copy(damaged),
       journal: async () => damaged.updateId !== null && this.#rebuild(damaged.updateId),
@@ -51,7 +51,7 @@ export class DocumentRepair {
       try {
         if (!(await run())) continue;
         this.#logger.warn({ checkpointId: damaged.id, blobKey: damaged.blobKey, way }, 'damaged document replaced');
-        await this.#mend(damaged, pieces);
+        await this.#repair(damaged, chunks);
         return true;
       } catch (error) {
         this.#logger.warn({ checkpointId: damaged.id, way, err: error }, 'damaged document not replaced this way');
@@ -60,25 +60,25 @@ export class DocumentRepair {
     return false;
   }
 
-  /** Other versions may refer to the pieces of the damaged one. Its text is now stored as a whole. */
-  async #mend(damaged: CheckpointRow, pieces: readonly ChunkRow[]): Promise<void> {
-    if (pieces.length === 0) return;
+  /** Other versions may refer to the chunks of the damaged one. Its text is now stored as a whole. */
+  async #repair(damaged: CheckpointRow, chunks: readonly ChunkRow[]): Promise<void> {
+    if (chunks.length === 0) return;
     try {
       const rebuilt = damaged.updateId === null ? null : await this.#checks.findCurrent(damaged.updateId);
       const copies = await this.#checks.listCopies(damaged, maxCopies);
       for (const id of [damaged.id, ...copies, ...(rebuilt === null ? [] : [rebuilt])]) {
         const whole = await this.#checkpoints.find(id);
         if (!whole || whole.codec === chunksCodec || whole.sizeBytes !== damaged.sizeBytes) continue;
-        const mended = await repairChunks(
-          { documents: this.#documents, pieces: this.#pieces },
-          pieces,
+        const repaired = await repairChunks(
+          { documents: this.#documents, chunks: this.#chunks },
+          chunks,
           this.#documents.open(whole),
         );
-        this.#logger.warn({ checkpointId: damaged.id, pieces: mended }, 'pieces of other versions replaced');
+        this.#logger.warn({ checkpointId: damaged.id, chunks: repaired }, 'chunks of other versions replaced');
         return;
       }
     } catch (error) {
-      this.#logger.warn({ checkpointId: damaged.id, err: error }, 'pieces of other versions not replaced');
+      this.#logger.warn({ checkpointId: damaged.id, err: error }, 'chunks of other versions not replaced');
     }
   }
 

@@ -60,11 +60,11 @@ export class DocumentVerifier {
    * The document's bytes, checked and read like those of `DocumentStore.open`. Throws DocumentDamagedError, BlobStoreUnavailableError, and
    * DocumentMissingError if the checkpoint is gone.
    */
-  async *open(checkpoint: CheckpointRow, pieces?: ChunkRepository): AsyncGenerator<Buffer> {
+  async *open(checkpoint: CheckpointRow, chunks?: ChunkRepository): AsyncGenerator<Buffer> {
     const usable = await this.#usable(checkpoint);
     let hasStarted = false;
     try {
-      for await (const chunk of this.#documents.open(usable, pieces)) {
+      for await (const chunk of this.#documents.open(usable, chunks)) {
         hasStarted = true;
         yield chunk;
       }

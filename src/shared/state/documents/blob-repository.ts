@@ -10,7 +10,7 @@ export type BlobDeletion = Row<typeof DeletionRow>;
 const KnownRow = Type.Object({ key: Type.String(), isReferenced: Type.Boolean() });
 export type KnownBlob = Row<typeof KnownRow>;
 
-const SealedRow = Type.Object({
+const EncryptedRow = Type.Object({
   keyId: Nullable(Type.String()),
   version: Nullable(Type.Integer()),
   count: Type.Integer(),
@@ -32,17 +32,17 @@ export function createBlobRepository(db: Queryable) {
       or exists (select 1 from version_chunks p where p.blob_key = b.key)
       or exists (select 1 from policy_pack_versions v where v.blob_key = b.key))`;
   return {
-    /** `sealingKeyId`: the data key that seals the object, if any. */
-    insert: (key: string, sealingKeyId: string | null) =>
+    /** `sealingKeyId`: the data key that encrypts the object, if any. */
+    insert: (key: string, encryptionKeyId: string | null) =>
       db.query(sql.nothing`
-        /* blobs.insert */ insert into blobs (key, sealing_key_id) values (${key}, ${sealingKeyId}::uuid)`),
+        /* blobs.insert */ insert into blobs (key, encryption_key_id) values (${key}, ${encryptionKeyId}::uuid)`),
 
-    /** Whether the blob has not been condemned by the sweep. */
+    /** Whether the blob has not been pending deletion by the sweep. */
     isKept: (key: string) =>
       db.exists(sql.rows(KeyRow)`
         /* blobs.isKept */ select key from blobs where key = ${key} and pending_deletion_since is null`),
 
-    /** Schedules the deletion of an object that was stored after its blob was condemned. Its row may be gone already. */
+    /** Schedules the deletion of an object that was stored after its blob was pending deletion. Its row may be gone already. */
     scheduleDeletion: (key: string) =>
       db.query(sql.nothing`
         /* blobs.scheduleDeletion */
@@ -63,9 +63,9 @@ export function createBlobRepository(db: Queryable) {
     },
 
     /** Condemns the blobs that nothing references and clears the mark of the others. */
-    condemn: (keys: readonly string[]) =>
+    markForDeletion: (keys: readonly string[]) =>
       db.query(sql.nothing`
-        /* blobs.condemn */
+        /* blobs.markForDeletion */
         update blobs b set
           unreferenced_since = case when f.found then null else b.unreferenced_since end,
           pending_deletion_since = case when f.found then null else now() end,
@@ -164,12 +164,12 @@ export function createBlobRepository(db: Queryable) {
           from (select 1 from blobs where unreferenced_since is null and pending_deletion_since is null limit ${limit}) b`)
         .then(({ count }) => count),
 
-    /** Number of live objects by the data key that seals them; a null key counts the unsealed ones. */
-    countBySealingKey: () =>
-      db.any(sql.rows(SealedRow)`
-        /* blobs.countBySealingKey */
-        select b.sealing_key_id as "keyId", k.version, count(*)::integer as count
-        from blobs b left join encryption_keys k on k.id = b.sealing_key_id
+    /** Number of live objects by the data key that encrypts them; a null key counts the unencrypted ones. */
+    countByEncryptionKey: () =>
+      db.any(sql.rows(EncryptedRow)`
+        /* blobs.countByEncryptionKey */
+        select b.encryption_key_id as "keyId", k.version, count(*)::integer as count
+        from blobs b left join encryption_keys k on k.id = b.encryption_key_id
         where b.pending_deletion_since is null group by 1, 2 order by k.version nulls first`),
 
     /** Distinguishes this installation from others that might share the store. */

@@ -33,20 +33,20 @@ export interface InflatedBody {
 export class BodyBuffer {
   readonly #maxBytes: number;
   readonly #budget: ByteBudget;
-  readonly #room: MemoryInFlightBudget;
+  readonly #inFlight: MemoryInFlightBudget;
   readonly #budgetBytes: number;
 
   /** `maxBytes`: largest inflated body that a worker parses. `budgetBytes`: room for bodies while they are received. */
   constructor(maxBytes: number, budget: ByteBudget, budgetBytes: number) {
     this.#maxBytes = maxBytes;
     this.#budget = budget;
-    this.#room = new MemoryInFlightBudget(budgetBytes);
+    this.#inFlight = new MemoryInFlightBudget(budgetBytes);
     this.#budgetBytes = budgetBytes;
   }
 
   /** Bytes of the bodies that `receive` has returned and that are not released yet. */
   get bytesArrived(): number {
-    return this.#room.used;
+    return this.#inFlight.used;
   }
 
   /**
@@ -62,17 +62,17 @@ export class BodyBuffer {
     }: { declaredBytes: number | null; maxBytes: number; fairnessKey?: string },
   ): Promise<InflatedBody> {
     const claim = declaredBytes ?? maxBytes;
-    const place = claim <= freeBytes ? null : this.#room.enter({ claim: declaredBytes, waits: true, fairnessKey });
+    const place = claim <= freeBytes ? null : this.#inFlight.enter({ claim: declaredBytes, waits: true, fairnessKey });
     const buffer = new GrowingBuffer(declaredBytes ?? 0);
     try {
-      const options = { declaredBytes, maxBytes, room: 'imports', fairnessKey } as const;
+      const options = { declaredBytes, maxBytes, budget: 'imports', fairnessKey } as const;
       for await (const chunk of place ? arriving(body, place, options, this.#budgetBytes) : body) buffer.push(chunk);
       const bytes = buffer.bytes.length;
       if (!place) return { body: buffer.bytes, release: () => {} };
-      this.#room.keep(place, bytes);
-      return { body: buffer.bytes, release: once(() => this.#room.release(bytes, fairnessKey)) };
+      this.#inFlight.keep(place, bytes);
+      return { body: buffer.bytes, release: once(() => this.#inFlight.release(bytes, fairnessKey)) };
     } catch (error) {
-      if (place) this.#room.leave(place);
+      if (place) this.#inFlight.leave(place);
       throw error;
     }
   }

@@ -8,7 +8,7 @@ const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
 /**
- * The window covers a piece and its dictionary, which have up to 2 MiB each. With the tables of this level, most of the dictionary
+ * The window covers a chunk and its dictionary, which have up to 2 MiB each. With the tables of this level, most of the dictionary
  * would not be found; with these, higher levels and larger tables take two to four times the CPU for the same bytes.
  */
 const params = {
@@ -21,7 +21,7 @@ const params = {
 /** Chunk size of the encoder's output, in bytes. */
 const encodedChunkBytes = 256 * 1024;
 
-/** Compresses a piece, outside of the event loop, with the text of its base as dictionary; null for none. */
+/** Compresses a chunk, outside of the event loop, with the text of its base as dictionary; null for none. */
 export function encodeChunk(text: Buffer, dictionary: Buffer | null): Promise<Buffer> {
   return compress(text, { params, chunkSize: encodedChunkBytes, ...(dictionary && { dictionary }) });
 }
@@ -47,8 +47,8 @@ export async function hashInSlices(text: Buffer): Promise<Buffer> {
   return hash.digest();
 }
 
-/** Throws DamagedBytesError unless the text of a piece is the one that was cut out. */
+/** Throws DamagedBytesError unless the text of a chunk is the one that was cut out. */
 export async function checkChunk(text: Buffer, { sha256, sizeBytes }: DocumentDigest): Promise<void> {
   if (text.length === sizeBytes && (await hashInSlices(text)).equals(sha256)) return;
-  throw new DamagedBytesError('A piece of the document is not the one that was written');
+  throw new DamagedBytesError('A chunk of the document is not the one that was written');
 }

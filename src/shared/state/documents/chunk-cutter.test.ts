@@ -18,36 +18,36 @@ function cut(text: Buffer, keys: readonly string[] = [], chunkBytes = 64): Promi
   return Array.fromAsync(cutAtResources(inChunks(text, chunkBytes), text.length, new Set(keys), sizes));
 }
 
-const keysOf = (pieces: readonly TextChunk[]): string[] => pieces.flatMap(({ cutKey }) => cutKey ?? []);
+const keysOf = (chunks: readonly TextChunk[]): string[] => chunks.flatMap(({ cutKey }) => cutKey ?? []);
 
 const resources = fc.array(fc.record({ name: fc.string({ maxLength: 12 }), text: fc.string({ maxLength: 1_500 }) }), {
   maxLength: 30,
 });
 
-test('the pieces are the text, and none is too long', async () => {
+test('the chunks are the text, and none is too long', async () => {
   const property = fc.asyncProperty(
     resources,
     resources,
     fc.integer({ min: 1, max: 900 }),
     async (old, list, chunkBytes) => {
       const text = documentOf(list);
-      const pieces = await cut(text, keysOf(await cut(documentOf(old))), chunkBytes);
-      expect(Buffer.concat(pieces.map((piece) => piece.text))).toEqual(text);
-      for (const piece of pieces) expect(piece.text.length).toBeLessThanOrEqual(sizes.max);
+      const chunks = await cut(text, keysOf(await cut(documentOf(old))), chunkBytes);
+      expect(Buffer.concat(chunks.map((chunk) => chunk.text))).toEqual(text);
+      for (const chunk of chunks) expect(chunk.text.length).toBeLessThanOrEqual(sizes.max);
     },
   );
   await fc.assert(property, { numRuns: 60 });
 });
 
-test('a piece begins with the resource of its key, and pieces are not small', async () => {
+test('a chunk begins with the resource of its key, and chunks are not small', async () => {
   const list = Array.from({ length: 40 }, (_, at) => ({ name: `r${at}`, text: 'x'.repeat(50) }));
-  const pieces = await cut(documentOf(list));
-  expect(pieces.length).toBeGreaterThan(5);
-  for (const piece of pieces.slice(1))
-    expect(piece.text.toString()).toMatch(/^\{"urn":"urn:pulumi:dev::proj::a:b:C::r\d+"/);
-  for (const piece of pieces.slice(0, -1)) expect(piece.text.length).toBeGreaterThanOrEqual(sizes.target);
-  expect(pieces[0]?.cutKey).toBeNull();
-  expect(new Set(keysOf(pieces)).size).toBe(pieces.length - 1);
+  const chunks = await cut(documentOf(list));
+  expect(chunks.length).toBeGreaterThan(5);
+  for (const chunk of chunks.slice(1))
+    expect(chunk.text.toString()).toMatch(/^\{"urn":"urn:pulumi:dev::proj::a:b:C::r\d+"/);
+  for (const chunk of chunks.slice(0, -1)) expect(chunk.text.length).toBeGreaterThanOrEqual(sizes.target);
+  expect(chunks[0]?.cutKey).toBeNull();
+  expect(new Set(keysOf(chunks)).size).toBe(chunks.length - 1);
 });
 
 test('what follows added and removed resources is cut as before', async () => {
@@ -60,17 +60,17 @@ test('what follows added and removed resources is cut as before', async () => {
 
 test('text that cannot be scanned is cut by size', async () => {
   const text = Buffer.from('not JSON '.repeat(300));
-  const pieces = await cut(text);
-  expect(Buffer.concat(pieces.map((piece) => piece.text))).toEqual(text);
-  expect(pieces.slice(0, -1).map((piece) => piece.text.length)).toEqual(pieces.slice(0, -1).map(() => sizes.max));
+  const chunks = await cut(text);
+  expect(Buffer.concat(chunks.map((chunk) => chunk.text))).toEqual(text);
+  expect(chunks.slice(0, -1).map((chunk) => chunk.text.length)).toEqual(chunks.slice(0, -1).map(() => sizes.max));
 });
 
-test('a document up to the largest size is one piece', async () => {
+test('a document up to the largest size is one chunk', async () => {
   const text = documentOf([{ name: 'a', text: 'x'.repeat(600) }]);
   expect(await cut(text)).toEqual([{ text, cutKey: null }]);
 });
 
-test('a piece is decoded with its dictionary only', async () => {
+test('a chunk is decoded with its dictionary only', async () => {
   const dictionary = Buffer.from(
     Array.from({ length: 3_000 }, (_, at) => Math.imul(at, 2_654_435_761).toString(36)).join(),
   );

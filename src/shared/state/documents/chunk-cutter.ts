@@ -9,13 +9,13 @@ export interface TextChunk {
   readonly cutKey: string | null;
 }
 
-/** Sizes of pieces, in bytes. */
+/** Sizes of chunks, in bytes. */
 export interface ChunkSizes {
-  /** No cut at a resource makes a piece smaller than this. */
+  /** No cut at a resource makes a chunk smaller than this. */
   readonly min: number;
-  /** Where no piece of the base shows where to cut. */
+  /** Where no chunk of the base shows where to cut. */
   readonly target: number;
-  /** A document up to this size is one piece, and no piece is larger. */
+  /** A document up to this size is one chunk, and no chunk is larger. */
   readonly max: number;
 }
 
@@ -23,8 +23,8 @@ const MiB = 1024 * 1024;
 export const chunkSizes: ChunkSizes = { min: MiB / 2, target: MiB, max: 2 * MiB };
 
 /**
- * Cuts a document into pieces, where resources begin. With the keys of a base it cuts at the same resources, so that a piece and its
- * counterpart have much in common however many resources were added before them. Memory is bounded by the largest piece.
+ * Cuts a document into chunks, where resources begin. With the keys of a base it cuts at the same resources, so that a chunk and its
+ * counterpart have much in common however many resources were added before them. Memory is bounded by the largest chunk.
  */
 export async function* cutAtResources(
   document: AsyncIterable<Buffer>,
@@ -40,14 +40,14 @@ export async function* cutAtResources(
 class ChunkCutter {
   readonly #sizes: ChunkSizes;
   readonly #baseKeys: ReadonlySet<string>;
-  /** Null if the document is one piece, or cannot be scanned. */
+  /** Null if the document is one chunk, or cannot be scanned. */
   #scanner: ResourceBoundaries | null;
   #parts: Buffer[] = [];
   #bytes = 0;
   /** Offset of the buffered bytes in the document. */
   #start = 0;
   #cutKey: string | null = null;
-  /** The last resource that is far enough from the start of the piece to cut there. */
+  /** The last resource that is far enough from the start of the chunk to cut there. */
   #last: ResourceBoundary | null = null;
 
   constructor(sizeBytes: number, baseKeys: ReadonlySet<string>, sizes: ChunkSizes) {
@@ -88,7 +88,7 @@ class ChunkCutter {
     return start - this.#start >= this.#sizes.target;
   }
 
-  /** Cuts until the text before `end` is not longer than a piece may be. */
+  /** Cuts until the text before `end` is not longer than a chunk may be. */
   *#shorten(end: number): Generator<TextChunk> {
     while (end - this.#start > this.#sizes.max) {
       const fallback = { start: this.#start + this.#sizes.max, key: null };
@@ -99,12 +99,12 @@ class ChunkCutter {
   #cut({ start, key }: ResourceBoundary): TextChunk {
     const whole = this.#parts.length === 1 ? (this.#parts[0] as Buffer) : Buffer.concat(this.#parts, this.#bytes);
     const size = start - this.#start;
-    const piece = { text: whole.subarray(0, size), cutKey: this.#cutKey };
+    const chunk = { text: whole.subarray(0, size), cutKey: this.#cutKey };
     this.#parts = size < whole.length ? [whole.subarray(size)] : [];
     this.#bytes = whole.length - size;
     this.#start = start;
     this.#cutKey = key;
     this.#last = null;
-    return piece;
+    return chunk;
   }
 }

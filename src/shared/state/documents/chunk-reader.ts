@@ -7,20 +7,20 @@ import type { ChunkRepository, ChunkRow, StoredChunkRow } from './chunk-reposito
 
 /** How many of the next objects of a chain are read while one is decoded. */
 const objectsAhead = 4;
-/** How many of the next pieces are decoded while a reader takes one. */
-const piecesAhead = 2;
-/** Memory that all readers of a process together use to decode: a piece takes its text, that of its base, and a copy. */
+/** How many of the next chunks are decoded while a reader takes one. */
+const chunksAhead = 2;
+/** Memory that all readers of a process together use to decode: a chunk takes its text, that of its base, and a copy. */
 const decodingBytes = 4 * 3 * chunkSizes.max;
 
-/** Reads pieces through their chains of bases: two texts and a few compressed pieces at a time, however long the chain. */
+/** Reads chunks through their chains of bases: two texts and a few compressed chunks at a time, however long the chain. */
 export class ChunkReader {
   readonly #rows: ChunkRepository;
-  readonly #readStored: (piece: StoredChunkRow) => Promise<Buffer>;
+  readonly #readStored: (chunk: StoredChunkRow) => Promise<Buffer>;
   readonly #onMissing: () => Error;
   readonly #decoding = new ByteBudget(decodingBytes);
 
-  /** `readStored` returns the stored bytes of a piece, unsealed; `onMissing` the error for pieces that are gone. */
-  constructor(rows: ChunkRepository, readStored: (piece: StoredChunkRow) => Promise<Buffer>, onMissing: () => Error) {
+  /** `readStored` returns the stored bytes of a chunk, unencrypted; `onMissing` the error for chunks that are gone. */
+  constructor(rows: ChunkRepository, readStored: (chunk: StoredChunkRow) => Promise<Buffer>, onMissing: () => Error) {
     this.#rows = rows;
     this.#readStored = readStored;
     this.#onMissing = onMissing;
@@ -31,20 +31,20 @@ export class ChunkReader {
    * Throws DamagedBytesError.
    */
   async *open(checkpointId: string, rows = this.#rows): AsyncGenerator<Buffer> {
-    const pieces = await rows.list(checkpointId);
-    if (pieces.length === 0) throw this.#onMissing();
+    const chunks = await rows.list(checkpointId);
+    if (chunks.length === 0) throw this.#onMissing();
     const ahead: Promise<Buffer>[] = [];
-    for (const at of pieces.keys()) {
-      for (const piece of pieces.slice(at + ahead.length, at + 1 + piecesAhead))
-        ahead.push(startEarly(this.#decode(piece, rows)));
+    for (const at of chunks.keys()) {
+      for (const chunk of chunks.slice(at + ahead.length, at + 1 + chunksAhead))
+        ahead.push(startEarly(this.#decode(chunk, rows)));
       yield* inSlices([(await ahead.shift()) as Buffer]);
     }
   }
 
-  /** The text of one piece, checked against its hash. Throws DamagedBytesError. */
-  async read(piece: ChunkRow): Promise<Buffer> {
-    const text = await this.#decode(piece);
-    await checkChunk(text, piece);
+  /** The text of one chunk, checked against its hash. Throws DamagedBytesError. */
+  async read(chunk: ChunkRow): Promise<Buffer> {
+    const text = await this.#decode(chunk);
+    await checkChunk(text, chunk);
     return text;
   }
 
@@ -56,12 +56,12 @@ export class ChunkReader {
       if (chain.length === 0) throw this.#onMissing();
       let text: Buffer | null = null;
       const ahead: Promise<Buffer>[] = [];
-      for (const [at, piece] of chain.entries()) {
+      for (const [at, chunk] of chain.entries()) {
         while (ahead.length < objectsAhead && at + ahead.length < chain.length) {
           ahead.push(startEarly(this.#readStored(chain[at + ahead.length] as StoredChunkRow)));
         }
         const base: Buffer | null = text;
-        text = await decodeChunk((await ahead.shift()) as Buffer, base, piece.sizeBytes);
+        text = await decodeChunk((await ahead.shift()) as Buffer, base, chunk.sizeBytes);
         // Only this step needs it: otherwise chains would fill the memory faster than it is collected.
         if (base) freeBuffer(base);
       }

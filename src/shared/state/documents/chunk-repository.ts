@@ -10,7 +10,7 @@ const ChunkRow = Type.Object({
   sha256: Bytes,
   sizeBytes: Type.Integer(),
 });
-/** A piece as the versions that consist of it see it. */
+/** A chunk as the versions that consist of it see it. */
 export type ChunkRow = Row<typeof ChunkRow>;
 
 const StoredChunkRow = Type.Object({
@@ -21,12 +21,12 @@ const StoredChunkRow = Type.Object({
   inlineBytes: Nullable(Bytes),
   blobKey: Nullable(Type.String()),
 });
-/** A piece with its stored bytes. */
+/** A chunk with its stored bytes. */
 export type StoredChunkRow = Row<typeof StoredChunkRow>;
 
 const IdRow = Type.Object({ id: Type.Integer() });
 
-/** Where the bytes of a piece are. */
+/** Where the bytes of a chunk are. */
 export interface ChunkPosition {
   readonly storedBytes: number;
   readonly codec: string;
@@ -36,22 +36,22 @@ export interface ChunkPosition {
 
 export type ChunkRepository = ReturnType<typeof createChunkRepository>;
 
-/** Pieces of older versions: parts of their texts, most of them compressed against a piece of an earlier version. */
+/** Chunks of older versions: parts of their texts, most of them compressed against a chunk of an earlier version. */
 export function createChunkRepository(db: Queryable) {
   const columns = sql.fragment`
     p.id, p.depth, encode(p.cut_key, 'hex') as "cutKey", p.sha256, p.size_bytes as "sizeBytes"`;
   return {
-    /** The pieces of a checkpoint, in order; none if it is not encoded, or gone. */
+    /** The chunks of a checkpoint, in order; none if it is not encoded, or gone. */
     list: (checkpointId: string): Promise<readonly ChunkRow[]> =>
-      db.any(sql.prepared('pieces_list', ChunkRow)`
-        /* pieces.list */
+      db.any(sql.prepared('chunks_list', ChunkRow)`
+        /* chunks.list */
         select ${columns} from checkpoint_chunks c join version_chunks p on p.id = c.chunk_id
         where c.checkpoint_id = ${checkpointId} order by c.place`),
 
-    /** What must be decoded to open a piece, in order: the piece itself is the last. Empty if it is gone. Runs for each piece of an export. */
+    /** What must be decoded to open a chunk, in order: the chunk itself is the last. Empty if it is gone. Runs for each chunk of an export. */
     readChain: (id: number): Promise<readonly StoredChunkRow[]> =>
-      db.any(sql.prepared('pieces_read_chain', StoredChunkRow)`
-        /* pieces.readChain */
+      db.any(sql.prepared('chunks_read_chain', StoredChunkRow)`
+        /* chunks.readChain */
         with recursive chain as (
           select p.id, p.base_id, 0 as step from version_chunks p where p.id = ${id}
           union all
@@ -60,29 +60,29 @@ export function createChunkRepository(db: Queryable) {
         select p.id, p.sha256, p.size_bytes as "sizeBytes", p.codec, p.inline_bytes as "inlineBytes", p.blob_key as "blobKey"
         from chain c join version_chunks p on p.id = c.id order by c.step desc`),
 
-    /** A piece of the stack with this text. */
+    /** A chunk of the stack with this text. */
     findText: (stackId: string, text: { sha256: Buffer; sizeBytes: number }): Promise<ChunkRow | null> =>
       db.maybeOne(sql.rows(ChunkRow)`
-        /* pieces.findText */
+        /* chunks.findText */
         select ${columns} from version_chunks p
         where p.stack_id = ${stackId} and p.sha256 = ${sql.binary(text.sha256)} and p.size_bytes = ${text.sizeBytes}
         order by p.depth, p.id limit 1`),
 
-    /** Ids for pieces that will be inserted later, in ascending order. */
+    /** Ids for chunks that will be inserted later, in ascending order. */
     reserveIds: async (count: number): Promise<number[]> => {
       const rows = await db.any(sql.rows(IdRow)`
-        /* pieces.reserveIds */
+        /* chunks.reserveIds */
         select nextval(pg_get_serial_sequence('version_chunks', 'id')) as id from generate_series(1, ${count}::integer)`);
       return rows.map(({ id }) => id).sort((a, b) => a - b);
     },
 
     /**
-     * Replaces the bytes of a damaged piece by others that need no base, if it still has the bytes that were found damaged and the
-     * new blob is not condemned. Returns whether it did.
+     * Replaces the bytes of a damaged chunk by others that need no base, if it still has the bytes that were found damaged and the
+     * new blob is not pending deletion. Returns whether it did.
      */
     replace: async (damaged: StoredChunkRow, { storedBytes, codec, inlineBytes, blobKey }: ChunkPosition) => {
       const row = await db.maybeOne(sql.rows(IdRow)`
-        /* pieces.replace */
+        /* chunks.replace */
         with blob as (select key from blobs where key = ${blobKey}::text and pending_deletion_since is null for key share)
         update version_chunks p set base_id = null, depth = 0, stored_bytes = ${storedBytes}::bigint, codec = ${codec},
           inline_bytes = ${inlineBytes ? sql.binary(inlineBytes) : null}::bytea, blob_key = ${blobKey}::text
@@ -93,10 +93,10 @@ export function createChunkRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Deletes pieces that no version and no other piece needs, and clears the mark of the others. Returns how many it looked at. */
+    /** Deletes chunks that no version and no other chunk needs, and clears the mark of the others. Returns how many it looked at. */
     sweep: async (limit: number): Promise<number> => {
       const rows = await db.any(sql.rows(IdRow)`
-        /* pieces.sweep */
+        /* chunks.sweep */
         with marked as materialized (
           select p.id, exists (select 1 from checkpoint_chunks c where c.chunk_id = p.id)
               or exists (select 1 from version_chunks d where d.base_id = p.id) as needed

@@ -23,9 +23,9 @@ async function collect(source: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-const sealed = (text: Buffer, by = key, at = place, size = 16_384) =>
+const encrypted = (text: Buffer, by = key, at = place, size = 16_384) =>
   collect(encryptBytes(by, at, chunksOf(text, size)));
-const unsealed = (bytes: Buffer, keys: readonly DataKey[] = [key], at = place, size = 16_384) =>
+const unencrypted = (bytes: Buffer, keys: readonly DataKey[] = [key], at = place, size = 16_384) =>
   collect(decryptBytes(async (id) => keys.find((known) => known.id === id) ?? null, at, chunksOf(bytes, size)));
 
 const lengths = fc.oneof(
@@ -34,13 +34,13 @@ const lengths = fc.oneof(
 );
 const sizes = fc.constantFrom(1_000, 16_384, chunk, encryptedChunk, 1_000_000);
 
-test('unseals what was sealed, whatever the chunk sizes', async () => {
+test('unseals what was encrypted, whatever the chunk sizes', async () => {
   await fc.assert(
     fc.asyncProperty(lengths, sizes, sizes, async (length, written, read) => {
       const text = randomBytes(length);
-      const bytes = await sealed(text, key, place, written);
+      const bytes = await encrypted(text, key, place, written);
       expect(bytes.length).toBe(header + length + 16 * Math.max(1, Math.ceil(length / chunk)));
-      expect((await unsealed(bytes, [key], place, read)).equals(text)).toBe(true);
+      expect((await unencrypted(bytes, [key], place, read)).equals(text)).toBe(true);
     }),
     { numRuns: 60 },
   );
@@ -53,7 +53,7 @@ async function decryptedRange(bytes: Buffer, start: number, end: number, at = pl
     readBytes += to - from;
     return bytes.subarray(from, to);
   };
-  const found = await decryptRange(async () => key, at, { start, end, sealedBytes: bytes.length }, read);
+  const found = await decryptRange(async () => key, at, { start, end, encryptedBytes: bytes.length }, read);
   return { found, readBytes };
 }
 
@@ -64,7 +64,7 @@ test('unseals any range, and reads little more than its chunks', async () => {
     fc.nat(),
     async (length, one, other) => {
       const text = randomBytes(length);
-      const bytes = await sealed(text);
+      const bytes = await encrypted(text);
       const [start, last] = [one % length, other % length].sort((a, b) => a - b) as [number, number];
       const { found, readBytes } = await decryptedRange(bytes, start, last + 1);
       expect(found.equals(text.subarray(start, last + 1))).toBe(true);
@@ -75,7 +75,7 @@ test('unseals any range, and reads little more than its chunks', async () => {
 });
 
 test('a range of bytes that were changed, cut off, or moved is damage', async () => {
-  const bytes = await sealed(randomBytes(200_000));
+  const bytes = await encrypted(randomBytes(200_000));
   const changed = Buffer.from(bytes);
   changed.writeUInt8(changed.readUInt8(header + encryptedChunk + 5) ^ 1, header + encryptedChunk + 5);
   expect((await decryptedRange(changed, 0, 100)).found).toHaveLength(100);
@@ -96,9 +96,9 @@ test('a range of bytes that were changed, cut off, or moved is damage', async ()
   await expect(decryptedRange(bytes, 0, 10, 'checkpoints/aa/2')).rejects.toThrow(DamagedBytesError);
 });
 
-test('seals the same bytes differently each time, and reveals nothing of them', async () => {
+test('encrypts the same bytes differently each time, and reveals nothing of them', async () => {
   const text = Buffer.alloc(100_000, 'secret');
-  const [first, second] = [await sealed(text), await sealed(text)];
+  const [first, second] = [await encrypted(text), await encrypted(text)];
   expect(first.subarray(17).equals(second.subarray(17))).toBe(false);
   for (const bytes of [first, second]) expect(bytes.includes('secret')).toBe(false);
 });
@@ -106,12 +106,12 @@ test('seals the same bytes differently each time, and reveals nothing of them', 
 describe('rejects as damaged', () => {
   const text = randomBytes(3 * chunk);
   const expectDamaged = (bytes: Buffer, ...rest: [(readonly DataKey[])?, string?]) =>
-    expect(unsealed(bytes, ...rest)).rejects.toThrow(DamagedBytesError);
+    expect(unencrypted(bytes, ...rest)).rejects.toThrow(DamagedBytesError);
   const chunkAt = (bytes: Buffer, number: number) =>
     bytes.subarray(header + number * encryptedChunk, header + (number + 1) * encryptedChunk);
 
   test('bytes with one changed bit', async () => {
-    const bytes = await sealed(text);
+    const bytes = await encrypted(text);
     const positions = [
       ...Array(header).keys(),
       header,
@@ -127,7 +127,7 @@ describe('rejects as damaged', () => {
   });
 
   test('bytes that were truncated, even between chunks, or extended', async () => {
-    const bytes = await sealed(text);
+    const bytes = await encrypted(text);
     const ends = [
       0,
       1,
@@ -144,10 +144,10 @@ describe('rejects as damaged', () => {
   });
 
   test('chunks that were reordered, repeated, omitted, or taken from another document', async () => {
-    const [bytes, other] = [await sealed(text), await sealed(text)];
+    const [bytes, other] = [await encrypted(text), await encrypted(text)];
     const head = bytes.subarray(0, header);
     const [first, second, third] = [chunkAt(bytes, 0), chunkAt(bytes, 1), chunkAt(bytes, 2)];
-    expect((await unsealed(Buffer.concat([head, first, second, third]))).equals(text)).toBe(true);
+    expect((await unencrypted(Buffer.concat([head, first, second, third]))).equals(text)).toBe(true);
     await expectDamaged(Buffer.concat([head, second, first, third]));
     await expectDamaged(Buffer.concat([head, first, first, second, third]));
     await expectDamaged(Buffer.concat([head, first, third]));
@@ -155,17 +155,17 @@ describe('rejects as damaged', () => {
   });
 
   test('a whole document in place of another, or under another key', async () => {
-    const bytes = await sealed(text);
+    const bytes = await encrypted(text);
     await expectDamaged(bytes, [key], 'checkpoints/aa/2');
     await expectDamaged(bytes, []);
     await expectDamaged(bytes, [{ ...key, bytes: randomBytes(32) }]);
     const ofStack = newKey('a-stack');
-    await expectDamaged(await sealed(text, ofStack), [ofStack]);
+    await expectDamaged(await encrypted(text, ofStack), [ofStack]);
   });
 });
 
 test('rethrows errors of the source unchanged, and ends it when the reader stops early', async () => {
-  const bytes = await sealed(randomBytes(3 * chunk));
+  const bytes = await encrypted(randomBytes(3 * chunk));
   const failing = async function* (): AsyncGenerator<Buffer> {
     yield bytes.subarray(0, 100_000);
     throw new RangeError('the line broke');

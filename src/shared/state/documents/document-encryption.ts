@@ -4,7 +4,7 @@ import { keyIdBytes, keyIdOf, keyIdText } from '../../secrets/key-id.ts';
 import { DamagedBytesError } from './document-codec.ts';
 
 /**
- * Sealed bytes: a header (format byte, id of the data key, salt), then chunks of 64 KiB (the last one may be shorter), each
+ * Encrypted bytes: a header (format byte, id of the data key, salt), then chunks of 64 KiB (the last one may be shorter), each
  * encrypted with AES-256-GCM and followed by its tag. Each object has its own key: HKDF of the data key and the salt. The
  * nonce is the chunk's number and whether it is the last; the additional data is the header and the object's place. So chunks
  * cannot be changed, omitted, repeated or reordered, the end cannot be cut off, and no object can replace another.
@@ -16,7 +16,7 @@ const headerBytes = 1 + keyIdBytes + saltBytes;
 const chunkBytes = 64 * 1024;
 const tagBytes = 16;
 
-/** Seals `source` as the object at `place`, in bounded memory. */
+/** Encrypts `source` as the object at `place`, in bounded memory. */
 export async function* encryptBytes(
   { id, bytes }: DataKey,
   place: string,
@@ -35,36 +35,36 @@ export async function* encryptBytes(
 }
 
 /**
- * Opens bytes `start` to `end` (exclusive) of what `encryptBytes` sealed into an object of `sealedBytes`, reading only the header and
+ * Opens bytes `start` to `end` (exclusive) of what `encryptBytes` encrypted into an object of `sealedBytes`, reading only the header and
  * the chunks that contain them. `read` returns a range of the object. Throws like `decryptBytes`.
  */
 export async function decryptRange(
   findKey: (id: string) => Promise<DataKey | null>,
   place: string,
-  { start, end, sealedBytes }: { readonly start: number; readonly end: number; readonly sealedBytes: number },
+  { start, end, encryptedBytes }: { readonly start: number; readonly end: number; readonly encryptedBytes: number },
   read: (start: number, end: number) => Promise<Buffer>,
 ): Promise<Buffer> {
   const encryptedChunk = chunkBytes + tagBytes;
   const first = Math.floor(start / chunkBytes);
   const last = Math.ceil(end / chunkBytes) - 1;
-  const total = Math.max(1, Math.ceil((sealedBytes - headerBytes) / encryptedChunk));
-  const [header, sealed] = await Promise.all([
+  const total = Math.max(1, Math.ceil((encryptedBytes - headerBytes) / encryptedChunk));
+  const [header, encrypted] = await Promise.all([
     read(0, headerBytes),
-    read(headerBytes + first * encryptedChunk, Math.min(headerBytes + (last + 1) * encryptedChunk, sealedBytes)),
+    read(headerBytes + first * encryptedChunk, Math.min(headerBytes + (last + 1) * encryptedChunk, encryptedBytes)),
   ]);
   const key = keyOfObject(await dataKeyOf(header, findKey), header);
   const context = Buffer.concat([header, Buffer.from(place)]);
   const texts: Buffer[] = [];
   for (let number = first, at = 0; number <= last; number++, at += encryptedChunk) {
     texts.push(
-      openChunk({ key, context, number, isLast: number === total - 1 }, sealed.subarray(at, at + encryptedChunk)),
+      openChunk({ key, context, number, isLast: number === total - 1 }, encrypted.subarray(at, at + encryptedChunk)),
     );
   }
   return Buffer.concat(texts).subarray(start - first * chunkBytes, end - first * chunkBytes);
 }
 
 /**
- * Reverses `encryptBytes`, chunk by chunk. Yields only bytes that were sealed for this place. `findKey` returns the data key with
+ * Reverses `encryptBytes`, chunk by chunk. Yields only bytes that were encrypted for this place. `findKey` returns the data key with
  * an id, or null. Throws DamagedBytesError, and what `findKey` and `source` throw.
  */
 export async function* decryptBytes(
@@ -76,14 +76,14 @@ export async function* decryptBytes(
   let context: Buffer = Buffer.alloc(0);
   let number = 0;
   for await (const { chunk, isLast } of inChunks(source, headerBytes + chunkBytes + tagBytes, chunkBytes + tagBytes)) {
-    let sealed = chunk;
+    let encrypted = chunk;
     if (number === 0) {
       const header = chunk.subarray(0, headerBytes);
       key = keyOfObject(await dataKeyOf(header, findKey), header);
       context = Buffer.concat([header, Buffer.from(place)]);
-      sealed = chunk.subarray(headerBytes);
+      encrypted = chunk.subarray(headerBytes);
     }
-    const text = openChunk({ key, context, number, isLast }, sealed);
+    const text = openChunk({ key, context, number, isLast }, encrypted);
     number++;
     yield text;
   }
@@ -91,13 +91,13 @@ export async function* decryptBytes(
 
 function openChunk(
   { key, context, number, isLast }: { key: Buffer; context: Buffer; number: number; isLast: boolean },
-  sealed: Buffer,
+  encrypted: Buffer,
 ): Buffer {
-  if (sealed.length < tagBytes) throw new DamagedBytesError('The stored bytes end within a sealed chunk');
+  if (encrypted.length < tagBytes) throw new DamagedBytesError('The stored bytes end within a encrypted chunk');
   const decipher = createDecipheriv(algorithm, key, nonceOf(number, isLast), { authTagLength: tagBytes });
   decipher.setAAD(context);
-  decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes));
-  const text = decipher.update(sealed.subarray(0, sealed.length - tagBytes));
+  decipher.setAuthTag(encrypted.subarray(encrypted.length - tagBytes));
+  const text = decipher.update(encrypted.subarray(0, encrypted.length - tagBytes));
   try {
     decipher.final();
   } catch (error) {
@@ -110,7 +110,7 @@ function openChunk(
 
 async function dataKeyOf(header: Buffer, findKey: (id: string) => Promise<DataKey | null>): Promise<Buffer> {
   if (header.length < headerBytes || header[0] !== formatByte) {
-    throw new DamagedBytesError('The stored bytes do not start with the header of a sealed document');
+    throw new DamagedBytesError('The stored bytes do not start with the header of a encrypted document');
   }
   const id = keyIdText(header.subarray(1, 1 + keyIdBytes));
   const key = await findKey(id);

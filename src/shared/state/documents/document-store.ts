@@ -37,10 +37,10 @@ const openChunkBytes = 128 * 1024;
 /** Lets an encoder take the next chunks while it compresses one in a thread. */
 const incrementalOptions = { chunkSize: 64 * 1024, writableHighWaterMark: 512 * 1024 };
 
-/** Values of `codec`: how the stored bytes were encoded. Only objects in the blob store are sealed. */
+/** Values of `codec`: how the stored bytes were encoded. Only objects in the blob store are encrypted. */
 const plainCodec = 'zstd';
-const encryptedCodec = 'zstd+sealed';
-/** An older version, whose text is in pieces that refer to earlier versions. */
+const encryptedCodec = 'zstd+encrypted';
+/** An older version, whose text is in chunks that refer to earlier versions. */
 export const chunksCodec = 'pieces';
 
 /** Where the encoded bytes of a document are stored, and how they are encoded. */
@@ -53,12 +53,12 @@ export interface StoredDocument {
   readonly blobKey: string | null;
 }
 
-/** What is needed to read the bytes of a document, or of a piece. */
+/** What is needed to read the bytes of a document, or of a chunk. */
 type BytesPlace = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | keyof DocumentDigest>;
 
 /** What is needed to read a document back. */
 export interface DocumentPlace extends BytesPlace {
-  /** Id of the checkpoint; a document in pieces needs it. */
+  /** Id of the checkpoint; a document in chunks needs it. */
   readonly id?: string;
 }
 
@@ -68,35 +68,35 @@ export class DocumentMissingError extends UnavailableError {
   override readonly code = 'document-missing';
 }
 
-/** Whether new objects are sealed, and the keys of sealed objects. */
-export interface Sealing {
+/** Whether new objects are encrypted, and the keys of encrypted objects. */
+export interface Encryption {
   readonly isOn: boolean;
   readonly keys: DataKeys;
 }
 
 /**
  * Stores the bytes of documents. Small ones are returned compressed, for the caller's row; larger ones go to the blob store
- * under a new key, sealed if sealing is on. A saved document becomes visible only when a row points at it.
+ * under a new key, encrypted if encryption is on. A saved document becomes visible only when a row points at it.
  */
 export class DocumentStore {
   readonly #blobs: BlobStore;
   readonly #blobRows: BlobRepository;
   readonly #inlineLimit: number;
-  readonly #sealing: Sealing;
-  readonly #pieces: ChunkReader;
+  readonly #encryption: Encryption;
+  readonly #chunks: ChunkReader;
 
   constructor(
     blobs: BlobStore,
-    rows: { readonly blobs: BlobRepository; readonly pieces: ChunkRepository },
+    rows: { readonly blobs: BlobRepository; readonly chunks: ChunkRepository },
     inlineLimitBytes: number,
-    sealing: Sealing,
+    encryption: Encryption,
   ) {
     this.#blobs = blobs;
     this.#blobRows = rows.blobs;
     this.#inlineLimit = inlineLimitBytes;
-    this.#sealing = sealing;
-    const missing = (): Error => new DocumentMissingError('The pieces of a stored state are gone; please retry');
-    this.#pieces = new ChunkReader(rows.pieces, (piece) => this.#readWhole(piece), missing);
+    this.#encryption = encryption;
+    const missing = (): Error => new DocumentMissingError('The chunks of a stored state are gone; please retry');
+    this.#chunks = new ChunkReader(rows.chunks, (chunk) => this.#readWhole(chunk), missing);
   }
 
   /**
@@ -147,7 +147,7 @@ export class DocumentStore {
 
   /**
    * Encoded bytes `start` to `end` (exclusive) of a document, which may be fewer if it is damaged. They are not checked. Throws
-   * DocumentMissingError, BlobStoreUnavailableError and MasterKeyError; DamagedBytesError if sealed.
+   * DocumentMissingError, BlobStoreUnavailableError and MasterKeyError; DamagedBytesError if encrypted.
    */
   async readRange(
     {
@@ -171,18 +171,18 @@ export class DocumentStore {
       return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
     };
     if (codec !== encryptedCodec) return read(start, end);
-    return decryptRange((id) => this.#sealing.keys.find(id), key, { start, end, sealedBytes: storedBytes }, read);
+    return decryptRange((id) => this.#encryption.keys.find(id), key, { start, end, encryptedBytes: storedBytes }, read);
   }
 
   /**
    * The document's bytes, checked against its size and SHA-256: a small document before its first byte, a larger one before its
    * last chunk, so that a reader never completes wrong bytes. Throws DamagedBytesError, DocumentMissingError,
-   * BlobStoreUnavailableError, and MasterKeyError if it is sealed and cannot be opened. `pieces` is where the rows of a document
-   * in pieces are read, if not from the store's own connection.
+   * BlobStoreUnavailableError, and MasterKeyError if it is encrypted and cannot be opened. `chunks` is where the rows of a document
+   * in chunks are read, if not from the store's own connection.
    */
-  async *open(place: DocumentPlace, pieces?: ChunkRepository): AsyncGenerator<Buffer> {
+  async *open(place: DocumentPlace, chunks?: ChunkRepository): AsyncGenerator<Buffer> {
     if (place.codec === chunksCodec) {
-      yield* this.#openChunks(place, pieces);
+      yield* this.#openChunks(place, chunks);
       return;
     }
     if (place.sizeBytes <= wholeLimitBytes) {
@@ -224,7 +224,7 @@ export class DocumentStore {
   }
 
   /**
-   * The document compressed as a whole, in its own memory. It is checked when it is decoded (`decodeDocument`). One in pieces is
+   * The document compressed as a whole, in its own memory. It is checked when it is decoded (`decodeDocument`). One in chunks is
    * put together, checked and compressed for this call.
    */
   async readEncoded(place: DocumentPlace): Promise<EncodedDocument> {
@@ -235,28 +235,28 @@ export class DocumentStore {
     return { sha256, sizeBytes, bytes: await this.#readWhole(place) };
   }
 
-  /** The text of a piece of an older version, checked. Throws like `open`. */
-  readChunk(piece: ChunkRow): Promise<Buffer> {
-    return this.#pieces.read(piece);
+  /** The text of a chunk of an older version, checked. Throws like `open`. */
+  readChunk(chunk: ChunkRow): Promise<Buffer> {
+    return this.#chunks.read(chunk);
   }
 
-  /** Stores an encoded piece. Parts of documents that were sealed, or would be, always go to the blob store, to be sealed there. */
-  async saveChunk(sha256: Buffer, bytes: Buffer, { wasSealed }: { wasSealed: boolean }): Promise<ChunkPosition> {
-    if (bytes.length <= this.#inlineLimit && !wasSealed && !this.#sealing.isOn) {
+  /** Stores an encoded chunk. Parts of documents that were encrypted, or would be, always go to the blob store, to be encrypted there. */
+  async saveChunk(sha256: Buffer, bytes: Buffer, { wasEncrypted }: { wasEncrypted: boolean }): Promise<ChunkPosition> {
+    if (bytes.length <= this.#inlineLimit && !wasEncrypted && !this.#encryption.isOn) {
       return { storedBytes: bytes.length, codec: plainCodec, inlineBytes: bytes, blobKey: null };
     }
     return this.#put(newNamedBlobKey(sha256), bytesOf(bytes)());
   }
 
-  /** The stored bytes of a piece, unsealed. */
-  readStoredChunk(piece: BytesPlace): Promise<Buffer> {
-    return this.#readWhole(piece);
+  /** The stored bytes of a chunk, unencrypted. */
+  readStoredChunk(chunk: BytesPlace): Promise<Buffer> {
+    return this.#readWhole(chunk);
   }
 
-  async *#openChunks(place: DocumentPlace, pieces?: ChunkRepository): AsyncGenerator<Buffer> {
+  async *#openChunks(place: DocumentPlace, chunks?: ChunkRepository): AsyncGenerator<Buffer> {
     const check = new DigestCheck(place);
     let held: Buffer | null = null;
-    for await (const chunk of this.#pieces.open(place.id as string, pieces)) {
+    for await (const chunk of this.#chunks.open(place.id as string, chunks)) {
       check.update(chunk);
       if (held) yield held;
       held = chunk;
@@ -281,9 +281,9 @@ export class DocumentStore {
     return Buffer.concat(parts);
   }
 
-  /** `plainKey`: the blob's key if it is not sealed. */
+  /** `plainKey`: the blob's key if it is not encrypted. */
   async #put(plainKey: string, encoded: AsyncIterable<Buffer>): Promise<Omit<StoredDocument, 'sha256' | 'sizeBytes'>> {
-    const key = this.#sealing.isOn ? await this.#sealing.keys.current(null) : null;
+    const key = this.#encryption.isOn ? await this.#encryption.keys.current(null) : null;
     const blobKey = key ? newBlobKey() : plainKey;
     await this.#blobRows.insert(blobKey, key?.id ?? null);
     const { storedBytes } = await this.#blobs.put(blobKey, key ? encryptBytes(key, blobKey, encoded) : encoded);
@@ -300,7 +300,7 @@ export class DocumentStore {
     try {
       const stored = await this.#blobs.open(key);
       if (codec !== encryptedCodec) return stored;
-      return decryptBytes((id) => this.#sealing.keys.find(id), key, stored);
+      return decryptBytes((id) => this.#encryption.keys.find(id), key, stored);
     } catch (error) {
       throw asMissing(error);
     }
@@ -330,7 +330,7 @@ function newNamedBlobKey(sha256: Buffer): string {
 }
 
 /**
- * A key for an object whose hash is not known when its upload begins, or must not be: the name of a sealed object reveals nothing
+ * A key for an object whose hash is not known when its upload begins, or must not be: the name of a encrypted object reveals nothing
  * about the document.
  */
 function newBlobKey(): string {

@@ -4,35 +4,35 @@ import { isDamage } from './document-damage.ts';
 import type { DocumentStore } from './document-store.ts';
 
 /**
- * Replaces those of a version's pieces that cannot be opened, so that other versions that refer to them can be opened again. `text` is
- * the text of the version, from elsewhere. A state rebuilt from its journal has another time in its manifest, and so differs in that piece.
+ * Replaces those of a version's chunks that cannot be opened, so that other versions that refer to them can be opened again. `text` is
+ * the text of the version, from elsewhere. A state rebuilt from its journal has another time in its manifest, and so differs in that chunk.
  * Returns how many it replaced.
  */
 export async function repairChunks(
-  parts: { documents: DocumentStore; pieces: ChunkRepository },
+  parts: { documents: DocumentStore; chunks: ChunkRepository },
   broken: readonly ChunkRow[],
   text: AsyncIterable<Buffer>,
 ): Promise<number> {
-  let mended = 0;
+  let repaired = 0;
   const texts = inSizes(text, broken);
-  for (const piece of broken) {
+  for (const chunk of broken) {
     const { value } = await texts.next();
     if (!value) break;
-    if (!(await hashInSlices(value)).equals(piece.sha256)) continue;
-    if (await isReadable(parts.documents, piece)) continue;
-    const stored = (await parts.pieces.readChain(piece.id)).at(-1);
+    if (!(await hashInSlices(value)).equals(chunk.sha256)) continue;
+    if (await isReadable(parts.documents, chunk)) continue;
+    const stored = (await parts.chunks.readChain(chunk.id)).at(-1);
     if (!stored) continue;
     const bytes = await encodeChunk(value, null);
-    const place = await parts.documents.saveChunk(piece.sha256, bytes, { wasSealed: stored.codec !== 'zstd' });
-    if (await parts.pieces.replace(stored, place)) mended++;
+    const place = await parts.documents.saveChunk(chunk.sha256, bytes, { wasEncrypted: stored.codec !== 'zstd' });
+    if (await parts.chunks.replace(stored, place)) repaired++;
   }
   await texts.return(undefined);
-  return mended;
+  return repaired;
 }
 
-async function isReadable(documents: DocumentStore, piece: ChunkRow): Promise<boolean> {
+async function isReadable(documents: DocumentStore, chunk: ChunkRow): Promise<boolean> {
   try {
-    await documents.readChunk(piece);
+    await documents.readChunk(chunk);
     return true;
   } catch (error) {
     if (!isDamage(error)) throw error;

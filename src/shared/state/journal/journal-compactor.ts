@@ -55,7 +55,7 @@ export class JournalCompactor {
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
-    guard: DocumentVerifier;
+    verifier: DocumentVerifier;
     journal: JournalRepository;
     journalSnapshots: JournalSnapshots;
     compactions: CompactionRepository;

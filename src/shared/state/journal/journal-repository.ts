@@ -30,7 +30,7 @@ export function createJournalRepository(db: Queryable) {
     isChecked: boolean,
   ): Promise<Appended | null> => {
     // A guard has to look at what begins. The condition is checked again on the newest row after a wait for its lock.
-    const mayBeGuarded = isChecked || !entries.some(({ isBegin }) => isBegin);
+    const mayBeLimited = isChecked || !entries.some(({ isBegin }) => isBegin);
     const sequenceIds = sql.array(
       entries.map((entry) => entry.sequenceId),
       'int8',
@@ -44,7 +44,7 @@ export function createJournalRepository(db: Queryable) {
       with turn as materialized (select lock_shared(${fence.updateId})),
       fenced as (
         select id from turn, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
-          and expires_at > clock_timestamp() and journal_version = 1 and (${mayBeGuarded}::boolean or not is_limited)
+          and expires_at > clock_timestamp() and journal_version = 1 and (${mayBeLimited}::boolean or not is_limited)
           for share of updates
       ),
       added as (

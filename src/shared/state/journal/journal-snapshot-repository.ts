@@ -26,7 +26,7 @@ export function createJournalSnapshotRepository(db: Queryable) {
         from journal_snapshots where update_id = ${updateId}`),
 
     /**
-     * Stores the snapshot, replacing an earlier one. Does nothing if there is a later one, the new snapshot's blob is condemned, or the
+     * Stores the snapshot, replacing an earlier one. Does nothing if there is a later one, the new snapshot's blob is pending deletion, or the
      * journal is compacted: nothing would delete the snapshot. Waits for whoever is recording that.
      */
     upsert: (updateId: string, entries: number, document: StoredDocument) =>

@@ -1,6 +1,6 @@
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
 import { type LeaseFence, LeaseLostError } from '../../updates/lease.ts';
-import { appendLimited, BeginRefusedError, type LimitParts } from './guards/limited-append.ts';
+import { appendLimited, BeginRefusedError, type LimitParts } from './change-limits/limited-append.ts';
 import type { JournalBacklog } from './incremental/journal-backlog.ts';
 import { type BatchEntry, splitJournalBatch } from './journal-batch.ts';
 import type { Appended as AppendedEntries, JournalRepository } from './journal-repository.ts';
@@ -22,18 +22,18 @@ export interface Appended {
 
 /** Stores batches of journal entries. Splits them without parsing the entries. */
 export class JournalWriter {
-  readonly #guards: LimitParts;
+  readonly #changeLimits: LimitParts;
   readonly #journal: JournalRepository;
   readonly #backlog: JournalBacklog;
   readonly #metrics: Metrics;
 
   constructor(parts: {
-    guards: LimitParts;
+    changeLimits: LimitParts;
     journal: JournalRepository;
     backlog: JournalBacklog;
     metrics: Metrics;
   }) {
-    this.#guards = parts.guards;
+    this.#changeLimits = parts.changeLimits;
     this.#journal = parts.journal;
     this.#backlog = parts.backlog;
     this.#metrics = parts.metrics;
@@ -51,9 +51,11 @@ export class JournalWriter {
   }
 
   async #appendLimited(fence: LeaseFence, entries: readonly BatchEntry[]): Promise<AppendedEntries> {
-    const guarded = entries.some(({ isBegin }) => isBegin) ? await appendLimited(this.#guards, fence, entries) : null;
-    if (!guarded) throw new LeaseLostError();
-    const { appended, refusal } = guarded;
+    const limited = entries.some(({ isBegin }) => isBegin)
+      ? await appendLimited(this.#changeLimits, fence, entries)
+      : null;
+    if (!limited) throw new LeaseLostError();
+    const { appended, refusal } = limited;
     if (!refusal) return appended;
     this.#metrics.batchesRefused.labels(refusal.reason).inc();
     throw new BeginRefusedError(refusal.message);

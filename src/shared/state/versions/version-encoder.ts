@@ -18,7 +18,7 @@ export interface EncodingShape {
    */
   readonly groupSize: number;
   readonly sizes: ChunkSizes;
-  /** States stored in fewer bytes stay whole: the rows of their pieces would take about as much. */
+  /** States stored in fewer bytes stay whole: the rows of their chunks would take about as much. */
   readonly minStoredBytes: number;
 }
 
@@ -29,7 +29,7 @@ export const encodingShape: EncodingShape = {
   minStoredBytes: 4096,
 };
 
-/** A piece that its base does not make at least this much smaller is compressed alone, which ends its chain. */
+/** A chunk that its base does not make at least this much smaller is compressed alone, which ends its chain. */
 const worthwhileShare = 0.6;
 const busySeconds = 600;
 const damagedSeconds = 3600;
@@ -49,16 +49,16 @@ export interface EncodingResult {
 type Outcome = 'encoded' | 'shared' | 'settled' | 'busy' | 'damaged';
 
 /**
- * Encodes versions that are no longer the newest as pieces that refer to earlier versions. The row of a version changes in one
- * statement, after the pieces were read back; until then, and for readers that began before, its bytes stay where they are. Safe on
+ * Encodes versions that are no longer the newest as chunks that refer to earlier versions. The row of a version changes in one
+ * statement, after the chunks were read back; until then, and for readers that began before, its bytes stay where they are. Safe on
  * any number of processes: of two that encode the same version one has its work discarded.
  */
 export class VersionEncoder {
   readonly #versions: VersionRepository;
   readonly #checkpoints: CheckpointRepository;
-  readonly #pieces: ChunkRepository;
+  readonly #chunks: ChunkRepository;
   readonly #documents: DocumentStore;
-  readonly #guard: DocumentVerifier;
+  readonly #verifier: DocumentVerifier;
   readonly #logger: Logger;
   readonly #shape: EncodingShape;
 
@@ -66,18 +66,18 @@ export class VersionEncoder {
     parts: {
       versions: VersionRepository;
       checkpoints: CheckpointRepository;
-      pieces: ChunkRepository;
+      chunks: ChunkRepository;
       documents: DocumentStore;
-      guard: DocumentVerifier;
+      verifier: DocumentVerifier;
       logger: Logger;
     },
     shape: EncodingShape = encodingShape,
   ) {
     this.#versions = parts.versions;
     this.#checkpoints = parts.checkpoints;
-    this.#pieces = parts.pieces;
+    this.#chunks = parts.chunks;
     this.#documents = parts.documents;
-    this.#guard = parts.guard;
+    this.#verifier = parts.verifier;
     this.#logger = parts.logger;
     this.#shape = shape;
   }
@@ -121,30 +121,30 @@ export class VersionEncoder {
     if (!checkpoint || checkpoint.codec === chunksCodec) return 'settled';
     try {
       const same = await this.#sameText(version);
-      const pieces = same ?? (await this.#cutAndStore(version, checkpoint, signal));
+      const chunks = same ?? (await this.#cutAndStore(version, checkpoint, signal));
       const number = await this.#versions.nextNumber(version.stackId);
-      const isDone = await this.#versions.encode({ ...checkpoint, stackId: version.stackId }, number, pieces);
+      const isDone = await this.#versions.encode({ ...checkpoint, stackId: version.stackId }, number, chunks);
       if (!isDone) return 'busy';
       return same ? 'shared' : 'encoded';
     } catch (error) {
       if (!isDamage(error)) throw error;
       // Marks, reports and repairs it. A repaired one is encoded next time.
-      const outcome = await this.#guard.check(version.id);
+      const outcome = await this.#verifier.check(version.id);
       return outcome === 'gone' ? 'settled' : 'damaged';
     }
   }
 
-  /** The pieces of a version with the same text, read back; null if there is none. */
+  /** The chunks of a version with the same text, read back; null if there is none. */
   async #sameText(version: VersionRow): Promise<NewChunk[] | null> {
     const same = await this.#versions.findSame(version);
     const found = same && (await this.#checkpoints.find(same.id));
-    if (!found || (await this.#guard.check(found.id)) !== 'intact') return null;
-    const pieces = await this.#pieces.list(found.id);
-    return pieces.length === 0 ? null : pieces.map(({ id }) => ({ id, added: null }));
+    if (!found || (await this.#verifier.check(found.id)) !== 'intact') return null;
+    const chunks = await this.#chunks.list(found.id);
+    return chunks.length === 0 ? null : chunks.map(({ id }) => ({ id, added: null }));
   }
 
   /**
-   * Stores the pieces of a version. Reading it to its end compares its text with its hash; each piece is read back and compared with
+   * Stores the chunks of a version. Reading it to its end compares its text with its hash; each chunk is read back and compared with
    * the hash of that part of the text. Throws DamagedBytesError.
    */
   async #cutAndStore(
@@ -153,27 +153,27 @@ export class VersionEncoder {
     signal: AbortSignal | undefined,
   ): Promise<NewChunk[]> {
     const base = await this.#findBase(version.stackId);
-    const counterparts = new Counterparts(base?.pieces ?? []);
-    const pieces: (ChunkRow | Unsaved)[] = [];
+    const counterparts = new Counterparts(base?.chunks ?? []);
+    const chunks: (ChunkRow | Unsaved)[] = [];
     const texts = this.#documents.open(checkpoint);
-    for await (const piece of cutAtResources(texts, checkpoint.sizeBytes, counterparts.keys, this.#shape.sizes)) {
+    for await (const chunk of cutAtResources(texts, checkpoint.sizeBytes, counterparts.keys, this.#shape.sizes)) {
       signal?.throwIfAborted();
-      pieces.push(await this.#storeChunk(version, piece, counterparts.of(piece.cutKey), base?.id ?? null));
+      chunks.push(await this.#storeChunk(version, chunk, counterparts.of(chunk.cutKey), base?.id ?? null));
     }
-    const ids = await this.#pieces.reserveIds(pieces.filter((piece) => !('id' in piece)).length);
-    return pieces.map((piece) =>
-      'id' in piece ? { id: piece.id, added: null } : { id: ids.shift() as number, added: piece },
+    const ids = await this.#chunks.reserveIds(chunks.filter((chunk) => !('id' in chunk)).length);
+    return chunks.map((chunk) =>
+      'id' in chunk ? { id: chunk.id, added: null } : { id: ids.shift() as number, added: chunk },
     );
   }
 
   /** The version that the next one of the stack refers to. */
-  async #findBase(stackId: string): Promise<{ id: string; pieces: readonly ChunkRow[] } | null> {
+  async #findBase(stackId: string): Promise<{ id: string; chunks: readonly ChunkRow[] } | null> {
     const number = baseNumber(await this.#versions.nextNumber(stackId), this.#shape);
     const base = number === null ? null : await this.#versions.findEncoded(stackId, number);
-    return base && { id: base.id, pieces: await this.#pieces.list(base.id) };
+    return base && { id: base.id, chunks: await this.#chunks.list(base.id) };
   }
 
-  /** Returns a piece with this text, from which the text was read back. */
+  /** Returns a chunk with this text, from which the text was read back. */
   async #storeChunk(
     version: VersionRow,
     { text, cutKey }: TextChunk,
@@ -181,7 +181,7 @@ export class VersionEncoder {
     baseId: string | null,
   ): Promise<ChunkRow | Unsaved> {
     const digest = { sha256: await hashInSlices(text), sizeBytes: text.length };
-    const same = await this.#pieces.findText(version.stackId, digest);
+    const same = await this.#chunks.findText(version.stackId, digest);
     if (same && (await this.#readChunk(same, null))) return same;
 
     let base = counterpart && counterpart.depth < this.#maxDepth ? counterpart : null;
@@ -193,7 +193,7 @@ export class VersionEncoder {
       base = null;
       dictionary = null;
     }
-    const place = await this.#documents.saveChunk(digest.sha256, bytes, { wasSealed: version.codec !== 'zstd' });
+    const place = await this.#documents.saveChunk(digest.sha256, bytes, { wasEncrypted: version.codec !== 'zstd' });
     const stored = await this.#documents.readStoredChunk({ ...digest, ...place });
     await checkChunk(await decodeChunk(stored, dictionary, digest.sizeBytes), digest);
     const depth = base ? base.depth + 1 : 0;
@@ -205,17 +205,17 @@ export class VersionEncoder {
     return (groupSize - 1) * Math.ceil(Math.log(keyEvery) / Math.log(groupSize));
   }
 
-  /** The text of an existing piece, or null if it is damaged; the version that it belongs to is then checked. */
-  async #readChunk(piece: ChunkRow, checkpointId: string | null): Promise<Buffer | null> {
+  /** The text of an existing chunk, or null if it is damaged; the version that it belongs to is then checked. */
+  async #readChunk(chunk: ChunkRow, checkpointId: string | null): Promise<Buffer | null> {
     try {
-      return await this.#documents.readChunk(piece);
+      return await this.#documents.readChunk(chunk);
     } catch (error) {
       if (!isDamage(error)) throw error;
       this.#logger.warn(
-        { pieceId: piece.id, checkpointId, err: error },
-        'a piece that a version could refer to is damaged',
+        { chunkId: chunk.id, checkpointId, err: error },
+        'a chunk that a version could refer to is damaged',
       );
-      if (checkpointId !== null) await this.#guard.check(checkpointId);
+      if (checkpointId !== null) await this.#verifier.check(checkpointId);
       return null;
     }
   }
@@ -235,21 +235,21 @@ export function baseNumber(
   return number - step;
 }
 
-/** Finds the piece of the base that has most in common with a piece. */
+/** Finds the chunk of the base that has most in common with a chunk. */
 class Counterparts {
   readonly keys: ReadonlySet<string>;
-  readonly #pieces: readonly ChunkRow[];
+  readonly #chunks: readonly ChunkRow[];
   #at = -1;
 
-  constructor(pieces: readonly ChunkRow[]) {
-    this.#pieces = pieces;
-    this.keys = new Set(pieces.flatMap(({ cutKey }) => cutKey ?? []));
+  constructor(chunks: readonly ChunkRow[]) {
+    this.#chunks = chunks;
+    this.keys = new Set(chunks.flatMap(({ cutKey }) => cutKey ?? []));
   }
 
-  /** Call for each piece, in order. */
+  /** Call for each chunk, in order. */
   of(cutKey: string | null): ChunkRow | null {
-    const found = cutKey === null ? -1 : this.#pieces.findIndex((piece) => piece.cutKey === cutKey);
-    this.#at = found >= 0 ? found : Math.min(this.#at + 1, this.#pieces.length - 1);
-    return this.#pieces[this.#at] ?? null;
+    const found = cutKey === null ? -1 : this.#chunks.findIndex((chunk) => chunk.cutKey === cutKey);
+    this.#at = found >= 0 ? found : Math.min(this.#at + 1, this.#chunks.length - 1);
+    return this.#chunks[this.#at] ?? null;
   }
 }

@@ -32,7 +32,7 @@ const EncodedRow = Type.Object({ id: Type.String(), number: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** A piece of an encoded version: one that exists (`place` is null), or one to be inserted. */
+/** A chunk of an encoded version: one that exists (`place` is null), or one to be inserted. */
 export interface NewChunk {
   readonly id: number;
   readonly added: {
@@ -47,7 +47,7 @@ export interface NewChunk {
 
 export type VersionRepository = ReturnType<typeof createVersionRepository>;
 
-/** States of stacks as versions of which older ones are encoded as pieces. */
+/** States of stacks as versions of which older ones are encoded as chunks. */
 export function createVersionRepository(db: Queryable) {
   // The state of an update that runs, or whose journal may still be replayed: it is read again, or replaced.
   const inUse = sql.fragment`
@@ -123,12 +123,12 @@ export function createVersionRepository(db: Queryable) {
           and damaged_at is null limit 1`),
 
     /**
-     * Makes these pieces the bytes of a version, if it still has the bytes that were read, nothing has made it the newest or uses
-     * it, the stack exists, and no blob of the pieces is condemned. One statement; its first lock is the stack's, which it does
+     * Makes these chunks the bytes of a version, if it still has the bytes that were read, nothing has made it the newest or uses
+     * it, the stack exists, and no blob of the chunks is pending deletion. One statement; its first lock is the stack's, which it does
      * not wait for. Returns whether it did. Throws if another process has used the number.
      */
-    encode: async (version: CheckpointRow & { stackId: string }, number: number, pieces: readonly NewChunk[]) => {
-      const added = pieces.flatMap(({ id, added: piece }) => (piece ? [{ id, ...piece }] : []));
+    encode: async (version: CheckpointRow & { stackId: string }, number: number, chunks: readonly NewChunk[]) => {
+      const added = chunks.flatMap(({ id, added: chunk }) => (chunk ? [{ id, ...chunk }] : []));
       const keys = added.flatMap(({ place }) => place.blobKey ?? []);
       const storedBytes = added.reduce((sum, { place }) => sum + place.storedBytes, 0);
       const rows = added.map(
@@ -167,7 +167,7 @@ export function createVersionRepository(db: Queryable) {
           insert into checkpoint_chunks (checkpoint_id, place, chunk_id)
           select f.id, p.place, p.chunk_id from fenced f,
             unnest(${sql.array(
-              pieces.map(({ id }) => id),
+              chunks.map(({ id }) => id),
               'int8',
             )}) with ordinality as p (chunk_id, place)
         )

@@ -8,7 +8,7 @@ export type DatabaseChange = 'none' | 'unnoted' | 'timeline' | 'replaced' | 'set
 const PresentRow = Type.Object({
   change: Type.Unsafe<DatabaseChange>(Type.String()),
   /** Whether the server tells its system identifier and timeline. */
-  isTold: Type.Boolean(),
+  isKnown: Type.Boolean(),
   losses: Type.Integer(),
   position: Nullable(Type.Integer()),
   lostAt: Nullable(Timestamp),
@@ -24,7 +24,7 @@ export function createDatabaseIdentityRepository(db: Queryable) {
       db.one(sql.prepared('database_identity_read', PresentRow)`
         /* databaseIdentity.read */
         select database_change(${seen?.losses ?? null}::integer, ${seen?.position ?? null}::bigint) as change,
-          n.system_id is not null and n.timeline is not null as "isTold", i.losses, log_position() as position,
+          n.system_id is not null and n.timeline is not null as "isKnown", i.losses, log_position() as position,
           case when i.lost_at > clock_timestamp() - interval '1 day' then i.lost_at end as "lostAt"
         from installation i, read_database_identity() n`),
 

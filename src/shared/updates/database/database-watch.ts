@@ -25,8 +25,8 @@ interface Parts {
  */
 export async function startDatabaseWatch(parts: Parts): Promise<void> {
   const { db, lifecycle, logger } = parts;
-  const { isTold } = await createDatabaseIdentityRepository(db).read(null);
-  if (!isTold)
+  const { isKnown } = await createDatabaseIdentityRepository(db).read(null);
+  if (!isKnown)
     logger.warn(
       'Postgres does not tell its system identifier or timeline: run `holdfast admin after-restore` after each failover that may have lost writes',
     );

@@ -72,7 +72,7 @@ export const ruleKinds = {
     settings: Type.Object({ mode: Type.Union([Type.Literal('warn'), Type.Literal('refuse')]) }, closed),
   },
   /** Most deletes and replacements in one update; more need an approval. */
-  fuse: {
+  'change-limit': {
     settings: Type.Object(
       {
         changes: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),

@@ -48,12 +48,12 @@ function open(): void {
   if (stream?.topics === key) return;
   stream?.stop();
   stream = null;
-  tellState(false);
+  publishState(false);
   if (topics.length === 0) return;
   const again = (error?: unknown): void => {
     if (stream?.topics !== key) return;
     stream = null;
-    tellState(false);
+    publishState(false);
     restart(Math.max(retryMs, repeatAfter(error) || 0));
   };
   const { unsubscribe } = liveClient.live.subscribe.subscribe(
@@ -65,14 +65,14 @@ function open(): void {
 
 function receive(message: LiveMessage): void {
   if (message.kind === 'position') return;
-  tellState(true);
+  publishState(true);
   for (const [topic, group] of followers) {
     if (message.topic !== null && message.topic !== topic) continue;
     for (const { onMessage } of group) onMessage(message);
   }
 }
 
-function tellState(isLive: boolean): void {
+function publishState(isLive: boolean): void {
   for (const group of followers.values()) for (const { onState } of group) onState(isLive);
 }
 

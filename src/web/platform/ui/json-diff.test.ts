@@ -29,7 +29,7 @@ describe('differences of JSON values', () => {
     expect(lines(null, 0)).toEqual([['changed', '', null, 0]]);
   });
 
-  test('leave sealed secrets alone', () => {
+  test('leave redacted secrets alone', () => {
     expect(lines({ a: { '[secret]': true } }, { a: '[secret]' })).toEqual([]);
   });
 

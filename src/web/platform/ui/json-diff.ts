@@ -1,4 +1,4 @@
-import { childrenOf, isSealed, joinPath, kindOf } from './json-tree.ts';
+import { childrenOf, isRedacted, joinPath, kindOf } from './json-tree.ts';
 
 /** One difference between two values. */
 export interface JsonChange {
@@ -17,7 +17,7 @@ export interface JsonDiff {
 
 /**
  * Compares two JSON values property by property. What arrays have in common at their beginning and end is not a
- * change, so an item that is added in the middle is one change. Sealed secrets are equal to each other: only the
+ * change, so an item that is added in the middle is one change. Redacted secrets are equal to each other: only the
  * server knows whether they changed.
  */
 export function diffJson(before: unknown, after: unknown, limit = 1000): JsonDiff {
@@ -101,7 +101,7 @@ export function isEqual(one: unknown, other: unknown): boolean {
   const stack: [unknown, unknown][] = [[one, other]];
   for (let pair = stack.pop(); pair !== undefined; pair = stack.pop()) {
     const [left, right] = pair;
-    if (Object.is(left, right) || (isSealed(left) && isSealed(right))) continue;
+    if (Object.is(left, right) || (isRedacted(left) && isRedacted(right))) continue;
     const kind = kindOf(left);
     if (kind !== kindOf(right)) return false;
     if (kind === 'object' || kind === 'array') {

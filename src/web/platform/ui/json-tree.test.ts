@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { isSealed, joinPath, listJsonRows } from './json-tree.ts';
+import { isRedacted, joinPath, listJsonRows } from './json-tree.ts';
 
 const state = { name: 'web', tags: { 'a.b': 'x', token: { '[secret]': true } }, ports: [80, null], empty: {} };
 
@@ -51,9 +51,9 @@ describe('a JSON value as a tree', () => {
 
   test('never shows what is beside the mark of a secret', () => {
     const ciphertext = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270', ciphertext: 'v1:x' };
-    expect(isSealed(ciphertext)).toBe(true);
-    expect(isSealed('[secret]')).toBe(true);
-    expect(isSealed({ value: '[secret]' })).toBe(false);
+    expect(isRedacted(ciphertext)).toBe(true);
+    expect(isRedacted('[secret]')).toBe(true);
+    expect(isRedacted({ value: '[secret]' })).toBe(false);
     expect(JSON.stringify(listJsonRows({ a: ciphertext }, () => true))).not.toContain('v1:x');
   });
 

@@ -23,15 +23,15 @@ export interface JsonRow {
 }
 
 /** Whether a value stands for a secret. Such values are leaves, whatever else they contain. */
-export function isSealed(value: unknown): boolean {
+export function isRedacted(value: unknown): boolean {
   if (value === secretMark) return true;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   return Object.hasOwn(value, secretMark) || (value as Record<string, unknown>)[signatureKey] === secretSignature;
 }
 
-/** The kind of a value, with sealed secrets as a kind of their own. */
+/** The kind of a value, with redacted secrets as a kind of their own. */
 export function kindOf(value: unknown): JsonKind {
-  if (isSealed(value)) return 'secret';
+  if (isRedacted(value)) return 'secret';
   if (value === null || value === undefined) return 'null';
   if (Array.isArray(value)) return 'array';
   const type = typeof value;
@@ -46,7 +46,7 @@ export function joinPath(path: string, key: string | number): string {
   return path === '' ? key : `${path}.${key}`;
 }
 
-/** The children of an object or array with their paths. Sealed values have none. */
+/** The children of an object or array with their paths. Redacted values have none. */
 export function childrenOf(value: unknown, path: string): { key: string; path: string; value: unknown }[] {
   const kind = kindOf(value);
   if (kind === 'array') {

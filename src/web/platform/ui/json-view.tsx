@@ -8,11 +8,11 @@ const openLevels = 2;
 const maxRows = 2_000;
 const maxCharacters = 2_000;
 
-/** A JSON value as a tree that opens and closes. Secrets are sealed. `annotate`: what is shown beside a property. */
+/** A JSON value as a tree that opens and closes. Secrets are redacted. `annotate`: what is shown beside a property. */
 export function JsonView({
   annotate,
   label,
-  renderSecret = () => <Sealed />,
+  renderSecret = () => <Redacted />,
   value,
 }: {
   readonly value: unknown;
@@ -91,7 +91,7 @@ function Leaf({ renderSecret, row }: { readonly row: JsonRow; readonly renderSec
 }
 
 /** In place of a value that only the CLI shows. */
-export function Sealed() {
+export function Redacted() {
   return (
     <span className={styles['sealed']}>
       <LockKeyhole size={12} aria-hidden="true" />

@@ -12,10 +12,10 @@ export interface KeyNumber {
 }
 
 /** A few numbers that say how things are, before the details. */
-export function KeyNumbers({ figures }: { readonly figures: readonly KeyNumber[] }) {
+export function KeyNumbers({ statistics }: { readonly statistics: readonly KeyNumber[] }) {
   return (
     <dl className={styles['figures']}>
-      {figures.map(({ name, note, tone, value }) => (
+      {statistics.map(({ name, note, tone, value }) => (
         <div key={name} className={styles['figure']}>
           <dt className={styles['name']}>{name}</dt>
           <dd className={`${styles['value']} ${tone === undefined ? '' : styles[tone]}`}>

@@ -1,7 +1,7 @@
 import type { StackDifference, VersionDifference } from '../../platform/app/contract.ts';
 import { shortType } from '../../platform/app/resource-name.ts';
-import { isSealed } from '../../platform/ui/json-tree.ts';
-import { Sealed } from '../../platform/ui/json-view.tsx';
+import { isRedacted } from '../../platform/ui/json-tree.ts';
+import { Redacted } from '../../platform/ui/json-view.tsx';
 import { OpeningList, OpeningRow } from '../../platform/ui/opening-list.tsx';
 import { viewOperation } from '../../updates/operations.ts';
 import { listShownPaths } from './shown-paths.ts';
@@ -103,7 +103,7 @@ function Paths({ item, words }: DifferenceProps) {
 }
 
 function Value({ value }: { readonly value: unknown }) {
-  if (isSealed(value)) return <Sealed />;
+  if (isRedacted(value)) return <Redacted />;
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return (
     <span className={styles['value']}>{text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text}</span>

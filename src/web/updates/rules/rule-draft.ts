@@ -131,7 +131,7 @@ function settingsOf(draft: RuleDraft): Record<string, unknown> | null {
       return { by: draft.by };
     case 'consumers':
       return { mode: draft.mode };
-    case 'fuse': {
+    case 'change-limit': {
       const changes = numberOf(draft.changes);
       const percent = numberOf(draft.percent);
       if (changes === null && percent === null) return null;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { draftOf, emptyDraft, type RuleDraft, writtenRule } from './rule-draft.ts';
-import { describeSettings, describeWindow, inWords, limitedKinds, queueKinds, ruleKinds } from './rule-labels.ts';
+import { describeSettings, describeWindow, durationText, limitedKinds, queueKinds, ruleKinds } from './rule-labels.ts';
 
 test.each([
   ['concurrency', { most: 1 }, 'At most 1 update at once'],
@@ -8,9 +8,9 @@ test.each([
   ['lock-wait', { seconds: 0 }, 'Updates do not wait'],
   ['lock-wait', { seconds: 1800 }, 'Updates wait for up to 30 minutes'],
   ['wait-alert', { seconds: 600 }, 'Webhooks are told after 10 minutes'],
-  ['fuse', { changes: 0 }, 'At most 0 resources deleted or replaced'],
+  ['change-limit', { changes: 0 }, 'At most 0 resources deleted or replaced'],
   [
-    'fuse',
+    'change-limit',
     { changes: 2, percent: 10, withoutJournal: 'refuse' },
     'At most 2 resources and 10 % of the stack deleted or replaced; updates without a journal are refused',
   ],
@@ -39,7 +39,7 @@ test('every kind of rules has a section of the page', () => {
 });
 
 test('durations are said in the largest unit that fits', () => {
-  expect([1, 59, 60, 61, 3_600, 3_661, 86_400, 172_800].map(inWords)).toEqual([
+  expect([1, 59, 60, 61, 3_600, 3_661, 86_400, 172_800].map(durationText)).toEqual([
     ...['1 second', '59 seconds', '1 minute', '1 min 1 s', '1 hour', '1 h 1 min', '1 day', '2 days'],
   ]);
 });
@@ -53,7 +53,7 @@ describe('a form', () => {
     });
     expect(writtenRule(draft({ scope: 'stack', project: 'web' }))).toBeNull();
     expect(writtenRule(draft({ scope: 'tag' }))).toBeNull();
-    expect(writtenRule(draft({ kind: 'fuse' }))).toBeNull();
+    expect(writtenRule(draft({ kind: 'change-limit' }))).toBeNull();
     expect(writtenRule(draft({ kind: 'protected-types', types: ' \n ' }))).toBeNull();
     expect(writtenRule(draft({ windows: [{ cron: '', hours: '1', timeZone: 'UTC' }] }))).toBeNull();
   });
@@ -66,7 +66,7 @@ describe('a form', () => {
       ...{ project: null, stack: null, tag: { name: 'env', value: 'prod' } },
       settings: { windows: [{ cron: '0 17 * * 5', minutes: 90, timeZone: 'UTC' }] },
     });
-    expect(writtenRule(draft({ kind: 'fuse', changes: '0' }))?.settings).toEqual({ changes: 0 });
+    expect(writtenRule(draft({ kind: 'change-limit', changes: '0' }))?.settings).toEqual({ changes: 0 });
   });
 
   test('has what a rule says', () => {

@@ -13,7 +13,10 @@ export const ruleKinds = {
   'lock-wait': { name: 'Waiting', about: 'How long an update waits for its stack.' },
   'wait-alert': { name: 'Alert about waiting', about: 'Webhooks are told of updates that wait this long.' },
   supersede: { name: 'Superseding', about: 'Waiting runs of an older commit make way for those of a newer one.' },
-  fuse: { name: 'Fuse', about: 'An update that deletes or replaces more is stopped, and asks for an approval.' },
+  'change-limit': {
+    name: 'Change limit',
+    about: 'An update that deletes or replaces more is stopped, and asks for an approval.',
+  },
   'protected-types': {
     name: 'Protected types',
     about: 'No update deletes or replaces such resources without an approval.',
@@ -33,7 +36,7 @@ export const queueKinds = [
   'supersede',
 ] as const satisfies readonly RuleKind[];
 export const limitedKinds = [
-  'fuse',
+  'change-limit',
   'protected-types',
   'require-preview',
   'consumers',
@@ -64,12 +67,12 @@ export function describeSettings(kind: string, settings: Readonly<Record<string,
     case 'concurrency':
       return `At most ${count(Number(most), 'update')} at once${per[String(settings['per'])] ?? ''}`;
     case 'lock-wait':
-      return Number(seconds) === 0 ? 'Updates do not wait' : `Updates wait for up to ${inWords(Number(seconds))}`;
+      return Number(seconds) === 0 ? 'Updates do not wait' : `Updates wait for up to ${durationText(Number(seconds))}`;
     case 'wait-alert':
-      return `Webhooks are told after ${inWords(Number(seconds))}`;
+      return `Webhooks are told after ${durationText(Number(seconds))}`;
     case 'supersede':
       return supersededBy[String(by)] ?? String(by);
-    case 'fuse': {
+    case 'change-limit': {
       const limits = [
         changes === undefined ? null : count(Number(changes), 'resource'),
         percent === undefined ? null : `${String(percent)} % of the stack`,
@@ -90,7 +93,7 @@ export function describeSettings(kind: string, settings: Readonly<Record<string,
 }
 
 /** A duration as people say it; seconds. */
-export function inWords(seconds: number): string {
+export function durationText(seconds: number): string {
   for (const [unit, size] of [
     ['day', 86_400],
     ['hour', 3_600],
@@ -109,7 +112,7 @@ const days = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 
 
 /** When a window begins, in words where the expression is simple, and how long it lasts. */
 export function describeWindow({ cron, minutes, timeZone }: FreezeWindow): string {
-  const lasts = `for ${inWords(minutes * 60)}`;
+  const lasts = `for ${durationText(minutes * 60)}`;
   const simple = /^(\d{1,2}) (\d{1,2}) \* \* (\*|[0-7](?:[-,][0-7])*)$/.exec(cron);
   if (!simple) return `From each time of ${cron}, ${lasts} (${timeZone})`;
   const [, minute = '', hour = '', weekdays = '*'] = simple;

@@ -66,7 +66,7 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
         ['warn', 'is warned'],
         ['refuse', 'is refused'],
       ]);
-    case 'fuse':
+    case 'change-limit':
       return (
         <>
           <div className={styles['pair']}>

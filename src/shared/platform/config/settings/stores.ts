@@ -80,7 +80,7 @@ export const storesSettings = {
   HOLDFAST_MASTER_KEYS: Type.Optional(
     Type.String({
       description:
-        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. Instead of the key itself, an id may be followed by the URL of a key in a KMS: `id:awskms://alias/NAME?region=REGION`, `id:gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K` or `id:vault://HOST/transit/KEY`. The first wraps new keys, the others only unwrap. Generated in the data directory when the database is embedded. Required by `server` and `api`; by `worker` only when documents are sealed.',
+        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. Instead of the key itself, an id may be followed by the URL of a key in a KMS: `id:awskms://alias/NAME?region=REGION`, `id:gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K` or `id:vault://HOST/transit/KEY`. The first wraps new keys, the others only unwrap. Generated in the data directory when the database is embedded. Required by `server` and `api`; by `worker` only when documents are encrypted.',
       pattern: `^${masterKey}(,${masterKey})*$`,
       form: 'a list of id:key, where a key is 32 bytes in base64 (`openssl rand -base64 32`) or the URL of a key in a KMS',
     }),
@@ -101,7 +101,7 @@ export const storesSettings = {
   ),
   HOLDFAST_AUDIT_EXPORT: Type.Boolean({
     description:
-      'Whether workers write the events of the audit log to the blob store, under `audit/events/`, as soon as they are sealed. What was sealed before is written, too.',
+      'Whether workers write the events of the audit log to the blob store, under `audit/events/`, as soon as they are encrypted. What was encrypted before is written, too.',
     default: false,
   }),
   HOLDFAST_AUDIT_EXPORT_FORMAT: Type.Union([Type.Literal('jsonl'), Type.Literal('csv'), Type.Literal('cef')], {
@@ -111,7 +111,7 @@ export const storesSettings = {
   HOLDFAST_AUDIT_EXPORT_URL: Type.Optional(
     Type.String({
       description:
-        'Where workers post the events of the audit log as soon as they are sealed; what was sealed before, too. `https`, or `http` to a collector on this machine (localhost).',
+        'Where workers post the events of the audit log as soon as they are encrypted; what was encrypted before, too. `https`, or `http` to a collector on this machine (localhost).',
       pattern: '^(https://|http://(localhost|127\\.0\\.0\\.1|\\[::1\\])[:/])[^\\s@]+$',
       form: 'an https:// URL without a password, or http:// to this machine',
     }),

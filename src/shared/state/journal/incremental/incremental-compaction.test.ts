@@ -5,10 +5,10 @@ import { IncrementalCompaction } from './incremental-compaction.ts';
 const logger = createLogger({ level: 'silent' });
 
 /** Turns that the test ends by hand. */
-function turns() {
+function slices() {
   const started: string[] = [];
   const ends: PromiseWithResolvers<void>[] = [];
-  const ahead = new IncrementalCompaction((updateId) => {
+  const incremental = new IncrementalCompaction((updateId) => {
     started.push(updateId);
     const end = Promise.withResolvers<void>();
     ends.push(end);
@@ -17,50 +17,50 @@ function turns() {
   const untilStarted = async (count: number): Promise<void> => {
     while (started.length < count) await new Promise((resolve) => setTimeout(resolve, 1));
   };
-  return { ahead, started, ends, untilStarted };
+  return { incremental, started, ends, untilStarted };
 }
 
 test('one update at a time, each once for all requests before its turn', async () => {
-  const { ahead, started, ends, untilStarted } = turns();
-  for (const id of ['a', 'b', 'a', 'b', 'c']) ahead.request(id);
+  const { incremental, started, ends, untilStarted } = slices();
+  for (const id of ['a', 'b', 'a', 'b', 'c']) incremental.request(id);
   await untilStarted(1);
-  expect([started, ahead.waiting]).toEqual([['a'], 2]);
+  expect([started, incremental.waiting]).toEqual([['a'], 2]);
   // Entries have come since it began.
-  ahead.request('a');
+  incremental.request('a');
   ends[0]?.resolve();
   for (let turn = 2; turn <= 4; turn++) {
     await untilStarted(turn);
     ends[turn - 1]?.resolve();
   }
-  await ahead.close();
-  expect([started, ahead.waiting]).toEqual([['a', 'b', 'c', 'a'], 0]);
+  await incremental.close();
+  expect([started, incremental.waiting]).toEqual([['a', 'b', 'c', 'a'], 0]);
 });
 
 test('a failed turn does not hold up the next one', async () => {
-  const { ahead, started, ends, untilStarted } = turns();
-  ahead.request('a');
-  ahead.request('b');
+  const { incremental, started, ends, untilStarted } = slices();
+  incremental.request('a');
+  incremental.request('b');
   await untilStarted(1);
   ends[0]?.reject(new Error('no connection'));
   await untilStarted(2);
   ends[1]?.resolve();
-  await ahead.close();
+  await incremental.close();
   expect(started).toEqual(['a', 'b']);
 });
 
 test('closing waits for the running turn and starts no other', async () => {
-  const { ahead, started, ends, untilStarted } = turns();
-  ahead.request('a');
-  ahead.request('b');
+  const { incremental, started, ends, untilStarted } = slices();
+  incremental.request('a');
+  incremental.request('b');
   await untilStarted(1);
   let isClosed = false;
-  const closing = ahead.close().then(() => {
+  const closing = incremental.close().then(() => {
     isClosed = true;
   });
   await new Promise((resolve) => setImmediate(resolve));
   expect(isClosed).toBe(false);
   ends[0]?.resolve();
   await closing;
-  ahead.request('c');
-  expect([started, ahead.waiting]).toEqual([['a'], 0]);
+  incremental.request('c');
+  expect([started, incremental.waiting]).toEqual([['a'], 0]);
 });

@@ -41,14 +41,14 @@ const noProgress: ReplayProgress = { entries: 0, lastSequenceId: 0, hasGap: fals
 /** Reads the base, the snapshot and the journal pages of an update and passes them to a replay runner. */
 export class JournalReplayer {
   readonly #updates: UpdateRepository;
-  readonly #guard: DocumentVerifier;
+  readonly #verifier: DocumentVerifier;
   readonly #snapshots: JournalSnapshots;
   readonly #steps: ReplaySteps;
   readonly #open: OpenReplays;
 
   constructor(parts: ReplayParts & { readonly updates: UpdateRepository }) {
     this.#updates = parts.updates;
-    this.#guard = parts.guard;
+    this.#verifier = parts.verifier;
     this.#snapshots = parts.journalSnapshots;
     this.#steps = new ReplaySteps(parts);
     this.#open = parts.openReplays;
@@ -162,7 +162,7 @@ export class JournalReplayer {
       return true;
     }
     const { baseCheckpointId } = update;
-    return baseCheckpointId !== null && (await this.#guard.recover(baseCheckpointId, damage)) !== null;
+    return baseCheckpointId !== null && (await this.#verifier.recover(baseCheckpointId, damage)) !== null;
   }
 
   async #catchUp<T>(

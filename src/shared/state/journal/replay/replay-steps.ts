@@ -36,7 +36,7 @@ export interface Applied {
 /** What a replay reads from, and what runs it. */
 export interface ReplayParts {
   readonly checkpoints: CheckpointRepository;
-  readonly guard: DocumentVerifier;
+  readonly verifier: DocumentVerifier;
   readonly journal: JournalRepository;
   readonly journalSnapshots: JournalSnapshots;
   /** For replays that would block this thread for too long. */
@@ -47,7 +47,7 @@ export interface ReplayParts {
 /** The steps of a replay that read: its start, and the pages of the journal. */
 export class ReplaySteps {
   readonly #checkpoints: CheckpointRepository;
-  readonly #guard: DocumentVerifier;
+  readonly #verifier: DocumentVerifier;
   readonly #journal: JournalRepository;
   readonly #snapshots: JournalSnapshots;
   readonly #largeReplays: ReplayRunner;
@@ -55,7 +55,7 @@ export class ReplaySteps {
 
   constructor(parts: ReplayParts) {
     this.#checkpoints = parts.checkpoints;
-    this.#guard = parts.guard;
+    this.#verifier = parts.verifier;
     this.#journal = parts.journal;
     this.#snapshots = parts.journalSnapshots;
     this.#largeReplays = parts.largeReplays;
@@ -79,7 +79,7 @@ export class ReplaySteps {
     // A snapshot has no gaps, so the last sequenceID is the number of its entries.
     const expected = snapshot?.entries ?? 0;
     const [baseBytes, snapshotBytes, firstPage] = await Promise.all([
-      base && this.#guard.readEncoded(base),
+      base && this.#verifier.readEncoded(base),
       snapshot && this.#readSnapshot(snapshot),
       pageFromBase ?? this.#journal.readPage(update.id, expected),
     ]);
@@ -122,13 +122,13 @@ export class ReplaySteps {
     const maxBytes =
       incrementalFrom === undefined ? Number.POSITIVE_INFINITY : this.#open.maxBytesEach - incrementalFrom;
     while (page.lengths.length > 0 && progress.entries < limit && bytes <= maxBytes) {
-      const room =
+      const budget =
         incrementalFrom !== undefined ? contiguousEntries(page, progress.lastSequenceId) : limit - progress.entries;
-      const isLast = page.isLast || room < page.lengths.length;
+      const isLast = page.isLast || budget < page.lengths.length;
       const next = isLast ? null : this.#journal.readPage(updateId, page.sequenceIds.at(-1) as number);
       bytes += page.text.byteLength;
       // Waits for both even if one fails, so that nothing is still running when the replay is closed.
-      const [applied, read] = await Promise.allSettled([replay.apply(truncatePage(page, room)), next]);
+      const [applied, read] = await Promise.allSettled([replay.apply(truncatePage(page, budget)), next]);
       if (applied.status === 'rejected') {
         if (!(applied.reason instanceof InvalidJournalError)) throw applied.reason;
         return { progress: await replay.progress(), fault: applied.reason, bytes };

@@ -1,5 +1,5 @@
 import { JsonScanner } from '../../../platform/json/json-scanner.ts';
-import { scanInSlices, Turns } from '../../../platform/slices/slices.ts';
+import { Slices, scanInSlices } from '../../../platform/slices/slices.ts';
 import type { BatchEntry } from '../journal-batch.ts';
 
 /** What a begin entry says about its operation. */
@@ -20,12 +20,12 @@ export const refusedPrefix = '{"refused":true,';
 
 /** Reads the begin entries of a batch. */
 export async function readBegins(entries: readonly BatchEntry[]): Promise<BegunOperation[]> {
-  const turns = new Turns();
+  const slices = new Slices();
   const begins: BegunOperation[] = [];
   for (const entry of entries) {
     if (!entry.isBegin) continue;
     begins.push(await readBegin(entry));
-    await turns.spend(entry.text.length);
+    await slices.spend(entry.text.length);
   }
   return begins;
 }

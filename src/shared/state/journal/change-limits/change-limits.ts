@@ -18,7 +18,7 @@ export interface ChangeLimits {
   readonly kind: string;
   /** The commit that the update runs; null if that is not known, or if there are changes besides. */
   readonly commit: string | null;
-  readonly fuse: (QuotedRule & { readonly changes: number | null; readonly percent: number | null }) | null;
+  readonly changeLimit: (QuotedRule & { readonly changes: number | null; readonly percent: number | null }) | null;
   /** Whether an update that sends no journal is refused. */
   readonly needsJournal: boolean;
   readonly protectedTypes: readonly (QuotedRule & { readonly types: readonly string[] })[];
@@ -54,17 +54,19 @@ export function limitsOf(
     scope: describeScope(rule, organization),
     note: rule.note,
   });
-  const fuse = isApproved ? null : rules.first('fuse');
+  const changeLimit = isApproved ? null : rules.first('change-limit');
   const protectedTypes = isApproved ? [] : rules.all('protected-types');
-  if (fuse === null && protectedTypes.length === 0 && preview === null) return null;
+  if (changeLimit === null && protectedTypes.length === 0 && preview === null) return null;
   return {
     ...of,
-    fuse: fuse && {
-      ...quote(fuse),
-      changes: fuse.settings.changes ?? null,
-      percent: fuse.settings.percent ?? null,
+    changeLimit: changeLimit && {
+      ...quote(changeLimit),
+      changes: changeLimit.settings.changes ?? null,
+      percent: changeLimit.settings.percent ?? null,
     },
-    needsJournal: [fuse, ...protectedTypes, preview?.rule].some((rule) => rule?.settings.withoutJournal === 'refuse'),
+    needsJournal: [changeLimit, ...protectedTypes, preview?.rule].some(
+      (rule) => rule?.settings.withoutJournal === 'refuse',
+    ),
     protectedTypes: protectedTypes.map((rule) => ({ ...quote(rule), types: rule.settings.types })),
     preview: preview && { ...quote(preview.rule), updateId: preview.updateId },
   };
@@ -87,7 +89,7 @@ export class JournalNeededError extends ForbiddenError {
 
 /** Whether it has to be known which resources there were, to tell a new resource from a replacement. */
 export function needsBase(limits: ChangeLimits, begins: readonly BegunOperation[]): boolean {
-  const isForAll = limits.fuse !== null || Boolean(limits.preview);
+  const isForAll = limits.changeLimit !== null || Boolean(limits.preview);
   return begins.some((begin) => mayReplace(begin) && (isForAll || protecting(limits, begin) !== undefined));
 }
 
@@ -128,7 +130,7 @@ export function judge(
     readonly resources: number;
   },
 ): Stop | null {
-  const { fuse, preview } = limits;
+  const { changeLimit, preview } = limits;
   for (const change of changes) {
     const rule = protecting(limits, change);
     if (rule) {
@@ -143,16 +145,16 @@ export function judge(
       };
     }
   }
-  if (fuse === null || added === 0) return null;
+  if (changeLimit === null || added === 0) return null;
   const after = before + added;
-  const isTooMany = fuse.changes !== null && after > fuse.changes;
-  if (!isTooMany && (fuse.percent === null || after * 100 <= fuse.percent * resources)) return null;
+  const isTooMany = changeLimit.changes !== null && after > changeLimit.changes;
+  if (!isTooMany && (changeLimit.percent === null || after * 100 <= changeLimit.percent * resources)) return null;
   const most = [
-    ...(fuse.changes === null ? [] : [String(fuse.changes)]),
-    ...(fuse.percent === null ? [] : [`${fuse.percent}% of its ${resources} resources`]),
+    ...(changeLimit.changes === null ? [] : [String(changeLimit.changes)]),
+    ...(changeLimit.percent === null ? [] : [`${changeLimit.percent}% of its ${resources} resources`]),
   ].join(' and ');
-  const refusal = `An update of ${fuse.scope} deletes or replaces at most ${most}${quoted(fuse)}; this one has begun ${before} and is about to begin ${added} more`;
-  return { reason: 'fuse', message: `${refusal}. ${howToGoOn(limits)}` };
+  const refusal = `An update of ${changeLimit.scope} deletes or replaces at most ${most}${quoted(changeLimit)}; this one has begun ${before} and is about to begin ${added} more`;
+  return { reason: 'change-limit', message: `${refusal}. ${howToGoOn(limits)}` };
 }
 
 function mayReplace({ isManaged, type }: BegunOperation): boolean {

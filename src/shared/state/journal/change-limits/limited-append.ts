@@ -9,7 +9,7 @@ import { type Appended, createJournalRepository } from '../journal-repository.ts
 import { createApprovalRepository } from './approval-repository.ts';
 import type { BaseUrns } from './base-urns.ts';
 import { type BegunOperation, readBegins, refusedEntry } from './begin-entry.ts';
-import { createChangeLimitRepository, type Guard } from './change-limit-repository.ts';
+import { type ChangeLimit, createChangeLimitRepository } from './change-limit-repository.ts';
 import { type ChangeLimits, changesAmong, judge, needsBase, needsPreview, type Stop } from './change-limits.ts';
 
 /**
@@ -61,17 +61,19 @@ export async function appendLimited(
   const said = previewId === null ? none : await previewed.of(previewId);
   return db
     .inTransaction(async (tx) => {
-      const guards = createChangeLimitRepository(tx);
-      if (!(await guards.lockJournal(fence))) return null;
-      const guard = await guards.find(updateId);
-      const stored = await guards.findStored(
+      const changeLimits = createChangeLimitRepository(tx);
+      if (!(await changeLimits.lockJournal(fence))) return null;
+      const changeLimit = await changeLimits.find(updateId);
+      const stored = await changeLimits.findStored(
         updateId,
         begins.map(({ sequenceId }) => sequenceId),
       );
       const known = new Set(stored.map(({ sequenceId }) => sequenceId));
       const added = begins.filter(({ sequenceId }) => !known.has(sequenceId));
       const stop =
-        guard && (guard.stop ?? (await judgeBegins(tx, updateId, guard, { changes: changesAmong(added, live), said })));
+        changeLimit &&
+        (changeLimit.stop ??
+          (await judgeBegins(tx, updateId, changeLimit, { changes: changesAmong(added, live), said })));
       const refused = new Map(stop ? added.map((begin) => [begin.sequenceId, refusedEntry(begin)]) : []);
       const accepted = entries.map((entry) => (entry.isBegin && refused.get(entry.sequenceId)) || entry);
       const appended = await createJournalRepository(tx).append(fence, accepted, true);
@@ -96,17 +98,24 @@ class FenceError extends Error {
 async function judgeBegins(
   tx: Queryable,
   updateId: string,
-  { limits, ...guard }: Guard,
+  { limits, ...changeLimit }: ChangeLimit,
   { changes, said }: { readonly changes: ReadonlyMap<string, BegunOperation>; readonly said: ReadonlySet<string> },
 ): Promise<Stop | null> {
   if (limits === null || changes.size === 0) return null;
-  const guards = createChangeLimitRepository(tx);
-  const counted = limits.fuse ? await guards.findChanged(updateId, [...changes.keys()]) : new Set<string>();
+  const changeLimits = createChangeLimitRepository(tx);
+  const counted = limits.changeLimit
+    ? await changeLimits.findChanged(updateId, [...changes.keys()])
+    : new Set<string>();
   const added = [...changes.keys()].filter((key) => !counted.has(key));
-  const counts = { before: guard.changes, added: added.length, previewed: said, resources: guard.resources };
+  const counts = {
+    before: changeLimit.changes,
+    added: added.length,
+    previewed: said,
+    resources: changeLimit.resources,
+  };
   const stop = judge(limits, changes.values(), counts);
-  if (stop) await stopUpdate(tx, updateId, guard.stackId, limits, stop);
-  else if (limits.fuse && added.length > 0) await guards.addChanged(updateId, added);
+  if (stop) await stopUpdate(tx, updateId, changeLimit.stackId, limits, stop);
+  else if (limits.changeLimit && added.length > 0) await changeLimits.addChanged(updateId, added);
   return stop;
 }
 

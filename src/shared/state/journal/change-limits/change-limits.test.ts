@@ -7,13 +7,13 @@ const limits: ChangeLimits = {
   stack: 'acme/web/prod',
   kind: 'destroy',
   commit: 'a'.repeat(40),
-  fuse: { scope: 'project web', note: '', changes: 3, percent: null },
+  changeLimit: { scope: 'project web', note: '', changes: 3, percent: null },
   needsJournal: false,
   protectedTypes: [],
 };
 const percent = (value: number): ChangeLimits => ({
   ...limits,
-  fuse: { scope: 'project web', note: '', changes: null, percent: value },
+  changeLimit: { scope: 'project web', note: '', changes: null, percent: value },
 });
 const operation = (type: string, urn: string, more: Partial<BegunOperation> = {}): BegunOperation => ({
   ...{ sequenceId: 1, operationId: 1, type, urn, resourceType: 'aws:s3/bucket:Bucket', isManaged: true },
@@ -33,14 +33,14 @@ describe('judge', () => {
     ['the only resource, below its share', percent(50), { before: 0, added: 1, resources: 1 }, false],
     ['all resources', percent(100), { before: 0, added: 1, resources: 1 }, true],
     ['anything at all', percent(0), { before: 0, added: 1, resources: 1000 }, false],
-    ['no rule', { ...limits, fuse: null }, { before: 99, added: 99, resources: 1 }, true],
+    ['no rule', { ...limits, changeLimit: null }, { before: 99, added: 99, resources: 1 }, true],
   ] as const)('%s', (_, of, counts, isAllowed) => {
     expect(judge(of, change, { ...counts, previewed: none }) === null).toBe(isAllowed);
   });
 
   test('says the rule, the count and how to go on', () => {
     expect(judge(limits, change, { before: 3, added: 2, previewed: none, resources: 9 })).toEqual({
-      reason: 'fuse',
+      reason: 'change-limit',
       message:
         'An update of project web deletes or replaces at most 3; this one has begun 3 and is about to begin 2 more. ' +
         'Nothing more begins; what is running is finished and saved. To go on, have the commit approved ' +
@@ -53,7 +53,7 @@ test('the base is read only where a rule depends on whether a creation is a repl
   const creation = operation('creating', 'a');
   const isProtected = (...types: string[]) => ({
     ...limits,
-    fuse: null,
+    changeLimit: null,
     protectedTypes: [{ scope: 'x', note: '', types }],
   });
   expect(needsBase(limits, [creation])).toBe(true);

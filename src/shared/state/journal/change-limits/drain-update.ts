@@ -35,10 +35,10 @@ export async function drainUpdate(tx: Queryable, { update }: LockedUpdate, drain
       'This update sends no journal, so what it is about to begin is not known here. Cancel it, or wait for its end',
     );
   }
-  const guards = createChangeLimitRepository(tx);
-  if ((await guards.find(update.id))?.stop) return false;
-  await guards.stop(update.id, { reason: 'drain', message: drainMessage(drain) });
-  await guards.guard(update.id);
+  const changeLimits = createChangeLimitRepository(tx);
+  if ((await changeLimits.find(update.id))?.stop) return false;
+  await changeLimits.stop(update.id, { reason: 'drain', message: drainMessage(drain) });
+  await changeLimits.enforce(update.id);
   return true;
 }
 

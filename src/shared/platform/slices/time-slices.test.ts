@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { TimeSlices } from './slices.ts';
 
 /** Counts ticks of the event loop until `stop`. */
-function countTicks() {
+function countSlices() {
   let [count, isOn] = [0, true];
   const tick = (): void => {
     count++;
@@ -16,28 +16,28 @@ function countTicks() {
 }
 
 test('one work has a turn in each tick, in the order in which they asked', async () => {
-  const ticks = new TimeSlices();
-  const loop = countTicks();
-  const turns: { readonly name: string; readonly tick: number }[] = [];
+  const slices = new TimeSlices();
+  const loop = countSlices();
+  const calls: { readonly name: string; readonly tick: number }[] = [];
   const work = async (name: string): Promise<void> => {
     for (let turn = 0; turn < 3; turn++) {
-      await ticks.next();
-      turns.push({ name, tick: loop.now() });
+      await slices.next();
+      calls.push({ name, tick: loop.now() });
     }
   };
   await Promise.all(['a', 'b', 'c'].map(work));
   loop.stop();
-  expect(turns.map(({ name }) => name).join('')).toBe('abcabcabc');
-  expect(new Set(turns.map(({ tick }) => tick)).size).toBe(turns.length);
+  expect(calls.map(({ name }) => name).join('')).toBe('abcabcabc');
+  expect(new Set(calls.map(({ tick }) => tick)).size).toBe(calls.length);
 });
 
 test('a work that has had the tick for long pauses', async () => {
-  const ticks = new TimeSlices();
-  await ticks.next();
-  const loop = countTicks();
+  const slices = new TimeSlices();
+  await slices.next();
+  const loop = countSlices();
   const begun = performance.now();
   while (performance.now() - begun < 10);
-  await ticks.pause();
+  await slices.pause();
   expect(loop.now()).toBeGreaterThan(0);
   loop.stop();
 });

@@ -11,15 +11,15 @@ const maxKeptUrns = 200_000;
 /** Which resources there were before an update, by their keys. Keeps those of the last states that were asked for. */
 export class BaseUrns {
   readonly #checkpoints: CheckpointRepository;
-  readonly #guard: DocumentVerifier;
+  readonly #verifier: DocumentVerifier;
   readonly #kept = new LRUCache<string, ReadonlySet<string>>({
     maxSize: maxKeptUrns,
     sizeCalculation: (urns) => urns.size + 1,
   });
 
-  constructor(parts: { checkpoints: CheckpointRepository; guard: DocumentVerifier }) {
+  constructor(parts: { checkpoints: CheckpointRepository; verifier: DocumentVerifier }) {
     this.#checkpoints = parts.checkpoints;
-    this.#guard = parts.guard;
+    this.#verifier = parts.verifier;
   }
 
   /** Of the state in this checkpoint; null: there was none. Throws the errors of DocumentVerifier.open. */
@@ -31,7 +31,7 @@ export class BaseUrns {
     // Replaced by a repair since its id was read.
     if (!checkpoint) throw new DocumentMissingError('The state was replaced while it was read; please retry');
     const scanner = new LiveUrns();
-    for await (const chunk of inSlices(this.#guard.open(checkpoint))) scanner.write(chunk);
+    for await (const chunk of inSlices(this.#verifier.open(checkpoint))) scanner.write(chunk);
     const urns = scanner.end();
     this.#kept.set(checkpointId, urns);
     return urns;

@@ -40,7 +40,7 @@ export function parseKind(text: string): ApprovableKind {
 
 /** Whether tokens that belong to nobody may approve what these rules stop: all that limit an update have to say so. */
 export function mayTokensApprove(rules: UpdateRules): boolean {
-  const limiting = [rules.first('fuse'), ...rules.all('protected-types')].filter((rule) => rule !== null);
+  const limiting = [rules.first('change-limit'), ...rules.all('protected-types')].filter((rule) => rule !== null);
   return limiting.length > 0 && limiting.every(({ settings }) => settings.approvers === 'tokens');
 }
 

@@ -21,7 +21,7 @@ const UpdateLimitRow = Type.Object({
 });
 
 /** The guard of an update. */
-export interface Guard
+export interface ChangeLimit
   extends Pick<Row<typeof UpdateLimitRow>, 'changes' | 'stackId' | 'baseCheckpointId' | 'resources'> {
   readonly limits: ChangeLimits | null;
   readonly stop: Stop | null;
@@ -33,7 +33,7 @@ export function createChangeLimitRepository(db: Queryable) {
     /** Adds the guard of an update that was just created. */
     insert: (updateId: string, limits: ChangeLimits) =>
       db.query(sql.nothing`
-        /* guards.insert */
+        /* changeLimits.insert */
         with guarded as (update updates set is_limited = true where id = ${updateId} returning id)
         insert into update_limits (update_id, limits) select id, ${JSON.stringify(limits)} from guarded`),
 
@@ -42,8 +42,8 @@ export function createChangeLimitRepository(db: Queryable) {
      * in later statements only: this one returns what there was before it waited. Returns false if the lease is invalid.
      */
     lockJournal: async (fence: LeaseFence): Promise<boolean> => {
-      const row = await db.maybeOne(sql.prepared('guards_lock_journal', IdRow)`
-        /* guards.lockJournal */
+      const row = await db.maybeOne(sql.prepared('change_limits_lock_journal', IdRow)`
+        /* changeLimits.lockJournal */
         with turn as materialized (select lock_shared(${fence.updateId})),
         fenced as (
           select id from turn, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
@@ -54,9 +54,9 @@ export function createChangeLimitRepository(db: Queryable) {
     },
 
     /** Null if the update has no guard. */
-    find: async (updateId: string): Promise<Guard | null> => {
-      const row = await db.maybeOne(sql.prepared('guards_find', UpdateLimitRow)`
-        /* guards.find */
+    find: async (updateId: string): Promise<ChangeLimit | null> => {
+      const row = await db.maybeOne(sql.prepared('change_limits_find', UpdateLimitRow)`
+        /* changeLimits.find */
         select g.limits, g.changes, g.stop_reason as "stopReason", g.stop_message as "stopMessage", u.stack_id as "stackId",
           u.base_checkpoint_id as "baseCheckpointId", coalesce(c.resource_count, 0) as resources
         from update_limits g join updates u on u.id = g.update_id left join checkpoints c on c.id = u.base_checkpoint_id
@@ -72,15 +72,15 @@ export function createChangeLimitRepository(db: Queryable) {
 
     /** Those of these entries that are stored already. */
     findStored: (updateId: string, sequenceIds: readonly number[]) =>
-      db.any(sql.prepared('guards_find_stored', EntryRow)`
-        /* guards.findStored */
+      db.any(sql.prepared('change_limits_find_stored', EntryRow)`
+        /* changeLimits.findStored */
         select sequence_id as "sequenceId", starts_with(entry, ${refusedPrefix}) as "isRefused" from journal_entries
         where update_id = ${updateId} and sequence_id = any (${sql.array([...sequenceIds], 'int8')})`),
 
     /** Those of these resources whose change the update has begun before. */
     findChanged: async (updateId: string, urnKeys: readonly string[]): Promise<ReadonlySet<string>> => {
-      const rows = await db.any(sql.prepared('guards_find_changed', KeyRow)`
-        /* guards.findChanged */
+      const rows = await db.any(sql.prepared('change_limits_find_changed', KeyRow)`
+        /* changeLimits.findChanged */
         select urn_key as key from update_limit_changes
         where update_id = ${updateId} and urn_key = any (${sql.array([...urnKeys], 'text')})`);
       return new Set(rows.map(({ key }) => key));
@@ -89,7 +89,7 @@ export function createChangeLimitRepository(db: Queryable) {
     /** Counts changes that were not counted before. */
     addChanged: (updateId: string, urnKeys: readonly string[]) =>
       db.query(sql.nothing`
-        /* guards.addChanged */
+        /* changeLimits.addChanged */
         with added as (
           insert into update_limit_changes (update_id, urn_key) select ${updateId}, unnest(${sql.array([...urnKeys], 'text')}) returning 1
         )
@@ -101,7 +101,7 @@ export function createChangeLimitRepository(db: Queryable) {
      */
     stop: (updateId: string, { reason, message }: Stop) =>
       db.query(sql.nothing`
-        /* guards.stop */
+        /* changeLimits.stop */
         insert into update_limits as g (update_id, stopped_at, stop_reason, stop_message)
         values (${updateId}, clock_timestamp(), ${reason}, ${message})
         on conflict (update_id) do update
@@ -109,7 +109,7 @@ export function createChangeLimitRepository(db: Queryable) {
           where g.stopped_at is null`),
 
     /** Lets every batch of the update ask its guard, from the commit on. The caller has locked the update's row. */
-    guard: (updateId: string) =>
-      db.query(sql.nothing`/* guards.guard */ update updates set is_limited = true where id = ${updateId}`),
+    enforce: (updateId: string) =>
+      db.query(sql.nothing`/* changeLimits.enforce */ update updates set is_limited = true where id = ${updateId}`),
   };
 }

@@ -1,23 +1,23 @@
 import { expect, test } from '@jest/globals';
-import { sealedText } from './redacted-json.ts';
+import { redactedText } from './redacted-json.ts';
 
 const secret = (ciphertext: string) => ({
   '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270',
   ciphertext,
 });
 
-test('a text of several MiB is sealed in several turns of the event loop', async () => {
+test('a text of several MiB is redacted in several turns of the event loop', async () => {
   const textOf = (ciphertext: string): string =>
     JSON.stringify(Array.from({ length: 20 }, () => [secret(ciphertext), 'x'.repeat(200_000)]));
-  let turns = 0;
+  let slices = 0;
   let isDone = false;
   const count = (): void => {
-    turns++;
+    slices++;
     if (!isDone) setImmediate(count);
   };
   setImmediate(count);
-  const sealed = await sealedText(Buffer.from(textOf('QQ==')));
+  const redacted = await redactedText(Buffer.from(textOf('QQ==')));
   isDone = true;
-  expect(turns).toBeGreaterThanOrEqual(3);
-  expect(sealed.toString('utf8') === textOf('[secret]')).toBe(true);
+  expect(slices).toBeGreaterThanOrEqual(3);
+  expect(redacted.toString('utf8') === textOf('[secret]')).toBe(true);
 });
