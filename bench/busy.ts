@@ -1,5 +1,4 @@
 import { Agent } from 'node:http';
-import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import {
@@ -14,19 +13,21 @@ import {
 import { type Form, type Script, scriptOf } from './support/pipeline-bodies.ts';
 import { postgresCpuSeconds } from './support/process-cpu.ts';
 import { RawClient } from './support/raw-client.ts';
+import { releasesOf, thisRelease } from './support/releases.ts';
 import { type CallTarget, sendCall } from './support/send-call.ts';
 
 /**
- * Measures a busy server: many pipelines at once, each of which creates an update, starts it, saves its state after each step
- * and completes it. One round per form in which the state is sent. Prints requests per second, latencies of each kind of call,
- * and the CPU time of server, Postgres and load generator per request. Bodies are built and compressed beforehand. Several releases
- * serve their pipelines at the same time, `--pipelines` each; the CPU time of the load generator is then that of all.
- * Usage: node bench/busy.ts [--forms whole,delta,journal] [--pipelines 50] [--state-kb 256] [--steps 40] [--changes 4]
+ * A busy server: many pipelines at once.
+ * Each creates an update, starts it, saves its state after each step and completes it, in one round per form in which the
+ * state is sent. Prints requests per second, latencies of each kind of call, and the CPU time of server, Postgres and load
+ * generator per request. Bodies are built and compressed beforehand. Several releases serve their pipelines at the same
+ * time, `--pipelines` each; the CPU time of the load generator is then that of all.
+ * Usage: npm run bench busy -- [--forms whole,delta,journal] [--pipelines 50] [--state-kb 256] [--steps 40] [--changes 4]
  *   [--rounds 1] [--node-flags='--max-semi-space-size=8'] [--entries before=/path/to/bin/holdfast.js,now=bin/holdfast.js]
  *   [--other name=url,token,pid,dataDir]
- *   --node-flags replaces those of `npm start`; an entry may have its own: name=path|--flag --flag
- *   --other takes the place of the entries: a server of any kind that speaks the protocol and runs already; its Postgres has its
- *   data in the folder postgres/cluster of dataDir.
+ *   --node-flags replaces the flags of `npm start`; an entry may have its own: name=path|--flag --flag
+ *   --other takes the place of the entries: a server of any kind that speaks the protocol and runs already; its Postgres
+ *   has its data in the folder postgres/cluster of dataDir.
  */
 const { values } = parseArgs({
   options: {
@@ -38,7 +39,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '1' },
     'node-flags': { type: 'string' },
     other: { type: 'string' },
-    entries: { type: 'string', default: `now=${path.join(import.meta.dirname, '..', 'bin', 'holdfast.js')}` },
+    entries: { type: 'string', default: thisRelease },
   },
 });
 
@@ -148,7 +149,6 @@ function assertState(text: string, { resources }: Script): void {
   if (found.join() !== [...resources].sort().join()) throw new Error('the final state is not what was written');
 }
 
-const flags = values['node-flags']?.split(' ').filter(Boolean);
 await using resources = new AsyncDisposableStack();
 const servers = new Map<string, MeasuredServer>();
 if (values.other) {
@@ -156,11 +156,7 @@ if (values.other) {
   const [url = '', token = '', pid = '', dataDir = ''] = rest.split(',');
   servers.set(name, { url, token, pid: () => Number(pid), dataDir, managementUrl: null });
 }
-for (const entry of values.other ? [] : values.entries.split(',')) {
-  const [place = '', own] = entry.split('|');
-  const [name = '', file = ''] = place.split('=');
-  const nodeFlags = own?.split(' ').filter(Boolean) ?? flags;
-  const options = { program: path.resolve(file), ...(nodeFlags ? { nodeFlags } : {}) };
+for (const { name, ...options } of values.other ? [] : releasesOf(values.entries, values['node-flags'])) {
   servers.set(name, resources.use(await startOwnHoldfast({}, options)));
 }
 const forms = values.forms.split(',') as Form[];

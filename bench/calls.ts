@@ -1,22 +1,23 @@
 import { Agent } from 'node:http';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import pg from 'pg';
-import { readRunningUrl } from '../src/shared/platform/db/embedded-postgres.ts';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { cpuSecondsOf, loadAverage, median, printTable } from './support/figures.ts';
+import { DataFolder } from './support/footprint.ts';
 import { type Form, type Script, scriptOf } from './support/pipeline-bodies.ts';
 import { postgresCpuSeconds } from './support/process-cpu.ts';
 import { RawClient } from './support/raw-client.ts';
+import { releasesOf, thisRelease } from './support/releases.ts';
 import { sendCall } from './support/send-call.ts';
 
 /**
- * What each call of an update costs: all creates of a round, then all starts, saves and completes, one kind at a time, and the work
- * that follows. Prints the CPU time of server and Postgres per call, and with `--statements` what Postgres did for it. Several releases
- * take turns, kind by kind.
- * Usage: node bench/calls.ts [--forms whole,journal] [--stacks 100] [--state-kb 20] [--steps 10] [--changes 4] [--rounds 4]
- *   [--at-once 1] [--statements 12] [--node-flags='…'] [--entries before=/path/to/bin/holdfast.js,now=bin/holdfast.js]
+ * The CPU time of each call of an update.
+ * Makes all creates of a round, then all starts, saves and completes, one kind at a time, and waits for the work that
+ * follows. Prints the CPU time of server and Postgres per call, and with `--statements` what Postgres did for it. Several
+ * releases alternate, kind by kind.
+ * Usage: npm run bench calls -- [--forms whole,journal] [--stacks 100] [--state-kb 20] [--steps 10] [--changes 4]
+ *   [--rounds 4] [--at-once 1] [--statements 12] [--node-flags='…']
+ *   [--entries before=/path/to/bin/holdfast.js,now=bin/holdfast.js]
  */
 const { values } = parseArgs({
   options: {
@@ -29,7 +30,7 @@ const { values } = parseArgs({
     'at-once': { type: 'string', default: '1' },
     statements: { type: 'string' },
     'node-flags': { type: 'string' },
-    entries: { type: 'string', default: `now=${path.join(import.meta.dirname, '..', 'bin', 'holdfast.js')}` },
+    entries: { type: 'string', default: thisRelease },
   },
 });
 
@@ -55,6 +56,7 @@ interface Pipeline {
 interface Measured {
   readonly name: string;
   readonly server: OwnHoldfastServer;
+  readonly data: DataFolder;
   readonly agent: Agent;
   readonly pipelines: Map<Form, Pipeline[]>;
   readonly costs: Map<string, Cost[]>;
@@ -105,17 +107,6 @@ async function costOf(of: Measured, work: () => Promise<number>): Promise<Cost> 
   return { server: each(0), postgres: each(1), ms: ms / calls };
 }
 
-async function onPostgres<T>(server: OwnHoldfastServer, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const url = await readRunningUrl(path.join(server.dataDir, 'postgres'));
-  const client = new pg.Client({ connectionString: url as string });
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
-}
-
 interface StatementRow {
   readonly top: boolean;
   readonly calls: string;
@@ -127,15 +118,12 @@ interface StatementRow {
 }
 
 async function printStatements(of: Measured, form: Form, kind: Kind, calls: number): Promise<void> {
-  const rows = await onPostgres(of.server, async (client) => {
-    const found = await client.query<StatementRow>(
-      `select toplevel as top, calls, plans, total_plan_time as planning, total_exec_time as ms, wal_bytes as wal, query from pg_stat_statements
+  const rows = (await of.data.query(
+    `select toplevel as top, calls, plans, total_plan_time as planning, total_exec_time as ms, wal_bytes as wal, query from pg_stat_statements
        order by total_exec_time + total_plan_time desc limit $1`,
-      [Number(values.statements)],
-    );
-    await client.query('select pg_stat_statements_reset()');
-    return found.rows;
-  });
+    [Number(values.statements)],
+  )) as unknown as StatementRow[];
+  await of.data.query('select pg_stat_statements_reset()');
   console.log(`\n${of.name}, ${form}, ${kind}: statements per call\n`);
   printTable(
     ['calls', 'plans', 'planning µs', 'running µs', 'WAL bytes', 'statement'],
@@ -159,20 +147,16 @@ const scripts = new Map(
 );
 await using resources = new AsyncDisposableStack();
 const servers: Measured[] = [];
-for (const entry of values.entries.split(',')) {
-  const [name = '', file = ''] = entry.split('=');
-  const nodeFlags = values['node-flags']?.split(' ').filter(Boolean);
-  const options = { program: path.resolve(file), ...(nodeFlags ? { nodeFlags } : {}) };
+for (const { name, ...options } of releasesOf(values.entries, values['node-flags'])) {
   const server = resources.use(await startOwnHoldfast({}, options));
+  const data = new DataFolder(server.dataDir);
   if (values.statements) {
-    await onPostgres(server, async (client) => {
-      await client.query(`alter system set shared_preload_libraries = 'pg_stat_statements'`);
-      await client.query(`alter system set pg_stat_statements.track = 'all'`);
-      await client.query(`alter system set pg_stat_statements.track_planning = 'on'`);
-    });
+    await data.query(`alter system set shared_preload_libraries = 'pg_stat_statements'`);
+    await data.query(`alter system set pg_stat_statements.track = 'all'`);
+    await data.query(`alter system set pg_stat_statements.track_planning = 'on'`);
     await server.stop();
     await server.restart();
-    await onPostgres(server, (client) => client.query('create extension pg_stat_statements'));
+    await data.query('create extension pg_stat_statements');
   }
   const setUp = new RawClient(server.url, server.token);
   const pipelines = new Map<Form, Pipeline[]>();
@@ -185,7 +169,7 @@ for (const entry of values.entries.split(',')) {
     }
     pipelines.set(form, list);
   }
-  servers.push({ name, server, agent: new Agent({ keepAlive: true }), pipelines, costs: new Map() });
+  servers.push({ name, server, data, agent: new Agent({ keepAlive: true }), pipelines, costs: new Map() });
 }
 console.error(`pids: ${servers.map(({ name, server }) => `${name} ${server.pid()}`).join(', ')}`);
 // The first round only warms up the servers.
@@ -193,8 +177,7 @@ for (let round = 0; round <= Number(values.rounds); round++) {
   for (const [form, script] of scripts) {
     for (const kind of kinds) {
       for (const of of round % 2 === 0 ? servers : servers.toReversed()) {
-        if (values.statements)
-          await onPostgres(of.server, (client) => client.query('select pg_stat_statements_reset()'));
+        if (values.statements) await of.data.query('select pg_stat_statements_reset()');
         let calls = 0;
         const cost = await costOf(of, async () => {
           calls = await run(kind, of, form, script);

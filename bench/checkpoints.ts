@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -7,14 +6,15 @@ import { gzipSync } from 'node:zlib';
 import { type Cluster, startCluster } from '../testkit/cluster.ts';
 import type { ClusterProcess } from '../testkit/cluster-process.ts';
 import { bareUploads } from './support/bare-upload.ts';
-import { median, percentile, printTable } from './support/figures.ts';
+import { cpuSecondsOf, loopDelayOf, median, percentile, printTable } from './support/figures.ts';
 import { MemoryWatch } from './support/memory-watch.ts';
 import { deploymentOf, RawClient, type Update, verbatimBody } from './support/raw-client.ts';
 
 /**
- * Measures checkpoints through a cluster, by number of workers: large ones (memory and event loop delay of each role,
- * time relative to a plain upload) and small ones with growing numbers of callers (direct and queued).
- * Usage: node bench/checkpoints.ts [--large-mb 100] [--at-once 1,4] [--callers 1,16,64] [--seconds 5] [--apis 1]
+ * Checkpoints through a cluster, large and small, direct and queued.
+ * By number of workers: large ones (memory and event loop delay of each role, time relative to a plain upload) and small
+ * ones with growing numbers of callers.
+ * Usage: npm run bench checkpoints -- [--large-mb 100] [--at-once 1,4] [--callers 1,16,64] [--seconds 5] [--apis 1]
  *   [--workers 1,2,4] [--built]      --built runs dist/, the output of `npm run build`
  */
 const { values } = parseArgs({
@@ -31,7 +31,6 @@ const { values } = parseArgs({
 
 type Role = 'api' | 'worker';
 const roles: readonly Role[] = ['api', 'worker'];
-const ticksPerSecond = 100;
 const settleMs = 3_000;
 /** Memory levels to report, in MB. The targets are 200 for an API process and 300 for a worker. */
 const levels = [150, 200, 250, 300];
@@ -40,22 +39,16 @@ const listOf = (text: string): number[] => text.split(',').filter(Boolean).map(N
 const processesOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apis : cluster.workers);
 const urlsOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apiManagementUrls : cluster.workerUrls);
 
-async function cpuSecondsOf(processes: readonly ClusterProcess[]): Promise<number> {
-  let seconds = 0;
-  for (const { pid } of processes) {
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    seconds += (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
-  }
-  return seconds;
+/** Returns the CPU time of all processes, in seconds. */
+async function cpuSecondsOfAll(processes: readonly ClusterProcess[]): Promise<number> {
+  const seconds = await Promise.all(processes.map(({ pid }) => cpuSecondsOf(pid)));
+  return seconds.reduce((sum, each) => sum + each, 0);
 }
 
 /** Returns the highest event loop delay since the last call, in ms. 10 ms of it are the resolution of the timer. */
-async function loopDelayOf(urls: readonly string[]): Promise<{ p99: number; max: number }> {
-  const texts = await Promise.all(urls.map(async (url) => (await fetch(`${url}/metrics`)).text()));
-  const read = (name: string): number =>
-    Math.max(...texts.map((text) => Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1] ?? Number.NaN) * 1000));
-  return { p99: read('nodejs_eventloop_lag_p99_seconds'), max: read('nodejs_eventloop_lag_max_seconds') };
+async function loopDelayOfAll(urls: readonly string[]): Promise<{ p99: number; max: number }> {
+  const delays = await Promise.all(urls.map(loopDelayOf));
+  return { p99: Math.max(...delays.map(({ p99 }) => p99)), max: Math.max(...delays.map(({ max }) => max)) };
 }
 
 async function openUpdates(
@@ -81,12 +74,12 @@ async function large(cluster: Cluster, megabytes: number, atOnce: number): Promi
   const targets = await openUpdates(cluster, atOnce, `large-${atOnce}`);
   const bareSeconds = await bareUploads(cluster, document, atOnce);
   await sleep(settleMs);
-  for (const role of roles) await loopDelayOf(urlsOf(cluster, role));
+  for (const role of roles) await loopDelayOfAll(urlsOf(cluster, role));
   const watches = await Promise.all(roles.map(async (role) => MemoryWatch.begin(processesOf(cluster, role))));
   const began = performance.now();
   await Promise.all(targets.map(({ update }) => client.verbatimGzipped(update, body)));
   const seconds = (performance.now() - began) / 1000;
-  const delays = await Promise.all(roles.map((role) => loopDelayOf(urlsOf(cluster, role))));
+  const delays = await Promise.all(roles.map((role) => loopDelayOfAll(urlsOf(cluster, role))));
   const exportBegan = performance.now();
   const digests = await Promise.all(targets.map(({ stack }) => client.exportDigest(stack)));
   const exportSeconds = (performance.now() - exportBegan) / 1000;
@@ -123,7 +116,7 @@ async function small(cluster: Cluster, callers: number, seconds: number, label: 
   const document = deploymentOf(20_000);
   const targets = await openUpdates(cluster, callers, `small-${label}-${callers}`);
   const latencies: number[] = [];
-  const cpu = () => Promise.all(roles.map((role) => cpuSecondsOf(processesOf(cluster, role))));
+  const cpu = () => Promise.all(roles.map((role) => cpuSecondsOfAll(processesOf(cluster, role))));
   const before = await cpu();
   const began = performance.now();
   const end = began + seconds * 1000;

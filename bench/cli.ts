@@ -3,14 +3,14 @@ import { startCluster } from '../testkit/cluster.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { PulumiWorkspace } from '../testkit/pulumi-cli.ts';
 import { stashProgram } from '../testkit/stash-program.ts';
-import { startNullServer } from './null-server.ts';
 import { median, printTable } from './support/figures.ts';
+import { startNullServer } from './support/null-server.ts';
 
 /**
- * Runs the real CLI against the null server, Holdfast and the file backend in turn, in each round: wall time of up,
- * no-op up, preview and destroy of N Stash resources, and the ratio of up to that of the null server. With --chained
- * each resource waits for the previous one, so the CLI also waits for every write.
- * Usage: node bench/cli.ts [--counts 20,100,500] [--rounds 3] [--tuned] [--chained]
+ * The real CLI against the null server, Holdfast and the file backend.
+ * They alternate in each round: wall time of up, no-op up, preview and destroy of N Stash resources, and the ratio of up to
+ * that of the null server. With --chained each resource waits for the previous one, so the CLI also waits for every write.
+ * Usage: npm run bench cli -- [--counts 20,100,500] [--rounds 3] [--tuned] [--chained]
  *   [--targets null,file,embedded,cluster] [--modes auto,journal,delta,full] [--url URL --token TOKEN]
  * The target `cluster` starts a cluster as `npm run cluster` does, unless --url names a running one.
  */

@@ -8,9 +8,11 @@ import { DataFolder } from './support/footprint.ts';
 import { RawClient, type Update } from './support/raw-client.ts';
 
 /**
- * Measures packed events: bytes kept against bytes sent, for updates of several sizes, and pages of 500 from rows, and from segments
- * in local files and on S3, in one run. Usage: node bench/events.ts [--resources 20,500,5000] [--small 30] [--rounds 10]
- * `--small`: number of updates of the first size, which together count as one row of the table.
+ * Archived events: their size, and the time of their pages.
+ * Bytes kept against bytes sent, for updates of several sizes, and pages of 500 from rows, and from segments in local files
+ * and on S3, in one run.
+ * Usage: npm run bench events -- [--resources 20,500,5000] [--small 30] [--rounds 10]
+ *   --small: number of updates of the first size, which together count as one row of the table
  */
 const { values } = parseArgs({
   options: {

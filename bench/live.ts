@@ -10,10 +10,12 @@ import { DataFolder } from './support/footprint.ts';
 import { RawClient, type Update } from './support/raw-client.ts';
 
 /**
- * Measures the live stream. First, transactions of concurrent clients that tell of a change: not at all, by a message to the client (as
- * triggers do), and by NOTIFY, which lets all commits wait for each other. Then pages with a stream each: memory, connections to the
- * database, CPU while nothing happens, the time from a call to the notice, and whether batches of events become slower.
- * Usage: node bench/live.ts [--tabs 1000] [--clients 16] [--seconds 2] [--rounds 5] [--idle-seconds 20]
+ * The live stream: the cost of notifications, and of many open pages.
+ * First, transactions of concurrent clients that notify of a change: not at all, by a message to the client (as triggers
+ * do), and by NOTIFY, which lets all commits wait for each other. Then pages with a stream each: memory, connections to the
+ * database, CPU while nothing happens, the time from a call to the notification, and whether batches of events become
+ * slower.
+ * Usage: npm run bench live -- [--tabs 1000] [--clients 16] [--seconds 2] [--rounds 5] [--idle-seconds 20]
  */
 const { values } = parseArgs({
   options: {

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { request } from 'node:http';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
@@ -8,13 +7,15 @@ import { type Cluster, startCluster } from '../testkit/cluster.ts';
 import type { ClusterProcess } from '../testkit/cluster-process.ts';
 import { cpuSecondsOf, loadAverage, loopDelayOf, median, memoryOf, printTable, resetPeak } from './support/figures.ts';
 import { deploymentOf, RawClient, verbatimBody } from './support/raw-client.ts';
+import { releasesOf, thisRelease } from './support/releases.ts';
 import { stateOf } from './support/state-document.ts';
 
 /**
- * Measures one large document on its way through one API and one worker: saved as a verbatim checkpoint whose body is compressed
- * beforehand, changed by a delta, exported as it is and as gzip. Seconds, CPU seconds of API and worker with all their threads, and
- * their peak memory. Several releases take turns in one run.
- * Usage: node bench/pipeline.ts [--mb 100] [--rounds 5] [--documents dense,state] [--entries name=path/to/bin/holdfast.js,…]
+ * One large document through one API and one worker.
+ * It is saved as a verbatim checkpoint whose body is compressed beforehand, changed by a delta, exported as it is and as
+ * gzip. Seconds, CPU seconds of API and worker with all their threads, and their peak memory. Several releases alternate.
+ * Usage: npm run bench pipeline -- [--mb 100] [--rounds 5] [--documents dense,state] [--steps save,delta,export,gzip]
+ *   [--entries name=path/to/bin/holdfast.js,…]
  */
 const { values } = parseArgs({
   options: {
@@ -22,7 +23,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '5' },
     documents: { type: 'string', default: 'dense,state' },
     steps: { type: 'string', default: 'save,delta,export,gzip' },
-    entries: { type: 'string', default: `now=${path.join(import.meta.dirname, '..', 'bin', 'holdfast.js')}` },
+    entries: { type: 'string', default: thisRelease },
   },
 });
 
@@ -149,10 +150,9 @@ async function round(
 
 await using resources = new AsyncDisposableStack();
 const clusters = new Map<string, Cluster>();
-for (const entry of values.entries.split(',')) {
-  const [name, file] = entry.split('=') as [string, string];
+for (const { name, program: entry } of releasesOf(values.entries)) {
   const settings = { HOLDFAST_LOG_LEVEL: 'warn' };
-  clusters.set(name, resources.use(await startCluster({ apis: 1, workers: 1, entry: path.resolve(file), settings })));
+  clusters.set(name, resources.use(await startCluster({ apis: 1, workers: 1, entry, settings })));
 }
 const bytes = Number(values.mb) * 1e6;
 const makers = { dense: deploymentOf, state: stateOf };

@@ -8,10 +8,11 @@ import { postgresCpuSeconds } from './support/process-cpu.ts';
 import { sendCall } from './support/send-call.ts';
 
 /**
- * Measures the lock queue: calls wait for stacks that other updates hold. Prints memory and CPU time per waiting call, database
- * connections, and the time from the call that releases a stack to the response to the one that was first in line: with one
- * release after another, and with all stacks released at once.
- * Usage: node bench/queue.ts [--stacks 100] [--waiters 1000] [--idle-seconds 20]
+ * The update queue: waiting calls, and the time until the next update.
+ * Calls wait for stacks that other updates lock. Prints memory and CPU time per waiting call, database connections, and the
+ * time from the call that releases a stack to the response to the first call in the queue: with one release after another,
+ * and with all stacks released at once.
+ * Usage: npm run bench queue -- [--stacks 100] [--waiters 1000] [--idle-seconds 20]
  */
 const { values } = parseArgs({
   options: {

@@ -1,17 +1,18 @@
-import { randomBytes } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { migrate } from '../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../src/shared/platform/logger/logger.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { startPostgresPair } from '../testkit/postgres-pair.ts';
-import { cpuSecondsOf, loadAverage, percentile, printTable } from './support/figures.ts';
+import { ownDatabaseSettings } from './support/databases.ts';
+import { loadAverage, percentile, printTable } from './support/figures.ts';
+import { postgresCpuSecondsOf } from './support/process-cpu.ts';
 import { stateOf } from './support/state-document.ts';
 
 /**
- * Compares reads from the primary with reads from a replica, by two servers on the same pair: latency, alternating, and CPU time of
- * the primary. Usage: node bench/replica.ts [--rounds 20] [--calls 20] [--versions 100]
+ * Reads from the primary and from a replica.
+ * Two servers on the same pair alternate: latency, and CPU time of the primary.
+ * Usage: npm run bench replica -- [--rounds 20] [--calls 20] [--versions 100]
  */
 const { values } = parseArgs({
   options: {
@@ -24,25 +25,11 @@ const rounds = Number(values.rounds);
 const callsAtOnce = Number(values.calls);
 
 /** CPU time of a Postgres server and its sessions, in ms. */
-async function cpuMsOf(postmaster: number): Promise<number> {
-  let ms = 0;
-  for (const pid of await readdir('/proc')) {
-    if (!/^\d+$/.test(pid)) continue;
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-    const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
-    if (parent === postmaster || Number(pid) === postmaster)
-      ms += (await cpuSecondsOf(Number(pid)).catch(() => 0)) * 1000;
-  }
-  return ms;
-}
+const cpuMsOf = async (postmaster: number): Promise<number> => (await postgresCpuSecondsOf(postmaster)) * 1000;
 
 await using pair = await startPostgresPair({ isSynchronous: false });
 await migrate({ url: pair.primaryUrl, connectMs: 10_000, waitMs: 10_000, logger: createLogger({ level: 'warn' }) });
-const common = {
-  HOLDFAST_DATABASE_URL: pair.primaryUrl,
-  HOLDFAST_MASTER_KEYS: `bench:${randomBytes(32).toString('base64')}`,
-  HOLDFAST_SWEEP_SECONDS: '3600',
-};
+const common = ownDatabaseSettings(pair.primaryUrl);
 await using withoutReplica = await startOwnHoldfast(common);
 await using withReplica = await startOwnHoldfast({ ...common, HOLDFAST_DATABASE_REPLICA_URL: pair.standbyUrl });
 await pollUntil('the replica serves', async () =>

@@ -11,9 +11,10 @@ import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-se
 import { cpuSecondsOf, loadAverage, median, printTable } from './support/figures.ts';
 
 /**
- * Measures what limits of requests per minute cost: two servers, one without limits and one whose limits are counted and never
- * reached, get the same small requests in slices. Prints the CPU time of each server per request, and what counting alone takes.
- * Usage: node bench/request-rates.ts [--pairs 15] [--requests 3000]
+ * What it costs to count requests for rate limits.
+ * Two servers, one without limits and one whose limits are counted and never reached, get the same small requests in turn.
+ * Prints the CPU time of each server per request, and what counting alone takes.
+ * Usage: npm run bench request-rates -- [--pairs 15] [--requests 3000]
  */
 const { values } = parseArgs({
   options: { pairs: { type: 'string', default: '15' }, requests: { type: 'string', default: '3000' } },

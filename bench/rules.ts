@@ -4,9 +4,10 @@ import { loadAverage, median, percentile, printTable } from './support/figures.t
 import { RawClient, type Update } from './support/raw-client.ts';
 
 /**
- * Measures what rules and webhooks cost where updates are created, started and send what they begin: stacks without any, with rules that
- * are not about them, with rules of each kind, and with a webhook take turns in one run.
- * Usage: node bench/rules.ts [--rounds 200] [--batches 5]
+ * What rules and webhooks cost an update.
+ * Where updates are created, started and send what they begin: stacks without any, with rules that are not about them, with
+ * rules of each kind, and with a webhook alternate in one run.
+ * Usage: npm run bench rules -- [--rounds 200] [--batches 5]
  */
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '200' }, batches: { type: 'string', default: '5' } },

@@ -1,12 +1,9 @@
-import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import pg from 'pg';
-import { migrate } from '../src/shared/platform/db/migrate.ts';
-import { createLogger } from '../src/shared/platform/logger/logger.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { createDatabase, ownDatabaseSettings } from './support/databases.ts';
 import { loadAverage, percentile, printTable } from './support/figures.ts';
 import { PlanLog, type RunStatement } from './support/plan-log.ts';
 import { listCalls, protocolCalls, type ScaleCall } from './support/scale-calls.ts';
@@ -14,10 +11,10 @@ import { type ScaleSizes, seed } from './support/scale-seed.ts';
 import { measureDeletion, measureWholeHistory, type ServedDatabase, sweepStatements } from './support/scale-sweeps.ts';
 
 /**
- * Compares an almost empty database with a large one, both in one Postgres, with a server for each: latency of each
- * call, alternating, and what its statements read. Usage: node bench/scale.ts [--stacks 100000] [--projects 1000]
- * [--organizations 50] [--updates 1000000] [--checkpoints 2000000] [--events 0] [--entries 0] [--running 10000]
- * [--deep 10000] [--rounds 30] [--only text]
+ * An almost empty database against a large one.
+ * Both are in one Postgres, with a server for each: latency of each call, alternating, and what its statements read.
+ * Usage: npm run bench scale -- [--stacks 100000] [--projects 1000] [--organizations 50] [--updates 1000000]
+ *   [--checkpoints 2000000] [--events 0] [--entries 0] [--running 10000] [--deep 10000] [--rounds 30] [--only text]
  */
 const { values } = parseArgs({
   options: {
@@ -56,23 +53,10 @@ const smallSizes: ScaleSizes = {
 const note = (text: string): void => console.error(text);
 
 async function startSide(log: PlanLog, name: string, contents: ScaleSizes): Promise<ServedDatabase> {
-  const admin = new pg.Client({ connectionString: log.postgres.url });
-  await admin.connect();
-  await admin.query(`create database ${name}`);
-  await admin.end();
-  const url = log.postgres.url.replace(/\/postgres$/, `/${name}`);
-  await migrate({ url, connectMs: 10_000, waitMs: 10_000, logger: createLogger({ level: 'warn' }) });
-  const masterKeys = `bench:${randomBytes(32).toString('base64')}`;
-  const serve = (settings: Record<string, string>) =>
-    startOwnHoldfast({
-      HOLDFAST_DATABASE_URL: url,
-      HOLDFAST_MASTER_KEYS: masterKeys,
-      HOLDFAST_BACKGROUND_BYTES_PER_SECOND: '0',
-      HOLDFAST_RECONCILE_HOURS: '0',
-      ...settings,
-    });
-  // Nothing that was seeded may change by itself while it is measured.
-  const server = await serve({ HOLDFAST_SWEEP_SECONDS: '3600' });
+  const url = await createDatabase(log.postgres.url, name);
+  const common = ownDatabaseSettings(url);
+  const serve = (settings: Record<string, string>) => startOwnHoldfast({ ...common, ...settings });
+  const server = await serve({});
   await seed(url, contents, 'ada', (text) => note(`${name}: ${text}`));
   return { url, server, serve };
 }

@@ -2,12 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { pollUntil } from '../testkit/poll.ts';
 import { loadAverage, loopDelayOf, memoryOf, percentile, printTable, resetPeak } from './support/figures.ts';
 
 /**
- * Measures the procedures that read whole states, on two stacks with many resources: how long they take, for how long they hold up the event
- * loop, and how long a small call of somebody else takes meanwhile.
- * Usage: node bench/scans.ts [--resources 200000] [--at-once 4] [--calls resources.get,versions.diffStacks]
+ * Procedures that read whole states.
+ * On two stacks with many resources: how long they take, for how long they delay the event loop, and how long a small call
+ * of another user takes meanwhile.
+ * Usage: npm run bench scans -- [--resources 200000] [--at-once 4] [--calls resources.get,versions.diffStacks]
  */
 const { values } = parseArgs({
   options: {
@@ -60,13 +62,13 @@ for (const stack of ['one', 'two']) {
   console.error(`${stack}: ${(document.length / 1e6).toFixed(0)} MB`);
 }
 // Until the states are indexed, which takes the server too.
-for (;;) {
+const isIndexed = async (): Promise<boolean> => {
   const input = { organization, project: 'bench', stack: 'two' };
   const text = await call('GET', `/trpc/resources.list?input=${encodeURIComponent(JSON.stringify(input))}`, null);
-  if ((JSON.parse(text) as { result: { data: { indexedVersion: number | null } } }).result.data.indexedVersion === 1)
-    break;
-  await sleep(1_000);
-}
+  const { result } = JSON.parse(text) as { result: { data: { indexedVersion: number | null } } };
+  return result.data.indexedVersion === 1;
+};
+await pollUntil('both states are indexed', isIndexed, { timeoutMs: 600_000, everyMs: 1_000 });
 await sleep(5_000);
 
 const place = { organization, project: 'bench', stack: 'one' };

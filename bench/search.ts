@@ -1,18 +1,17 @@
-import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { migrate } from '../src/shared/platform/db/migrate.ts';
-import { createLogger } from '../src/shared/platform/logger/logger.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { createDatabase, ownDatabaseSettings } from './support/databases.ts';
 import { loadAverage, percentile, printTable } from './support/figures.ts';
 import { PlanLog } from './support/plan-log.ts';
 
 /**
- * Measures searches over the resources of many stacks: as somebody who may read all of them, and with a deny of a part, which lets the
- * database decide about each stack. Usage: node bench/search.ts [--stacks 10000] [--resources 100] [--rounds 20]
+ * Searches over the resources of many stacks.
+ * As a user who may read all of them, and with a deny of a part, which lets the database decide about each stack.
+ * Usage: npm run bench search -- [--stacks 10000] [--resources 100] [--rounds 20]
  */
 const { values } = parseArgs({
   options: {
@@ -149,19 +148,8 @@ const calls: readonly Call[] = [
 const home = await mkdtemp(join(tmpdir(), 'holdfast-search-'));
 const log = await PlanLog.start(join(home, 'postgres'));
 try {
-  const url = log.postgres.url.replace(/\/postgres$/, '/search');
-  const admin = new pg.Client({ connectionString: log.postgres.url });
-  await admin.connect();
-  await admin.query('create database search');
-  await admin.end();
-  await migrate({ url, connectMs: 10_000, waitMs: 10_000, logger: createLogger({ level: 'warn' }) });
-  await using server = await startOwnHoldfast({
-    HOLDFAST_DATABASE_URL: url,
-    HOLDFAST_MASTER_KEYS: `bench:${randomBytes(32).toString('base64')}`,
-    HOLDFAST_SWEEP_SECONDS: '3600',
-    HOLDFAST_BACKGROUND_BYTES_PER_SECOND: '0',
-    HOLDFAST_RECONCILE_HOURS: '0',
-  });
+  const url = await createDatabase(log.postgres.url, 'search');
+  await using server = await startOwnHoldfast(ownDatabaseSettings(url));
   await seed(url);
   const ask = async ({ input, procedure }: Call) => {
     const path = `${server.url}/trpc/${procedure}?input=${encodeURIComponent(JSON.stringify({ organization: 'acme', ...input }))}`;

@@ -1,20 +1,15 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { type AppContext, createContext } from '../src/shared/context.ts';
-import { parseConfig } from '../src/shared/platform/config/config.ts';
-import { createLogger } from '../src/shared/platform/logger/logger.ts';
-import { createStackRepository } from '../src/shared/stacks/stack-repository.ts';
-import { bytesOf } from '../src/shared/state/documents/byte-source.ts';
-import { recordVersion } from '../src/shared/state/versions/record-version.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { loadAverage, median, printTable } from './support/figures.ts';
-import { DataFolder } from './support/footprint.ts';
 import { RawClient } from './support/raw-client.ts';
+import { openStores, storeVersion } from './support/store-version.ts';
 
 /**
- * Measures what the index of a state costs for each new version of which a share of the resources has changed, beside what storing that
- * version costs, and what indexing it for the first time costs.
- * Usage: node bench/state-index.ts [--resources 100,10000] [--changed 0.01] [--rounds 10]
+ * The index of states: storing and indexing a version.
+ * Measures indexing each new version of which a share of the resources has changed, storing that version, and indexing it
+ * for the first time.
+ * Usage: npm run bench state-index -- [--resources 100,10000] [--changed 0.01] [--rounds 10]
  */
 const { values } = parseArgs({
   options: {
@@ -25,7 +20,6 @@ const { values } = parseArgs({
 });
 const changed = Number(values.changed);
 const rounds = Number(values.rounds);
-const silent = createLogger({ level: 'silent' });
 
 /** A state of resources of about 1 kB; each version has other properties for a share of them. */
 function stateOf(count: number, version: number): Buffer {
@@ -45,16 +39,6 @@ function stateOf(count: number, version: number): Buffer {
   return Buffer.from(JSON.stringify({ version: 3, deployment: { resources } }));
 }
 
-async function store(context: AppContext, id: string, text: Buffer): Promise<void> {
-  const document = await context.documents.save(bytesOf(text));
-  await context.db.inTransaction(async (tx) => {
-    const stack = await createStackRepository(tx).lockById(id);
-    if (!stack) throw new Error('The stack is gone');
-    const record = { updateId: randomUUID(), kind: 'import', message: '', requestedBy: null } as const;
-    await recordVersion(tx, stack, { ...record, state: { document, resourceCount: 0 } });
-  });
-}
-
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const begun = performance.now();
   await work();
@@ -62,22 +46,19 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 await using server = await startOwnHoldfast();
-const folder = new DataFolder(server.dataDir);
-const databaseUrl = await folder.databaseUrl();
-const config = parseConfig({ HOLDFAST_DATABASE_URL: databaseUrl, HOLDFAST_DATA_DIR: server.dataDir });
-await using context = await createContext(config, { databaseUrl, masterKeys: null }, { logger: silent });
+await using context = await openStores(server.dataDir);
 const client = new RawClient(server.url, server.token);
 const rows: (string | number)[][] = [];
 for (const count of values.resources.split(',').map(Number)) {
   const path = await client.createStack('dev-org', 'bench', `index-${count}`);
   const { id } = JSON.parse(await client.once('GET', path)) as { id: string };
-  await store(context, id, stateOf(count, 0));
+  await storeVersion(context, id, stateOf(count, 0));
   const first = await timed(() => context.indexer.index(id));
   const stored: number[] = [];
   const indexed: number[] = [];
   for (let round = 1; round <= rounds; round++) {
     const text = stateOf(count, round);
-    stored.push(await timed(() => store(context, id, text)));
+    stored.push(await timed(() => storeVersion(context, id, text)));
     indexed.push(await timed(() => context.indexer.index(id)));
   }
   rows.push([

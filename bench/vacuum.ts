@@ -4,15 +4,16 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { startEmbeddedPostgres } from '../src/shared/platform/db/embedded-postgres.ts';
-import { migrate } from '../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../src/shared/platform/logger/logger.ts';
+import { createDatabase } from './support/databases.ts';
 import { loadAverage, printTable } from './support/figures.ts';
 
 /**
- * Whether autovacuum keeps up with journals: writes entries and deletes them again, as updates and the sweep do, and
- * compares the size of the tables with that of what they hold. Once as migrated, and once with other settings of the
- * tables. Usage: node bench/vacuum.ts [--entries 1000000] [--live 100000] [--naptime 5] [--bytes 400]
- * [--settings autovacuum_vacuum_scale_factor=0.02,autovacuum_vacuum_threshold=1000]
+ * Whether autovacuum keeps up with journals.
+ * Writes entries and deletes them again, as updates and the sweep do, and compares the size of the tables with that of what
+ * they contain. Once as migrated, and once with other settings of the tables.
+ * Usage: npm run bench vacuum -- [--entries 1000000] [--live 100000] [--naptime 5] [--bytes 400]
+ *   [--settings autovacuum_vacuum_scale_factor=0.02,autovacuum_vacuum_threshold=1000]
  */
 const { values } = parseArgs({
   options: {
@@ -124,12 +125,7 @@ const postgres = await startEmbeddedPostgres(join(home, 'postgres'), logger, {
 try {
   const rows: (string | number)[][] = [];
   for (const name of ['migrated', 'changed']) {
-    const admin = new pg.Client({ connectionString: postgres.url });
-    await admin.connect();
-    await admin.query(`create database ${name}`);
-    await admin.end();
-    const url = postgres.url.replace(/\/postgres$/, `/${name}`);
-    await migrate({ url, connectMs: 10_000, waitMs: 10_000, logger });
+    const url = await createDatabase(postgres.url, name);
     const changed = tables.map((table) => `alter table ${table} set (${values.settings})`);
     const begun = performance.now();
     const measured = await churn(url, name === 'changed' ? changed : []);

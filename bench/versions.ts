@@ -1,21 +1,17 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { createContext } from '../src/shared/context.ts';
-import { parseConfig } from '../src/shared/platform/config/config.ts';
-import { createLogger } from '../src/shared/platform/logger/logger.ts';
-import { createStackRepository } from '../src/shared/stacks/stack-repository.ts';
-import { bytesOf } from '../src/shared/state/documents/byte-source.ts';
-import { recordVersion } from '../src/shared/state/versions/record-version.ts';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { cpuSecondsOf, loadAverage, median, memoryOf, percentile, printTable, resetPeak } from './support/figures.ts';
 import { DataFolder } from './support/footprint.ts';
 import { RawClient } from './support/raw-client.ts';
+import { openStores, storeVersion } from './support/store-version.ts';
 
 /**
- * Measures the history of a stack whose state changes a little with each version: its size as whole documents and encoded, the cost of
- * encoding it, and how long an export of any version takes before and after. Then the memory for encoding a large state.
- * Usage: node bench/versions.ts [--versions 1000] [--megabytes 5] [--changed 0.01] [--large 100] [--opens 60]
+ * The history of a stack: its size, encoding and exports.
+ * The state changes a little with each version: size as whole documents and encoded, the cost of encoding, and how long an
+ * export of any version takes before and after. Then the memory for encoding a large state.
+ * Usage: npm run bench versions -- [--versions 1000] [--megabytes 5] [--changed 0.01] [--large 100] [--opens 60]
  */
 const { values } = parseArgs({
   options: {
@@ -30,7 +26,6 @@ const { values } = parseArgs({
 const organization = 'dev-org';
 const changed = Number(values.changed);
 const mega = 1e6;
-const silent = createLogger({ level: 'silent' });
 
 /** A state of which each version has other outputs for some of the resources, chosen at random. */
 class ChangingState {
@@ -107,21 +102,10 @@ async function addVersions(
   state: ChangingState,
   count: number,
 ): Promise<string[]> {
-  const databaseUrl = await folder.databaseUrl();
-  const config = parseConfig({ HOLDFAST_DATABASE_URL: databaseUrl, HOLDFAST_DATA_DIR: server.dataDir });
   const { id } = JSON.parse(await client.once('GET', stack)) as { id: string };
-  await using context = await createContext(config, { databaseUrl, masterKeys: null }, { logger: silent });
+  await using context = await openStores(server.dataDir);
   const digests: string[] = [];
-  for (let version = 1; version <= count; version++) {
-    const document = await context.documents.save(bytesOf(state.next()));
-    digests.push(document.sha256.toString('hex'));
-    await context.db.inTransaction(async (tx) => {
-      const locked = await createStackRepository(tx).lockById(id);
-      if (!locked) throw new Error('The stack is gone');
-      const record = { updateId: randomUUID(), kind: 'import', message: '', requestedBy: null } as const;
-      await recordVersion(tx, locked, { ...record, state: { document, resourceCount: 0 } });
-    });
-  }
+  for (let version = 1; version <= count; version++) digests.push(await storeVersion(context, id, state.next()));
   return digests;
 }
 

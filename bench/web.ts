@@ -14,9 +14,10 @@ import { RawClient } from './support/raw-client.ts';
 import { seedWeb } from './support/web-seed.ts';
 
 /**
- * Measures the web UI: the weight of its pages, the time until they show what they are about, procedures, and frames while long lists
- * scroll. Frames are compared with those of a page without anything, in the same run.
- * Usage: node bench/web.ts [--stacks 10000] [--resources 50000] [--events 100000] [--calls 200] [--seconds 5]
+ * The web UI: weight, pages, procedures and scrolling.
+ * The weight of its pages, the time until they show what they are about, procedures, and frames while long lists scroll.
+ * Frames are compared with the frames of an empty page, in the same run.
+ * Usage: npm run bench web -- [--stacks 10000] [--resources 50000] [--events 100000] [--calls 200] [--seconds 5]
  */
 const { values } = parseArgs({
   options: {

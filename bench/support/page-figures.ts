@@ -1,4 +1,5 @@
 import type { Page } from 'playwright-core';
+import { percentile } from './figures.ts';
 
 /** Frames of a page while it scrolls. */
 interface Frames {
@@ -30,11 +31,10 @@ export async function scrollFrames(page: Page, pixelsPerFrame: number, ms: numbe
     requestAnimationFrame(step);
   })`;
   const { pixels, times } = (await page.evaluate(script)) as { times: number[]; pixels: number };
-  const sorted = [...times].sort((a, b) => a - b);
   return {
     perSecond: (times.length * 1000) / times.reduce((sum, time) => sum + time, 0),
-    p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN,
-    longestMs: sorted.at(-1) ?? Number.NaN,
+    p99Ms: percentile(times, 0.99),
+    longestMs: Math.max(...times),
     pixels,
   };
 }

@@ -14,7 +14,11 @@ interface Stat {
 /** Returns the CPU time of an embedded server's Postgres and all its connections since its start, in seconds (Linux). */
 export async function postgresCpuSeconds(dataDir: string): Promise<number> {
   const pidFile = path.join(dataDir, 'postgres', 'cluster', 'postmaster.pid');
-  const postmaster = Number((await readFile(pidFile, 'utf8')).split('\n')[0]);
+  return postgresCpuSecondsOf(Number((await readFile(pidFile, 'utf8')).split('\n')[0]));
+}
+
+/** The same of the Postgres with this process id. */
+export async function postgresCpuSecondsOf(postmaster: number): Promise<number> {
   const { own, ended } = (await statOf(postmaster)) ?? { own: 0, ended: 0 };
   let seconds = own + ended;
   for (const name of await readdir('/proc')) {

@@ -104,7 +104,7 @@ async function restoreBeneath(way: Way): Promise<void> {
   await pollUntil('the restore is noticed', async () => (await losses()).length > before, { timeoutMs: 180_000 });
 }
 
-/** As docs/operations.md says. */
+/** As docs/backup.md says. */
 async function restoreInOrder(way: Way): Promise<void> {
   // While there is no worker, a replica that stops waits for its jobs.
   for (const processes of [cluster.apis, cluster.workers]) await Promise.all(processes.map((each) => each.stop()));

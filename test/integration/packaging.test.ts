@@ -171,8 +171,7 @@ describe('Dockerfile', () => {
     expect(last).toContain(`ENTRYPOINT ["node", "--enable-source-maps", ${quoted}, "dist/main.js"]`);
     expect(read('bin/holdfast.js').split('\n')[0]).toBe(`#!/usr/bin/env -S node ${flags.join(' ')}`);
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-    for (const [name, role] of Object.entries({ start: 'server', 'start:api': 'api', 'start:worker': 'worker' }))
-      expect(scripts[name]).toBe(`exec bin/node ${flags.join(' ')} bin/holdfast.js ${role}`);
+    expect(scripts['start']).toBe(`exec bin/node ${flags.join(' ')} bin/holdfast.js server`);
   });
 
   test('copies only files that exist and are not ignored', () => {

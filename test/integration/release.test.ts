@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -31,6 +31,32 @@ function runScript(script: string, ...args: string[]): Promise<Run> {
     );
   });
 }
+
+describe('bench', () => {
+  const names = readdirSync(path.join(root, 'bench')).flatMap((file) =>
+    file.endsWith('.ts') ? [file.slice(0, -3)] : [],
+  );
+  const listed = (text: string): string[] => [...text.matchAll(/^ {2}(\S+) +[^ ].*\.$/gm)].map(([, name = '']) => name);
+
+  test('lists each benchmark with a line of its own', async () => {
+    const { code, stdout } = await runScript('bench.ts');
+    expect(listed(stdout)).toEqual(names.toSorted());
+    expect(code).toBe(0);
+  });
+
+  test('lists them for a name that there is not', async () => {
+    const { code, stderr } = await runScript('bench.ts', 'support');
+    expect(listed(stderr)).toEqual(names.toSorted());
+    expect(code).toBe(2);
+  });
+
+  test('docs/benchmarks.md names only benchmarks that there are', () => {
+    const page = readFileSync(path.join(root, 'docs/benchmarks.md'), 'utf8');
+    const named = [...page.matchAll(/npm run bench ([\w-]+)/g)].map(([, name = '']) => name);
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter((name) => !names.includes(name))).toEqual([]);
+  });
+});
 
 describe('check:lock', () => {
   const lock = (packages: object): void => {

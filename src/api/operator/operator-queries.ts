@@ -153,16 +153,18 @@ export class OperatorQueries {
   async maintenance() {
     const { config, db } = this.#context;
     const isSent = config.audit.receiverUrl !== null;
-    const [runs, packing, encode, index, deliveries, unchainedSeconds, unsentSeconds, migrations] = await Promise.all([
-      createRunRepository(db).list(),
-      createArchivingRepository(db).countWaiting(),
-      createVersionRepository(db).countDue(maxCounted),
-      createStateIndexRepository(db).countDue(),
-      createDeliveryRepository(db).countDue(),
-      createAuditChainRepository(db).readUnchainedSeconds(),
-      isSent ? createAuditSendingRepository(db).readUnsentSeconds() : null,
-      createMigrationListRepository(db).list(maxMigrations),
-    ]);
+    const [runs, archiving, encode, index, deliveries, unchainedSeconds, unsentSeconds, migrations] = await Promise.all(
+      [
+        createRunRepository(db).list(),
+        createArchivingRepository(db).countWaiting(),
+        createVersionRepository(db).countDue(maxCounted),
+        createStateIndexRepository(db).countDue(),
+        createDeliveryRepository(db).countDue(),
+        createAuditChainRepository(db).readUnchainedSeconds(),
+        isSent ? createAuditSendingRepository(db).readUnsentSeconds() : null,
+        createMigrationListRepository(db).list(maxMigrations),
+      ],
+    );
     const iso = (time: Date | null) => time?.toISOString() ?? null;
     return {
       runs: runs.map(({ endedAt, failedAt, startedAt, ...run }) => ({
@@ -172,7 +174,7 @@ export class OperatorQueries {
         failedAt: iso(failedAt),
       })),
       /** How many wait. */
-      waiting: { packing, encode, index, deliveries: deliveries.count },
+      waiting: { archiving, encode, index, deliveries: deliveries.count },
       /** Age of the oldest event that is not encrypted or sent yet; null: nothing is sent. */
       audit: { unchainedSeconds, unsentSeconds },
       migrations: migrations.map(({ at, name }) => ({ name, at: at.toISOString() })),

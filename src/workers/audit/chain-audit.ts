@@ -27,7 +27,7 @@ export async function chainAudit({ db }: Pick<AppContext, 'db'>, signal?: AbortS
     if (pass === 'chained') continue;
     const { chainedThrough } = await auditChains.readState();
     if (chainedThrough >= target) return true;
-    // The number is read before the statement that takes a transaction id, see docs/adr/0030.
+    // The number is read before the statement that takes a transaction id, see docs/adr/0026-audit-log.md.
     await auditChains.setHorizon(await auditChains.readLastNumber());
     if (pass === 'idle') continue;
     if (waitedMs >= maxWaitMs) return false;

@@ -59,7 +59,7 @@ function judge(error: unknown): Verdict | null {
     return {
       final:
         `A pooler refuses the parameter ${parameter}. Add ignore_startup_parameters = statement_timeout,` +
-        'idle_in_transaction_session_timeout to the configuration of PgBouncer, and set both for the database user: see docs/operations.md',
+        'idle_in_transaction_session_timeout to the configuration of PgBouncer, and set both for the database user: see docs/deploy.md',
     };
   const reason = passingReason(error);
   return reason === null ? null : { passing: reason };

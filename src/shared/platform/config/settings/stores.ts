@@ -101,7 +101,7 @@ export const storesSettings = {
   ),
   HOLDFAST_AUDIT_EXPORT: Type.Boolean({
     description:
-      'Whether workers write the events of the audit log to the blob store, under `audit/events/`, as soon as they are encrypted. What was encrypted before is written, too.',
+      'Whether workers write the events of the audit log to the blob store, under `audit/events/`, as soon as they are chained. What was chained before is written, too.',
     default: false,
   }),
   HOLDFAST_AUDIT_EXPORT_FORMAT: Type.Union([Type.Literal('jsonl'), Type.Literal('csv'), Type.Literal('cef')], {
@@ -111,7 +111,7 @@ export const storesSettings = {
   HOLDFAST_AUDIT_EXPORT_URL: Type.Optional(
     Type.String({
       description:
-        'Where workers post the events of the audit log as soon as they are encrypted; what was encrypted before, too. `https`, or `http` to a collector on this machine (localhost).',
+        'Where workers post the events of the audit log as soon as they are chained; what was chained before, too. `https`, or `http` to a collector on this machine (localhost).',
       pattern: '^(https://|http://(localhost|127\\.0\\.0\\.1|\\[::1\\])[:/])[^\\s@]+$',
       form: 'an https:// URL without a password, or http:// to this machine',
     }),
