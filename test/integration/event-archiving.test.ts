@@ -63,7 +63,7 @@ const textsOf = (events: readonly SampleEvent[]): string[] => events.map(({ text
 describe('packed events', () => {
   test.each([
     ['plain', plain],
-    ['sealed', encrypted],
+    ['encrypted', encrypted],
   ])('are what clients read as before, byte by byte, %s', async (_name, app) => {
     const update = await endedUpdate(app, someEvents(540));
     const read = async (parameters: string, accept: string) => {
@@ -280,7 +280,7 @@ describe('segments', () => {
 
   test.each([
     ['plain', plain],
-    ['sealed', encrypted],
+    ['encrypted', encrypted],
   ])(
     'that are damaged are reported and not used, found by the scrub, and used again once restored, %s',
     async (_name, app) => {

@@ -34,7 +34,7 @@ async function verify(db: Database, config: Config, name: string | null): Promis
   const blobs = await openBlobs(config, createLogger({ level: 'warn' }, process.stderr));
   try {
     const { chains, events, problems } = await verifyAudit({ blobs, db }, organization?.id ?? null);
-    console.log(`Checked ${events} sealed events in ${chains} ${chains === 1 ? 'chain' : 'chains'}.`);
+    console.log(`Checked ${events} chained events in ${chains} ${chains === 1 ? 'chain' : 'chains'}.`);
     if (problems.length === 0) {
       console.log('All of them are as they were chained.');
       return;

@@ -150,9 +150,9 @@ class AuditVerifier {
         if (!chained || found.has(event.number))
           this.#report(organizationId, 'inserted', `${name} was inserted: it is in no batch`);
         else if (hash !== chained.hash && other !== undefined)
-          this.#report(organizationId, 'reordered', `${name} was reordered: it was sealed as event ${other}`);
+          this.#report(organizationId, 'reordered', `${name} was reordered: it was chained as event ${other}`);
         else if (hash !== chained.hash)
-          this.#report(organizationId, 'changed', `${name} was changed after it was sealed in batch ${chained.batch}`);
+          this.#report(organizationId, 'changed', `${name} was changed after it was chained in batch ${chained.batch}`);
         found.add(event.number);
       }
       const last = events.at(-1);

@@ -55,7 +55,7 @@ export function createRateCounterRepository(db: Queryable, of: keyof typeof tabl
      */
     deleteOlderThan: (seconds: number) =>
       db.query(sql.nothing`
-        /* levels.deleteOlderThan */
+        /* rateCounters.deleteOlderThan */
         delete from ${table.name}
         where updated_at not between now() - make_interval(secs => ${seconds}) and now() + make_interval(secs => ${seconds})`),
   };

@@ -93,7 +93,7 @@ export function createStackListRepository(db: Queryable) {
     listOrganizations: (tokenId: string, { name, from }: { name: string | null; from: string | null }) =>
       db.any(sql.rows(OrganizationRow)`
         /* stackLists.listOrganizations */
-        select o.id, o.name, case when a.version > 0 or t.is_encrypted then coalesce(token_facts(t.id, o.id), '{"base":0}')::text end as facts
+        select o.id, o.name, case when a.version > 0 or t.is_limited then coalesce(token_facts(t.id, o.id), '{"base":0}')::text end as facts
         from api_tokens t
         cross join lateral (
           select organization_id from memberships where user_id = t.user_id

@@ -109,7 +109,7 @@ export function createWebhookRepository(db: Queryable) {
     listSecrets: (except: string | null, after: string | null, limit: number) =>
       db.any(sql.rows(SecretRow)`
         /* webhooks.listSecrets */
-        select id, secret as sealed, master_key_id as "masterKeyId" from webhooks
+        select id, secret as encrypted, master_key_id as "masterKeyId" from webhooks
         where secret is not null and master_key_id is distinct from ${except}::text and (${after}::uuid is null or id > ${after}::uuid)
         order by id limit ${limit}`),
 

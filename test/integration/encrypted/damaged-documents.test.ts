@@ -1,3 +1,3 @@
-import { runEncrypted } from '../../support/sealed-app.ts';
+import { runEncrypted } from '../../support/encrypted-app.ts';
 
 await runEncrypted(() => import('../damaged-documents.test.ts'));

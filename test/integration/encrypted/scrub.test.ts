@@ -1,0 +1,3 @@
+import { runEncrypted } from '../../support/encrypted-app.ts';
+
+await runEncrypted(() => import('../scrub.test.ts'));

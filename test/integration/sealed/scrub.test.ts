@@ -1,3 +1,0 @@
-import { runEncrypted } from '../../support/sealed-app.ts';
-
-await runEncrypted(() => import('../scrub.test.ts'));
