@@ -242,7 +242,10 @@ describe('verification finds', () => {
   test('nothing for an organization that nobody has touched, and the command says what it found', async () => {
     await query(app, `update audit_events set object = 'x' where number = ${await numberOf('c')}`);
     const bad = await runAdminCommand(app, 'audit', 'verify', '--org', organization);
-    expect(bad).toMatchObject({ code: 1, stderr: expect.stringMatching(/was changed after it was chained in batch 1/) });
+    expect(bad).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/was changed after it was chained in batch 1/),
+    });
     const intact = `${organization}-intact`;
     await app.context.identity.ensureOrganization(intact);
     await add('a', intact);
