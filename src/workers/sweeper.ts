@@ -7,9 +7,9 @@ import { createJobResultRepository } from '../shared/jobs/job-result-repository.
 import { createRunRepository } from '../shared/platform/maintenance/run-repository.ts';
 import { measureStorage } from './access/measure-storage.ts';
 import { measureUsage } from './access/measure-usage.ts';
-import { chainAudit, storeAuditHeads } from './audit/chain-audit.ts';
 import { exportAudit } from './audit/export-audit.ts';
 import { addAuditPartitions, dropOldAudit } from './audit/keep-audit.ts';
+import { chainAudit, storeAuditHeads } from './audit/chain-audit.ts';
 import { receiverCalls, sendAudit } from './audit/send-audit.ts';
 import { evaluateDrift } from './drift/evaluate-drift.ts';
 import { archiveEvents } from './events/archive-events.ts';

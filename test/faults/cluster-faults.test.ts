@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { RawClient, ResponseError, verbatimBody } from '../../bench/support/raw-client.ts';
+import { ResponseError, RawClient, verbatimBody } from '../../bench/support/raw-client.ts';
 import type { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 import { readRequestCounts } from '../../testkit/request-counts.ts';

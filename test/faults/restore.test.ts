@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { RawClient, ResponseError } from '../../bench/support/raw-client.ts';
+import { ResponseError, RawClient } from '../../bench/support/raw-client.ts';
 import { runAdmin } from '../../testkit/admin-command.ts';
 import { type Cluster, startCluster } from '../../testkit/cluster.ts';
 import { type PostgresSpec, preparePostgres } from '../../testkit/cluster-postgres.ts';

@@ -6,13 +6,13 @@ import { operatorSource } from '../../src/shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
 import { type BlobStore, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
-import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
 import { exportAudit } from '../../src/workers/audit/export-audit.ts';
+import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { Scrubber } from '../../src/workers/state/scrub.ts';
-import { chainAll } from '../support/chain-all.ts';
 import { query } from '../support/database.ts';
 import { createEncoder, importVersions, makeDue, versionsOf } from '../support/encode-versions.ts';
+import { chainAll } from '../support/chain-all.ts';
 import { createStack, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 

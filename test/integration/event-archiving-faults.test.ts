@@ -4,9 +4,11 @@ import { createEventRepository } from '../../src/shared/events/event-repository.
 import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
 import { EventSegments } from '../../src/shared/events/event-segments.ts';
 import { createBlobRepository } from '../../src/shared/state/documents/blob-repository.ts';
-import { createChunkRepository } from '../../src/shared/state/documents/chunk-repository.ts';
 import { DocumentStore } from '../../src/shared/state/documents/document-store.ts';
+import { createChunkRepository } from '../../src/shared/state/documents/chunk-repository.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
+import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
+import { query } from '../support/database.ts';
 import {
   countStored,
   insertEndedUpdate,
@@ -15,8 +17,6 @@ import {
   sampleEvent,
   smallLimits,
 } from '../support/archived-events.ts';
-import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
-import { query } from '../support/database.ts';
 import { createStack, ok } from '../support/state.ts';
 import { type TestApp, testApp } from '../support/test-app.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createStackQueryRepository, type OverviewFilter } from '../../src/api/stacks/stack-query-repository.ts';
+import { type OverviewFilter, createStackQueryRepository } from '../../src/api/stacks/stack-query-repository.ts';
 import {
   type ApprovalFilter,
   createApprovalQueryRepository,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
-import { createArchivingRepository } from '../../src/shared/events/archiving-repository.ts';
 import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
+import { createArchivingRepository } from '../../src/shared/events/archiving-repository.ts';
 import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { type ArchivedSegment, EventArchiver, type SegmentLimits } from '../../src/shared/events/event-archiver.ts';
+import { EventArchiver, type ArchivedSegment, type SegmentLimits } from '../../src/shared/events/event-archiver.ts';
 import type { EventSelection } from '../../src/shared/events/event-repository.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import type { TestApp } from './test-app.ts';

@@ -1,6 +1,6 @@
 import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
-import { createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
 import { createAuditSendingRepository } from '../../shared/audit/audit-sending-repository.ts';
+import { createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
 import { createArchivingRepository } from '../../shared/events/archiving-repository.ts';
 import type { QueueName } from '../../shared/jobs/queue-names.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';

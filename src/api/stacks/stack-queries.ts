@@ -18,8 +18,8 @@ import type { StateScan } from '../platform/scans/state-scans.ts';
 import { type ShownState, ShownStates } from '../state/shown-state.ts';
 import { gitOf, readConfig, safeEnvironment } from '../updates/shown-settings.ts';
 import { createUpdateQueryRepository } from '../updates/update-query-repository.ts';
+import { type OverviewRow, createStackQueryRepository } from './stack-query-repository.ts';
 import { parseStackQuery } from './stack-query.ts';
-import { createStackQueryRepository, type OverviewRow } from './stack-query-repository.ts';
 import { createTagRepository } from './tag-repository.ts';
 
 /** Which stacks a list shows: those for which all that is given holds. */

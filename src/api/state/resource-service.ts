@@ -5,7 +5,6 @@ import { scanJsonInSlices } from '../../shared/platform/json/scan-in-slices.ts';
 import { denseTurnBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import { Blame } from '../../shared/search/index/blame.ts';
 import { listLeafPathsInSlices } from '../../shared/search/index/property-leaves.ts';
-import { redactedJsonInSlices } from '../../shared/search/index/redacted-json.ts';
 import { joinPath, type ResourceView, viewResource } from '../../shared/search/index/resource-facts.ts';
 import { resourceKey } from '../../shared/search/index/resource-key.ts';
 import {
@@ -17,6 +16,7 @@ import {
   type ResourceFilter,
   type ResourcePlace,
 } from '../../shared/search/index/resource-repository.ts';
+import { redactedJsonInSlices } from '../../shared/search/index/redacted-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';

@@ -1,8 +1,8 @@
 import { denseTurnBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import { canonicalOf, comparedMembers, isSameInStacks } from '../../shared/search/index/canonical-resource.ts';
 import { diffProperties } from '../../shared/search/index/property-leaves.ts';
-import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
 import { joinPath, type ResourceView, viewResource } from '../../shared/search/index/resource-facts.ts';
+import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';

@@ -1,5 +1,5 @@
-import { redactedText } from '../../shared/search/index/redacted-json.ts';
 import { viewResource } from '../../shared/search/index/resource-facts.ts';
+import { redactedText } from '../../shared/search/index/redacted-json.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { StateDocument } from '../../shared/state/state-reader.ts';

@@ -4,8 +4,8 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { branchName } from '../updates/shown-settings.ts';
 import {
-  type CiPlace,
   type CiStatisticsRow,
+  type CiPlace,
   createCiQueryRepository,
   type DriftedRow,
   type RefusalCountRow,

@@ -1,11 +1,11 @@
 import type { StackRef } from '../../shared/stacks/names.ts';
-import type { Retries } from '../../shared/statistics/retry-signs.ts';
 import {
   type Counts,
   createStatisticsRepository,
   type ShownUpdate,
   type Usual,
 } from '../../shared/statistics/statistics-repository.ts';
+import type { Retries } from '../../shared/statistics/retry-signs.ts';
 import type { StepStatistics } from '../../shared/statistics/step-statistics.ts';
 import { countsOf } from '../../shared/statistics/update-counts.ts';
 import { readPolicyPacks } from '../events/policy-packs.ts';

@@ -2,8 +2,8 @@ import { UpdateParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken, updatePath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { assertUpdateId } from '../updates/updates.routes.ts';
-import { UpdateStatisticsResponse } from './statistics.schemas.ts';
 import type { StatisticsService, UpdateStatistics } from './statistics-service.ts';
+import { UpdateStatisticsResponse } from './statistics.schemas.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -5,6 +5,7 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { commitOf, headOf } from '../../shared/state/journal/change-limits/approvals.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
+import { createUpdateQueueRepository } from '../../shared/updates/update-queue-repository.ts';
 import {
   describeBusy,
   type PreviewCheck,
@@ -13,7 +14,6 @@ import {
 } from '../../shared/updates/rules/preview-check.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
-import { createUpdateQueueRepository } from '../../shared/updates/update-queue-repository.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';

@@ -9,8 +9,8 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
-import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { WaitingRun } from '../../shared/updates/update-queue-repository.ts';
+import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { holdAccess } from '../access/held-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -103,7 +103,6 @@ export async function prepareCreation(
     : 0;
   const unindexed = isPreview ? [] : await findUnindexed(context, found, call);
   let isCounting = !isPreview && isLimited(found.updateRules);
-  const object = formatStackRef(ref);
   const run = async (tx: Queryable, audit: AuditTrail, place: string | null = null): Promise<CreatedUpdate> => {
     const access = await holdAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
@@ -116,31 +115,14 @@ export async function prepareCreation(
     };
     // If there are limits now, the next run counts.
     isCounting ||= !isPreview && isLimited(stack.updateRules);
-    const findings = await checkCandidate(candidate);
-    const waitForStartSeconds = Math.min(startWaitSeconds, config.leaseSeconds);
-    const updateId = await insertUpdate(candidate, findings, { ...texts, waitSeconds: waitForStartSeconds });
-    const { breakGlass, previewed, removal } = findings;
-    if (breakGlass !== null)
-      await audit.record(tx, {
-        action: 'update.break-glass',
-        organization: ref.organization,
-        object,
-        updateId,
-        details: { ...breakGlass },
-      });
-    if (!isPreview)
-      await limitUpdate(tx, updateId, {
-        ...{ stack, kind: request.kind, environment: request.environment, caller },
-        preview: previewed?.rule.settings.mode === 'refuse' && breakGlass === null ? previewed : null,
-      });
-    const messages = await previewMessages(tx, previewed, stack.id, request.kind);
-    return { updateId, messages: removal === null ? messages : [...messages, removal] };
+    const startSeconds = Math.min(startWaitSeconds, config.leaseSeconds);
+    return createChecked(candidate, await checkCandidate(candidate), { ...texts, waitSeconds: startSeconds }, audit);
   };
   return {
     stackId: found.id,
     organizationId: found.organizationId,
     organization: ref.organization,
-    object,
+    object: formatStackRef(ref),
     kind: request.kind,
     environment: request.environment,
     preview: isPreview,
@@ -183,7 +165,32 @@ async function findUnindexed(
   return request.kind === 'update' ? awaitConsumers(db, stack, previewOf({ caller, request })) : [];
 }
 
-/** Inserts an update that has passed all checks. Returns its id. Throws StackBusyError. */
+/** Creates an update that has passed all checks, with its guard, and records what rules did not allow. Throws StackBusyError. */
+async function createChecked(
+  candidate: Candidate,
+  findings: Findings,
+  stored: Texts & { readonly waitSeconds: number },
+  audit: AuditTrail,
+): Promise<CreatedUpdate> {
+  const { caller, isPreview, request, stack, tx } = candidate;
+  const { environment, kind } = request;
+  const { breakGlass, previewed, removal } = findings;
+  const updateId = await insertUpdate(candidate, findings, stored);
+  const details = { ...breakGlass };
+  const event = {
+    action: 'update.break-glass',
+    organization: stack.organization,
+    object: formatStackRef(stack),
+  } as const;
+  if (breakGlass !== null) await audit.record(tx, { ...event, updateId, details });
+  // An emergency is not limited by a preview.
+  const preview = previewed?.rule.settings.mode === 'refuse' && breakGlass === null ? previewed : null;
+  if (!isPreview) await limitUpdate(tx, updateId, { stack, kind, environment, caller, preview });
+  const messages = await previewMessages(tx, previewed, stack.id, kind);
+  return { updateId, messages: removal === null ? messages : [...messages, removal] };
+}
+
+/** Returns the id of the update. Throws StackBusyError. */
 function insertUpdate(
   { caller, isExclusive, isPreview, request, stack, tx }: Candidate,
   { waitedMs }: Findings,

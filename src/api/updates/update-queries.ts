@@ -8,14 +8,14 @@ import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { branchName, readConfig, safeEnvironment } from './shown-settings.ts';
-import { updateNotFound } from './update-errors.ts';
 import {
-  createUpdateQueryRepository,
   type OverviewUpdateDetailsRow,
   type OverviewUpdateRow,
+  createUpdateQueryRepository,
   type QueuedRunRow,
   type UpdateSelector,
 } from './update-query-repository.ts';
+import { updateNotFound } from './update-errors.ts';
 
 /** A place in the list of runs: organization, project, stack, position. */
 export type QueuePlace = readonly [string, string, string, number];

@@ -3,11 +3,11 @@ import { constants, zstdCompress } from 'node:zlib';
 import type { Database } from '../platform/db/database.ts';
 import { textInChunks } from '../platform/db/text-chunks.ts';
 import type { DocumentStore } from '../state/documents/document-store.ts';
-import { createArchivingRepository } from './archiving-repository.ts';
 import { type EventToArchive, type Frame, frameBytes, framesOf } from './event-frame.ts';
 import { createEventRepository, type EventRepository } from './event-repository.ts';
 import { createEventSegmentRepository } from './event-segment-repository.ts';
 import type { EventSegments } from './event-segments.ts';
+import { createArchivingRepository } from './archiving-repository.ts';
 import { IndexWriter } from './segment-index.ts';
 
 const compress = promisify(zstdCompress);

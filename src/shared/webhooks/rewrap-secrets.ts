@@ -1,7 +1,7 @@
 import type { Database } from '../platform/db/database.ts';
-import type { EncryptedSecrets } from '../secrets/encrypted-secrets.ts';
 import { MasterKeyError } from '../secrets/key-ring.ts';
 import type { LostKey } from '../secrets/rewrap-keys.ts';
+import type { EncryptedSecrets } from '../secrets/encrypted-secrets.ts';
 import { createWebhookRepository } from './webhook-repository.ts';
 import { secretOwner } from './webhook-sender.ts';
 

@@ -5,8 +5,8 @@ import { useEffect, useRef, useState } from 'react';
 import { errorCode, errorPlace } from '../platform/app/api-error.ts';
 import { isTyping } from '../platform/app/is-typing.ts';
 import { trpc } from '../platform/app/trpc.ts';
-import styles from './search-field.module.css';
 import { Answer } from './search-summary.tsx';
+import styles from './search-field.module.css';
 import type { Within } from './search-terms.ts';
 
 const typingMs = 400;

@@ -2,7 +2,7 @@ import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Ban, OctagonX, X } from 'lucide-react';
 import type { CiDays } from '../platform/app/ci-search.ts';
-import type { CiRefusal, CiStatistics } from '../platform/app/contract.ts';
+import type { CiStatistics, CiRefusal } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { stackColumn } from '../platform/app/stack-link.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';

@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto';
 import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Notifications } from '../../../shared/platform/db/notifications.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
-import type { Limit } from '../../../shared/updates/rules/limit.ts';
 import {
   createUpdateQueueRepository,
   heldMessage,
+  type UpdateQueueRepository,
+  updateQueueChannel,
   rulesMessage,
   type ShownRun,
   supersededMessage,
-  type UpdateQueueRepository,
-  updateQueueChannel,
   type WaitingRun,
 } from '../../../shared/updates/update-queue-repository.ts';
+import type { Limit } from '../../../shared/updates/rules/limit.ts';
 
 /** How often this process says that its calls wait, and looks for turns whose notification was lost, in ms. */
 const checkMs = 400;

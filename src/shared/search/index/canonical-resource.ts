@@ -1,9 +1,9 @@
 import { createHash, type Hash } from 'node:crypto';
 import { denseTurnBytes, nextSlice, Slices } from '../../platform/slices/slices.ts';
 import { providerUrn } from '../../state/deployments/urn.ts';
-import { listSecretsInSlices } from './redacted-json.ts';
 import type { ResourceView } from './resource-facts.ts';
 import { withoutStack } from './resource-key.ts';
+import { listSecretsInSlices } from './redacted-json.ts';
 import { hashWithoutStack } from './stackless-text.ts';
 
 /** What differs between two stacks of the same program without anybody having changed it. */

@@ -1,5 +1,5 @@
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
-import { denseTurnBytes, Slices, scanInSlices } from '../../platform/slices/slices.ts';
+import { denseTurnBytes, scanInSlices, Slices } from '../../platform/slices/slices.ts';
 
 /** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';

@@ -1,11 +1,11 @@
 import type { Logger } from '../../platform/logger/logger.ts';
 import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
 import type { DocumentVerifier } from '../checks/document-verifier.ts';
-import { checkChunk, decodeChunk, encodeChunk, hashInSlices } from '../documents/chunk-codec.ts';
-import { type ChunkSizes, chunkSizes, cutAtResources, type TextChunk } from '../documents/chunk-cutter.ts';
-import type { ChunkRepository, ChunkRow } from '../documents/chunk-repository.ts';
 import { isDamage } from '../documents/document-damage.ts';
-import { chunksCodec, type DocumentStore } from '../documents/document-store.ts';
+import { type DocumentStore, chunksCodec } from '../documents/document-store.ts';
+import { checkChunk, decodeChunk, encodeChunk, hashInSlices } from '../documents/chunk-codec.ts';
+import { cutAtResources, type ChunkSizes, chunkSizes, type TextChunk } from '../documents/chunk-cutter.ts';
+import type { ChunkRepository, ChunkRow } from '../documents/chunk-repository.ts';
 import type { DueState, NewChunk, VersionRepository, VersionRow } from './version-repository.ts';
 
 /** How versions refer to each other, and how they are cut. */

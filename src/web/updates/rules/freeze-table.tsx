@@ -5,8 +5,8 @@ import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { describeWindow, type FreezeWindow } from './rule-labels.ts';
 import { ChosenMark, SetBy } from './rule-table.tsx';
+import { describeWindow, type FreezeWindow } from './rule-labels.ts';
 import styles from './rules.module.css';
 import { NextWindows } from './window-times.tsx';
 

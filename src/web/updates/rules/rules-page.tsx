@@ -16,8 +16,8 @@ import { Time } from '../../platform/ui/time.tsx';
 import { FreezeTable } from './freeze-table.tsx';
 import { RuleDialog } from './rule-dialog.tsx';
 import { emptyDraft } from './rule-draft.ts';
-import { describeSettings, limitedKinds, nameOfKind, queueKinds, type RuleKind } from './rule-labels.ts';
 import { RuleTable } from './rule-table.tsx';
+import { describeSettings, limitedKinds, nameOfKind, queueKinds, type RuleKind } from './rule-labels.ts';
 import styles from './rules.module.css';
 
 const route = getRouteApi('/$organization/~/rules');

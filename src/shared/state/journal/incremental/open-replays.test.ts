@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { OpenReplay } from '../replay/runner/replay-runner.ts';
-import { OpenReplays, type WarmReplay } from './open-replays.ts';
+import { type WarmReplay, OpenReplays } from './open-replays.ts';
 
 /** A replay that only knows whether it was closed. */
 function replayOf(bytes: number): WarmReplay & { isClosed: boolean } {
