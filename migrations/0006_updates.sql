@@ -23,6 +23,9 @@ create table updates (
   environment text not null default '{}',
   config text not null default '{}',
   program text not null default '{}',
+  -- A trigger takes them from the environment, which may be large: what is checked out where the update runs. Null if it does not say.
+  commit_id text,
+  branch text,
   -- The CI run that created the update, as JSON text.
   ci_run text,
   resource_changes text not null default '{}',
@@ -206,14 +209,17 @@ create index update_approvals_given_of_stack on update_approvals (stack_id, aske
 create index update_approvals_asked_of_stack on update_approvals (stack_id, asked_at, id) where approved_at is null;
 create index update_approvals_age on update_approvals (coalesce(expires_at, asked_at));
 
--- A stack does not leave its organization.
-create function set_update_organization() returns trigger language plpgsql as $$
+-- A stack does not leave its organization. The environment is JSON without spaces, in which a quoted name that is followed by a colon is
+-- a member.
+create function set_update_columns() returns trigger language plpgsql as $$
 begin
   new.organization_id := (select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id);
+  new.commit_id := substring(new.environment from '"git\.head":"([0-9a-fA-F]{7,64})"');
+  new.branch := substring(new.environment from '"git\.headName":"([^"\\]{1,250})"');
   return new;
 end $$;
-create trigger updates_organization before insert on updates
-  for each row execute function set_update_organization();
+create trigger updates_columns before insert on updates
+  for each row execute function set_update_columns();
 
 -- Starts an update for the holder of a token, in one round trip: holds the caller's access, locks the stack of this name and then the
 -- update, looks at both after it has the locks, and gives the update its lease and, if `with_journal`, its journal. Nothing is changed

@@ -134,8 +134,7 @@ create function note_stopped_update() returns trigger language plpgsql as $$
 begin
   insert into refused_runs (organization_id, stack_id, reason, kind, message, requested_by, commit_id, branch, ci_url, update_id)
   select p.organization_id, u.stack_id, new.stop_reason, u.kind, left(new.stop_message, 1000), coalesce(a.login, t.kind || ':' || t.name),
-    substring(left(u.environment, 65536) from '"git\.head":"([0-9a-fA-F]{7,64})"'),
-    substring(left(u.environment, 65536) from '"git\.headName":"([^"\\]{1,250})"'), u.ci_run::json ->> 'build.url', u.id
+    u.commit_id, u.branch, u.ci_run::json ->> 'build.url', u.id
   from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
   left join users a on a.id = u.requested_by left join api_tokens t on t.id = u.token_id
   where u.id = new.update_id;

@@ -154,6 +154,13 @@ describe('a policy pack', () => {
     expect(await calls.required()).toEqual([]);
   });
 
+  test('has a short name for display, which lists repeat', async () => {
+    const begin = (displayName: string) =>
+      calls.call('POST', 'policypacks', { name: 'pack', displayName, versionTag: '1', policies: [] });
+    await rejected(begin('n'.repeat(501)), 400);
+    await ok(begin('n'.repeat(500)));
+  });
+
   test('is removed by version or as a whole, but not while a group uses it', async () => {
     await calls.publish({ tag: '1.0.0' });
     await calls.publish({ tag: '2.0.0' });
@@ -378,6 +385,44 @@ describe('policy groups', () => {
     await ok(change({ newName: 'new', removeStack: prod, policyPacks: [] }));
     expect(await read('new')).toMatchObject({ stacks: [], appliedPolicyPacks: [] });
     await rejected(change({}), 404);
+  });
+
+  test('are limited by the bytes of configuration that updates of a stack get, in a group and in all groups of the stack', async () => {
+    const policies = Array.from({ length: 7 }, (_, at) => ({ name: `p${at}` }));
+    for (const name of ['first', 'second', 'third']) await calls.publish({ name, policies });
+    for (const name of ['one', 'two']) await ok(calls.call('POST', 'policygroups', { name }));
+    const configOf = (bytes: number) => ({ p0: { text: 'x'.repeat(bytes) } });
+    const limit = /at most 1048576 .*HOLDFAST_MAX_FIELD_BYTES/;
+    await ok(calls.enable({ name: 'first', config: configOf(600_000) }, 'one'));
+    const change = { policyPacks: ['first', 'second'].map((name) => ({ name, config: configOf(600_000) })) };
+    expect(await rejected(calls.enable({ name: 'second', config: configOf(600_000) }, 'one'), 413)).toMatch(limit);
+    expect(await rejected(calls.call('PATCH', 'policygroups/one', change), 413)).toMatch(limit);
+    await ok(calls.enable({ name: 'second', config: configOf(100_000) }, 'one'));
+    await ok(calls.enable({ name: 'first', config: configOf(500_000) }, 'one'));
+
+    const dev = { addStack: { name: 'dev', routingProject: 'proj' } };
+    await ok(calls.call('PATCH', 'policygroups/one', dev));
+    await ok(calls.enable({ name: 'third', config: configOf(600_000) }, 'two'));
+    const message = await rejected(calls.call('PATCH', 'policygroups/two', dev), 413);
+    expect(message).toMatch(limit);
+    expect(message).toContain('stack proj/dev');
+    await ok(calls.enable({ name: 'third', config: configOf(100_000) }, 'two'));
+    await ok(calls.call('PATCH', 'policygroups/two', dev));
+    expect(await rejected(calls.enable({ name: 'third', config: configOf(600_000) }, 'two'), 413)).toMatch(limit);
+    expect((await calls.required()).map(({ name }) => name)).toEqual(['first', 'second', 'third']);
+  });
+
+  test('of many admins at once do not exceed the limit of a stack together', async () => {
+    await calls.publish({ policies: [{ name: 'p' }] });
+    const names = ['one', 'two', 'three', 'four'];
+    for (const name of names) {
+      await ok(calls.call('POST', 'policygroups', { name }));
+      await ok(calls.enable({ name: 'pack', config: { p: { text: name.padEnd(600_000) } } }, name));
+    }
+    const body = { addStack: { name: 'dev', routingProject: 'proj' } };
+    const responses = await Promise.all(names.map((name) => calls.call('PATCH', `policygroups/${name}`, body)));
+    expect(responses.map(({ status }) => status).sort()).toEqual([204, 413, 413, 413]);
+    expect(await calls.required()).toHaveLength(1);
   });
 
   test('show those of their stacks that the caller may read', async () => {

@@ -86,6 +86,23 @@ test('resources are listed, shown as a tree and as a graph, each with its last c
   expect((await read('resources.graph', { urn: null })).nodes).toHaveLength(4);
 });
 
+test('the commit of a change is shown however large the environment of its update is', async () => {
+  const environment = {
+    ...Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`VARIABLE_${at}`, '"\\{"git.head":"fff0000"}'])),
+    ...{ 'git.head': 'abcdef0123456789', 'git.headName': 'refs/heads/main', 'ci.build.url': 'https://ci.example/1' },
+  };
+  await up([{ name: 'a' }]);
+  await index();
+  await up([{ name: 'a', inputs: { x: 1 } }], environment);
+  await index();
+  const expected = { commit: 'abcdef0123456789', branch: 'main', ciUrl: 'https://ci.example/1' };
+  const history = await read('resources.history', { urn: urnOf('a') });
+  expect(history.items).toMatchObject([expected, { commit: null, branch: null, ciUrl: null }]);
+  expect((await read('updates.list')).items).toMatchObject([expected, { commit: null, branch: null, ciUrl: null }]);
+  const stacks = await read('stacks.list');
+  expect(stacks.items).toMatchObject([{ lastUpdate: { commit: 'abcdef0123456789' } }]);
+});
+
 test('a graph finds what is many pages away', async () => {
   const resources = Array.from({ length: 2_100 }, (_, at) => ({ name: `r${String(at).padStart(4, '0')}` }));
   await up([...resources, { name: 'z', dependencies: ['r0000', 'r2099'] }]);

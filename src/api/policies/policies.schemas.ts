@@ -25,7 +25,8 @@ const Policy = Type.Object(
 export const CreatePolicyPackRequest = Type.Object(
   {
     name: Type.String(),
-    displayName: Maybe(Type.String()),
+    // Lists repeat it.
+    displayName: Maybe(Type.String({ maxLength: 500 })),
     versionTag: Maybe(Type.String()),
     policies: Maybe(Type.Array(Policy, { maxItems: 10_000 })),
   },

@@ -2,7 +2,13 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
-import { assertPolicyConfig, assertPolicyName, groupNotFound, packNotFound } from '../../shared/policies/policies.ts';
+import {
+  assertConfigBytes,
+  assertPolicyConfig,
+  assertPolicyName,
+  groupNotFound,
+  packNotFound,
+} from '../../shared/policies/policies.ts';
 import {
   createPolicyGroupRepository,
   type PolicyGroupRepository,
@@ -102,8 +108,9 @@ export class PolicyGroupService {
   }
 
   /**
-   * Makes all changes of a request, or none. Throws InvalidRequestError, NotFoundError, and ConflictError if the new name is taken
-   * or the default group would be changed in a way that it cannot.
+   * Makes all changes of a request, or none. Throws InvalidRequestError, NotFoundError, PayloadTooLargeError for more configuration
+   * than the updates of a stack may get, and ConflictError if the new name is taken or the default group would be changed in a way that
+   * it cannot.
    */
   async update(
     { organization, name }: GroupName,
@@ -118,9 +125,12 @@ export class PolicyGroupService {
     await this.#context.db.inTransaction(async (tx) => {
       await holdManagement(tx, organization, caller);
       const groups = createPolicyGroupRepository(tx);
+      // A stack may be in several groups, which together have a limit.
+      await groups.lockAll(organization);
       const group = await lockGroup(groups, organization, name);
       await changeStacks(groups, organization, group, request);
       await this.#changePacks(tx, organization, group, request);
+      if (isAddition(request)) await this.#assertConfigBytes(groups, group);
       await audit.record(tx, { organization, object: `${organization}/${name}`, details: detailsOf(request) });
       if (typeof request.newName !== 'string' || request.newName === name) return;
       const { newName } = request;
@@ -171,14 +181,18 @@ export class PolicyGroupService {
       tag === null ? await packs.findNewest(locked.id) : await packs.findVersion(organization, pack.name, tag);
     if (!version?.isPublished || version.isRemoved) throw packNotFound(organization, pack.name, tag ?? undefined);
     const { policies } = JSON.parse(version.description) as CreatePolicyPackRequest;
-    assertPolicyConfig(
-      pack.name,
-      pack.config ?? {},
-      (policies ?? []).map((policy) => policy.name),
-    );
+    assertPolicyConfig(pack.name, pack.config ?? {}, new Set((policies ?? []).map((policy) => policy.name)));
     const config = JSON.stringify(pack.config ?? {});
     assertFieldSize('The configuration of the policy pack', config, this.#context.config.limits.maxFieldBytes);
     await createPolicyGroupRepository(tx).setPack(group.id, { packId: locked.id, versionId: version.id, config });
+  }
+
+  async #assertConfigBytes(groups: PolicyGroupRepository, { id, name }: PolicyGroupRow): Promise<void> {
+    const { maxFieldBytes } = this.#context.config.limits;
+    for (const { bytes, project, stack } of await groups.findConfigBytes(id)) {
+      const where = stack === null ? `policy group ${name}` : `stack ${project}/${stack}, in all its policy groups,`;
+      assertConfigBytes(where, bytes, maxFieldBytes);
+    }
   }
 
   #log(organization: string, group: string, caller: Caller, message: string): void {
@@ -200,6 +214,11 @@ function detailsOf(request: UpdatePolicyGroupRequest): Readonly<Record<string, u
     ...(removePolicyPack ? { removePolicyPack: pack(removePolicyPack) } : {}),
     ...(policyPacks ? { policyPacks: policyPacks.map(pack) } : {}),
   };
+}
+
+/** Whether it may add configuration to what updates of a stack get. */
+function isAddition({ addPolicyPack, addStack, policyPacks, stacks }: UpdatePolicyGroupRequest): boolean {
+  return Boolean(addPolicyPack || addStack) || [...(policyPacks ?? []), ...(stacks ?? [])].length > 0;
 }
 
 async function lockGroup(groups: PolicyGroupRepository, organization: string, name: string): Promise<PolicyGroupRow> {

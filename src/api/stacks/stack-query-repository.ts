@@ -61,8 +61,6 @@ export interface OverviewFilter {
 }
 
 const maxTags = 20;
-/** Environments of updates are read up to here, in characters. */
-const maxEnvironment = 65_536;
 
 /** Whether the last run that has compared the stack found drift that nothing has repaired since; null: none has compared. */
 const isDrifted = (stackId: ReturnType<typeof sql.fragment>) => sql.fragment`(
@@ -81,7 +79,7 @@ const shown = sql.fragment`
   ${isDrifted(sql.fragment`s.id`)} as "isDrifted",
   u.id as "lastId", u.stack_version as "lastVersion", u.kind as "lastKind", u.status as "lastStatus",
   coalesce(u.started_at, u.created_at) as "lastStartedAt", u.ended_at as "lastEndedAt", coalesce(ua.login, ut.kind || ':' || ut.name) as "lastBy",
-  substring(left(u.environment, ${maxEnvironment}) from '"git\\.head":"([0-9a-fA-F]{7,64})"') as "lastCommit",
+  u.commit_id as "lastCommit",
   u.ci_run::json ->> 'build.url' as "lastCiUrl",
   v.id as "activeId", v.kind as "activeKind", coalesce(va.login, vt.kind || ':' || vt.name) as "activeBy",
   coalesce(v.started_at, v.created_at) as "activeSince", v.ci_run::json ->> 'build.url' as "activeCiUrl"`;

@@ -2,7 +2,7 @@ import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { scanJsonInSlices } from '../../shared/platform/json/scan-in-slices.ts';
-import { denseTurnBytes, Slices } from '../../shared/platform/slices/slices.ts';
+import { denseTurnBytes } from '../../shared/platform/slices/slices.ts';
 import { Blame } from '../../shared/search/index/blame.ts';
 import { listLeafPathsInSlices } from '../../shared/search/index/property-leaves.ts';
 import { joinPath, type ResourceView, viewResource } from '../../shared/search/index/resource-facts.ts';
@@ -21,7 +21,7 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
-import { gitOf, safeEnvironment } from '../updates/shown-settings.ts';
+import { branchName } from '../updates/shown-settings.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** Inputs or outputs above this are not shown, in bytes. */
@@ -150,12 +150,7 @@ export class ResourceService {
       before,
       limit + 1,
     );
-    const slices = new Slices();
-    const items: ReturnType<typeof shownChange>[] = [];
-    for (const row of rows.slice(0, limit)) {
-      items.push(shownChange(row));
-      await slices.spend(copies * (row.environment?.length ?? 0));
-    }
+    const items = rows.slice(0, limit).map(shownChange);
     const next = rows.length > limit ? (items.at(-1)?.version ?? null) : null;
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
   }
@@ -213,16 +208,8 @@ export class ResourceService {
   }
 }
 
-function shownChange({ at, environment, ...row }: HistoryRow) {
-  const shown = safeEnvironment(environment);
-  const git = gitOf(shown);
-  return {
-    ...row,
-    at: at.toISOString(),
-    commit: git?.commit ?? null,
-    branch: git?.branch ?? null,
-    ciUrl: httpUrl(shown?.['ci.build.url'] ?? null),
-  };
+function shownChange({ at, branch, ciUrl, ...row }: HistoryRow) {
+  return { ...row, at: at.toISOString(), branch: branchName(branch), ciUrl: httpUrl(ciUrl) };
 }
 
 function versionsOf({ headVersion, indexedVersion }: IndexedStack) {

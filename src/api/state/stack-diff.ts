@@ -1,32 +1,22 @@
-import { denseTurnBytes, Slices } from '../../shared/platform/slices/slices.ts';
-import { canonicalOf, comparedMembers, isSameInStacks } from '../../shared/search/index/canonical-resource.ts';
-import { diffProperties } from '../../shared/search/index/property-leaves.ts';
-import { joinPath, type ResourceView, viewResource } from '../../shared/search/index/resource-facts.ts';
-import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
+import { canonicalOf } from '../../shared/search/index/canonical-resource.ts';
+import { viewResource } from '../../shared/search/index/resource-facts.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import { noSuchVersion } from './no-such-version.ts';
-import { ShownValues, shownNames } from './shown-values.ts';
+import { describeDifference, type StackDifference } from './resource-difference.ts';
+import { countShared, type SecretPair, secretBatches } from './secret-pairs.ts';
+import { ShownValues } from './shown-values.ts';
 
 /** Resources of a page whose texts are kept, of both stacks, in bytes; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
 /** Memory for what is kept of each resource of a state, in bytes. */
 const keptBytes = 300;
-/** Differences of one resource that are shown. */
-const maxPaths = 200;
-/** With more members than this, a resource's differences are in the order that it has them. */
-const maxSorted = 1_000;
-/** What the comparison of a property costs of a slice, beside its bytes. */
-const comparisonBytes = 200;
 /** Secrets that are compared, in number and in characters of their ciphertexts, for each of the two stacks. */
 const maxSecrets = 5_000;
 const maxSecretChars = 8 * 1024 * 1024;
-/** Secrets that are decrypted in one call. */
-const secretBatch = 500;
-
 /** A state that is compared: null is the newest. */
 export interface ComparedState {
   readonly ref: StackRef;
@@ -41,22 +31,6 @@ export interface StackDiffQuery {
   readonly secrets: { readonly from: AuditTrail; readonly to: AuditTrail } | null;
   readonly offset: number;
   readonly limit: number;
-}
-
-/** A property that two stacks have different values for. */
-export interface StackProperty {
-  readonly path: string;
-  readonly before: unknown;
-  readonly after: unknown;
-}
-
-export interface StackDifference {
-  readonly urn: string;
-  readonly type: string;
-  readonly name: string;
-  readonly change: 'created' | 'updated' | 'deleted';
-  readonly paths: StackProperty[];
-  readonly pathCount: number;
 }
 
 /** One of the two states, as it was read. */
@@ -100,7 +74,11 @@ export class StackDiff {
     for (const key of keys) {
       if (values.isFull) break;
       const [was, is] = [old.get(key) ?? null, next.get(key) ?? null];
-      const item = await describe(was, is, { withOutputs, values, secrets: compared?.differing.get(key) ?? new Set() });
+      const item = await describeDifference(was, is, {
+        withOutputs,
+        values,
+        secrets: compared?.differing.get(key) ?? new Set(),
+      });
       if (item) items.push(item);
       end++;
       await scan.pause();
@@ -113,7 +91,7 @@ export class StackDiff {
       fromVersion: before.version,
       toVersion: after.version,
       /** Secrets in resources of both that were not compared. */
-      secretsNotCompared: countShared(before, after) - (compared?.count ?? 0),
+      secretsNotCompared: countShared(before.secrets, after.secrets) - (compared?.count ?? 0),
     };
   }
 
@@ -174,7 +152,7 @@ export class StackDiff {
   async #compareSecrets(scan: StateScan, before: Side, after: Side) {
     const differing = new Map<string, Set<number>>();
     let count = 0;
-    for (const pairs of inBatches(secretPairs(before, after))) {
+    for (const pairs of secretBatches(before.secrets, after.secrets)) {
       await scan.pause();
       const was = await this.#decrypt(before, pairs, (pair) => pair.before);
       const is = await this.#decrypt(after, pairs, (pair) => pair.after);
@@ -236,104 +214,4 @@ function pageOf(keys: readonly string[], sides: readonly Side[]): readonly strin
     return false;
   });
   return end < 0 ? keys : keys.slice(0, end);
-}
-
-/** Ciphertexts at the same place of a resource that both have. */
-interface SecretPair {
-  readonly key: string;
-  readonly at: number;
-  readonly before: string;
-  readonly after: string;
-}
-
-function* secretPairs(before: Side, after: Side): Generator<SecretPair> {
-  for (const [key, secrets] of after.secrets) {
-    const others = before.secrets.get(key);
-    // With another number of secrets, their places do not correspond; the resource differs anyway.
-    if (others?.length !== secrets.length) continue;
-    for (const [at, secret] of secrets.entries()) {
-      const other = others[at] ?? null;
-      if (secret !== null && other !== null) yield { key, at, before: other, after: secret };
-    }
-  }
-}
-
-/** Batches whose plaintexts are in memory together. */
-function* inBatches(pairs: Iterable<SecretPair>): Generator<SecretPair[]> {
-  let batch: SecretPair[] = [];
-  for (const pair of pairs) {
-    if (batch.push(pair) < secretBatch) continue;
-    yield batch;
-    batch = [];
-  }
-  if (batch.length > 0) yield batch;
-}
-
-function countShared(before: Side, after: Side): number {
-  let count = 0;
-  for (const [key, { length }] of after.secrets) count += Math.min(length, before.secrets.get(key)?.length ?? 0);
-  return count;
-}
-
-interface Describing {
-  readonly withOutputs: boolean;
-  /** Places of the secrets that are known to differ. */
-  readonly secrets: ReadonlySet<number>;
-  readonly values: ShownValues;
-}
-
-/** Null if nothing differs. */
-async function describe(
-  before: Buffer | null,
-  after: Buffer | null,
-  describing: Describing,
-): Promise<StackDifference | null> {
-  const was = before && (await viewResource(before));
-  const is = after && (await viewResource(after));
-  const shown = is ?? was;
-  if (shown === null) return null;
-  const { paths, pathCount } = was && is ? await compare(was, is, describing) : { paths: [], pathCount: 0 };
-  if (was && is && pathCount === 0) return null;
-  return {
-    ...shownNames(shown.urn, shown.string('type')),
-    change: was && is ? 'updated' : is ? 'created' : 'deleted',
-    paths,
-    pathCount,
-  };
-}
-
-async function compare(was: ResourceView, is: ResourceView, { secrets, values, withOutputs }: Describing) {
-  const paths: StackProperty[] = [];
-  let pathCount = 0;
-  const slices = new Slices(denseTurnBytes);
-  const add = async (path: string, before: Buffer | null | undefined, after: Buffer | null | undefined) => {
-    if (++pathCount <= maxPaths) paths.push(await values.property(path, before, after));
-  };
-  // In the order in which the secrets of `is` are counted.
-  const names = new Set(await comparedMembers(is, withOutputs));
-  for (const name of await comparedMembers(was, withOutputs)) names.add(name);
-  let secretsSeen = 0;
-  for (const name of names.size > maxSorted ? names : [...names].sort()) {
-    const [old, next] = [was.raw(name), is.raw(name)];
-    await slices.spend(comparisonBytes);
-    const places = next === null ? [] : await listSecretsInSlices(next);
-    // In ascending order, as the properties are that have a new value.
-    const changed = places.flatMap(({ start }, at) => (secrets.has(secretsSeen + at) ? [start] : []));
-    secretsSeen += places.length;
-    if (name !== 'inputs' && name !== 'outputs') {
-      if (old === null || next === null || !(await isSameInStacks(name, old, next))) await add(name, old, next);
-      continue;
-    }
-    let passed = 0;
-    for (const { after: value, before: former, path } of await diffProperties(old, next)) {
-      const isSame = former !== null && value !== null && (await isSameInStacks('', former.text, value.text));
-      const start = value === null || next === null ? 0 : value.text.byteOffset - next.byteOffset;
-      const end = start + (value?.text.length ?? 0);
-      while ((changed[passed] ?? Number.POSITIVE_INFINITY) < start) passed++;
-      const hasNewSecret = (changed[passed] ?? Number.POSITIVE_INFINITY) < end;
-      if (!isSame || hasNewSecret) await add(joinPath(name, path), former?.text, value?.text);
-      await slices.spend(comparisonBytes + end - start);
-    }
-  }
-  return { paths, pathCount };
 }

@@ -4,6 +4,7 @@ import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
 import type { UnindexedStack } from '../../shared/search/index/state-index-repository.ts';
+import { denseTurnBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
@@ -88,7 +89,7 @@ export async function prepareCreation(
 ): Promise<PreparedCreation> {
   const { config, quotas } = context;
   const { caller, dialect, ref, request } = call;
-  const texts = readTexts(request, config.limits.maxFieldBytes);
+  const texts = await readTexts(request, config.limits.maxFieldBytes);
   const found = await createUpdateRuleRepository(context.db).findStack(ref);
   if (!found) throw stackNotFound(ref);
   const isPreview = request.kind === 'preview' || request.dryRun;
@@ -136,16 +137,25 @@ export async function prepareCreation(
 }
 
 /** Throws InvalidRequestError and FieldTooLargeError. */
-function readTexts({ config, environment, message, program }: NewUpdateRequest, maxFieldBytes: number): Texts {
+async function readTexts(
+  { config, environment, message, program }: NewUpdateRequest,
+  maxFieldBytes: number,
+): Promise<Texts> {
   // The rest of the request is stored as JSON, in which these can be escaped.
   if (!message.isWellFormed() || message.includes('\0')) {
     throw new InvalidRequestError('metadata.message is not valid text: it contains a NUL or half a surrogate pair');
   }
+  const slices = new Slices(denseTurnBytes);
+  const textOf = async (value: unknown): Promise<string> => {
+    const text = JSON.stringify(value);
+    await slices.spend(text.length);
+    return text;
+  };
   const texts = {
     message,
-    environment: JSON.stringify(environment),
-    config: JSON.stringify(config),
-    program: JSON.stringify(program),
+    environment: await textOf(environment),
+    config: await textOf(config),
+    program: await textOf(program),
   };
   assertFieldSize('metadata.message', texts.message, maxFieldBytes);
   assertFieldSize('metadata.environment', texts.environment, maxFieldBytes);

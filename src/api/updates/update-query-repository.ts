@@ -85,15 +85,9 @@ const maxText = 262_144;
 const maxMessage = 2_000;
 const maxListMessage = 300;
 const maxBehind = 5;
-/** Environments are searched up to here, in characters. */
-const maxSearched = 65_536;
 
 /** Updates and those who wait, as a dashboard shows them. */
 export function createUpdateQueryRepository(db: Queryable) {
-  const fromEnvironment = (name: 'head' | 'headName') =>
-    name === 'head'
-      ? sql.fragment`substring(left(u.environment, ${maxSearched}) from '"git\\.head":"([0-9a-fA-F]{7,64})"')`
-      : sql.fragment`substring(left(u.environment, ${maxSearched}) from '"git\\.headName":"([^"\\\\]{1,250})"')`;
   const by = sql.fragment`coalesce(a.login, t.kind || ':' || t.name)`;
   const owners = sql.fragment`
     left join users a on a.id = u.requested_by left join api_tokens t on t.id = u.token_id and u.requested_by is null`;
@@ -102,7 +96,7 @@ export function createUpdateQueryRepository(db: Queryable) {
     u.end_reason as "endReason", u.missing_entries as "missingEntries", ${by} as by, left(u.message, ${messageChars}) as message, u.created_at as "createdAt",
     u.started_at as "startedAt", u.ended_at as "endedAt",
     case when octet_length(u.resource_changes) <= 65536 then u.resource_changes end as changes,
-    ${fromEnvironment('head')} as commit, ${fromEnvironment('headName')} as branch, u.ci_run::json ->> 'build.url' as "ciUrl"`;
+    u.commit_id as commit, u.branch, u.ci_run::json ->> 'build.url' as "ciUrl"`;
   const small = (column: 'config' | 'environment') => {
     const name = column === 'config' ? sql.fragment`u.config` : sql.fragment`u.environment`;
     return sql.fragment`case when octet_length(${name}) <= ${maxText} then ${name} end`;
@@ -200,7 +194,7 @@ export function createUpdateQueryRepository(db: Queryable) {
         ),
         runs as (
           select u.id as "updateId", null::uuid as "placeId", l.organization, l.project, l.stack, 0 as position, u.kind, coalesce(u.started_at, u.created_at) as since,
-            ${by} as by, ${fromEnvironment('head')} as commit, ${fromEnvironment('headName')} as branch,
+            ${by} as by, u.commit_id as commit, u.branch,
             u.ci_run::json ->> 'build.url' as "ciUrl", true as "isHeld", null::text as "heldBy", null::int as "limit", false as "isFrozen", l.held
           from places l join updates u on u.id = l.active_update_id ${owners}
           union all

@@ -1,4 +1,4 @@
-import { ConflictError, InvalidRequestError, NotFoundError } from '../platform/errors/errors.ts';
+import { ConflictError, InvalidRequestError, NotFoundError, PayloadTooLargeError } from '../platform/errors/errors.ts';
 
 /** The CLI puts names into paths as they are, where `.` and `..` mean something else. */
 const namePattern = /^(?!\.{1,2}$)[a-zA-Z0-9_.-]{1,100}$/;
@@ -19,9 +19,9 @@ const allPolicies = 'all';
  * Throws InvalidRequestError if the configuration of a pack names policies or levels that do not exist. The policies themselves
  * check the rest of their configuration.
  */
-export function assertPolicyConfig(pack: string, config: object, policies: readonly string[]): void {
+export function assertPolicyConfig(pack: string, config: object, policies: ReadonlySet<string>): void {
   for (const [policy, settings] of Object.entries(config)) {
-    if (policy !== allPolicies && !policies.includes(policy)) {
+    if (policy !== allPolicies && !policies.has(policy)) {
       throw new InvalidRequestError(`Policy pack ${pack} has no policy ${JSON.stringify(policy.slice(0, 100))}`);
     }
     const level =
@@ -33,6 +33,20 @@ export function assertPolicyConfig(pack: string, config: object, policies: reado
     }
   }
 }
+
+/**
+ * Throws PayloadTooLargeError if the policy packs of `where`, such as "policy group production", have more than `maxBytes` of
+ * configuration (HOLDFAST_MAX_FIELD_BYTES). They are read whole at the start of each update.
+ */
+export function assertConfigBytes(where: string, bytes: number, maxBytes: number): void {
+  if (bytes <= maxBytes) return;
+  throw new PayloadTooLargeError(
+    `The policy packs of ${where} would have ${bytes} bytes of configuration, counting ${packBytes} for each pack; at most ${maxBytes} are accepted (HOLDFAST_MAX_FIELD_BYTES)`,
+  );
+}
+
+/** What a pack counts besides its configuration: its names, and the address of its archive. */
+export const packBytes = 1_024;
 
 export function packNotFound(organization: string, pack: string, versionTag?: string): NotFoundError {
   const version = versionTag ? ` version ${versionTag.slice(0, 100)}` : '';

@@ -1,5 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
+import { packBytes } from './policies.ts';
 
 const GroupRow = Type.Object({ id: Type.String(), name: Type.String(), isDefault: Type.Boolean() });
 export type PolicyGroupRow = Row<typeof GroupRow>;
@@ -16,6 +18,11 @@ const AppliedRow = Type.Object({
   versionTag: Type.String(),
   /** JSON text. */
   config: Type.String(),
+});
+const ConfigBytesRow = Type.Object({
+  project: Nullable(Type.String()),
+  stack: Nullable(Type.String()),
+  bytes: Type.Integer(),
 });
 const IdRow = Type.Object({ id: Type.String() });
 
@@ -73,6 +80,35 @@ export function createPolicyGroupRepository(db: Queryable) {
     lock: (organization: string, name: string) =>
       db.maybeOne(sql.rows(GroupRow)`
         /* policyGroups.lock */ select ${columns} from ${named(organization, name)} for update of g`),
+
+    /** Lets no other change of the organization's groups go on until the transaction ends. */
+    lockAll: (organization: string) =>
+      db.query(sql.nothing`
+        /* policyGroups.lockAll */
+        select 1 from policy_groups g join organizations o on o.id = g.organization_id
+        where o.name = ${organization} and g.is_default for no key update of g`),
+
+    /**
+     * Bytes of configuration that the packs of a group have, and those of all groups of that of its stacks which has most. Each pack
+     * counts `packBytes` more.
+     */
+    findConfigBytes: (id: string) =>
+      db.any(sql.rows(ConfigBytesRow)`
+        /* policyGroups.findConfigBytes */
+        with sizes as materialized (
+          select a.group_id, sum(octet_length(a.config) + ${packBytes}::integer) as bytes
+          from policy_groups own join policy_groups g on g.organization_id = own.organization_id
+            join policy_group_packs a on a.group_id = g.id
+          where own.id = ${id} group by a.group_id
+        )
+        select null as project, null as stack, bytes::float8 from sizes where group_id = ${id}
+        union all
+        (select p.name, s.name, t.bytes::float8
+        from (
+          select m.stack_id, sum(z.bytes) as bytes
+          from policy_group_stacks own join policy_group_stacks m on m.stack_id = own.stack_id join sizes z on z.group_id = m.group_id
+          where own.group_id = ${id} group by m.stack_id order by 2 desc limit 1) t
+          join stacks s on s.id = t.stack_id join projects p on p.id = s.project_id)`),
 
     insert: (organization: string, name: string) =>
       db.query(sql.nothing`

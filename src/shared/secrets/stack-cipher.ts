@@ -10,7 +10,7 @@ import { encryptWith, decryptWith } from './key-ring.ts';
  */
 const formatByte = 1;
 
-/** Decrypting a short ciphertext takes as long as reading this many bytes: some 10 µs. */
+/** Encrypting or decrypting a short text takes as long as reading this many bytes: some 10 µs. */
 const minSpentBytes = 4096;
 
 /** Encrypts and decrypts the secrets of stacks. Keeps no plaintext. */
@@ -27,7 +27,13 @@ export class StackCipher {
     if (!key) throw new NotFoundError('The stack was deleted meanwhile');
     const header = Buffer.concat([Buffer.from([formatByte]), keyIdOf(key.id)]);
     const context = Buffer.from(stackId);
-    return plaintexts.map((plaintext) => Buffer.concat([header, encryptWith(key.bytes, plaintext, context)]));
+    const slices = new Slices();
+    const ciphertexts: Buffer[] = [];
+    for (const plaintext of plaintexts) {
+      ciphertexts.push(Buffer.concat([header, encryptWith(key.bytes, plaintext, context)]));
+      await slices.spend(Math.max(plaintext.length, minSpentBytes));
+    }
+    return ciphertexts;
   }
 
   /**

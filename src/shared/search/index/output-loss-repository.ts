@@ -61,8 +61,7 @@ export function createOutputLossRepository(db: Queryable) {
       ),
 
     /**
-     * What the newest preview that counts would remove, but for what an update after it has removed: that is gone already. The environment is stored as JSON without spaces, in which a quoted name that is
-     * followed by a colon is a member.
+     * What the newest preview that counts would remove, but for what an update after it has removed: that is gone already.
      */
     findPreviewed: async (update: PreviewedUpdate): Promise<RemovedOutputs | null> =>
       lossOf(
@@ -73,14 +72,14 @@ export function createOutputLossRepository(db: Queryable) {
               where u.stack_id = ${update.stackId} and u.number > p.number and u.kind = 'update' and not u.dry_run), '[]')::text as names,
             coalesce(l.is_unknown, false) as "isUnknown"
           from (
-            select id, number, status, kind, base_stack_version, environment, requested_by, token_id from updates
+            select id, number, status, kind, base_stack_version, commit_id, requested_by, token_id from updates
             where stack_id = ${update.stackId} and (dry_run or kind = 'preview') order by number desc limit ${searchedPreviews}) p
           left join output_losses l on l.update_id = p.id
           where p.status = 'succeeded' and p.kind in ('update', 'preview') and ${
             update.commit === null
               ? sql.fragment`p.base_stack_version = ${update.stackVersion}
                 and (p.requested_by = ${update.userId}::uuid or p.token_id = ${update.tokenId}::uuid)`
-              : sql.fragment`position('"git.head":"' || ${update.commit} || '"' in p.environment) > 0`
+              : sql.fragment`p.commit_id = ${update.commit}`
           }
           order by p.number desc limit 1`),
       ),

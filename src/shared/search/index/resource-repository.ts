@@ -53,13 +53,15 @@ const HistoryRow = Type.Object({
   kind: Type.String(),
   by: Text,
   at: Timestamp,
-  /** Its environment as JSON; null if it is large. */
-  environment: Text,
+  commit: Text,
+  branch: Text,
+  ciUrl: Text,
   change: Type.String(),
-  paths: Nullable(Type.Array(Type.String())),
+  /** JSON text: the driver parses arrays one character at a time. */
+  paths: Text,
   pathCount: Type.Integer(),
 });
-export type HistoryRow = Row<typeof HistoryRow>;
+export type HistoryRow = Omit<Row<typeof HistoryRow>, 'paths'> & { readonly paths: readonly string[] | null };
 
 const VersionRow = Type.Object({
   version: Type.Integer(),
@@ -99,8 +101,6 @@ export interface ResourceFilter {
   readonly within: { readonly parent: string | null } | null;
 }
 
-/** Environments above this are not read, in bytes: a page has some hundreds. That of the CLI has some KiB. */
-const maxText = 32_768;
 const maxMessageChars = 300;
 /**
  * With a limit, and a range in the order of the index of parents, each count is a search in that index, also where nearly all resources of a
@@ -170,16 +170,23 @@ export function createResourceRepository(db: Queryable) {
         order by place, key limit ${limit}`),
 
     /** Versions that have changed the resource, newest first. */
-    listChanges: (stackId: string, key: string, before: number | null, limit: number) =>
-      db.any(sql.rows(HistoryRow)`
+    listChanges: async (
+      stackId: string,
+      key: string,
+      before: number | null,
+      limit: number,
+    ): Promise<readonly HistoryRow[]> => {
+      const rows = await db.any(sql.rows(HistoryRow)`
         /* resources.listChanges */
         select c.version, u.id as "updateId", u.kind, a.login as by, coalesce(u.ended_at, u.created_at) as at,
-          case when octet_length(u.environment) <= ${maxText} then u.environment end as environment,
-          c.change, c.paths, c.path_count as "pathCount"
+          u.commit_id as commit, u.branch, u.ci_run::json ->> 'build.url' as "ciUrl", c.change,
+          array_to_json(c.paths)::text as paths, c.path_count as "pathCount"
         from resource_changes c join updates u on u.stack_id = c.stack_id and u.stack_version = c.version
           left join users a on a.id = u.requested_by
         where c.stack_id = ${stackId} and c.key = ${key} and (${before}::integer is null or c.version < ${before}::integer)
-        order by c.version desc limit ${limit}`),
+        order by c.version desc limit ${limit}`);
+      return rows.map((row) => ({ ...row, paths: row.paths === null ? null : (JSON.parse(row.paths) as string[]) }));
+    },
 
     /** Versions of a stack, newest first. */
     listVersions: (stackId: string, before: number | null, limit: number) =>

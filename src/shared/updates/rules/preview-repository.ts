@@ -34,10 +34,10 @@ export function createPreviewRepository(db: Queryable) {
         /* previews.findNewest */
         select p.id, p.base_stack_version as "stackVersion"
         from (
-          select id, kind, number, status, base_stack_version, environment from updates
+          select id, kind, number, status, base_stack_version, commit_id, environment from updates
           where stack_id = ${stackId} and (dry_run or kind = 'preview') order by number desc limit ${searchedPreviews}) p
         where p.status = 'succeeded' and (p.kind = ${kind} or (p.kind = 'preview' and ${kind} = 'update'))
-          and position('"git.head":"' || ${commit} || '"' in p.environment) > 0
+          and p.commit_id = ${commit}
           and position('"git.dirty":"true"' in p.environment) = 0
           and (${countsOwn} or p.kind = 'preview' or position('"pulumi.flag.preview-only":"' in p.environment) > 0)
         order by p.number desc limit 1`),

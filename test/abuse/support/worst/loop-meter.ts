@@ -1,4 +1,6 @@
 import { createServer } from 'node:http';
+import { PerformanceObserver } from 'node:perf_hooks';
+import { isMainThread } from 'node:worker_threads';
 
 // Loaded into a server by `--import`, with the path of a socket in the query of its own URL. Measures for how long the event loop was kept from
 // others: the CPU time of its thread between two turns of a timer. A busy machine lengthens the time of the clock, but not this.
@@ -13,6 +15,7 @@ function cpuMs(): number {
 
 let last = cpuMs();
 let longest = 0;
+let longestCollection = 0;
 
 function turn(): void {
   const now = cpuMs();
@@ -20,14 +23,23 @@ function turn(): void {
   last = now;
 }
 
-setInterval(turn, everyMs).unref();
+// Threads of the server load this file, too.
+if (isMainThread) measure();
 
-/** The longest turn since the last request, in ms, and resident memory, in bytes. */
-createServer((_request, response) => {
-  turn();
-  const { heapUsed, rss } = process.memoryUsage();
-  response.end(JSON.stringify({ longestMs: longest, rss, heapUsed }));
-  longest = 0;
-})
-  .listen(socket)
-  .unref();
+function measure(): void {
+  setInterval(turn, everyMs).unref();
+  new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) longestCollection = Math.max(longestCollection, duration);
+  }).observe({ entryTypes: ['gc'] });
+
+  /** The longest turn and the longest garbage collection since the last request, in ms, and resident memory, in bytes. */
+  createServer((_request, response) => {
+    turn();
+    const { rss } = process.memoryUsage();
+    response.end(JSON.stringify({ longestMs: longest, collectionMs: longestCollection, rss }));
+    longest = 0;
+    longestCollection = 0;
+  })
+    .listen(socket)
+    .unref();
+}

@@ -11,6 +11,8 @@ import type { TestDatabase } from '../../../support/test-app.ts';
 export interface LoopReading {
   /** Longest time that one turn of it took of its thread, in ms. */
   readonly longestMs: number;
+  /** Longest pause of garbage collection by the clock, in ms. It may be part of that turn. */
+  readonly collectionMs: number;
   readonly rss: number;
 }
 

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { stateShapes } from './states.ts';
-import type { CallerRole, World, WorstCall } from './world.ts';
+import { type CallerRole, packConfig, type World, type WorstCall } from './world.ts';
 
 /** A call of a route, and the data that it is about. */
-export interface RouteCall extends WorstCall {
+export interface RouteCall {
   readonly name: string;
   readonly data: string;
+  /** Each time with new names of what it creates. */
+  readonly make: () => WorstCall;
 }
 
 interface Sample {
@@ -94,9 +96,10 @@ const samples: Readonly<Record<string, Samples>> = {
   }),
   [`POST ${O}/policypacks/:pack/versions/:versionTag/complete`]: {},
   [`POST ${O}/policygroups`]: () => ({ body: { name: `g${randomUUID()}` } }),
-  [`PATCH ${O}/policygroups/:group`]: {
-    body: { stacks: Array.from({ length: 10_000 }, (_, at) => ({ name: `s${at}`, routingProject: 'proj' })) },
-  },
+  [`PATCH ${O}/policygroups/:group`]: () => [
+    { body: { stacks: Array.from({ length: 10_000 }, (_, at) => ({ name: `s${at}`, routingProject: 'proj' })) } },
+    { body: { addPolicyPack: { name: 'pack0', version: 1, config: packConfig } } },
+  ],
   [`PATCH ${O}/members/:login`]: { body: { role: 'member' } },
   [`PATCH ${O}/access-policy`]: { body: {} },
   [`PATCH ${O}/auth/policies/:policyId`]: {
@@ -249,41 +252,51 @@ export function unknownRoutes(routes: readonly string[]): string[] {
   return [...wrong, ...Object.keys(samples).filter((route) => !routes.includes(route))];
 }
 
-/** All calls of a role, those that take something away last. */
-export function routeCalls(routes: readonly string[], world: World, role: CallerRole): RouteCall[] {
-  const called = routes.filter((route) => !route.startsWith('HEAD ') && !elsewhere.includes(route));
-  const rank = (route: string): number =>
-    route.startsWith('GET') ? 0 : /^DELETE|rename|complete$|cancel/.test(route) ? 2 : 1;
-  return [...called]
-    .sort((a, b) => rank(a) - rank(b))
-    .flatMap((route) => {
-      const [method = '', pattern = ''] = route.split(' ');
-      const sample = samples[route] ?? {};
-      const isOfStack = pattern.includes(':stack');
-      const stacks = !isOfStack
-        ? ['-']
-        : role === 'stranger'
-          ? ['deep']
-          : method === 'GET'
-            ? [...world.stacks, 'plain', 'journal', 'running']
-            : ['plain'];
-      const probe = typeof sample === 'function' ? [sample('plain', world)].flat()[0] : sample;
-      return (isOfStack ? (probe?.stacks ?? stacks) : stacks).flatMap((stack) =>
-        [typeof sample === 'function' ? sample(stack, world) : sample]
-          .flat()
-          .map(({ auth, body, query = '', type }) => ({
-            ...{
-              name: route.replace(/\(.*\)/, ''),
-              data: stack,
-              method,
-              path: `${fill(pattern, stack, world)}${query}`,
-            },
-            auth: auth ?? world.auth[role],
-            ...(body === undefined ? {} : { body }),
-            ...(type === undefined ? {} : { type }),
-          })),
-      );
-    });
+const isEnd = (route: string): boolean => /^DELETE|rename|complete$|cancel/.test(route);
+
+/** Calls of a role: those that take something away from later calls (`ends`), or all others, first those that read. */
+export function routeCalls(
+  routes: readonly string[],
+  world: World,
+  role: CallerRole,
+  which: 'ends' | 'others',
+): RouteCall[] {
+  const called = routes.filter(
+    (route) =>
+      !route.startsWith('HEAD ') &&
+      !elsewhere.includes(route) &&
+      isEnd(route) === (which === 'ends') &&
+      // In an organization, an operator calls the same as an admin.
+      !(role === 'operator' && route.includes(':organization')),
+  );
+  return [
+    ...called.filter((route) => route.startsWith('GET')),
+    ...called.filter((route) => !route.startsWith('GET')),
+  ].flatMap((route) => callsOf(route, world, role));
+}
+
+function callsOf(route: string, world: World, role: CallerRole): RouteCall[] {
+  const [method = '', pattern = ''] = route.split(' ');
+  const sample = samples[route] ?? {};
+  const samplesOf = (stack: string): Sample[] =>
+    [typeof sample === 'function' ? sample(stack, world) : sample].flat() as Sample[];
+  const stacksOfReads = method === 'GET' ? [...world.stacks, 'plain', 'journal', 'running'] : ['plain'];
+  const usual = !pattern.includes(':stack') ? ['-'] : role === 'stranger' ? ['deep'] : stacksOfReads;
+  const stacks = pattern.includes(':stack') ? (samplesOf('plain')[0]?.stacks ?? usual) : usual;
+  return stacks.flatMap((stack) =>
+    samplesOf(stack).map((_, at) => ({
+      name: route.replace(/\(.*\)/, ''),
+      data: stack,
+      make: () => {
+        const { auth, body, query = '', type } = samplesOf(stack)[at] as Sample;
+        return {
+          ...{ method, path: `${fill(pattern, stack, world)}${query}`, auth: auth ?? world.auth[role] },
+          ...(body === undefined ? {} : { body }),
+          ...(type === undefined ? {} : { type }),
+        };
+      },
+    })),
+  );
 }
 
 function fill(pattern: string, stack: string, world: World): string {

@@ -1,0 +1,93 @@
+import { denseTurnBytes, Slices } from '../../shared/platform/slices/slices.ts';
+import { comparedMembers, isSameInStacks } from '../../shared/search/index/canonical-resource.ts';
+import { diffProperties } from '../../shared/search/index/property-leaves.ts';
+import { joinPath, type ResourceView, viewResource } from '../../shared/search/index/resource-facts.ts';
+import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
+import { type ShownValues, shownNames } from './shown-values.ts';
+
+/** Differences of one resource that are shown. */
+const maxPaths = 200;
+/** With more members than this, a resource's differences are in the order that it has them. */
+const maxSorted = 1_000;
+/** What the comparison of a property costs of a slice, beside its bytes. */
+const comparisonBytes = 200;
+
+/** A property that two stacks have different values for. */
+export interface StackProperty {
+  readonly path: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+export interface StackDifference {
+  readonly urn: string;
+  readonly type: string;
+  readonly name: string;
+  readonly change: 'created' | 'updated' | 'deleted';
+  readonly paths: StackProperty[];
+  readonly pathCount: number;
+}
+
+/** How a difference is shown. */
+export interface Describing {
+  readonly withOutputs: boolean;
+  /** Places of the secrets that are known to differ. */
+  readonly secrets: ReadonlySet<number>;
+  readonly values: ShownValues;
+}
+
+/** What differs of a resource, whose text is null where a stack has none; null if nothing does. */
+export async function describeDifference(
+  before: Buffer | null,
+  after: Buffer | null,
+  describing: Describing,
+): Promise<StackDifference | null> {
+  const was = before && (await viewResource(before));
+  const is = after && (await viewResource(after));
+  const shown = is ?? was;
+  if (shown === null) return null;
+  const { paths, pathCount } = was && is ? await compare(was, is, describing) : { paths: [], pathCount: 0 };
+  if (was && is && pathCount === 0) return null;
+  return {
+    ...shownNames(shown.urn, shown.string('type')),
+    change: was && is ? 'updated' : is ? 'created' : 'deleted',
+    paths,
+    pathCount,
+  };
+}
+
+async function compare(was: ResourceView, is: ResourceView, { secrets, values, withOutputs }: Describing) {
+  const paths: StackProperty[] = [];
+  let pathCount = 0;
+  const slices = new Slices(denseTurnBytes);
+  const add = async (path: string, before: Buffer | null | undefined, after: Buffer | null | undefined) => {
+    if (++pathCount <= maxPaths) paths.push(await values.property(path, before, after));
+  };
+  // In the order in which the secrets of `is` are counted.
+  const names = new Set(await comparedMembers(is, withOutputs));
+  for (const name of await comparedMembers(was, withOutputs)) names.add(name);
+  let secretsSeen = 0;
+  for (const name of names.size > maxSorted ? names : [...names].sort()) {
+    const [old, next] = [was.raw(name), is.raw(name)];
+    await slices.spend(comparisonBytes);
+    const places = next === null ? [] : await listSecretsInSlices(next);
+    // In ascending order, as the properties are that have a new value.
+    const changed = places.flatMap(({ start }, at) => (secrets.has(secretsSeen + at) ? [start] : []));
+    secretsSeen += places.length;
+    if (name !== 'inputs' && name !== 'outputs') {
+      if (old === null || next === null || !(await isSameInStacks(name, old, next))) await add(name, old, next);
+      continue;
+    }
+    let passed = 0;
+    for (const { after: value, before: former, path } of await diffProperties(old, next)) {
+      const isSame = former !== null && value !== null && (await isSameInStacks('', former.text, value.text));
+      const start = value === null || next === null ? 0 : value.text.byteOffset - next.byteOffset;
+      const end = start + (value?.text.length ?? 0);
+      while ((changed[passed] ?? Number.POSITIVE_INFINITY) < start) passed++;
+      const hasNewSecret = (changed[passed] ?? Number.POSITIVE_INFINITY) < end;
+      if (!isSame || hasNewSecret) await add(joinPath(name, path), former?.text, value?.text);
+      await slices.spend(comparisonBytes + end - start);
+    }
+  }
+  return { paths, pathCount };
+}
