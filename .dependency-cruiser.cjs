@@ -42,7 +42,7 @@ const domains = {
   shared:
     'platform audit stacks access drift secrets updates identity state events jobs policies search statistics webhooks',
   api: 'platform access audit drift policies search updates state events secrets stacks identity operator statistics webhooks',
-  workers: 'platform access audit drift events identity search stacks state statistics updates webhooks',
+  workers: 'platform access audit drift events identity policies search stacks state statistics updates webhooks',
   web: 'platform access audit drift identity policies search secrets updates operator state statistics webhooks stacks',
 };
 const domainRules = Object.entries(domains).flatMap(([part, names]) =>
@@ -126,14 +126,14 @@ module.exports = {
     {
       name: 'protocol-stands-alone',
       severity: 'error',
-      from: { path: '^src/shared/platform/protocol/' },
-      to: { path: '^src/', pathNot: '^src/shared/platform/protocol/' },
+      from: { path: '^src/api/platform/protocol/' },
+      to: { path: '^src/', pathNot: '^src/api/platform/protocol/' },
     },
     {
       name: 'schemas-import-schemas-only',
       severity: 'error',
       from: { path: '\.schemas\.ts$' },
-      to: { path: '^src/', pathNot: ['\.schemas\.ts$', '^src/shared/platform/protocol/'] },
+      to: { path: '^src/', pathNot: ['\.schemas\.ts$', '^src/api/platform/protocol/'] },
     },
     {
       name: 'routes-not-to-repositories',
@@ -160,7 +160,7 @@ module.exports = {
           '^src/api/state/(state-service|state\\.routes|state-view)\\.ts$',
         ],
       },
-      to: { path: '^src/shared/(state/state-reader|search/index/scan-resources)\\.ts$' },
+      to: { path: '^src/shared/(state/state-reader|search/scan-resources)\\.ts$' },
     },
     {
       name: 'repositories-hold-statements-only',

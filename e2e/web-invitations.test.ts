@@ -5,7 +5,7 @@ import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { expectSound, fileWebServer } from '../testkit/web-server.ts';
-import { enter, findFlaws, runCommand } from '../testkit/web-session.ts';
+import { filePage, findFlaws, runCommand } from '../testkit/web-session.ts';
 
 const organization = 'dev-org';
 
@@ -14,13 +14,7 @@ await suite('invitations in the web UI', { ownServer: true, tools: ['chromium'] 
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   let page: Page;
-  const complaints: string[] = [];
-
-  async function signIn(login: string): Promise<void> {
-    await page.goto('about:blank');
-    await browser.context.clearCookies();
-    await enter(page, server.url, login);
-  }
+  const { complaints, dialog, openPage, signInAs } = filePage();
 
   beforeAll(async () => {
     ({ browser, server } = await web());
@@ -30,16 +24,10 @@ await suite('invitations in the web UI', { ownServer: true, tools: ['chromium'] 
       await setPassword(server, login);
     }
     await runAdmin(server, 'unset-site-admin', 'ada', '--force');
-    page = await browser.context.newPage();
-    page.on('console', (message) => {
-      if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text());
-    });
-    page.on('pageerror', (error) => complaints.push(error.message));
-    await signIn('ada');
+    page = await openPage(browser, server.url);
   }, scenarioTimeoutMs);
 
   const openMembers = () => page.goto(`${server.url}/${organization}/~/members`);
-  const dialog = () => page.getByRole('dialog');
   const invitation = (login: string): Locator =>
     page.getByRole('table', { name: 'Invitations' }).getByRole('row').filter({ hasText: login });
 
@@ -74,7 +62,7 @@ await suite('invitations in the web UI', { ownServer: true, tools: ['chromium'] 
   test(
     'one accepts, sees the organization and leaves it; another declines',
     async () => {
-      await signIn('zoe');
+      await signInAs('zoe');
       await page.getByText('An organization has invited you').waitFor();
       await page.getByRole('link', { name: 'Answer' }).click();
       await page.getByText(`${organization}, as viewer`).waitFor();
@@ -90,11 +78,11 @@ await suite('invitations in the web UI', { ownServer: true, tools: ['chromium'] 
       await own.getByRole('button', { name: `Leave ${organization}` }).click();
       await own.waitFor({ state: 'detached' });
 
-      await signIn('yan');
+      await signInAs('yan');
       await page.goto(`${server.url}/account`);
       await page.getByRole('button', { name: 'Decline' }).click();
       await page.getByRole('heading', { name: 'Invitations' }).waitFor({ state: 'detached' });
-      await signIn('ada');
+      await signInAs('ada');
       await openMembers();
       await page.getByRole('row').filter({ hasText: 'ada' }).first().waitFor();
       expect(

@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { beforeAll, expect, test } from '@jest/globals';
-import type { Locator, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { suite } from '../testkit/suite.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
-import { enter, findBarriers, findFlaws } from '../testkit/web-session.ts';
+import { filePage, findBarriers, findFlaws } from '../testkit/web-session.ts';
 
 const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
 const organization = 'dev-org';
@@ -34,15 +34,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   let page: Page;
-  /** What the browser complained about. */
-  const complaints: string[] = [];
-
-  async function signIn(login: string): Promise<void> {
-    // A page that is open would leave for the sign-in page by itself.
-    await page.goto('about:blank');
-    await browser.context.clearCookies();
-    await enter(page, server.url, login);
-  }
+  const { complaints, confirm, dialog, openPage, row, signInAs } = filePage();
 
   beforeAll(async () => {
     ({ browser, server } = await web());
@@ -54,29 +46,15 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     expect((await fetch(path, { method: 'POST', headers, body })).ok).toBe(true);
     await call(server, 'teams.create', { name: 'red', displayName: hostile, description: hostile });
     await call(server, 'roles.create', { name: 'releaser', description: hostile, permissions: ['write'] });
-    page = await browser.context.newPage();
-    page.on('console', (message) => {
-      // Refusals of the server that the page shows.
-      if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text());
-    });
-    page.on('pageerror', (error) => complaints.push(error.message));
-    await signIn('ada');
+    page = await openPage(browser, server.url);
   }, 600_000);
 
   const open = (path: string) => page.goto(`${server.url}/${organization}/~/${path}`);
-  const row = (name: string): Locator => page.getByRole('row').filter({ hasText: name });
-  const dialog = () => page.getByRole('dialog');
 
   async function choose(of: string, action: string): Promise<void> {
     await page.getByRole('button', { name: `Actions for ${of}`, exact: true }).click();
     await page.getByRole('menuitem', { name: action }).click();
     await dialog().waitFor();
-  }
-
-  /** Presses the button that does it, and waits until it is done. */
-  async function confirm(name: string): Promise<void> {
-    await dialog().getByRole('button', { name, exact: true }).click();
-    await dialog().waitFor({ state: 'detached' });
   }
 
   test('a member is added without a mouse, gets another role, and is removed; the last admin stays', async () => {
@@ -229,7 +207,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
   });
 
   test('a viewer sees members and teams, and no button that would fail', async () => {
-    await signIn('vera');
+    await signInAs('vera');
     await open('members');
     await row('ada').waitFor();
     const links = page.getByRole('navigation', { name: 'Pages of the organization' });

@@ -1,14 +1,14 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Locator, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { runAdmin } from '../testkit/admin-command.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { expectSound, fileWebServer } from '../testkit/web-server.ts';
-import { enter, runCommand } from '../testkit/web-session.ts';
+import { filePage, runCommand } from '../testkit/web-session.ts';
 
 const organization = 'dev-org';
 const commit = 'c'.repeat(40);
@@ -31,7 +31,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   let page: Page;
-  const complaints: string[] = [];
+  const { complaints, confirm, dialog, openPage, row, signInAs } = filePage();
 
   const api = (method: string, path: string, body?: object, token = server.token) =>
     fetch(`${server.url}/api/${path}`, {
@@ -51,35 +51,15 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     };
   }
 
-  async function signIn(login: string): Promise<void> {
-    // A page that is open would leave for the sign-in page by itself.
-    await page.goto('about:blank');
-    await browser.context.clearCookies();
-    await enter(page, server.url, login);
-  }
-
   beforeAll(async () => {
     ({ browser, server } = await web());
     await call('POST', `stacks/${organization}/web`, { stackName: 'prod', tags: { env: 'production' } });
     const changeLimit = { kind: 'change-limit', settings: { changes: 0 } };
     await call('POST', `orgs/${organization}/update-rules`, changeLimit);
-    page = await browser.context.newPage();
-    page.on('console', (message) => {
-      if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text());
-    });
-    page.on('pageerror', (error) => complaints.push(error.message));
-    await signIn('ada');
+    page = await openPage(browser, server.url);
   }, scenarioTimeoutMs);
   const open = (path: string) => page.goto(`${server.url}/${organization}/${path}`);
-  const dialog = () => page.getByRole('dialog');
-  const row = (name: string): Locator => page.getByRole('row').filter({ hasText: name });
   const suggested = (value: string) => page.locator(`datalist option[value="${value}"]`).first();
-
-  /** Presses the button that does it, and waits until it is done. */
-  async function confirm(name: string): Promise<void> {
-    await dialog().getByRole('button', { name, exact: true }).click();
-    await dialog().waitFor({ state: 'detached' });
-  }
 
   test(
     'a freeze gets another end, reason and place, and stays the same rule',
@@ -329,7 +309,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   test(
     'a viewer has none of these buttons',
     async () => {
-      await signIn('vera');
+      await signInAs('vera');
       await open('web/prod');
       await page.getByRole('heading', { name: 'web/prod' }).waitFor();
       expect(await page.getByRole('button', { name: /Ask for|Freeze/ }).count()).toBe(0);

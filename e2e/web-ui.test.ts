@@ -39,6 +39,7 @@ async function update(server: OwnHoldfastServer, stack: string, status: 'running
   const { token } = await call(server, `${path}/${updateID}`, {});
   if (status !== 'running')
     await call(server, `${path}/${updateID}/complete`, { status }, `update-token ${token}`).catch(() => {});
+  return { lease: `update-token ${token}`, path: `${path}/${updateID}`, updateID };
 }
 
 await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
@@ -309,6 +310,24 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await more.click();
     await pollUntil('the whole message is shown', async () => (await height()) > 150);
     await page.getByRole('button', { name: 'Show less' }).and(page.locator(':focus')).waitFor();
+  });
+
+  test('a search in the events of an update goes on to its oldest', async () => {
+    await createStack(server, 'events', 'dev');
+    const { lease, path, updateID } = await update(server, 'events/dev', 'running');
+    // Three pages of the list.
+    const events = Array.from({ length: 600 }, (_, at) => ({
+      ...{ sequence: at + 1, timestamp: 1_700_000_000 + at },
+      stdoutEvent: { message: at === 0 ? 'the needle' : `straw ${at}`, color: 'never' },
+    }));
+    await call(server, `${path}/events/batch`, { events }, lease);
+    await page.goto(`${server.url}/dev-org/events/dev/previews/${updateID}?view=events`);
+    await page.getByText('200 newest events').waitFor();
+    await page.getByLabel('Search in events').fill('needle');
+    await page.getByText('the needle').waitFor();
+    await page.getByText('1 events', { exact: true }).waitFor();
+    await page.getByLabel('Search in events').fill('');
+    await page.getByText('600 events', { exact: true }).waitFor();
   });
 
   test('gives the browser nothing to complain about', () => expect(complaints).toEqual([]));

@@ -84,3 +84,43 @@ export async function runCommand(page: Page, text: string, option: string | RegE
   await page.getByRole('option', { name: option, selected: true }).waitFor();
   await page.keyboard.press('Enter');
 }
+
+/** The page of a test file, on which one person after another is signed in, and what its tests do with it. */
+export function filePage() {
+  let page: Page;
+  let url: string;
+  /** What the browser complained about. */
+  const complaints: string[] = [];
+  const signInAs = async (login: string): Promise<void> => {
+    // A page that is open would leave for the sign-in page by itself.
+    await page.goto('about:blank');
+    await page.context().clearCookies();
+    await enter(page, url, login);
+  };
+  const dialog = () => page.getByRole('dialog');
+  return {
+    complaints,
+    dialog,
+    signInAs,
+    row: (text: string) => page.getByRole('row').filter({ hasText: text }),
+
+    /** Opens the page for `ada`, an admin. */
+    async openPage(browser: TestBrowser, serverUrl: string): Promise<Page> {
+      page = await browser.context.newPage();
+      url = serverUrl;
+      page.on('console', (message) => {
+        // Refusals of the server that the page shows.
+        if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text());
+      });
+      page.on('pageerror', (error) => complaints.push(error.message));
+      await signInAs('ada');
+      return page;
+    },
+
+    /** Presses the button of the dialog that does it, and waits until it is done. */
+    async confirm(name: string): Promise<void> {
+      await dialog().getByRole('button', { name, exact: true }).click();
+      await dialog().waitFor({ state: 'detached' });
+    },
+  };
+}

@@ -4,11 +4,11 @@ import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repo
 import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
-import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
 import { createDocumentCheckRepository } from '../../src/shared/state/checks/document-check-repository.ts';
 import { createBlobRepository } from '../../src/shared/state/documents/blob-repository.ts';
 import { createCompactionRepository } from '../../src/shared/state/journal/compaction-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
+import { createDeletedStackRepository } from '../../src/workers/stacks/deleted-stack-repository.ts';
 import type { OwnHoldfastServer } from '../../testkit/holdfast-server.ts';
 import { busiestScan, explainingPool } from '../../testkit/query-plan.ts';
 import { memoryOf, printTable, resetPeak } from './figures.ts';

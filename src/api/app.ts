@@ -4,6 +4,8 @@ import swagger from '@fastify/swagger';
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, LogController } from 'fastify';
 import { webFolder } from '../shared/platform/config/config.ts';
 import './platform/http/request.ts';
+import type { WriteFence } from '../shared/platform/claim/data-dir-claim.ts';
+import { runFirst } from '../shared/platform/db/connection-gate.ts';
 import { registerAccessDomain } from './access/access.module.ts';
 import { registerAuditDomain } from './audit/audit.module.ts';
 import { type ApiServices, createServices } from './create-services.ts';
@@ -22,15 +24,12 @@ import { registerBody } from './platform/http/body.ts';
 import { registerDialect } from './platform/http/dialect.ts';
 import { registerErrors, sendFrameworkError } from './platform/http/errors.ts';
 import { openApiOptions } from './platform/http/openapi.ts';
-import { registerPrecedence } from './platform/http/precedence.ts';
 import { registerAddressRate, registerCallerRate } from './platform/http/request-rate.ts';
 import { type RouteScope, toRouteScope } from './platform/http/route-scope.ts';
-import { describeIssues, type SchemaIssue } from './platform/http/schema-issues.ts';
+import { compileValidator, describeIssues, type SchemaIssue } from './platform/http/schema-issues.ts';
 import { registerSecurityHeaders } from './platform/http/security-headers.ts';
-import { compileValidator } from './platform/http/validator-compiler.ts';
 import { registerWebAssets } from './platform/http/web-assets.ts';
-import { registerWriteFence } from './platform/http/write-fence.ts';
-import { createFront } from './platform/server/front.ts';
+import { createFront } from './platform/server/http-server.ts';
 import { registerServiceRoutes } from './platform/service.routes.ts';
 import { registerPolicyDomain } from './policies/policies.module.ts';
 import { registerPolicyArchiveRoutes } from './policies/policy-archives.routes.ts';
@@ -125,4 +124,25 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerCallerRate(scope, services);
   const routes = toRouteScope(scope);
   for (const register of domains) register(routes, services);
+}
+
+/** Lets the calls of routes with `goesFirst` have connections to Postgres before other calls. */
+function registerPrecedence(app: FastifyInstance): void {
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (request.routeOptions.config.goesFirst) runFirst(done);
+    else done();
+  });
+}
+
+/**
+ * Acknowledges no write once the data belong to another server. Looks after the write was committed: what was committed before the
+ * other server took over is in the data that it reads.
+ */
+function registerWriteFence(app: FastifyInstance, fence: WriteFence): void {
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    const isWrite = request.method !== 'GET' && request.method !== 'HEAD';
+    // Without an answer the client knows nothing, which is true.
+    if (isWrite && !fence.holds()) reply.raw.destroy();
+    done();
+  });
 }

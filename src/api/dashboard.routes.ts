@@ -13,9 +13,9 @@ import { assertSameOrigin, readSessionCookie } from './identity/sign-in/browser.
 import type { SessionService } from './identity/sign-in/session-service.ts';
 import type { UserService } from './identity/user-service.ts';
 import { Refusals } from './platform/audit-trail/refusals.ts';
-import { ResponseMemory } from './platform/http/response-memory.ts';
 import { type BodyParts, receiveBody } from './platform/http/body.ts';
 import { prepareError } from './platform/http/errors.ts';
+import { ResponseMemory } from './platform/http/response-memory.ts';
 import { clientGone } from './platform/server/client-gone.ts';
 import { appRouter } from './router.ts';
 import { registerStacksCsv } from './stacks/stacks-csv.routes.ts';

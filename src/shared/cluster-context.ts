@@ -1,8 +1,8 @@
 import { type AppContext, type ContextOverrides, createContext } from './context.ts';
 import { type AdmissionRepository, createAdmissionRepository } from './jobs/admission-repository.ts';
 import type { JobDispatcher } from './jobs/dispatcher.ts';
-import { createJobResultRepository, type JobResultRepository } from './jobs/job-result-repository.ts';
 import { JobQueueView } from './jobs/job-queue-view.ts';
+import { createJobResultRepository, type JobResultRepository } from './jobs/job-result-repository.ts';
 import { registerQueueGauges, registerRedisMetrics } from './jobs/queue-metrics.ts';
 import { QueueMonitor } from './jobs/queue-monitor.ts';
 import { Queues } from './jobs/queues.ts';

@@ -1,5 +1,5 @@
-import { createAuditSendingRepository } from './audit/audit-sending-repository.ts';
 import { createAuditChainRepository } from './audit/audit-chain-repository.ts';
+import { createAuditSendingRepository } from './audit/audit-sending-repository.ts';
 import { createDriftRepository } from './drift/drift-repository.ts';
 import { createArchivingRepository } from './events/archiving-repository.ts';
 import type { Config } from './platform/config/config.ts';
@@ -7,11 +7,11 @@ import type { Database } from './platform/db/database.ts';
 import type { ByteBudget } from './platform/payloads/byte-budget.ts';
 import type { PayloadStore } from './platform/payloads/payload-store.ts';
 import type { Metrics } from './platform/telemetry/metrics.ts';
-import { createStateIndexRepository } from './search/index/state-index-repository.ts';
+import { createStateIndexRepository } from './search/state-index-repository.ts';
 import type { BodyBuffer } from './state/documents/body-buffer.ts';
+import type { CompactionRepository } from './state/journal/compaction-repository.ts';
 import type { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';
 import type { OpenReplays } from './state/journal/incremental/open-replays.ts';
-import type { CompactionRepository } from './state/journal/compaction-repository.ts';
 import { createDeliveryRepository } from './webhooks/delivery-repository.ts';
 
 /** Up to 200,000 rows are counted. */

@@ -27,12 +27,12 @@ import type { PayloadStore } from './platform/payloads/payload-store.ts';
 import { createMetrics, type Metrics } from './platform/telemetry/metrics.ts';
 import { createPolicyArchiveRepository } from './policies/policy-archive-repository.ts';
 import { PolicyArchives } from './policies/policy-archives.ts';
-import { StateIndexer } from './search/index/state-indexer.ts';
+import { StateIndexer } from './search/state-indexer.ts';
 import { DataKeys } from './secrets/data-keys.ts';
+import { EncryptedSecrets } from './secrets/encrypted-secrets.ts';
 import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './secrets/encryption-key-repository.ts';
 import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
-import { EncryptedSecrets } from './secrets/encrypted-secrets.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './state/checkpoints/checkpoint-repository.ts';
@@ -41,18 +41,18 @@ import {
   createDocumentCheckRepository,
   type DocumentCheckRepository,
 } from './state/checks/document-check-repository.ts';
-import { DocumentVerifier } from './state/checks/document-verifier.ts';
 import { DocumentRepair } from './state/checks/document-repair.ts';
+import { DocumentVerifier } from './state/checks/document-verifier.ts';
 import { DeploymentImporter } from './state/deployment-importer.ts';
 import { type BlobRepository, createBlobRepository } from './state/documents/blob-repository.ts';
 import { BodyBuffer } from './state/documents/body-buffer.ts';
+import { type ChunkRepository, createChunkRepository } from './state/documents/chunk-repository.ts';
 import { DocumentStore } from './state/documents/document-store.ts';
-import { createChunkRepository, type ChunkRepository } from './state/documents/chunk-repository.ts';
+import { BaseUrns } from './state/journal/change-limits/base-urns.ts';
+import { type CompactionRepository, createCompactionRepository } from './state/journal/compaction-repository.ts';
 import { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';
 import { backlogSteps, JournalBacklog } from './state/journal/incremental/journal-backlog.ts';
 import { OpenReplays } from './state/journal/incremental/open-replays.ts';
-import { type CompactionRepository, createCompactionRepository } from './state/journal/compaction-repository.ts';
-import { BaseUrns } from './state/journal/change-limits/base-urns.ts';
 import { JournalCompactor } from './state/journal/journal-compactor.ts';
 import { createJournalRepository, type JournalRepository } from './state/journal/journal-repository.ts';
 import { createJournalSnapshotRepository } from './state/journal/journal-snapshot-repository.ts';

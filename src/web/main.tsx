@@ -1,13 +1,31 @@
 import { CSPProvider } from '@base-ui/react/csp-provider';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
-import { StrictMode } from 'react';
+import { type ReactNode, StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import './platform/app/tokens.css';
 import './platform/app/base.css';
-import { SessionHalt } from './platform/app/session-halt.tsx';
+import { useSessionEnded } from './platform/app/session.ts';
 import { queryClient } from './platform/app/trpc.ts';
+import { SendingHalt } from './platform/ui/sending-halt.ts';
 import { router } from './router.tsx';
+
+/** Lets open forms say that the session has ended. */
+function SessionHalt({ children }: { readonly children: ReactNode }) {
+  return <SendingHalt value={useSessionEnded() ? <Ended /> : null}>{children}</SendingHalt>;
+}
+
+function Ended() {
+  return (
+    <>
+      Your session has ended.{' '}
+      <a href="/sign-in" target="_blank" rel="noopener">
+        Sign in
+      </a>{' '}
+      in another tab, and go on here.
+    </>
+  );
+}
 
 // After a release, parts of the page that this tab has not loaded yet have other names.
 addEventListener('vite:preloadError', (event) => {

@@ -20,7 +20,6 @@ import { signOut } from './platform/app/session.ts';
 import { chooseTheme, type Theme, themes, useTheme } from './platform/app/theme.ts';
 import { Button } from './platform/ui/button.tsx';
 import { CutName } from './platform/ui/cut-name.tsx';
-import { Mark } from './platform/ui/mark.tsx';
 import { Menu, MenuItem } from './platform/ui/menu.tsx';
 import styles from './rail.module.css';
 import { useFavourites } from './stacks/favourites.ts';
@@ -201,5 +200,23 @@ function ThemeMenu() {
         );
       })}
     </Menu>
+  );
+}
+
+/** The name mark: three roots that grip a short base line. */
+function Mark({ size = 22 }: { readonly size?: number }) {
+  return (
+    <svg
+      width={size}
+      height={size}
+      viewBox="0 0 24 24"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="2"
+      strokeLinecap="round"
+      aria-hidden="true"
+    >
+      <path d="M12 3v17.5M12 8.5c0 6-7 4.5-7 12M12 8.5c0 6 7 4.5 7 12M2.5 20.5h19" />
+    </svg>
   );
 }

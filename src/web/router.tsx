@@ -1,13 +1,39 @@
-import { createRouter } from '@tanstack/react-router';
+import { createRoute, createRouter, redirect } from '@tanstack/react-router';
 import { operatorRoutes } from './operator/routes.tsx';
 import { organizationRoutes } from './organization-routes.tsx';
 import { rootRoute } from './platform/app/root-route.tsx';
 import { parseSearch, stringifySearch } from './platform/app/search-params.ts';
-import { printedRoutes } from './printed-routes.ts';
 import { searchRoutes } from './search/routes.tsx';
 import { Shell } from './shell.tsx';
 import { stackRoutes } from './stacks/routes.tsx';
 import { ciRoutes } from './statistics/routes.tsx';
+
+const stackSettings = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/$organization/$project/$stack/settings/options',
+  beforeLoad: ({ params }) => {
+    throw redirect({ to: '/$organization/$project/$stack', params, replace: true });
+  },
+});
+
+const policyPack = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/$organization/insights/policypacks/$pack/$version',
+  beforeLoad: ({ params: { organization } }) => {
+    throw redirect({ to: '/$organization/~/policies', params: { organization }, replace: true });
+  },
+});
+
+const ownTokens = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/user/settings/tokens',
+  beforeLoad: () => {
+    throw redirect({ href: '/account', reloadDocument: true });
+  },
+});
+
+/** Other paths that the CLI prints: they lead to the pages that have what they promise. */
+const printedRoutes = [stackSettings, policyPack, ownTokens] as const;
 
 rootRoute.update({ component: Shell });
 

@@ -1,10 +1,11 @@
 import { Outlet, useParams } from '@tanstack/react-router';
-import { Menu as MenuIcon, Search } from 'lucide-react';
+import { Mail, Menu as MenuIcon, Search } from 'lucide-react';
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { AwayNotice } from './platform/app/away-notice.tsx';
 import { Breadcrumb } from './platform/app/breadcrumb.tsx';
-import { InvitationNotice } from './platform/app/invitation-notice.tsx';
+import { useMe } from './platform/app/me.ts';
 import { Button } from './platform/ui/button.tsx';
+import { Notice } from './platform/ui/notification.tsx';
 import { Rail } from './rail.tsx';
 import styles from './shell.module.css';
 
@@ -74,5 +75,19 @@ export function Shell() {
         {isPaletteOpen ? <CommandPalette organization={organization} onClose={() => setIsPaletteOpen(false)} /> : null}
       </Suspense>
     </>
+  );
+}
+
+/** That the person is invited to an organization, until they have answered. */
+function InvitationNotice() {
+  const count = useMe()?.invitations ?? 0;
+  if (count === 0) return null;
+  return (
+    <Notice
+      tone="neutral"
+      icon={<Mail size={17} />}
+      title={count === 1 ? 'An organization has invited you' : `${count} organizations have invited you`}
+      action={<a href="/account#invitations">Answer</a>}
+    />
   );
 }

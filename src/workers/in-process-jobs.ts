@@ -1,8 +1,8 @@
 import type { AppContext } from '../shared/context.ts';
-import { createJobHandlers, dropPayload } from '../shared/jobs/handlers.ts';
-import { InProcessDispatcher } from '../shared/jobs/in-process-dispatcher.ts';
 import { registerQueueGauges } from '../shared/jobs/queue-metrics.ts';
 import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
+import { createJobHandlers, dropPayload } from './platform/handlers.ts';
+import { InProcessDispatcher } from './platform/in-process-dispatcher.ts';
 
 /** Starts the workers of a server that runs its own jobs. Closed with the context. */
 export function startInProcessJobs(context: AppContext): InProcessDispatcher {

@@ -1,12 +1,12 @@
 import { type ClusterContext, createClusterContext, createClusterQueue } from '../shared/cluster-context.ts';
 import type { AppContext } from '../shared/context.ts';
-import { createJobHandlers, dropPayload } from '../shared/jobs/handlers.ts';
 import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
 import { startDatabaseWatch } from '../shared/updates/database/database-watch.ts';
 import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
+import { createJobHandlers, dropPayload } from './platform/handlers.ts';
 import { startHealthServer } from './platform/health-server.ts';
 import { startQueueWorkers } from './platform/queue-workers.ts';
 import { startIndexing } from './search/index-states.ts';

@@ -7,20 +7,20 @@ import { createJobResultRepository } from '../shared/jobs/job-result-repository.
 import { createRunRepository } from '../shared/platform/maintenance/run-repository.ts';
 import { measureStorage } from './access/measure-storage.ts';
 import { measureUsage } from './access/measure-usage.ts';
+import { chainAudit, storeAuditHeads } from './audit/chain-audit.ts';
 import { exportAudit } from './audit/export-audit.ts';
 import { addAuditPartitions, dropOldAudit } from './audit/keep-audit.ts';
-import { chainAudit, storeAuditHeads } from './audit/chain-audit.ts';
 import { receiverCalls, sendAudit } from './audit/send-audit.ts';
-import { evaluateDrift } from './drift/evaluate-drift.ts';
-import { archiveEvents } from './events/archive-events.ts';
-import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
 import {
   deleteAbandonedPacks,
   deleteEmptyProjects,
   deleteEndedTokens,
   deleteLostPlaces,
   deleteOldApprovals,
-} from './platform/delete-ended-rows.ts';
+} from './delete-ended-rows.ts';
+import { evaluateDrift } from './drift/evaluate-drift.ts';
+import { archiveEvents } from './events/archive-events.ts';
+import { deleteEndedSignIns } from './identity/delete-sign-ins.ts';
 import { type Maintenance, startMaintenance } from './platform/maintenance.ts';
 import { createStackDeletion } from './stacks/delete-stacks.ts';
 import { encodeInSlices } from './state/encode-versions.ts';

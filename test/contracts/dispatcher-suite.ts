@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Job } from '../../src/shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../src/shared/jobs/dispatcher.ts';
-import type { JobHandlers } from '../../src/shared/jobs/handlers.ts';
 import {
   ConflictError,
   ForbiddenError,
@@ -11,6 +10,7 @@ import {
 } from '../../src/shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../src/shared/platform/errors/outcome.ts';
 import { PayloadMissingError } from '../../src/shared/platform/payloads/payload-store.ts';
+import type { JobHandlers } from '../../src/workers/platform/handlers.ts';
 import { until } from '../support/until.ts';
 
 /** A dispatcher with workers, all of which run `work` for every job. */
@@ -368,12 +368,13 @@ export function describeDispatcher(
         return queues.small.active === 1 && queues.small.waiting === 2 && queues.large.active === 1;
       };
       await until(settled, 'all are there');
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      await look();
+      const hasWaited = async (): Promise<boolean> => {
+        await look();
+        return dispatcher.state().queues.small.oldestWaitingMs >= 40;
+      };
+      await until(hasWaited, 'one has waited for 40 ms');
       const state = dispatcher.state();
       expect(state).toMatchObject({ waiting: 2, active: 2, queues: { small: { failed: 1 }, large: { failed: 0 } } });
-      // Timers may fire a little early.
-      expect(state.queues.small.oldestWaitingMs).toBeGreaterThanOrEqual(40);
       expect(state.queues.large.oldestWaitingMs).toBe(0);
       expect(state.oldestWaitingMs).toBe(state.queues.small.oldestWaitingMs);
       held.open();

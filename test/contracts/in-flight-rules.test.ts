@@ -4,11 +4,11 @@ import type { Redis } from 'ioredis';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import {
   type ArrivingBody,
+  type BudgetState,
   chooseEvictions,
   isOverLimit,
   mayAcquire,
   mayWait,
-  type BudgetState,
 } from '../../src/shared/platform/payloads/in-flight-rules.ts';
 import { inFlightScript } from '../../src/shared/platform/payloads/in-flight-script.ts';
 import { connectRedis, untilReady } from '../../src/shared/platform/redis/redis.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { Job } from '../../src/shared/jobs/definitions.ts';
-import { InProcessDispatcher } from '../../src/shared/jobs/in-process-dispatcher.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { InProcessDispatcher } from '../../src/workers/platform/in-process-dispatcher.ts';
 import { until } from '../support/until.ts';
 import {
   compactionJob,

@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { PayloadTooLargeError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
-import { PayloadMissingError, type PayloadStore } from '../../src/shared/platform/payloads/payload-store.ts';
 import type { BudgetName, BudgetTimes } from '../../src/shared/platform/payloads/in-flight-rules.ts';
+import { PayloadMissingError, type PayloadStore } from '../../src/shared/platform/payloads/payload-store.ts';
 import { until } from '../support/until.ts';
 import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
 

@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { Redis } from 'ioredis';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { defaultBudgetTimes } from '../../src/shared/platform/payloads/in-flight-rules.ts';
 import { MemoryPayloadStore } from '../../src/shared/platform/payloads/memory-payload-store.ts';
 import { PayloadMissingError, PayloadTamperedError } from '../../src/shared/platform/payloads/payload-store.ts';
 import { RedisPayloadStore } from '../../src/shared/platform/payloads/redis-payload-store.ts';
-import { defaultBudgetTimes } from '../../src/shared/platform/payloads/in-flight-rules.ts';
 import {
   connectRedis,
   disconnectRedis,

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { ResponseError, RawClient, verbatimBody } from '../../bench/support/raw-client.ts';
+import { RawClient, ResponseError, verbatimBody } from '../../bench/support/raw-client.ts';
 import type { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 import { readRequestCounts } from '../../testkit/request-counts.ts';
@@ -293,8 +293,7 @@ describe('in a storm', () => {
       const { chaos, pipelines } = storm;
       const before = pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
       for (const fault of chaos.faults) {
-        // Waits for a part that is already broken.
-        while (!(await chaos.inject(fault))) await sleep(100);
+        await pollUntil(`a part that ${fault} needs is whole again`, () => chaos.inject(fault), { everyMs: 100 });
         await sleep(400);
       }
       await chaos.rage(Date.now() + stormSeconds * 1_000);

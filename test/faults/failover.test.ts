@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { RawClient } from '../../bench/support/raw-client.ts';
-import { type Cluster, startCluster } from '../../testkit/cluster.ts';
+import type { Cluster } from '../../testkit/cluster.ts';
 import { pollUntil } from '../../testkit/poll.ts';
-import { joinUrls, type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
+import { type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
 import { findLostWrites, query } from './support/audit.ts';
 import { type Pipeline, pipelineMix } from './support/pipelines.ts';
+import { countAcknowledged, goOn, startSmallCluster, urlOfPair } from './support/small-cluster.ts';
 
 // A small cluster on two Postgres servers, the second of which becomes the primary. Every commit waits for both.
 
@@ -16,14 +17,7 @@ let lossNotedAt = 0;
 const crashes: string[] = [];
 beforeAll(async () => {
   pair = await startPostgresPair();
-  cluster = await startCluster({
-    apis: 1,
-    workers: 1,
-    s3Kind: 'versitygw',
-    databaseUrl: joinUrls(pair.primaryUrl, pair.standbyUrl, '?target_session_attrs=read-write'),
-    settings: { HOLDFAST_INLINE_BYTES: '4096', HOLDFAST_DIRECT_BYTES: '16384', HOLDFAST_SWEEP_SECONDS: '2' },
-    onCrash: (part) => crashes.push(`${part.name}:\n${part.log.slice(-2_000)}`),
-  });
+  cluster = await startSmallCluster(urlOfPair(pair), { crashes });
   const { organization, reviewerToken, token, url } = cluster;
   const mix = pipelineMix({ organization, reviewerToken, token, url, clockSetAt: () => lossNotedAt });
   pipelines = mix.filter(({ name }) =>
@@ -37,14 +31,8 @@ afterAll(async () => {
   await pair?.[Symbol.asyncDispose]();
 });
 
-const acknowledged = (): number => pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
-const goOn = async (): Promise<void> => {
-  const from = acknowledged();
-  await pollUntil('the pipelines continue', () => acknowledged() > from + 100, { timeoutMs: 180_000 });
-};
-
 test('the primary dies under load, and the standby takes over', async () => {
-  await goOn();
+  await goOn(pipelines);
   await pair.primary.kill();
   lossNotedAt = Number.POSITIVE_INFINITY;
   await pair.promote();
@@ -52,7 +40,7 @@ test('the primary dies under load, and the standby takes over', async () => {
   const isNoted = async () => (await query({ databaseUrl: pair.standbyUrl }, losses)).length > 0;
   await pollUntil('the failover is noticed', isNoted, { timeoutMs: 180_000 });
   lossNotedAt = Date.now();
-  await goOn();
+  await goOn(pipelines);
   await Promise.all(pipelines.map((pipeline) => pipeline.stop()));
   expect(pipelines.flatMap(({ counts }) => counts.wrongAnswers)).toEqual([]);
   expect(crashes).toEqual([]);
@@ -61,7 +49,7 @@ test('the primary dies under load, and the standby takes over', async () => {
 
 test('every acknowledged write is on the new primary', async () => {
   expect(await findLostWrites({ ...cluster, databaseUrl: pair.standbyUrl }, pipelines, [])).toEqual([]);
-  process.stderr.write(`fail-over: ${acknowledged()} acknowledged writes, none lost\n`);
+  process.stderr.write(`fail-over: ${countAcknowledged(pipelines)} acknowledged writes, none lost\n`);
 });
 
 test('no stack is locked for longer than a lease', async () => {

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { RawClient } from '../../bench/support/raw-client.ts';
-import { type Cluster, startCluster } from '../../testkit/cluster.ts';
+import type { Cluster } from '../../testkit/cluster.ts';
 import { pollUntil } from '../../testkit/poll.ts';
-import { joinUrls, type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
+import { type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
 import { query } from './support/audit.ts';
 import { reportLoss } from './support/loss-audit.ts';
+import { countAcknowledged, goOn, startSmallCluster, urlOfPair } from './support/small-cluster.ts';
 import { type AnyWatched, watchedMix } from './support/watched-pipelines.ts';
 
 // The standby is promoted while it lacks what was acknowledged last. No client may take its update for complete then.
@@ -15,14 +16,7 @@ let pipelines: AnyWatched[] = [];
 const crashes: string[] = [];
 beforeAll(async () => {
   pair = await startPostgresPair({ isSynchronous: false });
-  cluster = await startCluster({
-    apis: 1,
-    workers: 1,
-    s3Kind: 'versitygw',
-    databaseUrl: joinUrls(pair.primaryUrl, pair.standbyUrl, '?target_session_attrs=read-write'),
-    settings: { HOLDFAST_INLINE_BYTES: '4096', HOLDFAST_DIRECT_BYTES: '16384', HOLDFAST_SWEEP_SECONDS: '2' },
-    onCrash: (part) => crashes.push(`${part.name}:\n${part.log.slice(-2_000)}`),
-  });
+  cluster = await startSmallCluster(urlOfPair(pair), { crashes });
   pipelines = watchedMix(cluster, 'lag');
   await Promise.all(pipelines.map((pipeline) => pipeline.start()));
 });
@@ -32,16 +26,11 @@ afterAll(async () => {
   await pair?.[Symbol.asyncDispose]();
 });
 
-const acknowledged = (): number => pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
-const goOn = async (): Promise<void> => {
-  const from = acknowledged();
-  await pollUntil('the pipelines continue', () => acknowledged() > from + 100, { timeoutMs: 180_000 });
-};
-
 /** Waits for answers of the killed primary that are still on their way: no server accepts writes meanwhile. */
 const answersArrive = async (): Promise<void> => {
   const successes = () =>
-    pipelines.flatMap(({ updates }) => updates).filter(({ end }) => end?.kind === 'succeeded').length + acknowledged();
+    pipelines.flatMap(({ updates }) => updates).filter(({ end }) => end?.kind === 'succeeded').length +
+    countAcknowledged(pipelines);
   let seen = { successes: -1, at: 0 };
   await pollUntil('no call succeeds any more', () => {
     if (successes() !== seen.successes) seen = { successes: successes(), at: Date.now() };
@@ -50,9 +39,9 @@ const answersArrive = async (): Promise<void> => {
 };
 
 test('updates whose acknowledged writes the new primary lacks end with the reason, and others go on', async () => {
-  await goOn();
+  await goOn(pipelines);
   await pair.cutOff();
-  await goOn();
+  await goOn(pipelines);
   await pair.primary.kill();
   await answersArrive();
   const backAt = Date.now();
@@ -60,7 +49,7 @@ test('updates whose acknowledged writes the new primary lacks end with the reaso
   const now = { ...cluster, databaseUrl: pair.standbyUrl };
   const losses = `select 1 from audit_events where action = 'database.loss'`;
   await pollUntil('the failover is noticed', async () => (await query(now, losses)).length > 0, { timeoutMs: 180_000 });
-  await goOn();
+  await goOn(pipelines);
   await Promise.all(pipelines.map((pipeline) => pipeline.stop()));
   const report = await reportLoss(now, pipelines, backAt);
   process.stderr.write(

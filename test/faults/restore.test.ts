@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { ResponseError, RawClient } from '../../bench/support/raw-client.ts';
+import { RawClient, ResponseError } from '../../bench/support/raw-client.ts';
 import { runAdmin } from '../../testkit/admin-command.ts';
-import { type Cluster, startCluster } from '../../testkit/cluster.ts';
+import type { Cluster } from '../../testkit/cluster.ts';
 import { type PostgresSpec, preparePostgres } from '../../testkit/cluster-postgres.ts';
 import { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { findFixedPorts } from '../../testkit/fixed-ports.ts';
@@ -16,6 +16,7 @@ import { query, reconcileBlobs } from './support/audit.ts';
 import { documentOf } from './support/documents.ts';
 import { reportLoss } from './support/loss-audit.ts';
 import { readState } from './support/pipelines.ts';
+import { goOn, startSmallCluster } from './support/small-cluster.ts';
 import { type AnyWatched, watchedMix } from './support/watched-pipelines.ts';
 
 // A copy of the database is made while pipelines run, and takes the place of the database while others run. The bucket stays as it is.
@@ -32,14 +33,7 @@ beforeAll(async () => {
   spec = await preparePostgres(home, (await findFixedPorts(1))[0] as number);
   postgres = new ClusterProcess(spec, () => {});
   await postgres.start();
-  cluster = await startCluster({
-    apis: 2,
-    workers: 1,
-    s3Kind: 'versitygw',
-    databaseUrl: spec.url,
-    settings: { HOLDFAST_INLINE_BYTES: '4096', HOLDFAST_DIRECT_BYTES: '16384', HOLDFAST_SWEEP_SECONDS: '2' },
-    onCrash: (part) => crashes.push(`${part.name}:\n${part.log.slice(-2_000)}`),
-  });
+  cluster = await startSmallCluster(spec.url, { apis: 2, crashes });
 });
 afterEach(async () => {
   await Promise.allSettled(pipelines.map((pipeline) => pipeline.abandon()));
@@ -50,11 +44,6 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
 });
 
-const acknowledged = (): number => pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
-const goOn = async (): Promise<void> => {
-  const from = acknowledged();
-  await pollUntil('the pipelines continue', () => acknowledged() > from + 100, { timeoutMs: 180_000 });
-};
 const losses = () => query(cluster, `select details from audit_events where action = 'database.loss'`);
 
 /** A way to make a copy and to put it back. */
@@ -125,12 +114,12 @@ test.each(ways)(
   async (name, way, restore) => {
     pipelines = watchedMix(cluster, name.replaceAll(' ', '-'));
     await Promise.all(pipelines.map((pipeline) => pipeline.start()));
-    await goOn();
+    await goOn(pipelines);
     await way.copy();
-    await goOn();
+    await goOn(pipelines);
     await restore(way);
     const backAt = Date.now();
-    await goOn();
+    await goOn(pipelines);
     await Promise.all(pipelines.map((pipeline) => pipeline.stop()));
     const report = await reportLoss(cluster, pipelines, backAt);
     const counts = { ...report, concealed: report.concealed.length };

@@ -3,12 +3,12 @@ import pg from 'pg';
 import { operatorSource } from '../../src/shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
 import { verifyAudit } from '../../src/shared/audit/verify-audit.ts';
+import { chainAudit, storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
 import { exportAudit, exportKey } from '../../src/workers/audit/export-audit.ts';
 import { addAuditPartitions, dropOldAudit } from '../../src/workers/audit/keep-audit.ts';
-import { chainAudit, storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
 import { runAdminCommand } from '../support/admin.ts';
-import { query } from '../support/database.ts';
 import { chainAll } from '../support/chain-all.ts';
+import { query } from '../support/database.ts';
 import { testApp } from '../support/test-app.ts';
 
 const app = testApp();

@@ -10,8 +10,8 @@ import { createRunRepository } from '../../src/shared/platform/maintenance/run-r
 import { dropOldAudit } from '../../src/workers/audit/keep-audit.ts';
 import { type AuditReceiver, receiverCalls, sendAudit } from '../../src/workers/audit/send-audit.ts';
 import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
-import { query } from '../support/database.ts';
 import { chainAll } from '../support/chain-all.ts';
+import { query } from '../support/database.ts';
 import { testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 

@@ -1,20 +1,17 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { operatorSource } from '../../src/shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
 import { type BlobStore, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
-import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
-import { exportAudit } from '../../src/workers/audit/export-audit.ts';
 import { storeAuditHeads } from '../../src/workers/audit/chain-audit.ts';
+import { exportAudit } from '../../src/workers/audit/export-audit.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { Scrubber } from '../../src/workers/state/scrub.ts';
+import { chainAll } from '../support/chain-all.ts';
 import { query } from '../support/database.ts';
 import { createEncoder, importVersions, makeDue, versionsOf } from '../support/encode-versions.ts';
-import { chainAll } from '../support/chain-all.ts';
+import { createEncodingApp } from '../support/encoding-app.ts';
 import { createStack, type TestStack } from '../support/state.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import type { TestApp } from '../support/test-app.ts';
 
 /** Keys that the store refuses to read and to write, as S3 does with an object of another owner. */
 let isDenied: (key: string) => boolean = () => false;
@@ -49,25 +46,12 @@ function withFaults(store: BlobStore): BlobStore {
 }
 
 let app: TestApp;
-let dataDir: string;
+let stop: () => Promise<void>;
 
 beforeAll(async () => {
-  dataDir = await mkdtemp(path.join(tmpdir(), 'holdfast-test-'));
-  const files = await openBlobStore({ kind: 'files', directory: `${dataDir}/blobs` });
-  app = await createTestApp({
-    dataDir,
-    settings: {
-      encodeBytesPerSecond: 1_000_000_000_000,
-      HOLDFAST_INLINE_BYTES: '250',
-      blobGraceSeconds: 1,
-    },
-    overrides: { blobs: withFaults(files) },
-  });
+  ({ app, stop } = await createEncodingApp(withFaults));
 });
-afterAll(async () => {
-  await app[Symbol.asyncDispose]();
-  await rm(dataDir, { recursive: true, force: true });
-});
+afterAll(() => stop());
 afterEach(() => {
   isDenied = () => false;
   isAway = false;

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, jest, test } from '@jest/globals';
+import { rewrapKeys } from '../../src/cli/admin/rewrap-keys.ts';
+import { rotateKey, rotateStackKeys } from '../../src/cli/admin/rotate-data-keys.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { createEncryptionKeyRepository } from '../../src/shared/secrets/encryption-key-repository.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
-import { rewrapKeys } from '../../src/shared/secrets/rewrap-keys.ts';
-import { rotateKey, rotateStackKeys } from '../../src/shared/secrets/rotate-data-keys.ts';
-import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
+import { createDeletedStackRepository } from '../../src/workers/stacks/deleted-stack-repository.ts';
 import { runAdminWith } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { keyRingOf } from '../support/key-ring.ts';

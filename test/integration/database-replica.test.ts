@@ -154,6 +154,11 @@ test('a statement that conflicts with recovery is repeated at the primary', asyn
   await onStandby('alter system set max_standby_streaming_delay = 0');
   await onStandby('select pg_reload_conf()');
   await inState(reader, 'serving');
+  await using standby = await connect(pair.standbyUrl);
+  const isCounting = async (): Promise<boolean> => {
+    const running = `select 1 from pg_stat_activity where state = 'active' and wait_event = 'PgSleep'`;
+    return (await standby.query(running)).rows.length > 0;
+  };
   await until(async () => {
     const read = await reader.context.replica?.begin();
     if (!read) return false;
@@ -161,7 +166,12 @@ test('a statement that conflicts with recovery is repeated at the primary', asyn
     const counted = read.one(sql.rows(Count)`
       select count(*)::integer as count, pg_is_in_recovery() as "isReplica" from conflicting
       where case when pg_is_in_recovery() then pg_sleep(0.02) end is not null or not pg_is_in_recovery()`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    let isOver = false;
+    const end = (): void => {
+      isOver = true;
+    };
+    counted.then(end, end);
+    await until(async () => isOver || (await isCounting()), 'the statement runs at the standby');
     await primary.query('delete from conflicting where number = (select min(number) from conflicting)');
     await primary.query('vacuum conflicting');
     const { isReplica } = await counted;

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import type { Queryable } from '../../src/shared/platform/db/sql.ts';
-import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
 import { createRestorableStackRepository } from '../../src/shared/stacks/restorable-stack-repository.ts';
-import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
+import { createDeletedStackRepository } from '../../src/workers/stacks/deleted-stack-repository.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
+import { planOf } from '../support/plan-of.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 
 let database: TestDatabase;
@@ -29,12 +28,6 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-async function planOf(work: (db: Queryable) => Promise<unknown>): Promise<ExplainedStatement> {
-  const { pool, statements } = explainingPool(client);
-  await work(pool as Queryable);
-  return statements[0] as ExplainedStatement;
-}
-
 test.each([
   ['the first page', async () => null],
   [
@@ -49,17 +42,17 @@ test.each([
   ],
 ])('%s of deleted stacks reads what it returns', async (_name, place) => {
   const before = await place();
-  const plan = await planOf((db) => createRestorableStackRepository(db).list('org-3', before, 51));
+  const plan = await planOf(client, (db) => createRestorableStackRepository(db).list('org-3', before, 51));
   expect(plan.returned).toBe(51);
   // The stack, its project, its organization, its state, and whether its name is taken.
   expect(plan.read).toBeLessThanOrEqual(5 * 51);
 });
 
 test('the sweep does not read the stacks that can be restored', async () => {
-  const listed = await planOf((db) => createDeletedStackRepository(db).list(100));
+  const listed = await planOf(client, (db) => createDeletedStackRepository(db).list(100));
   expect(listed.returned).toBe(30);
   // With the ten projects and organizations.
   expect(listed.read).toBeLessThanOrEqual(30 + 2 * 30 + 20);
-  const counted = await planOf((db) => createDeletedStackRepository(db).count());
+  const counted = await planOf(client, (db) => createDeletedStackRepository(db).count());
   expect(counted.read).toBeLessThanOrEqual(30);
 });

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
 import { DeletedStackRestorer } from '../../src/shared/state/deleted-stack-restorer.ts';
 import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
+import { createDeletedStackRepository } from '../../src/workers/stacks/deleted-stack-repository.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { listEvents } from '../support/audit.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { evaluateDrift } from '../../src/workers/drift/evaluate-drift.ts';
-import { query } from '../support/database.ts';
 import { pack } from '../support/archived-events.ts';
+import { query } from '../support/database.ts';
 import { Receiver } from '../support/receiver.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';

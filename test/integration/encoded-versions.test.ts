@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { afterEach, expect, test } from '@jest/globals';
+import { VersionRestorer } from '../../src/cli/admin/version-restorer.ts';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
-import { VersionRestorer } from '../../src/shared/state/versions/version-restorer.ts';
 import { Scrubber } from '../../src/workers/state/scrub.ts';
 import { blobFile, flipBit } from '../support/damage.ts';
 import { query } from '../support/database.ts';

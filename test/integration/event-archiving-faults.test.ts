@@ -1,14 +1,12 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { EventArchiver } from '../../src/shared/events/event-archiver.ts';
 import { createEventRepository } from '../../src/shared/events/event-repository.ts';
 import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
 import { EventSegments } from '../../src/shared/events/event-segments.ts';
 import { createBlobRepository } from '../../src/shared/state/documents/blob-repository.ts';
-import { DocumentStore } from '../../src/shared/state/documents/document-store.ts';
 import { createChunkRepository } from '../../src/shared/state/documents/chunk-repository.ts';
+import { DocumentStore } from '../../src/shared/state/documents/document-store.ts';
+import { EventArchiver } from '../../src/workers/events/event-archiver.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
-import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
-import { query } from '../support/database.ts';
 import {
   countStored,
   insertEndedUpdate,
@@ -17,6 +15,8 @@ import {
   sampleEvent,
   smallLimits,
 } from '../support/archived-events.ts';
+import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
+import { query } from '../support/database.ts';
 import { createStack, ok } from '../support/state.ts';
 import { type TestApp, testApp } from '../support/test-app.ts';
 

@@ -7,9 +7,6 @@ import { archiveEvents } from '../../src/workers/events/archive-events.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { Scrubber } from '../../src/workers/state/scrub.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
-import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
-import { blobFile, flipBit } from '../support/damage.ts';
-import { query } from '../support/database.ts';
 import {
   countStored,
   insertEndedUpdate,
@@ -20,6 +17,9 @@ import {
   sampleEvent,
   smallLimits,
 } from '../support/archived-events.ts';
+import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
+import { blobFile, flipBit } from '../support/damage.ts';
+import { query } from '../support/database.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { cliAccept, contractAccept, type TestApp, testApp } from '../support/test-app.ts';
 import { complete } from '../support/update-calls.ts';

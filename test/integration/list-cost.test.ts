@@ -1,21 +1,20 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type OverviewFilter, createStackQueryRepository } from '../../src/api/stacks/stack-query-repository.ts';
+import { createResourceRepository } from '../../src/api/search/resource-repository.ts';
+import { createStackQueryRepository, type OverviewFilter } from '../../src/api/stacks/stack-query-repository.ts';
 import {
   type ApprovalFilter,
   createApprovalQueryRepository,
 } from '../../src/api/updates/approvals/approval-query-repository.ts';
 import { createGrantRepository, type GrantPlace } from '../../src/shared/access/grant-repository.ts';
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
-import type { Queryable } from '../../src/shared/platform/db/sql.ts';
-import { createResourceRepository } from '../../src/shared/search/index/resource-repository.ts';
 import { createStackListRepository, type StackFilter } from '../../src/shared/stacks/stack-list-repository.ts';
 import { createApprovalRepository } from '../../src/shared/state/journal/change-limits/approval-repository.ts';
 import { createHistoryRepository } from '../../src/shared/updates/history-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
-import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
+import { planOf } from '../support/plan-of.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 
 let database: TestDatabase;
@@ -65,14 +64,6 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-/** Runs `work` on a repository and returns its only statement. */
-async function planOf(work: (db: Queryable) => Promise<unknown>): Promise<ExplainedStatement> {
-  const { pool, statements } = explainingPool(client);
-  await work(pool as Queryable);
-  expect(statements).toHaveLength(1);
-  return statements[0] as ExplainedStatement;
-}
-
 describe('a page of stacks reads what it returns', () => {
   const later = { organization: 'org-1', project: 'project-15', stack: 'stack-10' };
   const cases: [string, Partial<StackFilter> & { only?: number }, number][] = [
@@ -93,7 +84,7 @@ describe('a page of stacks reads what it returns', () => {
   ];
 
   test.each(cases)('%s', async (_, { only, ...filter }, returned) => {
-    const plan = await planOf((db) =>
+    const plan = await planOf(client, (db) =>
       createStackListRepository(db).list({
         organizations: organizations.slice(0, only),
         project: null,
@@ -147,7 +138,7 @@ describe('a page of the dashboard reads what it returns', () => {
 
   test.each(cases)('%s', async (_, filter, returned, found) => {
     const chosen = { ...all, organizations: organizations.slice(0, 1), ...(await filter()) };
-    const plan = await planOf((db) => createStackQueryRepository(db).list(chosen));
+    const plan = await planOf(client, (db) => createStackQueryRepository(db).list(chosen));
     expect(plan.returned).toBe(returned);
     // The stack, its checkpoint and its last update.
     expect(plan.read).toBeLessThanOrEqual(found + 5 * returned);
@@ -163,7 +154,9 @@ describe('a page of the history reads what it returns', () => {
     ['one in the middle', { before: null, offset: 2_000 }],
     ['the continuation of a long answer', { before: 5_000, offset: 0 }],
   ])('%s', async (_, place) => {
-    const plan = await planOf((db) => createHistoryRepository(db).list(deepStack, { ...place, previews: false }, page));
+    const plan = await planOf(client, (db) =>
+      createHistoryRepository(db).list(deepStack, { ...place, previews: false }, page),
+    );
     expect(plan.returned).toBe(50);
     // Rows that a page number skips are counted in the index: many to a page of it.
     expect(plan.read - place.offset).toBeLessThanOrEqual(3 * 50);
@@ -171,7 +164,7 @@ describe('a page of the history reads what it returns', () => {
   });
 
   test('the latest previews of a stack with many other updates', async () => {
-    const plan = await planOf((db) =>
+    const plan = await planOf(client, (db) =>
       createUpdateRepository(db).findLatestPreviews(deepStack, { limit: 3, offset: 0 }),
     );
     expect(plan).toMatchObject({ returned: 3, read: 3 });
@@ -191,7 +184,7 @@ test('a page of resources does not read all children of their parent', async () 
   await client.query('set session_replication_role = origin');
   await analyzeExactly(client, 'stack_resources');
   const all = { text: null, type: null, within: null };
-  const plan = await planOf((db) => createResourceRepository(db).list(deepStack, all, null, 51));
+  const plan = await planOf(client, (db) => createResourceRepository(db).list(deepStack, all, null, 51));
   expect(plan.returned).toBe(51);
   // Each with its parent and provider, and a hundred children of the first one.
   expect(plan.read).toBeLessThanOrEqual(3 * 51 + 100);
@@ -208,7 +201,7 @@ test('the holder of a token is found among many, without grants that do not conc
   await analyzeExactly(client, 'users', 'memberships', 'grants', 'api_tokens');
   const hash = createHash('sha256').update('user-77').digest();
   const find = (organization: string) =>
-    planOf((db) =>
+    planOf(client, (db) =>
       createIdentityRepository(db).findCaller(hash, { organization, project: 'project-07', stack: 'stack-03' }),
     );
   // The first call of a function in a session reads the catalog.
@@ -227,7 +220,9 @@ test('the holder of a token is found among many, without grants that do not conc
 test('pages of grants are read without the others', async () => {
   const [organization] = (await client.query<{ id: string }>(`select id from organizations where name = 'org-1'`)).rows;
   const page = (after: GrantPlace | null) =>
-    planOf((db) => createGrantRepository(db).listPage(organization?.id as string, { subject: null, after, limit: 50 }));
+    planOf(client, (db) =>
+      createGrantRepository(db).listPage(organization?.id as string, { subject: null, after, limit: 50 }),
+    );
   const { rows } = await client.query<GrantPlace>(
     `select id, (extract(epoch from created_at) * 1000000)::float8 as micros from grants order by created_at, id offset 5000 limit 1`,
   );
@@ -246,7 +241,7 @@ describe('a sweep reads no update whose lease is alive', () => {
     ['leases that are too long', (updates) => updates.clipLeases(3600)],
     ['the too long lease of a stack', (updates) => updates.clipLeases(3600, deepStack)],
   ])('%s', async (_, work) => {
-    const plan = await planOf((db) => work(createUpdateRepository(db)));
+    const plan = await planOf(client, (db) => work(createUpdateRepository(db)));
     expect(plan.read).toBe(0);
     expect(plan.pages).toBeLessThanOrEqual(5);
   });
@@ -290,7 +285,7 @@ describe('a page of approvals reads what it returns', () => {
   const viewer = { tokenId: null, userId: null };
   test.each(cases)('%s', async (_, filter, returned) => {
     const chosen = { ...first, ...(await filter()) };
-    const plan = await planOf((db) =>
+    const plan = await planOf(client, (db) =>
       createApprovalQueryRepository(db).list(organizations[0] as (typeof organizations)[number], chosen, viewer),
     );
     expect(plan.returned).toBe(returned);
@@ -303,7 +298,7 @@ describe('a page of approvals reads what it returns', () => {
     const { rows } = await client.query<{ id: string }>(
       `select stack_id as id from update_approvals group by 1 order by count(*) desc limit 1`,
     );
-    const plan = await planOf((db) => createApprovalRepository(db).list(rows[0]?.id as string, 100));
+    const plan = await planOf(client, (db) => createApprovalRepository(db).list(rows[0]?.id as string, 100));
     expect(plan.returned).toBe(100);
     expect(plan.read).toBeLessThanOrEqual(2 * 100);
   });

@@ -1,7 +1,7 @@
 import { beforeAll, expect, jest, test } from '@jest/globals';
+import { type AuditPlaceRule, placeRuleOf } from '../../src/cli/admin/audit-places.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { type AuditAction, auditActions } from '../../src/shared/audit/audit-actions.ts';
-import { type AuditPlaceRule, placeRuleOf } from '../../src/shared/audit/audit-places.ts';
 import { listEvents } from '../support/audit.ts';
 import { SoftwareAuthenticator } from '../support/authenticator.ts';
 import { goodPassword, PageBrowser, setPassword, withInput } from '../support/browser.ts';

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import type { Queryable } from '../../src/shared/platform/db/sql.ts';
-import { createReferenceRepository } from '../../src/shared/search/reference-repository.ts';
-import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
+import { createReferenceRepository } from '../../src/api/search/reference-repository.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
+import { planOf } from '../support/plan-of.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 
 const stacks = 300;
@@ -40,28 +39,22 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-async function planOf(work: (db: Queryable) => Promise<unknown>): Promise<ExplainedStatement> {
-  const { pool, statements } = explainingPool(client);
-  await work(pool as Queryable);
-  return statements[0] as ExplainedStatement;
-}
-
 test('the references of an organization are read without those of others', async () => {
-  const plan = await planOf((db) => createReferenceRepository(db).listOfOrganization(organization, 5_000));
+  const plan = await planOf(client, (db) => createReferenceRepository(db).listOfOrganization(organization, 5_000));
   expect(plan.returned).toBe(2 * stacks);
   // Each stack, and its six resources that are references.
   expect(plan.read).toBeLessThanOrEqual(7 * stacks);
 });
 
 test('the graph is cut after as many references as it shows', async () => {
-  const plan = await planOf((db) => createReferenceRepository(db).listOfOrganization(organization, 21));
+  const plan = await planOf(client, (db) => createReferenceRepository(db).listOfOrganization(organization, 21));
   expect(plan.returned).toBe(21);
   expect(plan.read).toBeLessThanOrEqual(7 * 21);
 });
 
 test('what a stack reads is found without its other resources', async () => {
   const ref = { organization: 'org-3', project: 'project', stack: 'stack-7' };
-  const plan = await planOf((db) => createReferenceRepository(db).listOfStack(ref, 500));
+  const plan = await planOf(client, (db) => createReferenceRepository(db).listOfStack(ref, 500));
   expect(plan.returned).toBe(2);
   // All ten organizations, the stack, and its references.
   expect(plan.read).toBeLessThanOrEqual(17);

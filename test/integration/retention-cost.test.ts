@@ -8,10 +8,10 @@ import { createExchangeRepository } from '../../src/shared/identity/trust/exchan
 import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { deleteOldAttempts } from '../../src/shared/platform/db/attempt-limiter.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
-import { createAbandonedPackRepository } from '../../src/shared/policies/abandoned-pack-repository.ts';
 import { createApprovalRepository } from '../../src/shared/state/journal/change-limits/approval-repository.ts';
 import { createRefusedRunRepository } from '../../src/shared/updates/refused-run-repository.ts';
 import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
+import { createAbandonedPackRepository } from '../../src/workers/policies/abandoned-pack-repository.ts';
 import { explainingPool } from '../../testkit/query-plan.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';

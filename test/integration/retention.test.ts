@@ -4,14 +4,14 @@ import { createRateCounterRepository } from '../../src/shared/identity/rate-coun
 import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { createProcessRepository } from '../../src/shared/platform/processes/process-repository.ts';
-import { deleteEndedSignIns } from '../../src/workers/identity/delete-sign-ins.ts';
 import {
   deleteAbandonedPacks,
   deleteEmptyProjects,
   deleteEndedTokens,
   deleteLostPlaces,
   deleteOldApprovals,
-} from '../../src/workers/platform/delete-ended-rows.ts';
+} from '../../src/workers/delete-ended-rows.ts';
+import { deleteEndedSignIns } from '../../src/workers/identity/delete-sign-ins.ts';
 import { deleteOldCiStatistics } from '../../src/workers/statistics/delete-ci-statistics.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok } from '../support/state.ts';

@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { rewrapKeys } from '../../src/cli/admin/rewrap-keys.ts';
 import { createEncryptionKeyRepository } from '../../src/shared/secrets/encryption-key-repository.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
-import { rewrapKeys } from '../../src/shared/secrets/rewrap-keys.ts';
 import { query } from '../support/database.ts';
 import { keyRingOf } from '../support/key-ring.ts';
 import { createStack, gzipped, ok, type TestStack } from '../support/state.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createStateIndexRepository } from '../../src/shared/search/index/state-index-repository.ts';
+import { createStateIndexRepository } from '../../src/shared/search/state-index-repository.ts';
 import { BacklogPace, indexDue } from '../../src/workers/search/index-states.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';

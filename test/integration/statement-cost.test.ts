@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
-import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
 import { createArchivingRepository } from '../../src/shared/events/archiving-repository.ts';
+import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
 import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
@@ -11,8 +11,8 @@ import { createCompactionRepository } from '../../src/shared/state/journal/compa
 import { createJournalSnapshotRepository } from '../../src/shared/state/journal/journal-snapshot-repository.ts';
 import { createUpdateRuleRepository } from '../../src/shared/updates/rules/update-rule-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
-import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
 import { analyzeExactly } from '../support/exact-statistics.ts';
+import { planOf } from '../support/plan-of.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 
 let database: TestDatabase;
@@ -61,16 +61,6 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-/** Runs `work` on a repository and returns its only statement. */
-async function planOf(work: (db: Queryable) => Promise<unknown>): Promise<ExplainedStatement> {
-  const { pool, statements } = explainingPool(client);
-  await client.query('begin');
-  await work(pool as Queryable);
-  await client.query('rollback');
-  expect(statements).toHaveLength(1);
-  return statements[0] as ExplainedStatement;
-}
-
 describe('a sweep that finds nothing reads nothing', () => {
   test.each<[string, (db: Queryable) => Promise<unknown>]>([
     [
@@ -88,7 +78,7 @@ describe('a sweep that finds nothing reads nothing', () => {
     ['expired admissions', (db) => createAdmissionRepository(db).deleteExpired(3600)],
     ['a wrong lease', (db) => createUpdateRepository(db).isLease(Buffer.alloc(32))],
   ])('%s', async (_, work) => {
-    const plan = await planOf(work);
+    const plan = await planOf(client, work);
     expect(plan).toMatchObject({ read: 0 });
     expect(plan.pages).toBeLessThanOrEqual(8);
   });
@@ -100,7 +90,7 @@ test('only journals of ended updates are read to find those to compact', async (
     select id from updates where status = 'running' and organization_id = $1 limit 5)`,
     [organization],
   );
-  const plan = await planOf((db) => createCompactionRepository(db).claimUncompacted(10));
+  const plan = await planOf(client, (db) => createCompactionRepository(db).claimUncompacted(10));
   expect(plan.returned).toBe(5);
   // The journal, its stack, and the journal again for the claim.
   expect(plan.read).toBeLessThanOrEqual(4 * 5);
@@ -108,14 +98,14 @@ test('only journals of ended updates are read to find those to compact', async (
 
 describe('what an organization has is counted without the others', () => {
   test('updates', async () => {
-    const plan = await planOf((db) => createQuotaRepository(db).countUpdates(organization));
+    const plan = await planOf(client, (db) => createQuotaRepository(db).countUpdates(organization));
     // The update, its stack, and the few organizations.
     expect(plan.read).toBeLessThanOrEqual(2 * 100 + 20);
     expect(plan.pages).toBeLessThanOrEqual(6 * 100);
   });
 
   test('stacks, in the index alone', async () => {
-    const plan = await planOf((db) => createQuotaRepository(db).countStacks(organization));
+    const plan = await planOf(client, (db) => createQuotaRepository(db).countStacks(organization));
     expect(plan.read).toBeLessThanOrEqual(100 + 20);
     expect(plan.pages).toBeLessThanOrEqual(100);
   });
@@ -123,8 +113,8 @@ describe('what an organization has is counted without the others', () => {
 
 test('a stack without rules is read with them at the cost of one search', async () => {
   const ref = { organization: 'org-1', project: 'project', stack: 'stack-7' };
-  const alone = await planOf((db) => createStackRepository(db).find(ref));
-  const withRules = await planOf((db) => createUpdateRuleRepository(db).findStack(ref));
+  const alone = await planOf(client, (db) => createStackRepository(db).find(ref));
+  const withRules = await planOf(client, (db) => createUpdateRuleRepository(db).findStack(ref));
   expect(withRules).toMatchObject({ read: alone.read, returned: 1 });
   expect(withRules.pages).toBeLessThanOrEqual(alone.pages + 2);
 });
@@ -146,7 +136,7 @@ describe('what a stack has is listed without the others', () => {
     ['journal snapshots', (db) => createJournalSnapshotRepository(db).listOfUpdates(updates)],
     ['segments of events', (db) => createEventSegmentRepository(db).listOfUpdates(updates)],
   ])('%s', async (_, work) => {
-    const plan = await planOf(work);
+    const plan = await planOf(client, work);
     expect(plan.returned).toBeGreaterThan(0);
     expect(plan.read).toBeLessThanOrEqual(3);
     expect(plan.pages).toBeLessThanOrEqual(12);
@@ -154,6 +144,6 @@ describe('what a stack has is listed without the others', () => {
 });
 
 test('a right lease is found in the index', async () => {
-  const plan = await planOf((db) => createUpdateRepository(db).isLease(lease));
+  const plan = await planOf(client, (db) => createUpdateRepository(db).isLease(lease));
   expect(plan.read).toBeLessThanOrEqual(1);
 });

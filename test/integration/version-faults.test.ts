@@ -1,9 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
-import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -19,8 +14,9 @@ import {
   stateOf,
   versionsOf,
 } from '../support/encode-versions.ts';
+import { createEncodingApp } from '../support/encoding-app.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import type { TestApp } from '../support/test-app.ts';
 
 class Crash extends Error {
   override readonly name = 'Crash';
@@ -46,24 +42,11 @@ function withSteps<T extends object>(target: T): T {
 }
 
 let app: TestApp;
-let dataDir: string;
+let stop: () => Promise<void>;
 beforeAll(async () => {
-  dataDir = await mkdtemp(path.join(tmpdir(), 'holdfast-test-'));
-  const files: BlobStore = await openBlobStore({ kind: 'files', directory: `${dataDir}/blobs` });
-  app = await createTestApp({
-    dataDir,
-    settings: {
-      encodeBytesPerSecond: 1_000_000_000_000,
-      HOLDFAST_INLINE_BYTES: '250',
-      blobGraceSeconds: 1,
-    },
-    overrides: { blobs: withSteps(files) },
-  });
+  ({ app, stop } = await createEncodingApp(withSteps));
 });
-afterAll(async () => {
-  await app[Symbol.asyncDispose]();
-  await rm(dataDir, { recursive: true, force: true });
-});
+afterAll(() => stop());
 
 /** Runs `work`, with `act` at each step of the given number. Returns how many steps there were. */
 async function atStep(number: number, act: () => Promise<void>, work: () => Promise<unknown>): Promise<number> {

@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
+import { checkSecrets, rewrapSecrets } from '../../src/cli/admin/rewrap-secrets.ts';
 import { Outgoing } from '../../src/shared/platform/outgoing/outgoing.ts';
-import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts';
-import { checkSecrets, rewrapSecrets } from '../../src/shared/webhooks/rewrap-secrets.ts';
+import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { WebhookDelivery } from '../../src/shared/webhooks/webhook-delivery.ts';
 import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { deleteOldDeliveries } from '../../src/workers/webhooks/delete-deliveries.ts';

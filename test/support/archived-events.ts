@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { EventArchiver, type ArchivedSegment, type SegmentLimits } from '../../src/shared/events/event-archiver.ts';
 import type { EventSelection } from '../../src/shared/events/event-repository.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
+import { type ArchivedSegment, EventArchiver, type SegmentLimits } from '../../src/workers/events/event-archiver.ts';
 import type { TestApp } from './test-app.ts';
 
 /** Small enough that a few hundred events fill several segments of several frames. */

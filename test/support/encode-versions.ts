@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createChunkRepository } from '../../src/shared/state/documents/chunk-repository.ts';
-import { type EncodingShape, encodingShape, VersionEncoder } from '../../src/shared/state/versions/version-encoder.ts';
 import { createVersionRepository } from '../../src/shared/state/versions/version-repository.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
+import { type EncodingShape, encodingShape, VersionEncoder } from '../../src/workers/state/version-encoder.ts';
 import { query } from './database.ts';
 import { deployment, gzipped, ok, type TestStack } from './state.ts';
 import type { TestApp } from './test-app.ts';

@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
-import { HolderFacts } from '../../shared/access/access-explanation.ts';
 import { grantFacts } from '../../shared/access/grant-repository.ts';
 import { Role } from '../../shared/access/roles.ts';
 import { TokenKind } from '../../shared/identity/token-kinds.ts';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
+import { HolderFacts } from './access-explanation.ts';
 
 const UserHolderRow = Type.Object({
   login: Type.String(),

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { OrganizationParams, StackParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { OrganizationParams, StackParams } from '../platform/protocol/core.ts';
 import { accessHolder, grantResponse } from './access.mappers.ts';
 import type { GrantService } from './grant-service.ts';
 import {

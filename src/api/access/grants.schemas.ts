@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { Maybe } from '../../shared/platform/protocol/core.ts';
+import { Maybe } from '../platform/protocol/core.ts';
 
 const Effect = Type.Union([Type.Literal('allow'), Type.Literal('deny')]);
 

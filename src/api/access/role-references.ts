@@ -1,9 +1,9 @@
 import type { GrantRole } from '../../shared/access/grant-repository.ts';
 import type { PermissionSet } from '../../shared/access/permissions.ts';
-import { createRoleRepository } from '../../shared/access/role-repository.ts';
 import { type Role, rolePermissions, roles } from '../../shared/access/roles.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { createRoleRepository } from './role-repository.ts';
 
 const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 

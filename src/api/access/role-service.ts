@@ -1,22 +1,22 @@
 import { createGrantRepository, type GrantRow } from '../../shared/access/grant-repository.ts';
 import { namesOf } from '../../shared/access/permissions.ts';
-import { isRoleName, parseRoleDetails, type RoleDetails, writeRoleDetails } from '../../shared/access/role-details.ts';
-import { createRoleRepository, type RoleRow } from '../../shared/access/role-repository.ts';
 import { type Role, rolePermissions, roles } from '../../shared/access/roles.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createTeamRepository, type TeamRow } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
+import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { holdManagement } from './held-access.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
+import { isRoleName, parseRoleDetails, type RoleDetails, writeRoleDetails } from './role-details.ts';
 import { builtInRole, findRole, isId, roleNotFound } from './role-references.ts';
+import { createRoleRepository, type RoleRow } from './role-repository.ts';
 import type { CreateRoleRequest, UpdateRoleRequest } from './roles.schemas.ts';
 
 /** The CLI asks for all of them at once. */

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import { OrganizationParams, TeamParams } from '../../shared/platform/protocol/core.ts';
-import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
 import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { OrganizationParams, TeamParams } from '../platform/protocol/core.ts';
+import { IfMatchHeaders } from '../platform/protocol/edits.ts';
 import { type RoleService, type RoleView, revisionOfRole } from './role-service.ts';
 import {
   CreateRoleRequest,

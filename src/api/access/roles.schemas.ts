@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { Maybe } from '../../shared/platform/protocol/core.ts';
+import { Maybe } from '../platform/protocol/core.ts';
 
 /** As the CLI reads it (sdk/go/common/apitype/roles.go). */
 export const RoleResponse = Type.Object({

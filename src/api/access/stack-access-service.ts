@@ -1,4 +1,3 @@
-import { type Explanation, explain, type HolderFacts } from '../../shared/access/access-explanation.ts';
 import { createGrantRepository, type GrantRow } from '../../shared/access/grant-repository.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isLogin, type StackRef } from '../../shared/stacks/names.ts';
@@ -6,6 +5,7 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { type Explanation, explain, type HolderFacts } from './access-explanation.ts';
 import { createAccessHolderRepository, type TokenHolderRow, type UserHolderRow } from './access-holder-repository.ts';
 import type { AccessQuery } from './grants.schemas.ts';
 import { isId } from './role-references.ts';

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { AnyObject, UnixSeconds } from '../../shared/platform/protocol/core.ts';
+import { AnyObject, UnixSeconds } from '../platform/protocol/core.ts';
 
 export const OrganizationParams = Type.Object({ organization: Type.String() });
 

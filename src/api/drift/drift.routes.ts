@@ -1,6 +1,6 @@
-import { StackParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { StackParams } from '../platform/protocol/core.ts';
 import { DriftStatusResponse, ListDriftRunsQuery, ListDriftRunsResponse } from './drift.schemas.ts';
 import type { DriftRunRow, DriftService } from './drift-service.ts';
 

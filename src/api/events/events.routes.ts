@@ -1,12 +1,12 @@
 import { Type } from 'typebox';
 import { appendEvents } from '../../shared/jobs/definitions.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import { ContractEventsResponse } from '../../shared/platform/protocol/contract.ts';
-import { UpdateParams } from '../../shared/platform/protocol/core.ts';
-import { EventBatchRequest, EventsResponse } from '../../shared/platform/protocol/payloads.ts';
 import { apiToken, updatePath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
+import { ContractEventsResponse } from '../platform/protocol/contract.ts';
+import { UpdateParams } from '../platform/protocol/core.ts';
+import { EventBatchRequest, EventsResponse } from '../platform/protocol/payloads.ts';
 import { fencedWrite, fenceOf } from '../state/writes/fenced-write.ts';
 import type { SubmitWrite } from '../state/writes/submit-write.ts';
 import { assertUpdateId } from '../updates/updates.routes.ts';

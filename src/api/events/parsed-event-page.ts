@@ -1,6 +1,6 @@
 import type { EventOwner, EventReader } from '../../shared/events/event-reader.ts';
 import type { EventSelection } from '../../shared/events/event-repository.ts';
-import { cutDeep } from '../../shared/platform/json/cut-deep.ts';
+import { cutDeep } from '../platform/http/cut-deep.ts';
 
 /** Maximum size of a page, and of one event on it, in bytes. */
 const pageBytes = 1024 * 1024;

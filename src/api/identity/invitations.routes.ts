@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { OrganizationParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { OrganizationParams } from '../platform/protocol/core.ts';
 import type { InvitationRow, InvitationService } from './invitation-service.ts';
 import { InvitationsResponse, InviteRequest, OwnInvitationsResponse } from './invitations.schemas.ts';
 import type { MemberService } from './member-service.ts';

@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
 import { writePolicy } from '../../shared/identity/trust/trust-definitions.ts';
-import { OrganizationParams } from '../../shared/platform/protocol/core.ts';
-import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
 import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { OrganizationParams } from '../platform/protocol/core.ts';
+import { IfMatchHeaders } from '../platform/protocol/edits.ts';
 import type { IssuerService } from './issuer-service.ts';
 import { type IssuerPolicies, type IssuerRow, revisionOfIssuer, revisionOfPolicies } from './issuer-service.ts';
 import {

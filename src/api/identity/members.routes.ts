@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { OrganizationParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { OrganizationParams } from '../platform/protocol/core.ts';
 import type { MemberService, OrganizationMemberRow } from './member-service.ts';
 import {
   ChangeMemberRequest,

@@ -1,10 +1,10 @@
 import type { Role } from '../../shared/access/roles.ts';
-import { createPeopleQueryRepository, type ShownTeamRow } from '../../shared/identity/people-query-repository.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { getOrganization } from '../access/organizations.ts';
 import { assertSeesPeople, withAddresses } from '../access/people-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { createPeopleQueryRepository, type ShownTeamRow } from './people-query-repository.ts';
 
 interface PageQuery {
   /** Part of a name; null: all. */

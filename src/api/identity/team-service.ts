@@ -16,7 +16,6 @@ import {
   InvalidRequestError,
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
-import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
@@ -27,6 +26,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
+import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { fromLevel, toLevel } from './stack-permissions.ts';
 import type { CreateTeamRequest, UpdateTeamRequest } from './teams.schemas.ts';

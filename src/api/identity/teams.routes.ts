@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
-import { OrganizationParams, StackParams, TeamParams } from '../../shared/platform/protocol/core.ts';
-import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
 import { seesPeople, withAddresses } from '../access/people-access.ts';
 import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { OrganizationParams, StackParams, TeamParams } from '../platform/protocol/core.ts';
+import { IfMatchHeaders } from '../platform/protocol/edits.ts';
 import { toLevel } from './stack-permissions.ts';
 import { revisionOfTeam, type TeamService, type TeamView } from './team-service.ts';
 import {

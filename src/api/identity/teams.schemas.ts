@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { Maybe } from '../../shared/platform/protocol/core.ts';
+import { Maybe } from '../platform/protocol/core.ts';
 
 const TeamRole = Type.Union([Type.Literal('none'), Type.Literal('member'), Type.Literal('admin')]);
 

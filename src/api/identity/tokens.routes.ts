@@ -1,9 +1,9 @@
 import { type TSchema, Type } from 'typebox';
 import { writeScope } from '../../shared/identity/token-scopes.ts';
-import { OrganizationParams, TeamParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken } from '../platform/http/paths.ts';
 import type { Access } from '../platform/http/request.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { OrganizationParams, TeamParams } from '../platform/protocol/core.ts';
 import type { MadeToken, TokenPlace, TokenRequest, TokenRow, TokenService } from './token-service.ts';
 import {
   CreateTokenRequest,

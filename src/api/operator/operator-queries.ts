@@ -1,18 +1,18 @@
 import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
-import { createAuditSendingRepository } from '../../shared/audit/audit-sending-repository.ts';
 import { createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
+import { createAuditSendingRepository } from '../../shared/audit/audit-sending-repository.ts';
 import { createArchivingRepository } from '../../shared/events/archiving-repository.ts';
 import type { QueueName } from '../../shared/jobs/queue-names.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { httpUrl } from '../../shared/platform/http/http-url.ts';
-import { createMigrationListRepository } from '../../shared/platform/maintenance/migration-list-repository.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
-import { createStateIndexRepository } from '../../shared/search/index/state-index-repository.ts';
+import { createStateIndexRepository } from '../../shared/search/state-index-repository.ts';
 import { createVersionRepository } from '../../shared/state/versions/version-repository.ts';
 import { createDeliveryRepository } from '../../shared/webhooks/delivery-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { httpUrl } from '../platform/http/http-url.ts';
+import { createMigrationListRepository } from './migration-list-repository.ts';
 import { createOperatorQueryRepository, type LockRow } from './operator-query-repository.ts';
 import { PartProbe } from './part-health.ts';
 

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { AnyObject } from '../../shared/platform/protocol/core.ts';
 import { asPulumiSpec } from './http/openapi.ts';
 import { apiToken } from './http/paths.ts';
 import type { Caller } from './http/request.ts';
 import type { RouteScope } from './http/route-scope.ts';
+import { AnyObject } from './protocol/core.ts';
 import {
   CapabilitiesResponse,
   CliVersionResponse,

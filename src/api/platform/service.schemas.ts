@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { AnyObject } from '../../shared/platform/protocol/core.ts';
+import { AnyObject } from './protocol/core.ts';
 
 /** apitype.CapabilitiesResponse. */
 export const CapabilitiesResponse = Type.Object({

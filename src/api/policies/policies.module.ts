@@ -1,10 +1,10 @@
 import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { registerPolicyRoutes } from './policies.routes.ts';
-import { PolicyQueries } from './policy-queries.ts';
 import { PolicyGroupService } from './policy-group-service.ts';
 import { registerPolicyGroupRoutes } from './policy-groups.routes.ts';
 import { PolicyPackService } from './policy-pack-service.ts';
+import { PolicyQueries } from './policy-queries.ts';
 
 /** The services of policy packs and groups. Called once per app. */
 export function createPolicyServices(context: ApiContext) {

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { AnyObject, Maybe } from '../../shared/platform/protocol/core.ts';
+import { AnyObject, Maybe } from '../platform/protocol/core.ts';
 
 export const OrganizationParams = Type.Object({ organization: Type.String() });
 export const PolicyPackParams = Type.Object({ organization: Type.String(), pack: Type.String() });

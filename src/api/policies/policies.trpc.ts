@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
-import type { PolicyQueries } from './policy-queries.ts';
 import type { PolicyGroupService } from './policy-group-service.ts';
+import type { PolicyQueries } from './policy-queries.ts';
 
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {

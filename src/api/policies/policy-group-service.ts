@@ -1,22 +1,10 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
-import {
-  assertConfigBytes,
-  assertPolicyConfig,
-  assertPolicyName,
-  groupNotFound,
-  packNotFound,
-} from '../../shared/policies/policies.ts';
-import {
-  createPolicyGroupRepository,
-  type PolicyGroupRepository,
-  type PolicyGroupRow,
-} from '../../shared/policies/policy-group-repository.ts';
 import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type {
   CreatePolicyGroupRequest,
@@ -24,6 +12,12 @@ import type {
   PackReference,
   UpdatePolicyGroupRequest,
 } from './policies.schemas.ts';
+import { assertConfigBytes, assertPolicyConfig, assertPolicyName, groupNotFound, packNotFound } from './policies.ts';
+import {
+  createPolicyGroupRepository,
+  type PolicyGroupRepository,
+  type PolicyGroupRow,
+} from './policy-group-repository.ts';
 import { packRepository } from './policy-pack-service.ts';
 
 type StackReference = NonNullable<UpdatePolicyGroupRequest['addStack']>;

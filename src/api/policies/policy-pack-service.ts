@@ -1,15 +1,15 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
-import { assertPolicyName, packInUse, packNotFound } from '../../shared/policies/policies.ts';
-import { createPolicyPackRepository, type PolicyPackRepository } from '../../shared/policies/policy-pack-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { type AddressQuery, ArchiveUrls, addressExpired, addressSeconds } from './archive-urls.ts';
 import type { CreatePolicyPackRequest, RequiredPolicy } from './policies.schemas.ts';
+import { assertPolicyName, packInUse, packNotFound } from './policies.ts';
+import { createPolicyPackRepository, type PolicyPackRepository } from './policy-pack-repository.ts';
 
 /** A pack with the versions that clients can use, oldest first. */
 export interface ListedPack {

@@ -1,7 +1,7 @@
-import { groupNotFound } from '../../shared/policies/policies.ts';
-import { createPolicyGroupRepository } from '../../shared/policies/policy-group-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { groupNotFound } from './policies.ts';
+import { createPolicyGroupRepository } from './policy-group-repository.ts';
 import { packRepository } from './policy-pack-service.ts';
 
 /** What the dashboard shows of policies. */

@@ -1,4 +1,4 @@
-import type { FoundResource } from '../../shared/search/search-repository.ts';
+import type { FoundResource } from './search-repository.ts';
 import type { WalkedStack } from './stack-walk.ts';
 
 const providerPrefix = 'pulumi:providers:';

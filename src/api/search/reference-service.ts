@@ -1,10 +1,10 @@
-import { createStateIndexRepository } from '../../shared/search/index/state-index-repository.ts';
-import { createReferenceRepository, type ReferenceEdge } from '../../shared/search/reference-repository.ts';
-import type { SearchedOrganization } from '../../shared/search/search-repository.ts';
+import { createStateIndexRepository } from '../../shared/search/state-index-repository.ts';
 import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { createReferenceRepository, type ReferenceEdge } from './reference-repository.ts';
+import type { SearchedOrganization } from './search-repository.ts';
 
 const maxStacks = 500;
 const maxReferences = 2_000;

@@ -1,6 +1,6 @@
-import type { SearchedOrganization, SearchRepository } from '../../shared/search/search-repository.ts';
-import type { StackTerm } from '../../shared/search/search-terms.ts';
 import type { SearchBudget } from './search-budget.ts';
+import type { SearchedOrganization, SearchRepository } from './search-repository.ts';
+import type { StackTerm } from './search-terms.ts';
 import { type WalkedStack, walkStacks } from './stack-walk.ts';
 
 const maxGroups = 100;

@@ -1,8 +1,8 @@
-import type { Term } from '../../shared/search/search-query.ts';
-import type { SearchRepository } from '../../shared/search/search-repository.ts';
-import type { ResourceTerm, StackTerm } from '../../shared/search/search-terms.ts';
-import { isInRange } from '../../shared/search/version-range.ts';
+import type { Term } from './search-query.ts';
+import type { SearchRepository } from './search-repository.ts';
+import type { ResourceTerm, StackTerm } from './search-terms.ts';
 import type { WalkedStack } from './stack-walk.ts';
+import { isInRange } from './version-range.ts';
 
 /** A condition that more resources meet does not tell which stacks to look at. */
 const maxProbed = 5_000;

@@ -1,15 +1,6 @@
 import { isStatementTimeout } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { createStateIndexRepository, type IndexLag } from '../../shared/search/index/state-index-repository.ts';
-import { parseSearchQuery } from '../../shared/search/search-query.ts';
-import {
-  createSearchRepository,
-  type FoundResource,
-  type GroupField,
-  type SearchedOrganization,
-  type SearchRepository,
-} from '../../shared/search/search-repository.ts';
-import { compareVersionTexts } from '../../shared/search/version-range.ts';
+import { createStateIndexRepository, type IndexLag } from '../../shared/search/state-index-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -19,7 +10,16 @@ import { type FoundItem, foundItem, packageOf } from './found-item.ts';
 import { defaultBounds, type SearchBounds, SearchBudget } from './search-budget.ts';
 import { countGroups, type SearchCounts, type SearchGroup } from './search-groups.ts';
 import { narrow, planSearch, type SearchPlan } from './search-plan.ts';
+import { parseSearchQuery } from './search-query.ts';
+import {
+  createSearchRepository,
+  type FoundResource,
+  type GroupField,
+  type SearchedOrganization,
+  type SearchRepository,
+} from './search-repository.ts';
 import { type WalkedStack, walkStacks } from './stack-walk.ts';
+import { compareVersionTexts } from './version-range.ts';
 
 /** A single statement that takes longer fails, in ms. */
 const statementMs = 5_000;

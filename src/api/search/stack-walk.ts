@@ -1,6 +1,6 @@
-import type { SearchedOrganization, SearchedStack, SearchRepository } from '../../shared/search/search-repository.ts';
-import type { StackTerm } from '../../shared/search/search-terms.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import type { SearchedOrganization, SearchedStack, SearchRepository } from './search-repository.ts';
+import type { StackTerm } from './search-terms.ts';
 
 /** A stack that the caller may read. */
 export interface WalkedStack extends StackRef {

@@ -2,15 +2,15 @@ import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors
 import { sliceOf } from '../../shared/platform/json/json-text.ts';
 import { replaceRanges } from '../../shared/platform/json/member-edits.ts';
 import { scanMembersInSlices } from '../../shared/platform/json/scan-in-slices.ts';
-import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import { readRootOutputs } from '../../shared/state/root-outputs.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import type { ResourceService } from '../state/resource-service.ts';
+import { listSecretsInSlices } from '../state/resources/redacted-json.ts';
+import { readRootOutputs } from '../state/resources/root-outputs.ts';
 import { createUpdateQueryRepository } from '../updates/update-query-repository.ts';
 import type { SecretService } from './secret-service.ts';
 import { secureValues } from './secure-values.ts';

@@ -1,10 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
-import { StackParams } from '../../shared/platform/protocol/core.ts';
 import { type BodyParts, receiveBody } from '../platform/http/body.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
+import { StackParams } from '../platform/protocol/core.ts';
 import { base64Chunks, type EncodedValues, readValue, readValues } from './encoded-values.ts';
 import type { SecretService } from './secret-service.ts';
 import {

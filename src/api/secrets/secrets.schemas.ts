@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { Maybe, StringMap } from '../../shared/platform/protocol/core.ts';
+import { Maybe, StringMap } from '../platform/protocol/core.ts';
 
 export const EncryptRequest = Type.Object({ plaintext: Type.String() });
 export const EncryptResponse = Type.Object({ ciphertext: Type.String() });

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { IsoTimestamp, Maybe } from '../../shared/platform/protocol/core.ts';
+import { IsoTimestamp, Maybe } from '../platform/protocol/core.ts';
 
 export const ListDeletedStacksQuery = Type.Object({ continuationToken: Type.Optional(Type.String()) });
 

@@ -1,5 +1,4 @@
 import { namesOf } from '../../shared/access/permissions.ts';
-import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
@@ -7,19 +6,21 @@ import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
 import { describeFault } from '../../shared/state/journal/journal-fault.ts';
 import { findFreeze } from '../../shared/updates/rules/freeze.ts';
-import { listFreezesInForce } from '../../shared/updates/rules/freezes-in-force.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope } from '../../shared/updates/rules/update-rules.ts';
 import { getListedOrganization, OrganizationNotVisibleError } from '../access/organizations.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import { httpUrl } from '../platform/http/http-url.ts';
+import { SearchQueryError } from '../platform/http/query-error.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
+import { type AgeLimit, parseAge } from '../search/search-query.ts';
 import { type ShownState, ShownStates } from '../state/shown-state.ts';
+import { listFreezesInForce } from '../updates/rules/freezes-in-force.ts';
 import { gitOf, readConfig, safeEnvironment } from '../updates/shown-settings.ts';
 import { createUpdateQueryRepository } from '../updates/update-query-repository.ts';
-import { type OverviewRow, createStackQueryRepository } from './stack-query-repository.ts';
-import { parseStackQuery } from './stack-query.ts';
+import { createStackQueryRepository, type OverviewRow } from './stack-query-repository.ts';
 import { createTagRepository } from './tag-repository.ts';
 
 /** Which stacks a list shows: those for which all that is given holds. */
@@ -237,4 +238,34 @@ export function cardOf(row: OverviewRow) {
 function driftOf(isDrifted: boolean | null): 'drifted' | 'clean' | 'unknown' {
   if (isDrifted === null) return 'unknown';
   return isDrifted ? 'drifted' : 'clean';
+}
+
+/** What the text above the list of stacks asks for: all of it. */
+interface StackQuery {
+  /** Parts of `project/stack`, in any case. */
+  readonly words: readonly string[];
+  /** Who holds the lock, with `*` for any characters. */
+  readonly owner: string | null;
+  readonly updated: AgeLimit | null;
+}
+
+/** Reads words, `owner:LOGIN` and `updated:<7d`. Throws SearchQueryError. */
+function parseStackQuery(text: string): StackQuery {
+  const words: string[] = [];
+  let owner: string | null = null;
+  let updated: AgeLimit | null = null;
+  for (const { 0: term, index: start } of text.matchAll(/\S+/g)) {
+    const [, field = '', value = ''] = /^(owner|updated):(.*)$/is.exec(term) ?? [];
+    const valueStart = start + field.length + 1;
+    const end = start + term.length;
+    if (field === '') words.push(term);
+    else if (value === '') throw new SearchQueryError(`${field}: needs a value`, start, end);
+    else if (field.toLowerCase() === 'owner') owner = value;
+    else {
+      const age = parseAge(value);
+      if (typeof age === 'string') throw new SearchQueryError(`updated: ${age}`, valueStart, end);
+      updated = age;
+    }
+  }
+  return { words, owner, updated };
 }

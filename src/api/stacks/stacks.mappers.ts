@@ -1,10 +1,4 @@
 import type { FastifyReply } from 'fastify';
-import type {
-  ContractCreateStackResponse,
-  ContractListedStack,
-  ContractStackResponse,
-} from '../../shared/platform/protocol/contract.ts';
-import type { Either } from '../../shared/platform/protocol/core.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import type { StackListRow } from '../../shared/stacks/stack-list-repository.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
@@ -12,6 +6,12 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { asHeader, describeFault, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import type { Dialect } from '../platform/http/request.ts';
 import { unixSeconds } from '../platform/http/unix-seconds.ts';
+import type {
+  ContractCreateStackResponse,
+  ContractListedStack,
+  ContractStackResponse,
+} from '../platform/protocol/contract.ts';
+import type { Either } from '../platform/protocol/core.ts';
 import type { StackView } from './stack-view.ts';
 import type { CreateStackResponse, ListedStack, StackResponse } from './stacks.schemas.ts';
 
@@ -72,4 +72,26 @@ function stackMembers(stack: Pick<StackRow, 'organization' | 'project' | 'stack'
     tags: readTags(stack.tags),
     version: stack.stackVersion,
   };
+}
+
+/**
+ * A page of the stack list as JSON. `chunks` yields rows and returns the token of the next page, or null on the last page. The
+ * last page has no token at all, because an empty one would make the CLI loop forever.
+ */
+export async function* stackListJson(
+  chunks: AsyncGenerator<readonly StackListRow[], string | null>,
+  show: (row: StackListRow) => object,
+): AsyncGenerator<string> {
+  let isFirst = true;
+  yield '{"stacks":[';
+  for (;;) {
+    const chunk = await chunks.next();
+    if (chunk.done) {
+      yield chunk.value === null ? ']}' : `],"continuationToken":${JSON.stringify(chunk.value)}}`;
+      return;
+    }
+    const rows = chunk.value.map((row) => JSON.stringify(show(row))).join(',');
+    yield isFirst ? rows : `,${rows}`;
+    isFirst = false;
+  }
 }

@@ -1,13 +1,7 @@
 import { Type } from 'typebox';
 import { isOutputsOnly } from '../../shared/access/permissions.ts';
-import { NotFoundError } from '../../shared/platform/errors/errors.ts';
-import {
-  ContractCreateStackResponse,
-  ContractRenameStackRequest,
-  ContractStackResponse,
-  ContractTagsRequest,
-} from '../../shared/platform/protocol/contract.ts';
-import { AnyObject, ProjectParams, StackParams } from '../../shared/platform/protocol/core.ts';
+import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
@@ -16,15 +10,26 @@ import { type BodyParts, receiveBody } from '../platform/http/body.ts';
 import { apiToken, projectPath, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
+import {
+  ContractCreateStackResponse,
+  ContractRenameStackRequest,
+  ContractStackResponse,
+  ContractTagsRequest,
+} from '../platform/protocol/contract.ts';
+import { AnyObject, ProjectParams, StackParams } from '../platform/protocol/core.ts';
 import { RequiredPoliciesResponse } from '../policies/policies.schemas.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import { readCreateRequest } from './create-request.ts';
-import { isCancelCommand, nothingToCancel } from './idle-cancel.ts';
-import { stackListJson } from './stack-list.ts';
 import { renameTarget, type StackRenaming } from './stack-renaming.ts';
 import type { StackService } from './stack-service.ts';
 import { nameOnly } from './stack-view.ts';
-import { createStackResponse, listedStackResponse, stackResponse, warnOfFaults } from './stacks.mappers.ts';
+import {
+  createStackResponse,
+  listedStackResponse,
+  stackListJson,
+  stackResponse,
+  warnOfFaults,
+} from './stacks.mappers.ts';
 import {
   CreateStackRequest,
   CreateStackResponse,
@@ -252,4 +257,20 @@ function listRequiredPolicies(app: RouteScope, { policyPacks, stacks }: Services
       return { requiredPolicies: await policyPacks.listRequired(params) };
     },
   );
+}
+
+/** The CLI sends its command after its version and operating system (pkg/backend/httpstate/client/api.go). */
+const cancelPattern = /^pulumi-cli\/1 \([^()]*; cmd=cancel[;)]/;
+
+/**
+ * Whether the request comes from `pulumi cancel`. That command gets the stack first and reports one without a running update as
+ * "has never been updated", whether or not that is true. Releases before May 2026 do not send their command.
+ */
+function isCancelCommand(userAgent: string | undefined): boolean {
+  return userAgent !== undefined && cancelPattern.test(userAgent);
+}
+
+/** The error for `pulumi cancel` of an idle stack. */
+function nothingToCancel(ref: StackRef): ConflictError {
+  return new ConflictError(`No update of stack '${formatStackRef(ref)}' is in progress, so there is nothing to cancel`);
 }

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { ContractListedStack } from '../../shared/platform/protocol/contract.ts';
-import { AnyObject, Maybe, StringMap, UnixSeconds } from '../../shared/platform/protocol/core.ts';
+import { ContractListedStack } from '../platform/protocol/contract.ts';
+import { AnyObject, Maybe, StringMap, UnixSeconds } from '../platform/protocol/core.ts';
 
 /** apitype.CreateStackRequest. */
 export const CreateStackRequest = Type.Object({

@@ -1,8 +1,8 @@
 import { appendJournal } from '../../shared/jobs/definitions.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
-import { JournalEntriesRequest } from '../../shared/platform/protocol/payloads.ts';
 import { updatePath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { JournalEntriesRequest } from '../platform/protocol/payloads.ts';
 import { fencedWrite, fenceOf } from './writes/fenced-write.ts';
 import type { SubmitWrite } from './writes/submit-write.ts';
 

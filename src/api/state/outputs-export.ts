@@ -3,9 +3,9 @@ import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { joinParts, nameText, replaceRanges } from '../../shared/platform/json/member-edits.ts';
 import { scanMembersInSlices } from '../../shared/platform/json/scan-in-slices.ts';
 import { Slices } from '../../shared/platform/slices/slices.ts';
-import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
-import { plainSecret } from '../../shared/state/deployments/secret-values.ts';
-import { readRootOutputs } from '../../shared/state/root-outputs.ts';
+import { listSecretsInSlices } from './resources/redacted-json.ts';
+import { readRootOutputs } from './resources/root-outputs.ts';
+import { plainSecret } from './resources/secret-values.ts';
 
 /** Decrypts a secret that the service has encrypted for the stack. Throws InvalidRequestError if it has not. */
 export type DecryptSecret = (ciphertext: Buffer) => Promise<Buffer>;

@@ -1,8 +1,8 @@
 import { denseTurnBytes, Slices } from '../../shared/platform/slices/slices.ts';
-import { comparedMembers, isSameInStacks } from '../../shared/search/index/canonical-resource.ts';
-import { diffProperties } from '../../shared/search/index/property-leaves.ts';
-import { joinPath, type ResourceView, viewResource } from '../../shared/search/index/resource-facts.ts';
-import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
+import { diffProperties } from '../../shared/search/property-leaves.ts';
+import { joinPath, type ResourceView, viewResource } from '../../shared/search/resource-facts.ts';
+import { comparedMembers, isSameInStacks } from './resources/canonical-resource.ts';
+import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { type ShownValues, shownNames } from './shown-values.ts';
 
 /** Differences of one resource that are shown. */

@@ -1,12 +1,15 @@
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { scanJsonInSlices } from '../../shared/platform/json/scan-in-slices.ts';
 import { denseTurnBytes } from '../../shared/platform/slices/slices.ts';
-import { Blame } from '../../shared/search/index/blame.ts';
-import { listLeafPathsInSlices } from '../../shared/search/index/property-leaves.ts';
-import { joinPath, type ResourceView, viewResource } from '../../shared/search/index/resource-facts.ts';
-import { resourceKey } from '../../shared/search/index/resource-key.ts';
+import { listLeafPathsInSlices } from '../../shared/search/property-leaves.ts';
+import { joinPath, type ResourceView, viewResource } from '../../shared/search/resource-facts.ts';
+import { resourceKey } from '../../shared/search/resource-key.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import { httpUrl } from '../platform/http/http-url.ts';
+import type { StateScan } from '../platform/scans/state-scans.ts';
 import {
   createResourceRepository,
   type HistoryRow,
@@ -15,14 +18,11 @@ import {
   type ResourceEdges,
   type ResourceFilter,
   type ResourcePlace,
-} from '../../shared/search/index/resource-repository.ts';
-import { redactedJsonInSlices } from '../../shared/search/index/redacted-json.ts';
-import type { StackRef } from '../../shared/stacks/names.ts';
-import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import type { ApiContext } from '../platform/api-context.ts';
-import type { StateScan } from '../platform/scans/state-scans.ts';
+} from '../search/resource-repository.ts';
 import { branchName } from '../updates/shown-settings.ts';
 import { noSuchVersion } from './no-such-version.ts';
+import { Blame } from './resources/blame.ts';
+import { redactedJsonInSlices } from './resources/redacted-json.ts';
 
 /** Inputs or outputs above this are not shown, in bytes. */
 const maxShownBytes = 1024 * 1024;

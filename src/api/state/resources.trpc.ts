@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { resourceKey } from '../../shared/search/index/resource-key.ts';
+import { resourceKey } from '../../shared/search/resource-key.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, text } from '../access/procedures/inputs.ts';
 import { router, stackProcedure, stackScan } from '../access/procedures/trpc.ts';
 import type { ResourceService } from './resource-service.ts';

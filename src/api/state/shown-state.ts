@@ -2,10 +2,10 @@ import { LRUCache } from 'lru-cache';
 import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { scanMembersInSlices } from '../../shared/platform/json/scan-in-slices.ts';
 import { inSlices, Slices } from '../../shared/platform/slices/slices.ts';
-import { listSecretsInSlices } from '../../shared/search/index/redacted-json.ts';
-import { PendingStepScanner } from '../../shared/state/deployments/pending-operations.ts';
-import { readRootOutputs } from '../../shared/state/root-outputs.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
+import { PendingStepScanner } from './resources/pending-operations.ts';
+import { listSecretsInSlices } from './resources/redacted-json.ts';
+import { readRootOutputs } from './resources/root-outputs.ts';
 
 /** An output of a stack. Nothing of a secret one is in it but its name. */
 export interface ShownOutput {

@@ -1,4 +1,4 @@
-import { redactedJsonInSlices } from '../../shared/search/index/redacted-json.ts';
+import { redactedJsonInSlices } from './resources/redacted-json.ts';
 
 /** Larger values are not shown, in bytes. */
 const maxValueBytes = 16 * 1024;

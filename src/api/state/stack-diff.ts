@@ -1,5 +1,4 @@
-import { canonicalOf } from '../../shared/search/index/canonical-resource.ts';
-import { viewResource } from '../../shared/search/index/resource-facts.ts';
+import { viewResource } from '../../shared/search/resource-facts.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -7,6 +6,7 @@ import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import { noSuchVersion } from './no-such-version.ts';
 import { describeDifference, type StackDifference } from './resource-difference.ts';
+import { canonicalOf } from './resources/canonical-resource.ts';
 import { countShared, type SecretPair, secretBatches } from './secret-pairs.ts';
 import { ShownValues } from './shown-values.ts';
 

@@ -5,11 +5,6 @@ import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import type { NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-repository.ts';
-import {
-  type PendingStep,
-  repairPendingSteps,
-  type StepRepair,
-} from '../../shared/state/deployments/pending-operations.ts';
 import { type ByteSource, cutOut } from '../../shared/state/documents/byte-source.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { copyVersion } from '../../shared/state/versions/copy-version.ts';
@@ -19,6 +14,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
+import { type PendingStep, repairPendingSteps, type StepRepair } from './resources/pending-operations.ts';
 
 /** Who changes a state, and the version that they have seen as the newest. */
 export interface StateChanger {

@@ -1,5 +1,4 @@
-import { viewResource } from '../../shared/search/index/resource-facts.ts';
-import { redactedText } from '../../shared/search/index/redacted-json.ts';
+import { viewResource } from '../../shared/search/resource-facts.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { StateDocument } from '../../shared/state/state-reader.ts';
@@ -7,6 +6,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import { noSuchVersion } from './no-such-version.ts';
+import { redactedText } from './resources/redacted-json.ts';
 
 /** A larger state is not shown as one text, in bytes. */
 const maxTextBytes = 5 * 1024 * 1024;

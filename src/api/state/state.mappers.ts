@@ -1,6 +1,6 @@
-import type { ContractImportResponse } from '../../shared/platform/protocol/contract.ts';
-import type { Either } from '../../shared/platform/protocol/core.ts';
 import type { Dialect } from '../platform/http/request.ts';
+import type { ContractImportResponse } from '../platform/protocol/contract.ts';
+import type { Either } from '../platform/protocol/core.ts';
 import type { ImportResponse } from './state.schemas.ts';
 
 /** The CLI reads `updateId`, the contract specifies `updateID`. */

@@ -1,10 +1,10 @@
-import { diffProperties } from '../../shared/search/index/property-leaves.ts';
-import { compareResources, digestOf, joinPath, viewResource } from '../../shared/search/index/resource-facts.ts';
-import { createResourceRepository } from '../../shared/search/index/resource-repository.ts';
+import { diffProperties } from '../../shared/search/property-leaves.ts';
+import { compareResources, digestOf, joinPath, viewResource } from '../../shared/search/resource-facts.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
+import { createResourceRepository } from '../search/resource-repository.ts';
 import { noSuchVersion } from './no-such-version.ts';
 import { ShownValues, shownNames } from './shown-values.ts';
 

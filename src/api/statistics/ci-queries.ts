@@ -1,11 +1,11 @@
-import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import { getListedOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import { httpUrl } from '../platform/http/http-url.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { branchName } from '../updates/shown-settings.ts';
 import {
-  type CiStatisticsRow,
   type CiPlace,
+  type CiStatisticsRow,
   createCiQueryRepository,
   type DriftedRow,
   type RefusalCountRow,

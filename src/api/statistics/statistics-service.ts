@@ -1,14 +1,15 @@
+import type { EventReader } from '../../shared/events/event-reader.ts';
+import { textOf } from '../../shared/events/event-text.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import type { Retries } from '../../shared/statistics/retry-signs.ts';
 import {
   type Counts,
   createStatisticsRepository,
   type ShownUpdate,
   type Usual,
 } from '../../shared/statistics/statistics-repository.ts';
-import type { Retries } from '../../shared/statistics/retry-signs.ts';
 import type { StepStatistics } from '../../shared/statistics/step-statistics.ts';
 import { countsOf } from '../../shared/statistics/update-counts.ts';
-import { readPolicyPacks } from '../events/policy-packs.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { findRemovedOutputs } from '../updates/rules/consumers.ts';
@@ -62,4 +63,32 @@ export class StatisticsService {
     const steps = JSON.parse(update.steps) as StepStatistics & { retries: Retries };
     return { update, changes, steps, failedBefore, usual };
   }
+}
+
+/** A larger summary says nothing here, in bytes. */
+const maxBytes = 256 * 1024;
+const maxPacks = 100;
+const maxChars = 200;
+
+/** The policy packs that checked an update, by its summary; empty before its end. Throws the errors of EventReader. */
+async function readPolicyPacks(
+  events: EventReader,
+  updateId: string,
+): Promise<{ readonly name: string; readonly version: string }[]> {
+  const selection = { beyond: Number.MAX_SAFE_INTEGER, newestFirst: true, urn: null, types: ['summaryEvent'] };
+  const appetite = { events: 1, bytes: maxBytes };
+  for await (const [event] of events.read({ id: updateId, mayHaveRows: true }, selection, appetite))
+    if (event) return event.bytes <= maxBytes ? policyPacksOf(await textOf(event)) : [];
+  return [];
+}
+
+/** What a client has sent: anything that is no text is left out. */
+function policyPacksOf(text: string): { readonly name: string; readonly version: string }[] {
+  const { summaryEvent } = JSON.parse(text) as { summaryEvent?: { PolicyPacks?: unknown } | null };
+  const packs = summaryEvent?.PolicyPacks;
+  if (typeof packs !== 'object' || packs === null) return [];
+  return Object.entries(packs)
+    .filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+    .slice(0, maxPacks)
+    .map(([name, version]) => ({ name: name.slice(0, maxChars), version: version.slice(0, maxChars) }));
 }

@@ -1,8 +1,8 @@
 import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { CiQueries } from './ci-queries.ts';
-import { StatisticsService } from './statistics-service.ts';
 import { registerStatisticsRoutes } from './statistics.routes.ts';
+import { StatisticsService } from './statistics-service.ts';
 
 /** The services of the statistics of updates and CI. Called once per app. */
 export function createStatisticsServices(context: ApiContext) {

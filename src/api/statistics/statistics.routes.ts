@@ -1,9 +1,9 @@
-import { UpdateParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken, updatePath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { UpdateParams } from '../platform/protocol/core.ts';
 import { assertUpdateId } from '../updates/updates.routes.ts';
-import type { StatisticsService, UpdateStatistics } from './statistics-service.ts';
 import { UpdateStatisticsResponse } from './statistics.schemas.ts';
+import type { StatisticsService, UpdateStatistics } from './statistics-service.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { IsoTimestamp, Maybe } from '../../shared/platform/protocol/core.ts';
+import { IsoTimestamp, Maybe } from '../platform/protocol/core.ts';
 
 /** Why an update is to end gently, for those who run it. */
 export const DrainUpdateRequest = Type.Object({ reason: Maybe(Type.String()) });

@@ -1,23 +1,18 @@
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import type { UnindexedStack } from '../../shared/search/index/state-index-repository.ts';
+import type { UnindexedStack } from '../../shared/search/state-index-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { commitOf, headOf } from '../../shared/state/journal/change-limits/approvals.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
-import { createUpdateQueueRepository } from '../../shared/updates/update-queue-repository.ts';
-import {
-  describeBusy,
-  type PreviewCheck,
-  PreviewNeededError,
-  previewRule,
-} from '../../shared/updates/rules/preview-check.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
+import { createUpdateQueueRepository } from '../../shared/updates/update-queue-repository.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
 import { assertNotConsumed, checkOutputLoss } from './rules/consumers.ts';
+import { describeBusy, type PreviewCheck, PreviewNeededError, previewRule } from './rules/preview-check.ts';
 import {
   assertNotFrozen,
   assertPreviewed,

@@ -1,8 +1,8 @@
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { StackParams } from '../../shared/platform/protocol/core.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
+import { StackParams } from '../platform/protocol/core.ts';
 import type { HistoryService } from './history-service.ts';
 import { showsPreviews } from './updates.mappers.ts';
 import { HistoryQuery, HistoryResponse, LatestUpdateResponse, PreviewListResponse } from './updates.schemas.ts';

@@ -1,11 +1,11 @@
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { DeferredError } from '../../shared/updates/deferred.ts';
 import { createRefusedRunRepository, type RefusalReason } from '../../shared/updates/refused-run-repository.ts';
-import { PreviewNeededError } from '../../shared/updates/rules/preview-check.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { shownRun } from './queue/shown-run.ts';
 import { ConsumersError } from './rules/consumers.ts';
+import { PreviewNeededError } from './rules/preview-check.ts';
 import type { PreparedCreation } from './update-creation.ts';
 
 /** Who was refused what, and how long the call had waited, in ms. */

@@ -1,17 +1,13 @@
 import type { EventReader } from '../../shared/events/event-reader.ts';
 import { textOf } from '../../shared/events/event-text.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { listOutputs, outputLossOf } from '../../shared/search/index/output-loss.ts';
-import {
-  createOutputLossRepository,
-  type RemovedOutputs,
-  type WatchedUpdate,
-} from '../../shared/search/index/output-loss-repository.ts';
-import { createResourceRepository } from '../../shared/search/index/resource-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { formatUrn, rootStackType } from '../../shared/state/deployments/urn.ts';
 import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import { createResourceRepository } from '../search/resource-repository.ts';
+import { listOutputs, outputLossOf } from './rules/output-loss.ts';
+import { createOutputLossRepository, type RemovedOutputs, type WatchedUpdate } from './rules/output-loss-repository.ts';
 
 /** What a larger event says is not known, in bytes. */
 const maxEventBytes = 8 * 1024 * 1024;

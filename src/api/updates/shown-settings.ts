@@ -1,4 +1,4 @@
-import { httpUrl } from '../../shared/platform/http/http-url.ts';
+import { httpUrl } from '../platform/http/http-url.ts';
 
 const maxKeys = 500;
 const maxValueChars = 10_000;

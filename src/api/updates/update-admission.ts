@@ -2,13 +2,13 @@ import { createQuotaRepository } from '../../shared/access/quotas/quota-reposito
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { FrozenError, findFreeze } from '../../shared/updates/rules/freeze.ts';
-import { LimitError, limitsOf } from '../../shared/updates/rules/limit.ts';
-import { createLimitRepository } from '../../shared/updates/rules/limit-repository.ts';
-import { checkPreview, type PreviewCheck, PreviewNeededError } from '../../shared/updates/rules/preview-check.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { ApplicableRule } from '../../shared/updates/rules/update-rules.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { breakGlassReason, mayBreakGlass } from './break-glass.ts';
+import { LimitError, limitsOf } from './rules/limit.ts';
+import { createLimitRepository } from './rules/limit-repository.ts';
+import { checkPreview, type PreviewCheck, PreviewNeededError } from './rules/preview-check.ts';
 
 /** An update that goes through whatever rules say, for the audit log. */
 export interface BreakGlass {

@@ -2,29 +2,31 @@ import { ciRunOf } from '../../shared/audit/audit-event.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
-import type { UnindexedStack } from '../../shared/search/index/state-index-repository.ts';
 import { denseTurnBytes, Slices } from '../../shared/platform/slices/slices.ts';
+import type { UnindexedStack } from '../../shared/search/state-index-repository.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
+import { createStatisticsRepository } from '../../shared/statistics/statistics-repository.ts';
+import { countsOf, describeUnusual } from '../../shared/statistics/update-counts.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
-import type { WaitingRun } from '../../shared/updates/update-queue-repository.ts';
 import { createUpdateRuleRepository, type StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
+import type { WaitingRun } from '../../shared/updates/update-queue-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { holdAccess } from '../access/held-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller, Dialect } from '../platform/http/request.ts';
 import { limitUpdate } from './approvals/limit-creation.ts';
 import { breakGlassReason, isUrgent } from './break-glass.ts';
 import { type Candidate, checkCandidate, type Findings, isLimited, previewOf } from './creation-checks.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';
-import { previewMessages } from './preview-messages.ts';
 import { lockWaitSeconds } from './queue/lock-wait.ts';
 import { waitingRun } from './queue/superseding.ts';
 import { awaitConsumers } from './rules/consumers.ts';
+import type { PreviewCheck } from './rules/preview-check.ts';
 import { lockLimits } from './update-admission.ts';
 
 /** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
@@ -219,4 +221,22 @@ function insertUpdate(
     .catch((error: unknown) => {
       throw violatedConstraint(error) === 'updates_one_active_per_stack' ? new StackBusyError() : error;
     });
+}
+
+/**
+ * What the user of a new update should know about its preview: that there is none, or what it does more of than earlier updates. Costs
+ * nothing where no rule asks for previews.
+ */
+async function previewMessages(
+  tx: Queryable,
+  check: PreviewCheck | null,
+  stackId: string,
+  kind: string,
+): Promise<readonly string[]> {
+  if (check?.problem) return [check.problem];
+  if (!check?.previewId) return [];
+  const statistics = createStatisticsRepository(tx);
+  const usual = await statistics.findUsual(stackId, kind, null);
+  const unusual = describeUnusual(countsOf(await statistics.findChanges(check.previewId)), usual);
+  return unusual === null ? [] : [`Its preview ${unusual} (of ${usual?.count} updates in 90 days)`];
 }

@@ -1,21 +1,21 @@
 import { permits } from '../../shared/access/permissions.ts';
 import { permissionsOn } from '../../shared/identity/held-rights.ts';
-import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import type { ApiContext } from '../platform/api-context.ts';
+import { httpUrl } from '../platform/http/http-url.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { branchName, readConfig, safeEnvironment } from './shown-settings.ts';
+import { updateNotFound } from './update-errors.ts';
 import {
+  createUpdateQueryRepository,
   type OverviewUpdateDetailsRow,
   type OverviewUpdateRow,
-  createUpdateQueryRepository,
   type QueuedRunRow,
   type UpdateSelector,
 } from './update-query-repository.ts';
-import { updateNotFound } from './update-errors.ts';
 
 /** A place in the list of runs: organization, project, stack, position. */
 export type QueuePlace = readonly [string, string, string, number];

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { AnyObject, IsoTimestamp, Maybe } from '../../shared/platform/protocol/core.ts';
+import { AnyObject, IsoTimestamp, Maybe } from '../platform/protocol/core.ts';
 
 const Tag = Type.Object({ name: Type.String(), value: Type.String() });
 

@@ -7,8 +7,8 @@ import { ConflictError, UnavailableError } from '../../shared/platform/errors/er
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { parseTags, type Tags } from '../../shared/stacks/tags.ts';
-import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
 import { createChangeLimitRepository } from '../../shared/state/journal/change-limits/change-limit-repository.ts';
+import { JournalNeededError } from '../../shared/state/journal/change-limits/change-limits.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';

@@ -1,15 +1,15 @@
 import type { Static } from 'typebox';
+import type { UpdateInfoRow } from '../../shared/updates/history-repository.ts';
+import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
+import type { Dialect } from '../platform/http/request.ts';
+import { unixSeconds } from '../platform/http/unix-seconds.ts';
 import type {
   ContractCreateUpdateResponse,
   ContractGetUpdateResponse,
   ContractRenewLeaseResponse,
   ContractStartUpdateResponse,
-} from '../../shared/platform/protocol/contract.ts';
-import type { Either } from '../../shared/platform/protocol/core.ts';
-import type { UpdateInfoRow } from '../../shared/updates/history-repository.ts';
-import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
-import type { Dialect } from '../platform/http/request.ts';
-import { unixSeconds } from '../platform/http/unix-seconds.ts';
+} from '../platform/protocol/contract.ts';
+import type { Either } from '../platform/protocol/core.ts';
 import type { RequiredPolicy } from '../policies/policies.schemas.ts';
 import type { StartedUpdate } from './update-start.ts';
 import type {

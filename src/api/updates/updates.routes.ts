@@ -1,5 +1,10 @@
 import { Type } from 'typebox';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import { warningHeader } from '../../shared/state/journal/journal-fault.ts';
+import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from '../platform/http/paths.ts';
+import type { RouteScope } from '../platform/http/route-scope.ts';
+import { sendChunks } from '../platform/http/streamed-response.ts';
 import {
   ContractCreateUpdateRequest,
   ContractCreateUpdateResponse,
@@ -7,13 +12,8 @@ import {
   ContractRenewLeaseRequest,
   ContractRenewLeaseResponse,
   ContractStartUpdateResponse,
-} from '../../shared/platform/protocol/contract.ts';
-import { StackParams, UpdateParams } from '../../shared/platform/protocol/core.ts';
-import { isUuid } from '../../shared/platform/schema/uuid.ts';
-import { warningHeader } from '../../shared/state/journal/journal-fault.ts';
-import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from '../platform/http/paths.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { sendChunks } from '../platform/http/streamed-response.ts';
+} from '../platform/protocol/contract.ts';
+import { StackParams, UpdateParams } from '../platform/protocol/core.ts';
 import type { PolicyPackService } from '../policies/policy-pack-service.ts';
 import type { HistoryService } from './history-service.ts';
 import type { NewUpdateRequest } from './new-update-request.ts';

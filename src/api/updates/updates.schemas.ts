@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { AnyObject, Maybe, UnixSeconds } from '../../shared/platform/protocol/core.ts';
+import { AnyObject, Maybe, UnixSeconds } from '../platform/protocol/core.ts';
 import { RequiredPolicy } from '../policies/policies.schemas.ts';
 
 /** apitype.UpdateProgramRequest. */

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
-import { OrganizationParams, StackParams } from '../../shared/platform/protocol/core.ts';
-import { IfMatchHeaders } from '../../shared/platform/protocol/edits.ts';
 import type { EventFacts } from '../../shared/webhooks/event-facts.ts';
 import { payloadOf } from '../../shared/webhooks/payloads.ts';
 import { seenByHeader, tagOf } from '../platform/edits/revisions.ts';
 import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
+import { OrganizationParams, StackParams } from '../platform/protocol/core.ts';
+import { IfMatchHeaders } from '../platform/protocol/edits.ts';
 import type { WebhookService } from './webhook-service.ts';
 import { type DeliveryRow, revisionOfWebhook, type WebhookOwner, type WebhookRow } from './webhook-service.ts';
 import {

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { Maybe } from '../../shared/platform/protocol/core.ts';
+import { Maybe } from '../platform/protocol/core.ts';
 
 const Names = Maybe(Type.Array(Type.String(), { maxItems: 200 }));
 

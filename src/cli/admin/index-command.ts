@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
-import { createStateIndexRepository } from '../../shared/search/index/state-index-repository.ts';
+import { createStateIndexRepository } from '../../shared/search/state-index-repository.ts';
 import { formatStackRef, parseQualifiedName } from '../../shared/stacks/names.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 

@@ -9,10 +9,10 @@ import { createStackRepository, type StackRow } from '../../shared/stacks/stack-
 import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
 import { describeFault } from '../../shared/state/journal/journal-fault.ts';
 import { reclaimStack } from '../../shared/state/reclaim-stack.ts';
-import { VersionRestorer } from '../../shared/state/versions/version-restorer.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 import { printLines } from './print-lines.ts';
+import { VersionRestorer } from './version-restorer.ts';
 
 /** Adds the commands for states and their journals. */
 export function addJournalCommands(admin: Command, open: OpenSession): void {

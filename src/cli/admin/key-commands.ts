@@ -5,19 +5,19 @@ import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { ConfigError } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
+import { EncryptedSecrets } from '../../shared/secrets/encrypted-secrets.ts';
 import { createEncryptionKeyRepository, type KeyScope } from '../../shared/secrets/encryption-key-repository.ts';
 import type { KeyRing } from '../../shared/secrets/key-ring.ts';
 import { createMasterKeyRepository } from '../../shared/secrets/master-key-repository.ts';
 import { openMasterKeys, type WrappedMasterKey } from '../../shared/secrets/open-master-keys.ts';
-import { checkKeys, type LostKey, renewWrapping, rewrapKeys } from '../../shared/secrets/rewrap-keys.ts';
-import { rotateKey, rotateStackKeys } from '../../shared/secrets/rotate-data-keys.ts';
-import { EncryptedSecrets } from '../../shared/secrets/encrypted-secrets.ts';
 import { parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
-import { checkSecrets, rewrapSecrets } from '../../shared/webhooks/rewrap-secrets.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
+import { checkKeys, type LostKey, renewWrapping, rewrapKeys } from './rewrap-keys.ts';
+import { checkSecrets, rewrapSecrets } from './rewrap-secrets.ts';
+import { rotateKey, rotateStackKeys } from './rotate-data-keys.ts';
 
 /** Maximum number of lost keys that are printed; there may be one per stack. */
 const maxLines = 1_000;

@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import { createGrantRepository, type GrantRepository } from '../../shared/access/grant-repository.ts';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
-import { placeRuleOf } from '../../shared/audit/audit-places.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPasskeyRepository, type PasskeyRepository } from '../../shared/identity/passkey-repository.ts';
@@ -18,6 +17,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { describeLoss } from '../../shared/updates/lease.ts';
 import { endLostUpdates } from '../../shared/updates/lost-leases.ts';
 import type { OpenSession } from './admin-session.ts';
+import { placeRuleOf } from './audit-places.ts';
 import { operator } from './operator.ts';
 
 /** The transaction of one command. */

@@ -1,13 +1,13 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { Queryable } from '../platform/db/sql.ts';
-import { hashBatch, hashBytes, hashEvent, headPrefix, readHeadKey } from './audit-hash.ts';
-import { serverId } from './audit-repository.ts';
 import {
   type BatchRow,
+  type ChainedEventRow,
   type ChainRow,
   createAuditChainRepository,
-  type ChainedEventRow,
 } from './audit-chain-repository.ts';
+import { hashBatch, hashBytes, hashEvent, headPrefix, readHeadKey } from './audit-hash.ts';
+import { serverId } from './audit-repository.ts';
 
 const batchesAtOnce = 50;
 /** More than one pass of the chaining has. */

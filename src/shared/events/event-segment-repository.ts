@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
+import { type CheckClaim, CheckStatisticsRow, damagedPeriodSeconds, MarkedRow } from '../state/checks/check-claim.ts';
 import type { StoredDocument } from '../state/documents/document-store.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -22,14 +23,12 @@ const SegmentRow = Type.Object({
 export type SegmentRow = Row<typeof SegmentRow>;
 
 const ClaimedRow = Type.Object({ id: Type.String(), storedBytes: Type.Integer() });
-const StatisticsRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
 const OwnerRow = Type.Object({
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
   updateId: Type.String(),
 });
-const MarkedRow = Type.Object({ isNew: Type.Boolean() });
 
 /** A segment that is stored and not yet in use. */
 export interface NewSegment extends StoredDocument {
@@ -46,9 +45,6 @@ export interface SequenceRange {
   readonly until: number | null;
   readonly newestFirst: boolean;
 }
-
-/** Segments known to be damaged are checked again after this time: somebody may have restored them. */
-const damagedPeriodSeconds = 3600;
 
 export type EventSegmentRepository = ReturnType<typeof createEventSegmentRepository>;
 
@@ -119,15 +115,7 @@ export function createEventSegmentRepository(db: Queryable) {
         where g.id = ${id}`),
 
     /** Claims segments that are due to be read back: damaged ones, then those not read for the longest time. */
-    claimChecks: ({
-      periodSeconds,
-      claimSeconds,
-      limit,
-    }: {
-      periodSeconds: number;
-      claimSeconds: number;
-      limit: number;
-    }) =>
+    claimChecks: ({ periodSeconds, claimSeconds, limit }: CheckClaim) =>
       db.any(sql.rows(ClaimedRow)`
         /* eventSegments.claimChecks */
         with damaged as materialized (
@@ -175,7 +163,7 @@ export function createEventSegmentRepository(db: Queryable) {
 
     /** Number of damaged segments, and the age of the oldest check in seconds. */
     readStatistics: () =>
-      db.one(sql.rows(StatisticsRow)`
+      db.one(sql.rows(CheckStatisticsRow)`
         /* eventSegments.readStatistics */
         select (select count(*)::integer from event_segments where damaged_at is not null) as damaged,
           coalesce((select extract(epoch from now() - checked_at)::float8 from event_segments order by checked_at limit 1), 0)

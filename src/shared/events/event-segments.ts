@@ -4,6 +4,7 @@ import { FaultError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { Slices } from '../platform/slices/slices.ts';
 import { formatStackRef } from '../stacks/names.ts';
+import type { CheckClaim } from '../state/checks/check-claim.ts';
 import { asDamage, DamagedBytesError } from '../state/documents/document-codec.ts';
 import { isDamage } from '../state/documents/document-damage.ts';
 import type { DocumentStore, StoredDocument } from '../state/documents/document-store.ts';
@@ -141,7 +142,7 @@ export class EventSegments {
   }
 
   /** See EventSegmentRepository. */
-  claimChecks(claim: { periodSeconds: number; claimSeconds: number; limit: number }) {
+  claimChecks(claim: CheckClaim) {
     return this.#rows.claimChecks(claim);
   }
 

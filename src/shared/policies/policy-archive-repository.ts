@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { type CheckClaim, CheckStatisticsRow, damagedPeriodSeconds, MarkedRow } from '../state/checks/check-claim.ts';
 import type { StoredDocument } from '../state/documents/document-store.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -21,11 +22,6 @@ const ArchiveRow = Type.Object({
 });
 export type ArchiveRow = Row<typeof ArchiveRow>;
 const ClaimedRow = Type.Object({ id: Type.String(), storedBytes: Type.Integer() });
-const StatisticsRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
-const MarkedRow = Type.Object({ isNew: Type.Boolean() });
-
-/** Archives known to be damaged are checked again after this time: somebody may have restored them. */
-const damagedPeriodSeconds = 3600;
 
 export type PolicyArchiveRepository = ReturnType<typeof createPolicyArchiveRepository>;
 
@@ -61,15 +57,7 @@ export function createPolicyArchiveRepository(db: Queryable) {
         where v.id = ${id} and v.sha256 is not null`),
 
     /** Claims archives that are due to be read back: those not read for the longest time, and damaged ones every hour. */
-    claimChecks: ({
-      periodSeconds,
-      claimSeconds,
-      limit,
-    }: {
-      periodSeconds: number;
-      claimSeconds: number;
-      limit: number;
-    }) =>
+    claimChecks: ({ periodSeconds, claimSeconds, limit }: CheckClaim) =>
       db.any(sql.rows(ClaimedRow)`
         /* policyArchives.claimChecks */
         with due as materialized (
@@ -108,7 +96,7 @@ export function createPolicyArchiveRepository(db: Queryable) {
 
     /** Number of damaged archives, and the age of the oldest check in seconds. */
     readStatistics: () =>
-      db.one(sql.rows(StatisticsRow)`
+      db.one(sql.rows(CheckStatisticsRow)`
         /* policyArchives.readStatistics */
         select (select count(*)::integer from policy_pack_versions where damaged_at is not null) as damaged,
           coalesce((select extract(epoch from now() - checked_at)::float8 from policy_pack_versions

@@ -6,6 +6,7 @@ import {
   PayloadTooLargeError,
 } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
+import type { CheckClaim } from '../state/checks/check-claim.ts';
 import { findDamage, isDamage } from '../state/documents/document-damage.ts';
 import type { DocumentStore } from '../state/documents/document-store.ts';
 import type { ArchiveRow, PolicyArchiveRepository } from './policy-archive-repository.ts';
@@ -78,7 +79,7 @@ export class PolicyArchives {
   }
 
   /** See PolicyArchiveRepository. */
-  claimChecks(claim: { periodSeconds: number; claimSeconds: number; limit: number }) {
+  claimChecks(claim: CheckClaim) {
     return this.#rows.claimChecks(claim);
   }
 

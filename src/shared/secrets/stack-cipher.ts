@@ -2,7 +2,7 @@ import { InvalidRequestError, NotFoundError } from '../platform/errors/errors.ts
 import { Slices } from '../platform/slices/slices.ts';
 import type { DataKey, DataKeys } from './data-keys.ts';
 import { keyIdBytes, keyIdOf, keyIdText } from './key-id.ts';
-import { encryptWith, decryptWith } from './key-ring.ts';
+import { decryptWith, encryptWith } from './key-ring.ts';
 
 /**
  * Ciphertext format: this byte, the id of the data key (16 bytes), then nonce, ciphertext and tag of AES-256-GCM with the

@@ -7,8 +7,8 @@ import { createUpdateRepository, type UpdateRepository, type UpdateRow } from '.
 import { isActive } from '../updates/update-state.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
 import type { DocumentVerifier } from './checks/document-verifier.ts';
+import { type ChunkRepository, createChunkRepository } from './documents/chunk-repository.ts';
 import { DocumentMissingError } from './documents/document-store.ts';
-import { createChunkRepository, type ChunkRepository } from './documents/chunk-repository.ts';
 import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
 import type { JournalCompactor } from './journal/journal-compactor.ts';
 import { describeFault, type JournalFault } from './journal/journal-fault.ts';

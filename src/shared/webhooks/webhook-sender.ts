@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Database } from '../platform/db/database.ts';
 import type { Logger } from '../platform/logger/logger.ts';
@@ -9,7 +10,6 @@ import { type AttemptRecord, type ClaimedDelivery, createDeliveryRepository } fr
 import { type EventFacts, factsOf } from './event-facts.ts';
 import { createWebhookEventRepository } from './event-repository.ts';
 import { eventHeaders, payloadOf } from './payloads.ts';
-import { signatureHeaders } from './signature.ts';
 import { originOf, setsCommitStatus } from './webhook.ts';
 
 /** Limit of one attempt, in ms. */
@@ -155,4 +155,20 @@ function linesOf(headers: Readonly<Record<string, string>> | IncomingHttpHeaders
 /** Text that Postgres can store, of bounded length. */
 function storable(text: string): string {
   return text.slice(0, maxLoggedChars).toWellFormed().replaceAll('\0', '�');
+}
+
+/**
+ * Headers by which a receiver recognizes the sender: those of Standard Webhooks and the vendor's. A secret that begins with `whsec_`
+ * is Base64, as the libraries of Standard Webhooks expect; of any other the text itself is the key.
+ */
+function signatureHeaders(
+  secret: string,
+  { body, id, seconds }: { readonly id: string; readonly seconds: number; readonly body: string },
+): Readonly<Record<string, string>> {
+  const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : Buffer.from(secret);
+  const standard = createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64');
+  return {
+    'webhook-signature': `v1,${standard}`,
+    'pulumi-webhook-signature': createHmac('sha256', Buffer.from(secret)).update(body).digest('hex'),
+  };
 }

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { type Permission, permissions, permissionLabels } from './access-labels.ts';
+import { type Permission, permissionLabels, permissions } from './access-labels.ts';
 import styles from './permission-set.module.css';
 
 /** Names of permissions in a row. */

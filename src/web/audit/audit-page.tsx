@@ -15,8 +15,10 @@ import { Empty } from '../platform/ui/empty.tsx';
 import { SelectField, TextField } from '../platform/ui/field.tsx';
 import { Menu, MenuItem } from '../platform/ui/menu.tsx';
 import { FilterBar, Page } from '../platform/ui/page.tsx';
+import { pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
+import { useToggles } from '../platform/ui/toggles.ts';
 import { AuditDetails } from './audit-details.tsx';
 import { ExportDialog } from './audit-export.tsx';
 
@@ -27,7 +29,7 @@ export function AuditPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
+  const [open, toggle] = useToggles<number>();
   const [format, setFormat] = useState<'csv' | 'jsonl' | null>(null);
   const query = useInfiniteQuery(
     trpc.audit.list.infiniteQueryOptions(
@@ -37,12 +39,6 @@ export function AuditPage() {
   );
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
-  const items = query.data?.pages.flatMap((page) => page.items);
-  const toggle = (number: number): void => {
-    const next = new Set(open);
-    if (!next.delete(number)) next.add(number);
-    setOpen(next);
-  };
   return (
     <Page
       title="Audit log"
@@ -70,11 +66,8 @@ export function AuditPage() {
       <Table
         label="Events"
         columns={auditColumns(organization, open, toggle)}
-        items={items}
+        {...pagedList(query)}
         keyOf={({ number }) => String(number)}
-        isBusy={query.isFetchingNextPage}
-        hasMore={query.hasNextPage}
-        onMore={() => void query.fetchNextPage()}
         details={(event) => (open.has(event.number) ? <AuditDetails event={event} /> : undefined)}
         empty={
           <Empty title={query.hasNextPage ? 'Nothing found yet' : 'Nothing matches'} icon={<ScrollText size={20} />}>

@@ -23,16 +23,14 @@ export function DriftView({ days, organization }: { readonly organization: strin
       { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: every(refreshMs) },
     ),
   );
-  const { isBusy, ...list } = pagedList(query);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   return (
     <Table
       label="Stacks that have drifted"
       columns={columns(organization)}
-      {...list}
+      {...pagedList(query)}
       keyOf={({ stackId }) => stackId}
-      isBusy={isBusy || query.isPlaceholderData}
       empty={
         <Empty title="No drift was found" icon={<Waves size={20} />}>
           <p>A stack is compared with reality by any refresh, for example by a pipeline at night:</p>

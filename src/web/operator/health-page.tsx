@@ -5,12 +5,12 @@ import type { OperatorHealth } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
+import { byteText, msText } from '../platform/ui/byte-text.ts';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Since, Time } from '../platform/ui/time.tsx';
 import { AttentionNotice } from './attention-notice.tsx';
-import { byteText, msText } from './byte-text.ts';
 import styles from './health-page.module.css';
 
 const refreshMs = 10_000;

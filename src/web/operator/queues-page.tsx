@@ -7,12 +7,12 @@ import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Badge } from '../platform/ui/badge.tsx';
 import { Button } from '../platform/ui/button.tsx';
+import { byteText, msText } from '../platform/ui/byte-text.ts';
 import { KeyNumbers } from '../platform/ui/key-numbers.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import { byteText, msText } from './byte-text.ts';
 import styles from './queues-page.module.css';
 
 const refreshMs = 5_000;

@@ -9,13 +9,15 @@ import { TextFilter } from '../platform/app/text-filter.tsx';
 import { trpc } from '../platform/app/trpc.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { FilterBar, Page } from '../platform/ui/page.tsx';
+import { pagedList } from '../platform/ui/paged-list.ts';
 import { Table } from '../platform/ui/table.tsx';
+import { useToggles } from '../platform/ui/toggles.ts';
 
 /** What belongs to no organization: sign-ins and personal tokens of everybody, and what operators do. */
 export function ServerAuditPage() {
   const [actor, setActor] = useState<string | undefined>();
   const [object, setObject] = useState<string | undefined>();
-  const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
+  const [open, toggle] = useToggles<number>();
   const query = useInfiniteQuery(
     trpc.operator.audit.infiniteQueryOptions(
       { ...(actor === undefined ? {} : { actor }), ...(object === undefined ? {} : { object }) },
@@ -27,11 +29,6 @@ export function ServerAuditPage() {
   }, []);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
-  const toggle = (number: number): void => {
-    const next = new Set(open);
-    if (!next.delete(number)) next.add(number);
-    setOpen(next);
-  };
   return (
     <Page
       title="Audit log"
@@ -48,11 +45,8 @@ export function ServerAuditPage() {
       <Table
         label="Events"
         columns={auditColumns('', open, toggle)}
-        items={query.data?.pages.flatMap(({ items }) => items)}
+        {...pagedList(query)}
         keyOf={({ number }) => String(number)}
-        isBusy={query.isFetchingNextPage}
-        hasMore={query.hasNextPage}
-        onMore={() => void query.fetchNextPage()}
         details={(event) => (open.has(event.number) ? <AuditDetails event={event} /> : undefined)}
         empty={<Empty title="Nothing matches" icon={<ScrollText size={20} />} />}
       />

@@ -5,13 +5,13 @@ import { useEffect } from 'react';
 import type { OperatorOrganization, OperatorStorage } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
+import { byteText } from '../platform/ui/byte-text.ts';
 import { DayChart } from '../platform/ui/day-chart.tsx';
 import { Empty } from '../platform/ui/empty.tsx';
 import { KeyNumbers } from '../platform/ui/key-numbers.tsx';
 import { Page, Section } from '../platform/ui/page.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import { byteText } from './byte-text.ts';
 
 const refreshMs = 60_000;
 

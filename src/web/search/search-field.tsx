@@ -1,12 +1,12 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Search } from 'lucide-react';
-import { useEffect, useRef, useState } from 'react';
+import { useRef } from 'react';
 import { errorCode, errorPlace } from '../platform/app/api-error.ts';
-import { isTyping } from '../platform/app/is-typing.ts';
 import { trpc } from '../platform/app/trpc.ts';
-import { Answer } from './search-summary.tsx';
+import { useSlashKey, useTypedText } from '../platform/app/typed-text.ts';
 import styles from './search-field.module.css';
+import { Answer } from './search-summary.tsx';
 import type { Within } from './search-terms.ts';
 
 const typingMs = 400;
@@ -17,37 +17,18 @@ export function SearchField() {
   const { q = '', view } = useSearch({ strict: false });
   const navigate = useNavigate();
   const field = useRef<HTMLInputElement>(null);
-  const [draft, setDraft] = useState(q);
-  // The URL changed by other means, such as a group that was chosen.
-  const [seen, setSeen] = useState(q);
-  if (q !== seen) {
-    setSeen(q);
-    if (q !== draft.trim()) setDraft(q);
-  }
   const apply = (text: string): void =>
     void navigate({
       to: '.',
       replace: true,
       search: (before: object) => ({
         ...before,
-        q: text.trim() || undefined,
-        view: text.trim() === '' ? view : undefined,
+        q: text || undefined,
+        view: text === '' ? view : undefined,
       }),
     });
-  useEffect(() => {
-    if (draft.trim() === q) return undefined;
-    const timer = setTimeout(() => apply(draft), typingMs);
-    return () => clearTimeout(timer);
-  });
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-      event.preventDefault();
-      field.current?.select();
-    };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  }, []);
+  const [draft, setDraft] = useTypedText(q, apply, typingMs);
+  useSlashKey(field);
   const within = organization === undefined ? {} : { organization };
   return (
     <search className={styles['search']}>
@@ -55,7 +36,7 @@ export function SearchField() {
         className={styles['field']}
         onSubmit={(event) => {
           event.preventDefault();
-          apply(draft);
+          apply(draft.trim());
         }}
       >
         <Search size={18} aria-hidden="true" />

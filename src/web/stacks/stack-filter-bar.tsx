@@ -1,13 +1,12 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { CircleAlert, LoaderCircle, Search, Snowflake, Waves, X } from 'lucide-react';
-import { useEffect, useId, useMemo, useRef, useState } from 'react';
+import { useId, useMemo, useRef, useState } from 'react';
 import type { StackItem } from '../platform/app/contract.ts';
-import { isTyping } from '../platform/app/is-typing.ts';
+import { useSlashKey, useTypedText } from '../platform/app/typed-text.ts';
 import type { StackStatus } from './stack-filter.ts';
 import styles from './stack-filter-bar.module.css';
 import { StackListTools } from './stack-list-tools.tsx';
 
-const typingMs = 200;
 const maxSuggestions = 100;
 
 const statuses = [
@@ -51,29 +50,10 @@ function TextFilter() {
   const { text = '' } = useSearch({ strict: false });
   const navigate = useNavigate();
   const field = useRef<HTMLInputElement>(null);
-  const [draft, setDraft] = useState(text);
-  // The URL changed by other means, such as "back".
-  const [seen, setSeen] = useState(text);
-  if (text !== seen) {
-    setSeen(text);
-    if (text !== draft.trim()) setDraft(text);
-  }
-  useEffect(() => {
-    if (draft.trim() === text) return undefined;
-    const apply = (): void =>
-      void navigate({ to: '.', replace: true, search: (before) => ({ ...before, text: draft.trim() || undefined }) });
-    const timer = setTimeout(apply, typingMs);
-    return () => clearTimeout(timer);
-  }, [draft, navigate, text]);
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-      event.preventDefault();
-      field.current?.select();
-    };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  }, []);
+  const apply = (typed: string): void =>
+    void navigate({ to: '.', replace: true, search: (before) => ({ ...before, text: typed || undefined }) });
+  const [draft, setDraft] = useTypedText(text, apply);
+  useSlashKey(field);
   return (
     <div className={styles['text']}>
       <Search size={15} aria-hidden="true" />

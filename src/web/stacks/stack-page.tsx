@@ -1,13 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
-import { Star } from 'lucide-react';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { Star, Unplug } from 'lucide-react';
 import { lazy, Suspense } from 'react';
 import type { StackDetails, StackRef } from '../platform/app/contract.ts';
 import { useLive } from '../platform/app/live.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { Badge } from '../platform/ui/badge.tsx';
-import { Button } from '../platform/ui/button.tsx';
+import { Button, buttonClass } from '../platform/ui/button.tsx';
+import { Notice } from '../platform/ui/notification.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
 import { Time } from '../platform/ui/time.tsx';
@@ -20,7 +21,6 @@ import { UpdateList } from '../updates/update-list.tsx';
 import { toggleFavourite, useFavourites } from './favourites.ts';
 import { FreezeButton } from './freeze-notice.tsx';
 import { LockNotice } from './lock-notice.tsx';
-import { PendingNotice } from './pending-notice.tsx';
 import { PendingRepair } from './pending-repair.tsx';
 import { StackOverview } from './stack-overview.tsx';
 import styles from './stack-page.module.css';
@@ -191,5 +191,28 @@ function StackSkeleton({ stack }: { readonly stack: StackRef }) {
         ))}
       </div>
     </article>
+  );
+}
+
+/** Says that an update was interrupted, and leads to the repair. */
+function PendingNotice({ count, stack }: { readonly stack: StackRef; readonly count: number }) {
+  return (
+    <Notice
+      tone="warning"
+      icon={<Unplug size={17} />}
+      title={`${count} ${count === 1 ? 'operation was' : 'operations were'} interrupted`}
+      action={
+        <Link
+          to="/$organization/$project/$stack"
+          params={stack}
+          search={{ tab: 'interrupted' }}
+          className={buttonClass({ size: 'small' })}
+        >
+          Look into it
+        </Link>
+      }
+    >
+      <p>An update ended while it worked on them, so nobody knows whether they were done.</p>
+    </Notice>
   );
 }

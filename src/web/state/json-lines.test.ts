@@ -1,5 +1,4 @@
 import { expect, test } from '@jest/globals';
-import { byteSize } from './byte-size.ts';
 import { jsonLines } from './json-lines.ts';
 
 test('lines are indented, and values stay as they are written', () => {
@@ -15,10 +14,4 @@ test('lines are indented, and values stay as they are written', () => {
 
 test('a text that is cut does not hang', () => {
   expect(jsonLines('{"a":"x')).toEqual(['{', '  "a": "x']);
-});
-
-test('sizes are for people', () => {
-  expect([0, 1023, 1024, 5 * 1024 * 1024, 200 * 1024].map(byteSize)).toEqual([
-    ...['0 bytes', '1023 bytes', '1.0 KiB', '5.0 MiB', '200 KiB'],
-  ]);
 });

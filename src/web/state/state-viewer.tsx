@@ -6,13 +6,13 @@ import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { shortType } from '../platform/app/resource-name.ts';
 import { trpc } from '../platform/app/trpc.ts';
 import { Button, buttonClass } from '../platform/ui/button.tsx';
+import { byteText } from '../platform/ui/byte-text.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { JsonView } from '../platform/ui/json-view.tsx';
 import { ListSearch, ListSection } from '../platform/ui/list-bar.tsx';
 import { OpeningList, OpeningRow } from '../platform/ui/opening-list.tsx';
 import { Segments } from '../platform/ui/segments.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
-import { byteSize } from './byte-size.ts';
 import { StateText } from './state-text.tsx';
 import styles from './state-viewer.module.css';
 
@@ -67,7 +67,7 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
           </a>
         </>
       }
-      facts={first && `${first.resourceCount.toLocaleString('en')} resources, ${byteSize(first.sizeBytes)}`}
+      facts={first && `${first.resourceCount.toLocaleString('en')} resources, ${byteText(first.sizeBytes)}`}
     >
       {showsText ? (
         <StateText stack={stack} version={version} />
@@ -125,7 +125,7 @@ function ResourceText({
       name={item.name}
       type={shortType(item.type)}
       urn={item.urn}
-      fact={item.isDeleted ? 'to be deleted' : byteSize(item.bytes)}
+      fact={item.isDeleted ? 'to be deleted' : byteText(item.bytes)}
     >
       {() => (item.isDeleted ? null : <Values stack={stack} version={version} urn={item.urn} />)}
     </OpeningRow>

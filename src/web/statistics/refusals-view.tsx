@@ -2,7 +2,7 @@ import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Ban, OctagonX, X } from 'lucide-react';
 import type { CiDays } from '../platform/app/ci-search.ts';
-import type { CiStatistics, CiRefusal } from '../platform/app/contract.ts';
+import type { CiRefusal, CiStatistics } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { stackColumn } from '../platform/app/stack-link.tsx';
 import { every, trpc } from '../platform/app/trpc.ts';
@@ -14,8 +14,30 @@ import { duration } from '../platform/ui/relative-time.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { shortCommit, viewKind } from '../updates/update-status.ts';
-import { isStop, viewReason } from './refusal-reasons.ts';
 import styles from './refusals-view.module.css';
+
+const reasons: Readonly<Record<string, string>> = {
+  busy: 'Stack was busy',
+  frozen: 'Frozen',
+  limit: 'Too many at once',
+  'preview-needed': 'No preview',
+  'has-consumers': 'Read by other stacks',
+  superseded: 'Superseded',
+  'sent-away': 'Sent away',
+  changeLimit: 'Change limit exceeded',
+  'protected-types': 'Protected resource',
+  'require-preview': 'Not as previewed',
+};
+
+/** Why a run was refused, in a few words. A newer server may have other reasons. */
+function viewReason(reason: string): string {
+  return Object.hasOwn(reasons, reason) ? (reasons[reason] as string) : reason.replaceAll('-', ' ');
+}
+
+/** Whether the run had begun, and a rule stopped it. */
+function isStop(reason: string): boolean {
+  return reason === 'change-limit' || reason === 'protected-types' || reason === 'require-preview';
+}
 
 const route = getRouteApi('/$organization/~/ci');
 const refreshMs = 30_000;
@@ -44,7 +66,7 @@ export function RefusalsView({
       { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: every(refreshMs) },
     ),
   );
-  const { isBusy, ...list } = pagedList(query);
+  const list = pagedList(query);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   return (
@@ -56,7 +78,6 @@ export function RefusalsView({
         {...list}
         items={isCounting ? undefined : list.items}
         keyOf={({ id }) => id}
-        isBusy={isBusy || query.isPlaceholderData}
         details={({ message }) => <p className={styles['message']}>{message}</p>}
         empty={
           <Empty title={`No run was refused in ${days} days`} icon={<Ban size={20} />}>

@@ -1,7 +1,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight } from 'lucide-react';
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { useMemo } from 'react';
 import type { StackRef, UpdateDetails } from '../platform/app/contract.ts';
 import { Problem, useProblem } from '../platform/app/problem-pages.tsx';
 import { nameInUrn } from '../platform/app/resource-name.ts';
@@ -9,8 +9,11 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { JsonView } from '../platform/ui/json-view.tsx';
 import { ListSearch, ListSection, ListSelect } from '../platform/ui/list-bar.tsx';
+import { fetchMore } from '../platform/ui/paged-list.ts';
 import { PaperNote } from '../platform/ui/paper-note.tsx';
-import { useWindowRows } from '../platform/ui/window-rows.ts';
+import { RowButton } from '../platform/ui/row-button.tsx';
+import { useToggles } from '../platform/ui/toggles.ts';
+import { WindowList } from '../platform/ui/window-list.tsx';
 import { stripColors } from './colored-text.ts';
 import { describeEvent, type EngineEvent, eventKinds, readEvent } from './engine-event.ts';
 import styles from './event-list.module.css';
@@ -42,6 +45,7 @@ export function EventList({ search, stack, update }: EventListProps) {
   const navigate = useNavigate();
   const change = (changes: Partial<UpdateSearch>): void =>
     void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
+  const [opened, toggle] = useToggles<number>();
   const { organization, project, stack: name } = stack;
   const input = { organization, project, stack: name, updateId: update.updateId, newestFirst: true, limit: pageSize };
   const query = useInfiniteQuery(
@@ -52,16 +56,10 @@ export function EventList({ search, stack, update }: EventListProps) {
   );
   const problem = useProblem(query);
   const rows = useMemo(() => listRows(query.data?.pages ?? [], search.text ?? ''), [query.data, search.text]);
-  const { fetchNextPage, hasNextPage, isError, isFetchingNextPage } = query;
-  // A search goes on through older events until it has a page of hits.
-  const wantsMore = search.text !== undefined && rows.length < pageSize;
-  useEffect(() => {
-    if (wantsMore && hasNextPage && !isFetchingNextPage && !isError) void fetchNextPage();
-  }, [wantsMore, hasNextPage, isFetchingNextPage, isError, fetchNextPage]);
   return (
     <ListSection
       label="Events"
-      facts={`${rows.length.toLocaleString()}${hasNextPage ? ' newest' : ''} events`}
+      facts={`${rows.length.toLocaleString()}${query.hasNextPage ? ' newest' : ''} events`}
       bar={
         <>
           <ListSearch
@@ -91,8 +89,17 @@ export function EventList({ search, stack, update }: EventListProps) {
           <p>Events appear here when the CLI reports them, some seconds after they happened.</p>
         </Empty>
       ) : null}
-      <Rows rows={rows} onEnd={() => (hasNextPage && !isFetchingNextPage ? void fetchNextPage() : undefined)} />
-      <PaperNote count={rows.length} hasMore={hasNextPage} />
+      {/* A search goes on through older events until its hits fill the window. */}
+      <WindowList
+        items={rows}
+        keyOf={sequenceOf}
+        rowPx={rowPixels}
+        onEnd={() => fetchMore(query)}
+        row={(row) => (
+          <Row row={row} isOpen={opened.has(row.event.sequence)} onToggle={() => toggle(row.event.sequence)} />
+        )}
+      />
+      <PaperNote count={rows.length} hasMore={query.hasNextPage} />
     </ListSection>
   );
 }
@@ -113,43 +120,6 @@ function listRows(pages: readonly { readonly items: readonly unknown[] }[], text
   return rows;
 }
 
-function Rows({ onEnd, rows }: { readonly rows: readonly EventRow[]; readonly onEnd: () => void }) {
-  const list = useRef<HTMLUListElement>(null);
-  const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
-  const {
-    height,
-    lastIndex,
-    measure,
-    rows: shown,
-  } = useWindowRows({ items: rows, keyOf: sequenceOf, list, rowPx: rowPixels });
-  const isAtEnd = lastIndex >= rows.length - 1 && rows.length > 0;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each length that the end of the list is reached at.
-  useEffect(() => {
-    if (isAtEnd) onEnd();
-  }, [isAtEnd, rows.length]);
-  const toggle = (sequence: number): void =>
-    setOpened((before) => {
-      const changed = new Set(before);
-      if (!changed.delete(sequence)) changed.add(sequence);
-      return changed;
-    });
-  return (
-    <ul ref={list} className={styles['rows']} style={{ height }} data-window-rows>
-      {shown.map(({ index, item: row, key, offsetPx }) => (
-        <li
-          key={key}
-          ref={measure}
-          data-index={index}
-          className={styles['place']}
-          style={{ transform: `translateY(${offsetPx}px)` }}
-        >
-          <Row row={row} isOpen={opened.has(sequenceOf(row))} onToggle={() => toggle(sequenceOf(row))} />
-        </li>
-      ))}
-    </ul>
-  );
-}
-
 function sequenceOf({ event }: EventRow): number {
   return event.sequence;
 }
@@ -167,7 +137,7 @@ function Row({
   const time = new Date(event.timestamp * 1000);
   return (
     <>
-      <button type="button" className={styles['row']} aria-expanded={isOpen} onClick={onToggle}>
+      <RowButton className={styles['row']} aria-expanded={isOpen} onClick={onToggle}>
         {isOpen ? <ChevronDown size={14} aria-hidden="true" /> : <ChevronRight size={14} aria-hidden="true" />}
         <span className={styles['sequence']}>{event.sequence}</span>
         <time className={styles['time']} dateTime={time.toISOString()} title={time.toLocaleString()}>
@@ -178,7 +148,7 @@ function Row({
           {urn === null ? '' : nameInUrn(urn)}
         </span>
         <span className={styles['text']}>{text}</span>
-      </button>
+      </RowButton>
       {isOpen ? (
         <div className={styles['opened']}>
           <JsonView label={`Event ${event.sequence}`} value={event} />

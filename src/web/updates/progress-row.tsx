@@ -19,12 +19,10 @@ interface RowProps {
   readonly onOpen: (urn: string) => void;
   readonly tree: TreeRow;
   readonly isOpen: boolean;
-  readonly status: string;
-  readonly messageCount: number;
 }
 
 /** A resource of the tree, what happens to it, and what it says when it is open. */
-export function ProgressRow({ isOpen, isPreview, messageCount, now, onCollapse, onOpen, tree, ...rest }: RowProps) {
+export function ProgressRow({ isActive, isOpen, isPreview, now, onCollapse, onOpen, tree }: RowProps) {
   const { row, depth, guides, isLast } = tree;
   const operation = viewOperation(row.op);
   const name = nameInUrn(row.urn);
@@ -55,10 +53,10 @@ export function ProgressRow({ isOpen, isPreview, messageCount, now, onCollapse, 
           {row.isProtected ? <Lock size={12} className={styles['lock']} aria-label="protected" /> : null}
         </div>
         <div className={styles['info']}>
-          <Info row={row} messageCount={messageCount} isOpen={isOpen} onOpen={() => onOpen(row.urn)} />
+          <Info row={row} isOpen={isOpen} onOpen={() => onOpen(row.urn)} />
         </div>
         <div className={styles['state']}>
-          <State row={row} isPreview={isPreview} isActive={rest.isActive} now={now} />
+          <State row={row} isPreview={isPreview} isActive={isActive} now={now} />
         </div>
       </div>
       {isOpen ? <Opened row={row} /> : null}
@@ -87,16 +85,15 @@ const Guides = memo(function Guides({
 /** What is worth saying about a resource in one line. */
 function Info({
   isOpen,
-  messageCount,
   onOpen,
   row,
 }: {
   readonly row: ResourceRow;
-  readonly messageCount: number;
   readonly isOpen: boolean;
   readonly onOpen: () => void;
 }) {
   if (row.status === 'running' && row.activity !== null) return <Colored text={row.activity} />;
+  const messageCount = row.diagnostics.length;
   if (messageCount > 0) {
     const Icon = row.worst === 'error' ? CircleX : row.worst === 'warning' ? TriangleAlert : MessageSquareText;
     return (

@@ -1,10 +1,11 @@
 import { useNavigate } from '@tanstack/react-router';
-import { useMemo, useRef, useState } from 'react';
+import { useMemo } from 'react';
 import type { UpdateDetails } from '../platform/app/contract.ts';
 import { Empty } from '../platform/ui/empty.tsx';
 import { ListSearch, ListSection, ListToggle } from '../platform/ui/list-bar.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
-import { useWindowRows } from '../platform/ui/window-rows.ts';
+import { useToggles } from '../platform/ui/toggles.ts';
+import { WindowList } from '../platform/ui/window-list.tsx';
 import { ErrorSummary } from './error-summary.tsx';
 import { ProgressRow } from './progress-row.tsx';
 import styles from './progress-tree.module.css';
@@ -26,8 +27,8 @@ interface ProgressTreeProps {
 export function ProgressTree({ live, search, update }: ProgressTreeProps) {
   const { feed, revision } = live;
   const { progress } = feed;
-  const [collapsed, setCollapsed] = useState<ReadonlySet<string>>(new Set());
-  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
+  const [collapsed, toggleCollapsed] = useToggles<string>();
+  const [opened, toggleOpened] = useToggles<string>();
   const showUnchanged = search.all === '1';
   const text = search.text ?? '';
   // biome-ignore lint/correctness/useExhaustiveDependencies: the tree is changed in place; its revision says when.
@@ -50,14 +51,22 @@ export function ProgressTree({ live, search, update }: ProgressTreeProps) {
       >
         {rows.length === 0 ? <NoRows search={search} update={update} /> : null}
         {rows.length > 0 ? (
-          <Rows
-            rows={rows}
-            opened={opened}
-            isPreview={update.dryRun}
-            now={now}
-            isActive={isActive(update)}
-            onCollapse={(urn) => setCollapsed((before) => toggle(before, urn))}
-            onOpen={(urn) => setOpened((before) => toggle(before, urn))}
+          <WindowList
+            items={rows}
+            keyOf={urnOf}
+            label="Resources"
+            rowPx={rowPixels}
+            row={(tree) => (
+              <ProgressRow
+                tree={tree}
+                isOpen={opened.has(tree.row.urn)}
+                isPreview={update.dryRun}
+                isActive={isActive(update)}
+                now={now}
+                onCollapse={toggleCollapsed}
+                onOpen={toggleOpened}
+              />
+            )}
           />
         ) : null}
       </ListSection>
@@ -68,12 +77,6 @@ export function ProgressTree({ live, search, update }: ProgressTreeProps) {
 function countText(count: number, shown: number): string {
   const all = `${count.toLocaleString('en')} resources`;
   return count === shown ? all : `${shown.toLocaleString('en')} of ${all}`;
-}
-
-function toggle(set: ReadonlySet<string>, item: string): ReadonlySet<string> {
-  const changed = new Set(set);
-  if (!changed.delete(item)) changed.add(item);
-  return changed;
 }
 
 function Filter({ search }: { readonly search: UpdateSearch }) {
@@ -92,44 +95,6 @@ function Filter({ search }: { readonly search: UpdateSearch }) {
         Unchanged resources
       </ListToggle>
     </>
-  );
-}
-
-interface RowsProps {
-  readonly rows: readonly TreeRow[];
-  readonly opened: ReadonlySet<string>;
-  readonly isPreview: boolean;
-  readonly isActive: boolean;
-  readonly now: number;
-  readonly onCollapse: (urn: string) => void;
-  readonly onOpen: (urn: string) => void;
-}
-
-function Rows({ rows, ...shared }: RowsProps) {
-  const list = useRef<HTMLOListElement>(null);
-  const shown = useWindowRows({ items: rows, keyOf: urnOf, list, rowPx: rowPixels });
-  return (
-    <ol ref={list} className={styles['rows']} aria-label="Resources" style={{ height: shown.height }} data-window-rows>
-      {shown.rows.map(({ index, item: tree, key, offsetPx }) => (
-        <li
-          key={key}
-          ref={shown.measure}
-          data-index={index}
-          className={styles['place']}
-          style={{ transform: `translateY(${offsetPx}px)` }}
-          aria-posinset={index + 1}
-          aria-setsize={rows.length}
-        >
-          <ProgressRow
-            {...shared}
-            tree={tree}
-            status={tree.row.status}
-            isOpen={shared.opened.has(tree.row.urn)}
-            messageCount={tree.row.diagnostics.length}
-          />
-        </li>
-      ))}
-    </ol>
   );
 }
 

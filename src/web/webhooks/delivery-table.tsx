@@ -10,8 +10,8 @@ import { pagedList } from '../platform/ui/paged-list.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
-import type { WebhookOwner } from './webhook-owner.ts';
 import { deliveryStates, nameOfEvent } from './webhook-labels.ts';
+import type { WebhookOwner } from './webhook-owner.ts';
 import styles from './webhooks.module.css';
 
 const pollMs = 10_000;

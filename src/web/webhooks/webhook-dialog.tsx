@@ -5,8 +5,8 @@ import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { useEdit } from '../platform/app/use-edit.ts';
 import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { CheckboxField, SelectField, TextField } from '../platform/ui/field.tsx';
-import { readWebhook, type WebhookOwner } from './webhook-owner.ts';
 import { formats, nameOfEvent } from './webhook-labels.ts';
+import { readWebhook, type WebhookOwner } from './webhook-owner.ts';
 import styles from './webhooks.module.css';
 
 /** Creates a webhook, or changes one. `onMade`: its name. */

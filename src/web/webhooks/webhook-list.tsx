@@ -10,8 +10,8 @@ import { Empty } from '../platform/ui/empty.tsx';
 import { pagedList } from '../platform/ui/paged-list.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { WebhookDialog } from './webhook-dialog.tsx';
-import type { WebhookOwner } from './webhook-owner.ts';
 import { describeEvents, nameOfFormat } from './webhook-labels.ts';
+import type { WebhookOwner } from './webhook-owner.ts';
 import styles from './webhooks.module.css';
 
 /** The webhooks of an organization or a stack. `linkTo`: a link to one. */

@@ -12,9 +12,9 @@ import { Page, Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { DeliveryTable } from './delivery-table.tsx';
 import { WebhookDialog } from './webhook-dialog.tsx';
+import { describeEvents, nameOfFormat } from './webhook-labels.ts';
 import { ActiveBadge } from './webhook-list.tsx';
 import { ofOrganization, readWebhook, type WebhookOwner } from './webhook-owner.ts';
-import { describeEvents, nameOfFormat } from './webhook-labels.ts';
 import styles from './webhooks.module.css';
 
 const route = getRouteApi('/$organization/~/webhooks/$webhook');

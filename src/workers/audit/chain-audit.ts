@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type ChainedEventRow, createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
 import { type HashedBatch, hashBatch, hashEvent, headKey } from '../../shared/audit/audit-hash.ts';
-import { createAuditChainRepository, type ChainedEventRow } from '../../shared/audit/audit-chain-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';

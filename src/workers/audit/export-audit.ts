@@ -1,6 +1,6 @@
+import { createAuditChainRepository, type UnexportedRow } from '../../shared/audit/audit-chain-repository.ts';
 import { type AuditFormat, batchText } from '../../shared/audit/audit-formats.ts';
 import { createAuditListRepository } from '../../shared/audit/audit-list-repository.ts';
-import { createAuditChainRepository, type UnexportedRow } from '../../shared/audit/audit-chain-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';

@@ -1,7 +1,7 @@
+import { createAuditChainRepository, type UnexportedRow } from '../../shared/audit/audit-chain-repository.ts';
 import { type AuditFormat, batchText, contentTypes } from '../../shared/audit/audit-formats.ts';
 import { createAuditListRepository } from '../../shared/audit/audit-list-repository.ts';
 import { createAuditSendingRepository } from '../../shared/audit/audit-sending-repository.ts';
-import { createAuditChainRepository, type UnexportedRow } from '../../shared/audit/audit-chain-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import type { AllowList } from '../../shared/platform/outgoing/address-rules.ts';

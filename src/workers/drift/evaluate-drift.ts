@@ -1,8 +1,8 @@
 import type { AppContext } from '../../shared/context.ts';
-import { type DriftCounts, driftOfEvent, driftOfSummary } from '../../shared/drift/drift.ts';
 import { createDriftRepository, type WaitingRun } from '../../shared/drift/drift-repository.ts';
 import { textOf } from '../../shared/events/event-text.ts';
 import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
+import { type DriftCounts, driftOfEvent, driftOfSummary } from './drift.ts';
 
 const runsAtOnce = 50;
 /** An event with more says nothing that is needed, in bytes. */

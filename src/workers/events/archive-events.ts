@@ -1,7 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createArchivingRepository, type DueUpdate } from '../../shared/events/archiving-repository.ts';
-import { type ArchivedSegment, EventArchiver, type SegmentLimits } from '../../shared/events/event-archiver.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';
+import { type ArchivedSegment, EventArchiver, type SegmentLimits } from './event-archiver.ts';
 
 const batchSize = 100;
 

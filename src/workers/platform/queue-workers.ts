@@ -3,7 +3,6 @@ import { DelayedError, type Job as QueuedJob, UnrecoverableError, Worker } from 
 import { Value } from 'typebox/value';
 import type { AdmissionRepository } from '../../shared/jobs/admission-repository.ts';
 import { Job, JobHead } from '../../shared/jobs/definitions.ts';
-import type { JobHandlers } from '../../shared/jobs/handlers.ts';
 import type { JobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { type QueueName, queueNames } from '../../shared/jobs/queue-names.ts';
 import { type JobData, keptFailures, queuePrefix, redisQueueName } from '../../shared/jobs/queues.ts';
@@ -19,6 +18,7 @@ import {
 import { disconnectRedis, type RedisConnection } from '../../shared/platform/redis/redis.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import { AdmittedJobs, NotAdmittedError, replyChannelOf, shown } from './admitted-jobs.ts';
+import type { JobHandlers } from './handlers.ts';
 
 /**
  * A worker that does not renew its locks for this long loses its jobs to others, which check for such jobs at half this interval;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
-import { createStateIndexRepository, type DueStack } from '../../shared/search/index/state-index-repository.ts';
+import { createStateIndexRepository, type DueStack } from '../../shared/search/state-index-repository.ts';
 
 const pollMs = 1_000;
 /** A stack that commits all the time is indexed about this often. */

@@ -7,7 +7,7 @@ import {
   type DeletedStackRow,
   type HistoryCursor,
   type HistoryTable,
-} from '../../shared/stacks/deleted-stack-repository.ts';
+} from './deleted-stack-repository.ts';
 
 /** Limits of one run and of each of its transactions. */
 export interface DeletionLimits {

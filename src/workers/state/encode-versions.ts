@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
-import { VersionEncoder } from '../../shared/state/versions/version-encoder.ts';
 import { createVersionRepository, type VersionRepository } from '../../shared/state/versions/version-repository.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
+import { VersionEncoder } from './version-encoder.ts';
 
 const batchSize = 50;
 /** Charge for each state, to account for the fixed cost of its statements, in bytes. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { ResponseError, RawClient, type Update } from '../../../bench/support/raw-client.ts';
+import { RawClient, ResponseError, type Update } from '../../../bench/support/raw-client.ts';
 import { beginning, creation } from '../../support/journal-entries.ts';
 import { JournalPipeline, type Target } from './pipelines.ts';
 

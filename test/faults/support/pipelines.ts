@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ResponseError, RawClient, type Update } from '../../../bench/support/raw-client.ts';
+import { RawClient, ResponseError, type Update } from '../../../bench/support/raw-client.ts';
 import { creation } from '../../support/journal-entries.ts';
 import { deltaTo, documentOf, sha256 } from './documents.ts';
 import { DocumentLedger, type EventLedger, JournalLedger } from './ledger.ts';

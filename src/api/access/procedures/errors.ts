@@ -2,9 +2,9 @@ import { TRPCError } from '@trpc/server';
 import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { mapDatabaseError } from '../../../shared/platform/db/sqlstate.ts';
 import { AppError, InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
-import { SearchQueryError } from '../../../shared/search/search-query.ts';
 import { EditConflictError } from '../../platform/edits/revisions.ts';
 import type { ErrorReply } from '../../platform/http/errors.ts';
+import { SearchQueryError } from '../../platform/http/query-error.ts';
 
 type Code = TRPCError['code'];
 

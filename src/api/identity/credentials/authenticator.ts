@@ -1,11 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import type { AppContext } from '../../../shared/context.ts';
-import {
-  type CredentialRepository,
-  createCredentialRepository,
-  type LeaseQuestion,
-} from '../../../shared/identity/credential-repository.ts';
 import type { CallerRow, IdentityRepository, RequestedPlace } from '../../../shared/identity/identity-repository.ts';
 import {
   createRateCounterRepository,
@@ -18,6 +13,7 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import { SharedRateCounters, type Source } from '../../platform/rates/shared-rate-counters.ts';
 import { addressGroup, clientAddress } from '../../platform/server/client-address.ts';
+import { type CredentialRepository, createCredentialRepository, type LeaseQuestion } from './credential-repository.ts';
 import { LookupBatches } from './lookup-batches.ts';
 import { RejectedCredentialLog } from './rejected-credential-log.ts';
 

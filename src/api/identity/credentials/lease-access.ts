@@ -1,7 +1,6 @@
 import type { FastifyRequest, RouteOptions } from 'fastify';
 import { hashToken, sameHash, tokenForm } from '../../../shared/platform/crypto/secret-token.ts';
 import { AppError, UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
-import type { UpdateParams } from '../../../shared/platform/protocol/core.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
 import { lookTogether } from '../../../shared/updates/database/database-watch.ts';
 import { describeUnknown, isLeaseLoss, LeaseLostError, leaseLostCode } from '../../../shared/updates/lease.ts';
@@ -9,6 +8,7 @@ import { isActive } from '../../../shared/updates/update-state.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import { declaredBytes } from '../../platform/http/body.ts';
 import type { Access, Lease } from '../../platform/http/request.ts';
+import type { UpdateParams } from '../../platform/protocol/core.ts';
 import { leaseTakenAway } from '../../updates/lost-lease.ts';
 import { credential } from '../plugins/credential.ts';
 import type { Authenticator } from './authenticator.ts';

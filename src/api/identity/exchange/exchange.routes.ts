@@ -1,6 +1,6 @@
-import { OAuthErrorResponse } from '../../../shared/platform/protocol/errors.ts';
 import { type BodyParts, receiveBody } from '../../platform/http/body.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
+import { OAuthErrorResponse } from '../../platform/protocol/errors.ts';
 import { ExchangeRequest, ExchangeResponse } from '../exchange.schemas.ts';
 import { parseExchangeRequest, typeOfToken } from './exchange-request.ts';
 import type { ExchangeService } from './exchange-service.ts';

@@ -1,6 +1,6 @@
-import { ScimError } from '../../../shared/identity/scim/scim-error.ts';
-import type { ScimFilter } from '../../../shared/identity/scim/scim-filter.ts';
 import { invalidValue, isObject, type JsonObject, memberOf, operationsOf, targetOf, textOf } from './scim-bodies.ts';
+import { ScimError } from './scim-error.ts';
+import type { ScimFilter } from './scim-filter.ts';
 import { externalIdOf } from './user-attributes.ts';
 
 /** How the members of a group change. */

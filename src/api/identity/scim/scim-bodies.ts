@@ -1,6 +1,6 @@
-import { ScimError } from '../../../shared/identity/scim/scim-error.ts';
-import { attributeName, parseScimFilter, type ScimFilter } from '../../../shared/identity/scim/scim-filter.ts';
 import { PayloadTooLargeError } from '../../../shared/platform/errors/errors.ts';
+import { ScimError } from './scim-error.ts';
+import { attributeName, parseScimFilter, type ScimFilter } from './scim-filter.ts';
 
 /** What bodies of SCIM have in common. Names of attributes are compared without regard to case (RFC 7643, section 2.1). */
 

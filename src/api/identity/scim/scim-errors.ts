@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ScimError } from '../../../shared/identity/scim/scim-error.ts';
 import { sendError } from '../../platform/http/errors.ts';
 import { errorSchema } from '../scim.schemas.ts';
+import { ScimError } from './scim-error.ts';
 
 /** Errors of SCIM calls have a format of their own (RFC 7644, section 3.12). */
 export function sendScimError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {

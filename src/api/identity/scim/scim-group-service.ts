@@ -1,13 +1,5 @@
 import { createHash } from 'node:crypto';
 import { isTeamName } from '../../../shared/access/grants.ts';
-import { ScimError } from '../../../shared/identity/scim/scim-error.ts';
-import { parseScimFilter } from '../../../shared/identity/scim/scim-filter.ts';
-import {
-  createScimGroupRepository,
-  type ScimGroupRepository,
-  type ScimGroupRow,
-  type ScimMemberRow,
-} from '../../../shared/identity/scim/scim-group-repository.ts';
 import { createTeamRepository } from '../../../shared/identity/team-repository.ts';
 import { NotFoundError } from '../../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
@@ -17,6 +9,14 @@ import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { type GroupChange, type MemberChange, readGroup, readGroupPatch } from './group-changes.ts';
 import type { JsonObject } from './scim-bodies.ts';
+import { ScimError } from './scim-error.ts';
+import { parseScimFilter } from './scim-filter.ts';
+import {
+  createScimGroupRepository,
+  type ScimGroupRepository,
+  type ScimGroupRow,
+  type ScimMemberRow,
+} from './scim-group-repository.ts';
 import { type ListRequest, provision, type ScimList, type ScimWork } from './scim-work.ts';
 
 /** A group, with its members unless they were not asked for. */

@@ -1,6 +1,6 @@
-import { ScimError } from '../../../shared/identity/scim/scim-error.ts';
-import { attributeName } from '../../../shared/identity/scim/scim-filter.ts';
 import { groupSchema, listSchema, userSchema } from '../scim.schemas.ts';
+import { ScimError } from './scim-error.ts';
+import { attributeName } from './scim-filter.ts';
 import type { ScimGroup } from './scim-group-service.ts';
 import { isActive, type ScimUserRow } from './scim-user-service.ts';
 import type { ListRequest, ScimList } from './scim-work.ts';

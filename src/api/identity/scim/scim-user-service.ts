@@ -1,12 +1,5 @@
 import { createIdentityRepository } from '../../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../../shared/identity/people-repository.ts';
-import { ScimError } from '../../../shared/identity/scim/scim-error.ts';
-import { parseScimFilter } from '../../../shared/identity/scim/scim-filter.ts';
-import {
-  createScimUserRepository,
-  type ScimUserRepository,
-  type ScimUserRow,
-} from '../../../shared/identity/scim/scim-user-repository.ts';
 import { ConflictError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
 import { OrganizationNotVisibleError } from '../../access/organizations.ts';
@@ -14,6 +7,9 @@ import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import type { JsonObject } from './scim-bodies.ts';
+import { ScimError } from './scim-error.ts';
+import { parseScimFilter } from './scim-filter.ts';
+import { createScimUserRepository, type ScimUserRepository, type ScimUserRow } from './scim-user-repository.ts';
 import { type ListRequest, provision, type ScimList, type ScimWork } from './scim-work.ts';
 import { patchUser, readUser, type UserAttributes } from './user-attributes.ts';
 

@@ -1,13 +1,13 @@
 import type { AuditEvent } from '../../../shared/audit/audit-event.ts';
 import { createIdentityRepository } from '../../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../../shared/identity/people-repository.ts';
-import { ScimError } from '../../../shared/identity/scim/scim-error.ts';
 import type { Database } from '../../../shared/platform/db/database.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../../shared/platform/db/sqlstate.ts';
 import { UnauthenticatedError } from '../../../shared/platform/errors/errors.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
+import { ScimError } from './scim-error.ts';
 
 /** A page that a provider asks for. */
 export interface ListRequest {

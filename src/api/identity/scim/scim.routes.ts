@@ -1,9 +1,9 @@
 import { type TSchema, Type } from 'typebox';
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
-import { AnyObject } from '../../../shared/platform/protocol/core.ts';
 import { apiToken, scimPath } from '../../platform/http/paths.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
+import { AnyObject } from '../../platform/protocol/core.ts';
 import {
   ScimBody,
   ScimGroup,

@@ -1,5 +1,3 @@
-import { ScimError } from '../../../shared/identity/scim/scim-error.ts';
-import type { ScimFilter } from '../../../shared/identity/scim/scim-filter.ts';
 import { isLogin } from '../../../shared/stacks/names.ts';
 import {
   booleanOf,
@@ -12,6 +10,8 @@ import {
   targetOf,
   textOf,
 } from './scim-bodies.ts';
+import { ScimError } from './scim-error.ts';
+import type { ScimFilter } from './scim-filter.ts';
 
 /** What is kept of a user of a provider. All other attributes are accepted and dropped. */
 export interface UserAttributes {

@@ -1,4 +1,3 @@
-import { type MappedAccess, mapGroups, readGroupMapping } from '../../../shared/identity/group-mapping.ts';
 import { createIdentityRepository } from '../../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../../shared/identity/people-repository.ts';
 import { createProviderRepository } from '../../../shared/identity/provider-repository.ts';
@@ -10,6 +9,7 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { isLogin } from '../../../shared/stacks/names.ts';
 import { recordOfPerson } from '../../audit/personal-events.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
+import { type MappedAccess, mapGroups, readGroupMapping } from './group-mapping.ts';
 import type { Claims } from './provider-client.ts';
 import type { SignedIn } from './session-service.ts';
 

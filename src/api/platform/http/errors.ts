@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { mapDatabaseError } from '../../../shared/platform/db/sqlstate.ts';
 import { AppError, SlowRequestError } from '../../../shared/platform/errors/errors.ts';
-import type { ErrorResponse, OAuthErrorResponse } from '../../../shared/platform/protocol/errors.ts';
+import type { ErrorResponse, OAuthErrorResponse } from '../protocol/errors.ts';
 import { mustCloseAfterResponse, respondAfterBody } from '../server/unread-bodies.ts';
 import { otherProduct } from './other-products.ts';
 import { setSecurityHeaders } from './security-headers.ts';

@@ -2,7 +2,7 @@ import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyContextConfig, FastifySchema } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { holdfastVersion } from '../../../shared/platform/config/config.ts';
-import { ErrorResponse, ScimErrorResponse } from '../../../shared/platform/protocol/errors.ts';
+import { ErrorResponse, ScimErrorResponse } from '../protocol/errors.ts';
 import { operationIdOf } from './operation-ids.ts';
 import { updateKinds } from './paths.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { StackParams } from '../../../shared/platform/protocol/core.ts';
+import type { StackParams } from '../protocol/core.ts';
 import type { OrganizationRates } from '../rates/organization-rates.ts';
 import type { Delay, RequestRates } from '../rates/request-rates.ts';
 import type { RateClass } from './request.ts';

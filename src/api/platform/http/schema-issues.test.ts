@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { type TSchema, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { Maybe } from '../../../shared/platform/protocol/core.ts';
+import { Maybe } from '../protocol/core.ts';
 import { describeIssues } from './schema-issues.ts';
 
 const update = Type.Object({

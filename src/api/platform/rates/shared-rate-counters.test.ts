@@ -1,4 +1,5 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
+import { pollUntil } from '../../../../testkit/poll.ts';
 import type { RateCounterReport } from '../../../shared/identity/rate-counter-repository.ts';
 import { createLogger } from '../../../shared/platform/logger/logger.ts';
 import { SharedRateCounters } from './shared-rate-counters.ts';
@@ -15,13 +16,6 @@ function create(report: (reports: readonly RateCounterReport[]) => Promise<{ sou
   const counters = new SharedRateCounters({ report, logger: createLogger({ level: 'silent' }), reportEveryMs: 1 });
   open.push(counters);
   return counters;
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  for (const end = Date.now() + 60_000; !condition(); ) {
-    if (Date.now() > end) throw new Error('not within a minute');
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
 }
 
 /** A process that does not run for a moment has let levels drain. */
@@ -65,10 +59,10 @@ test('without the database each process limits by itself, and reports later what
     return reports.map(({ source: name }) => ({ source: name, level: 90 }));
   });
   for (let event = 0; event < 50; event++) expect(counters.take([source], 0)).toBeNull();
-  await until(() => attempts >= 3);
+  await pollUntil('it was tried three times', () => attempts >= 3);
   isAway = false;
-  await until(() => reported.get(source.name) === 50);
+  await pollUntil('all are reported', () => reported.get(source.name) === 50);
   // What the other replicas have counted comes back with the report.
-  await until(() => counters.take([source], 0)?.isCounted === false);
+  await pollUntil('the levels of others count', () => counters.take([source], 0)?.isCounted === false);
   expect(counters.take([source], 0)?.waitMs).toBeGreaterThan(20_000);
 });

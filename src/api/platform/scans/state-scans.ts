@@ -1,12 +1,12 @@
 import { UnavailableError } from '../../../shared/platform/errors/errors.ts';
-import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import { TimeSlices } from '../../../shared/platform/slices/slices.ts';
-import { type ResourceScan, scanResources } from '../../../shared/search/index/scan-resources.ts';
+import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
+import { type ResourceScan, scanResources } from '../../../shared/search/scan-resources.ts';
 import type { StackRef } from '../../../shared/stacks/names.ts';
 import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
 import type { StateDocument, StateReader } from '../../../shared/state/state-reader.ts';
-import type { ReserveMemory } from '../http/response-memory.ts';
 import type { Caller } from '../http/request.ts';
+import type { ReserveMemory } from '../http/response-memory.ts';
 import { FairSemaphore, type SemaphoreLimits } from '../slices/fair-semaphore.ts';
 
 /** Requests of one process that read whole states at once. Each keeps some MiB, and all of them share the event loop. */

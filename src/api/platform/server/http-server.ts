@@ -1,12 +1,14 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import type { AppContext } from '../../../shared/context.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { securityHeaders } from '../../../shared/platform/http/security-headers.ts';
-import { respondToClientError } from './client-errors.ts';
-import type { ConnectionLimits } from './connection-limits.ts';
+import type { ErrorResponse } from '../protocol/errors.ts';
+import { ConnectionLimits } from './connection-limits.ts';
 import { OpenRequests } from './open-requests.ts';
-import type { TlsFiles } from './tls-files.ts';
+import { rawResponse } from './raw-response.ts';
+import { TlsFiles } from './tls-files.ts';
 import {
   closeGracefully,
   isClosing,
@@ -134,4 +136,53 @@ function refuse(request: IncomingMessage, response: ServerResponse, code: number
   respondAfterBody(request, () => {
     response.writeHead(code, { ...securityHeaders, ...headers, connection: 'close' }).end(body);
   });
+}
+
+const errorResponses: Readonly<Record<string, ErrorResponse>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: { code: 408, message: 'The request was not complete in time' },
+  HPE_HEADER_OVERFLOW: { code: 431, message: 'The URL and the headers of the request are too large' },
+};
+const malformedRequest: ErrorResponse = { code: 400, message: 'This is not a valid HTTP request' };
+
+/**
+ * Responds to input that never became a request, in the format of all other errors, and closes the connection. Earlier requests on
+ * the connection get their own responses first, and nothing is inserted into a response that is already being sent.
+ */
+function respondToClientError(
+  error: Error & { code?: string },
+  socket: Socket,
+  { requests, discardMs }: { requests: OpenRequests; discardMs: number },
+): void {
+  if (socket.destroyed || isClosing(socket)) return;
+  if (error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const open = requests.of(socket);
+  const complete = open.filter(({ request }) => request.complete);
+  if (complete.length > 0) {
+    complete.at(-1)?.response.once('finish', () => closeGracefully(socket, discardMs));
+  } else if (open.some(({ response }) => response.headersSent)) {
+    socket.destroy(error);
+  } else {
+    if (socket.writable) socket.write(rawResponse(errorResponses[error.code ?? ''] ?? malformedRequest));
+    closeGracefully(socket, discardMs);
+  }
+}
+
+/** Returns a function that creates HTTP servers for the app; they share their connection limits. Throws TlsFilesError. */
+export function createFront(context: AppContext): (handler: RequestListener) => Server {
+  const { config, lifecycle, logger, metrics } = context;
+  const limits = new ConnectionLimits(config, { logger, metrics });
+  metrics.gauge('holdfast_connections', 'Open client connections.', () => limits.open);
+  const tls = config.front.tls && new TlsFiles(config.front.tls, { logger });
+  if (tls) {
+    lifecycle.onClose('stores', 'certificate', async () => tls.close());
+    metrics.gauge(
+      'holdfast_tls_certificate_expiry_seconds',
+      'Expiry of the certificate in use, in seconds since 1970.',
+      () => tls.expiresAt(),
+    );
+  }
+  return (handler) => createHttpServer(handler, { front: config.front, limits, tls });
 }

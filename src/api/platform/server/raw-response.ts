@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { securityHeaders } from '../../../shared/platform/http/security-headers.ts';
-import type { ErrorResponse } from '../../../shared/platform/protocol/errors.ts';
+import type { ErrorResponse } from '../protocol/errors.ts';
 
 const secured = Object.entries(securityHeaders)
   .map(([name, value]) => `${name}: ${value}\r\n`)

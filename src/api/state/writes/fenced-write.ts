@@ -1,8 +1,8 @@
 import { type TSchema, Type } from 'typebox';
-import { UpdateParams } from '../../../shared/platform/protocol/core.ts';
 import type { LeaseFence } from '../../../shared/updates/lease.ts';
 import { leaseToken } from '../../platform/http/paths.ts';
 import type { Lease } from '../../platform/http/request.ts';
+import { UpdateParams } from '../../platform/protocol/core.ts';
 
 /**
  * Options of the routes by which a running update sends checkpoints, journal entries and engine events. Their bodies are not parsed

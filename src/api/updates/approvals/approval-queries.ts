@@ -1,8 +1,8 @@
 import { type PermissionSet, permits } from '../../../shared/access/permissions.ts';
 import { rolePermissions } from '../../../shared/access/roles.ts';
-import { httpUrl } from '../../../shared/platform/http/http-url.ts';
 import { getListedOrganization } from '../../access/organizations.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
+import { httpUrl } from '../../platform/http/http-url.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { type ApprovalOverviewRow, createApprovalQueryRepository } from './approval-query-repository.ts';
 import { mayWithdraw, refusalOf } from './approval-service.ts';

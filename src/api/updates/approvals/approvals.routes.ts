@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { StackParams, UpdateParams } from '../../../shared/platform/protocol/core.ts';
 import { apiToken, stackPath, updatePath } from '../../platform/http/paths.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
+import { StackParams, UpdateParams } from '../../platform/protocol/core.ts';
 import {
   ApprovalParams,
   ApprovalResponse,

@@ -4,11 +4,11 @@ import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { formatStackRef } from '../../../shared/stacks/names.ts';
 import { createApprovalRepository } from '../../../shared/state/journal/change-limits/approval-repository.ts';
 import { commitOf, mayTokensApprove } from '../../../shared/state/journal/change-limits/approvals.ts';
-import { type ChangeLimits, limitsOf } from '../../../shared/state/journal/change-limits/change-limits.ts';
 import { createChangeLimitRepository } from '../../../shared/state/journal/change-limits/change-limit-repository.ts';
-import type { PreviewCheck } from '../../../shared/updates/rules/preview-check.ts';
+import { type ChangeLimits, limitsOf } from '../../../shared/state/journal/change-limits/change-limits.ts';
 import type { StackWithRules } from '../../../shared/updates/rules/update-rule-repository.ts';
 import type { Caller } from '../../platform/http/request.ts';
+import type { PreviewCheck } from '../rules/preview-check.ts';
 
 /** What is known of an update when it is created. */
 interface CreatedUpdate {

@@ -2,24 +2,24 @@ import { InvalidRequestError, UnavailableError } from '../../../shared/platform/
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { StackBusyError } from '../../../shared/updates/admitted-changes.ts';
 import { DeferredError } from '../../../shared/updates/deferred.ts';
+import { FrozenError } from '../../../shared/updates/rules/freeze.ts';
 import {
   createUpdateQueueRepository,
   type UpdateQueueRepository,
 } from '../../../shared/updates/update-queue-repository.ts';
-import { FrozenError } from '../../../shared/updates/rules/freeze.ts';
-import { LimitError } from '../../../shared/updates/rules/limit.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller, Dialect } from '../../platform/http/request.ts';
 import type { NewUpdateRequest } from '../new-update-request.ts';
 import { noteRefusal } from '../note-refusal.ts';
 import { notifyOfFreeze, notifyOfRefusal } from '../notify-of-freeze.ts';
+import { LimitError } from '../rules/limit.ts';
 import type { CreatedUpdate, PreparedCreation } from '../update-creation.ts';
 import type { UpdateService } from '../update-service.ts';
-import type { UpdateQueue, Place } from './update-queue.ts';
-import { describeHolder, describeWait } from './update-queue-messages.ts';
 import { shownRun } from './shown-run.ts';
 import { SupersededError } from './superseding.ts';
+import type { Place, UpdateQueue } from './update-queue.ts';
+import { describeHolder, describeWait } from './update-queue-messages.ts';
 
 /** The CLI follows this many redirects of a call. */
 const maxHops = 9;

@@ -1,9 +1,9 @@
 import { ConflictError, InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import type { Tags } from '../../../shared/stacks/tags.ts';
-import type { SupersedingRun, WaitingRun } from '../../../shared/updates/update-queue-repository.ts';
 import type { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
-import { isTerminalLink } from './update-queue-messages.ts';
+import type { SupersedingRun, WaitingRun } from '../../../shared/updates/update-queue-repository.ts';
 import { environmentTexts } from './shown-run.ts';
+import { isTerminalLink } from './update-queue-messages.ts';
 
 /** The stack tag that says which waiting runs a newer one supersedes. */
 export const supersedeTag = 'supersede';

@@ -5,14 +5,14 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import {
   createUpdateQueueRepository,
   heldMessage,
-  type UpdateQueueRepository,
-  updateQueueChannel,
   rulesMessage,
   type ShownRun,
   supersededMessage,
+  type UpdateQueueRepository,
+  updateQueueChannel,
   type WaitingRun,
 } from '../../../shared/updates/update-queue-repository.ts';
-import type { Limit } from '../../../shared/updates/rules/limit.ts';
+import type { Limit } from '../rules/limit.ts';
 
 /** How often this process says that its calls wait, and looks for turns whose notification was lost, in ms. */
 const checkMs = 400;

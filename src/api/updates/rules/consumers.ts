@@ -1,22 +1,19 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { hasPermission } from '../../../shared/access/permissions.ts';
 import { permissionsOn } from '../../../shared/identity/held-rights.ts';
 import type { HeldAccess } from '../../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../../shared/platform/errors/errors.ts';
-import { listOutputs } from '../../../shared/search/index/output-loss.ts';
-import {
-  createOutputLossRepository,
-  type RemovedOutputs,
-} from '../../../shared/search/index/output-loss-repository.ts';
-import { createResourceRepository } from '../../../shared/search/index/resource-repository.ts';
-import type { UnindexedStack } from '../../../shared/search/index/state-index-repository.ts';
+import { createStateIndexRepository, type UnindexedStack } from '../../../shared/search/state-index-repository.ts';
 import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
 import {
   createUpdateRuleRepository,
   type StackWithRules,
 } from '../../../shared/updates/rules/update-rule-repository.ts';
-import { awaitIndex } from './index-wait.ts';
+import { createResourceRepository } from '../../search/resource-repository.ts';
+import { listOutputs } from './output-loss.ts';
+import { createOutputLossRepository, type RemovedOutputs } from './output-loss-repository.ts';
 
 /** Consumers that are looked up, and those that are named. */
 const maxConsumers = 200;
@@ -208,4 +205,29 @@ function durationText(count: number, names: readonly string[]): string {
   const more = count - names.length;
   const others = `${more}${count === maxConsumers ? ' or more' : ''}${names.length > 0 ? ' other' : ''} stack${more === 1 ? '' : 's'}`;
   return [...names, ...(more > 0 ? [others] : [])].join(', ');
+}
+
+/** Some times as long as it takes to index a state that was just saved. */
+const waitMs = 10_000;
+const pollMs = 250;
+const maxStacks = 200;
+
+/**
+ * Waits, for 10 s at most, until the index shows what the other stacks of the organization had saved before the call. Returns the stacks of
+ * which it does not.
+ */
+async function awaitIndex(
+  db: Queryable,
+  stack: { readonly id: string; readonly organization: string },
+): Promise<readonly UnindexedStack[]> {
+  const rows = createStateIndexRepository(db);
+  const deadline = performance.now() + waitMs;
+  const keyOf = ({ notedAt, stackId }: UnindexedStack): string => `${stackId} ${notedAt}`;
+  let left = await rows.listUnindexed(stack, maxStacks);
+  const before = new Set(left.map(keyOf));
+  while (left.length > 0 && performance.now() < deadline) {
+    await sleep(pollMs);
+    left = (await rows.listUnindexed(stack, maxStacks)).filter((each) => before.has(keyOf(each)));
+  }
+  return left;
 }

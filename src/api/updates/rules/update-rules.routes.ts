@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
-import { OrganizationParams } from '../../../shared/platform/protocol/core.ts';
-import { IfMatchHeaders } from '../../../shared/platform/protocol/edits.ts';
 import { parseRule } from '../../../shared/updates/rules/update-rules.ts';
 import { seenByHeader, tagOf } from '../../platform/edits/revisions.ts';
 import { apiToken } from '../../platform/http/paths.ts';
 import type { RouteScope } from '../../platform/http/route-scope.ts';
+import { OrganizationParams } from '../../platform/protocol/core.ts';
+import { IfMatchHeaders } from '../../platform/protocol/edits.ts';
 import {
   ListUpdateRulesResponse,
   SetUpdateRuleRequest,

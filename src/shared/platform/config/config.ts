@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { TSchema } from 'typebox';
 import { Value } from 'typebox/value';
+import { isPlaceholder, isWeakKey } from '../crypto/weak-secrets.ts';
 import { OperatorError } from '../errors/errors.ts';
 import { type AllowList, parseAllowList } from '../outgoing/address-rules.ts';
 import { trustAuthorities } from '../tls/trust.ts';
@@ -10,7 +11,6 @@ import { frontConfig, frontProblems, trustedProxiesOf } from './front.ts';
 import { oidcConfig, oidcProblems } from './oidc.ts';
 import { Settings } from './settings.ts';
 import { type Tuning, tuningOf } from './tuning.ts';
-import { findWeakSecrets } from './weak-settings.ts';
 
 /**
  * Configuration of the process: parsed once, frozen, passed explicitly. Sizes are in bytes; names give the unit of
@@ -255,3 +255,22 @@ export const holdfastVersion: string = (
 
 /** Where the build of the web UI is, or will be. */
 export const webFolder = path.join(import.meta.dirname, '../../../../dist/web');
+
+/**
+ * Returns a problem for each secret in the settings that is a placeholder or obviously not random, without quoting it.
+ */
+function findWeakSecrets(settings: Readonly<Record<string, string>>): string[] {
+  const problems: string[] = [];
+  // Only the first key: the others only unwrap and must stay usable until `rewrap-keys` has run.
+  const [, key] = (settings['HOLDFAST_MASTER_KEYS'] ?? '').split(',')[0]?.split(':') ?? [];
+  const bytes = Buffer.from(key ?? '', 'base64');
+  // Malformed keys are reported elsewhere.
+  if (bytes.length === 32 && isWeakKey(bytes))
+    problems.push('HOLDFAST_MASTER_KEYS: the first key is not random; make one with: openssl rand -base64 32');
+  for (const name of ['HOLDFAST_DATABASE_URL', 'HOLDFAST_DATABASE_REPLICA_URL', 'HOLDFAST_REDIS_URL']) {
+    const password = /^[a-z+]+:\/\/[^:@/]*:([^@]*)@/.exec(settings[name] ?? '')?.[1];
+    if (password !== undefined && isPlaceholder(password))
+      problems.push(`${name}: the password is a placeholder from an example; choose another`);
+  }
+  return problems;
+}

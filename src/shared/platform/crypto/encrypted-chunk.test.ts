@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { chunkKeyBytes, openChunk, encryptChunk, tagBytes } from './encrypted-chunk.ts';
+import { chunkKeyBytes, encryptChunk, openChunk, tagBytes } from './encrypted-chunk.ts';
 
 const key = randomBytes(chunkKeyBytes);
 const encrypted = (bytes: Buffer, at = 3, name = 'name'): Buffer => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type MemoryPlace, MemoryInFlightBudget } from './memory-in-flight-budget.ts';
+import { MemoryInFlightBudget, type MemoryPlace } from './memory-in-flight-budget.ts';
 import { BudgetExhaustedError, ReservationLostError } from './payload-store.ts';
 
 const capacity = 100;

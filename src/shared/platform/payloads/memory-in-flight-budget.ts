@@ -1,16 +1,16 @@
 import { Pace, type Place } from './arriving-body.ts';
-import { BudgetExhaustedError, ReservationLostError } from './payload-store.ts';
 import {
   type ArrivingBody,
+  type BudgetState,
+  type BudgetTimes,
   chooseEvictions,
   defaultBudgetTimes,
   isOverLimit,
   mayAcquire,
   mayWait,
-  type BudgetState,
-  type BudgetTimes,
   usedByKey,
 } from './in-flight-rules.ts';
+import { BudgetExhaustedError, ReservationLostError } from './payload-store.ts';
 
 const pollMs = 250;
 

@@ -1,7 +1,7 @@
 import { arriving } from './arriving-body.ts';
+import { type BudgetName, type BudgetTimes, defaultBudgetTimes } from './in-flight-rules.ts';
 import { MemoryInFlightBudget } from './memory-in-flight-budget.ts';
-import { PayloadMissingError, type PayloadOptions, type PayloadStore, type BudgetSizes } from './payload-store.ts';
-import { defaultBudgetTimes, type BudgetName, type BudgetTimes } from './in-flight-rules.ts';
+import { type BudgetSizes, PayloadMissingError, type PayloadOptions, type PayloadStore } from './payload-store.ts';
 
 /** Payload store within one process. Bodies stay in memory; writes and imports have separate rooms. */
 export class MemoryPayloadStore implements PayloadStore {

@@ -1,5 +1,5 @@
 import { isCluster, type RedisConnection, redisCall } from '../redis/redis.ts';
-import type { Patience, BudgetName } from './in-flight-rules.ts';
+import type { BudgetName, Patience } from './in-flight-rules.ts';
 import { inFlightScript } from './in-flight-script.ts';
 
 /** Releases what a complete body held. */

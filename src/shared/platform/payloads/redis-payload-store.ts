@@ -1,24 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { chunkKeyBytes, openChunk, encryptChunk, tagBytes } from '../crypto/encrypted-chunk.ts';
+import { chunkKeyBytes, encryptChunk, openChunk, tagBytes } from '../crypto/encrypted-chunk.ts';
 import { UnavailableError } from '../errors/errors.ts';
 import { isCluster, type RedisConnection, redisCall, untilReady } from '../redis/redis.ts';
 import { SetChunkCommand } from '../redis/set-chunk-command.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { arriving, Pace, type Place } from './arriving-body.ts';
 import { BodyReleases, type CompleteBody } from './body-releases.ts';
+import { type BudgetName, type BudgetTimes, budgetNames, defaultBudgetTimes } from './in-flight-rules.ts';
 import {
   type BodyEncryption,
   BudgetExhaustedError,
+  type BudgetSizes,
   PayloadMissingError,
   type PayloadOptions,
   type PayloadStore,
   PayloadTamperedError,
   ReservationLostError,
-  type BudgetSizes,
 } from './payload-store.ts';
-import { RedisInFlightBudget, type RedisBudgetTimes } from './redis-in-flight-budget.ts';
-import { defaultBudgetTimes, type BudgetName, type BudgetTimes, budgetNames } from './in-flight-rules.ts';
+import { type RedisBudgetTimes, RedisInFlightBudget } from './redis-in-flight-budget.ts';
 
 /** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
 const maxChunkBytes = 512 * 1024;

@@ -3,32 +3,23 @@ import { type Queryable, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
 import { chunksCodec, type StoredDocument } from '../documents/document-store.ts';
+import { type CheckClaim, CheckStatisticsRow, damagedPeriodSeconds, MarkedRow } from './check-claim.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 const UpdateRow = Type.Object({ id: Type.String(), number: Type.Integer() });
 const ClaimedRow = Type.Object({ id: Type.String(), bytes: Type.Integer() });
-const StatisticsRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
 const OwnerRow = Type.Object({
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
   stackVersion: Nullable(Type.Integer()),
 });
-const QuarantinedRow = Type.Object({ isNew: Type.Boolean() });
 
 /** Which documents, and how many, a claim may take. */
-export interface CheckClaim {
-  /** Skips documents that were verified within this time. */
-  readonly periodSeconds: number;
+interface DocumentClaim extends CheckClaim {
   /** No document is claimed once those before it reach this many bytes to read; the first always is. */
   readonly bytes: number;
-  readonly limit: number;
-  /** A claimed document that was not fully read is due again after this time. */
-  readonly claimSeconds: number;
 }
-
-/** Documents known to be damaged are checked again after this time: somebody may have restored them. */
-const damagedPeriodSeconds = 3600;
 
 export type DocumentCheckRepository = ReturnType<typeof createDocumentCheckRepository>;
 
@@ -47,7 +38,7 @@ export function createDocumentCheckRepository(db: Queryable) {
      * Claims documents that are due, starting with damaged ones, then those not verified for the longest time. Nobody else
      * gets them until the claim ends; no locks are kept.
      */
-    claim: async ({ periodSeconds, bytes, limit, claimSeconds }: CheckClaim) =>
+    claim: async ({ periodSeconds, bytes, limit, claimSeconds }: DocumentClaim) =>
       db.any(sql.rows(ClaimedRow)`
         /* documentChecks.claim */
         with damaged as materialized (
@@ -106,7 +97,7 @@ export function createDocumentCheckRepository(db: Queryable) {
 
     /** Records that the bytes are damaged. Null if the row is gone or points at other bytes now. */
     quarantine: (checkpoint: CheckpointRow) =>
-      db.maybeOne(sql.rows(QuarantinedRow)`
+      db.maybeOne(sql.rows(MarkedRow)`
         /* documentChecks.quarantine */
         with before as (select damaged_at from checkpoints c where ${samePlace(checkpoint)} for no key update)
         update checkpoints c set checked_at = now(), damaged_at = coalesce(c.damaged_at, now())
@@ -167,7 +158,7 @@ export function createDocumentCheckRepository(db: Queryable) {
 
     /** Number of damaged documents, and the age of the oldest check in seconds. */
     readStatistics: () =>
-      db.one(sql.rows(StatisticsRow)`
+      db.one(sql.rows(CheckStatisticsRow)`
         /* documentChecks.readStatistics */
         select (select count(*)::integer from checkpoints where damaged_at is not null) as damaged,
           coalesce((select extract(epoch from now() - checked_at)::float8 from checkpoints order by checked_at limit 1), 0)

@@ -1,9 +1,9 @@
 import type { Logger } from '../../platform/logger/logger.ts';
 import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
-import { DamagedBytesError } from '../documents/document-codec.ts';
-import { type DocumentStore, chunksCodec } from '../documents/document-store.ts';
-import { repairChunks } from '../documents/repair-chunks.ts';
 import type { ChunkRepository, ChunkRow } from '../documents/chunk-repository.ts';
+import { DamagedBytesError } from '../documents/document-codec.ts';
+import { chunksCodec, type DocumentStore } from '../documents/document-store.ts';
+import { repairChunks } from '../documents/repair-chunks.ts';
 import type { DocumentCheckRepository } from './document-check-repository.ts';
 
 /**

@@ -2,10 +2,10 @@ import { FaultError, UnavailableError } from '../../platform/errors/errors.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import { formatStackRef, type StackRef } from '../../stacks/names.ts';
 import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
+import type { ChunkRepository } from '../documents/chunk-repository.ts';
 import type { EncodedDocument } from '../documents/document-codec.ts';
 import { findDamage, isDamage } from '../documents/document-damage.ts';
 import { DocumentMissingError, type DocumentStore } from '../documents/document-store.ts';
-import type { ChunkRepository } from '../documents/chunk-repository.ts';
 import type { DocumentCheckRepository } from './document-check-repository.ts';
 import type { DocumentRepair } from './document-repair.ts';
 

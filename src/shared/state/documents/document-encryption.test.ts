@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { DataKey } from '../../secrets/data-keys.ts';
 import { DamagedBytesError } from './document-codec.ts';
-import { encryptBytes, decryptBytes, decryptRange } from './document-encryption.ts';
+import { decryptBytes, decryptRange, encryptBytes } from './document-encryption.ts';
 
 const chunk = 64 * 1024;
 const header = 49;

@@ -7,6 +7,8 @@ import { UnavailableError } from '../../platform/errors/errors.ts';
 import type { DataKeys } from '../../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';
 import { type ByteSource, bytesOf } from './byte-source.ts';
+import { ChunkReader } from './chunk-reader.ts';
+import type { ChunkPosition, ChunkRepository, ChunkRow } from './chunk-repository.ts';
 import {
   asDamage,
   checkText,
@@ -19,10 +21,8 @@ import {
   wholeZstdOptions,
   zstdOptions,
 } from './document-codec.ts';
-import { encryptBytes, decryptBytes, decryptRange } from './document-encryption.ts';
+import { decryptBytes, decryptRange, encryptBytes } from './document-encryption.ts';
 import { HashedText, type Verify } from './hashed-text.ts';
-import { ChunkReader } from './chunk-reader.ts';
-import type { ChunkPosition, ChunkRepository, ChunkRow } from './chunk-repository.ts';
 
 const compressWhole = promisify(zstdCompress);
 const decompressWhole = promisify(zstdDecompress);

@@ -1,7 +1,7 @@
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
 import { type LeaseFence, LeaseLostError } from '../../updates/lease.ts';
-import type { JournalBacklog } from './incremental/journal-backlog.ts';
 import { appendLimited, BeginRefusedError, type LimitParts } from './change-limits/limited-append.ts';
+import type { JournalBacklog } from './incremental/journal-backlog.ts';
 import { type BatchEntry, splitJournalBatch } from './journal-batch.ts';
 import type { Appended as AppendedEntries, JournalRepository } from './journal-repository.ts';
 

@@ -1,7 +1,29 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { type ComponentProps, useDeferredValue } from 'react';
-import { SuggestField } from '../ui/suggest-field.tsx';
+import { type ComponentProps, useDeferredValue, useId } from 'react';
+import { TextField } from '../ui/field.tsx';
 import { trpc } from './trpc.ts';
+
+/** A field for any text that offers some. The browser shows them, for mouse, keys and screen readers alike. */
+function SuggestField({
+  onChange,
+  suggestions,
+  ...field
+}: Omit<ComponentProps<typeof TextField>, 'list' | 'onChange'> & {
+  readonly suggestions: readonly string[];
+  readonly onChange: (value: string) => void;
+}) {
+  const id = useId();
+  return (
+    <>
+      <TextField {...field} list={id} onChange={({ target }) => onChange(target.value)} />
+      <datalist id={id}>
+        {suggestions.map((each) => (
+          <option key={each} value={each} />
+        ))}
+      </datalist>
+    </>
+  );
+}
 
 const limit = 12;
 

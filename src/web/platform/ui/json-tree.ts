@@ -41,7 +41,7 @@ export function kindOf(value: unknown): JsonKind {
 /** The path of a property: `tags.Name`, `ports[0]`, `tags["a.b"]`. */
 export function joinPath(path: string, key: string | number): string {
   if (typeof key === 'number') return `${path}[${key}]`;
-  // As the server writes paths (src/shared/search/index/property-leaves.ts).
+  // As the server writes paths (src/shared/search/property-leaves.ts).
   if (!/^[\p{L}\p{N}_$/:@-]+$/u.test(key)) return `${path}[${JSON.stringify(key)}]`;
   return path === '' ? key : `${path}.${key}`;
 }

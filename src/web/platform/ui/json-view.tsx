@@ -1,7 +1,8 @@
 import { ChevronDown, ChevronRight, LockKeyhole } from 'lucide-react';
-import { type ReactNode, useMemo, useState } from 'react';
+import { type ReactNode, useMemo } from 'react';
 import { type JsonRow, listJsonRows } from './json-tree.ts';
 import styles from './json-view.module.css';
+import { useToggles } from './toggles.ts';
 
 /** Levels that are open at first. */
 const openLevels = 2;
@@ -21,17 +22,11 @@ export function JsonView({
   /** How a secret at a place is shown. */
   readonly renderSecret?: (row: JsonRow) => ReactNode;
 }) {
-  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
+  const [toggled, toggle] = useToggles<string>();
   const rows = useMemo(
     () => listJsonRows(value, (path, depth) => depth < openLevels !== toggled.has(path), maxRows),
     [value, toggled],
   );
-  const toggle = (path: string): void =>
-    setToggled((before) => {
-      const changed = new Set(before);
-      if (!changed.delete(path)) changed.add(path);
-      return changed;
-    });
   return (
     <ul className={styles['tree']} aria-label={label}>
       {rows.slice(1).map((row) => (

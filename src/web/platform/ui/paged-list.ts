@@ -1,8 +1,13 @@
-interface PagedQuery<Item> {
-  readonly data: { readonly pages: readonly { readonly items: readonly Item[] }[] } | undefined;
+interface NextPageQuery {
   readonly hasNextPage: boolean;
+  readonly isError: boolean;
   readonly isFetchingNextPage: boolean;
   readonly fetchNextPage: () => Promise<unknown>;
+}
+
+interface PagedQuery<Item> extends NextPageQuery {
+  readonly data: { readonly pages: readonly { readonly items: readonly Item[] }[] } | undefined;
+  readonly isPlaceholderData: boolean;
 }
 
 /** What a table shows of a list that is read page by page. */
@@ -10,7 +15,12 @@ export function pagedList<Item>(query: PagedQuery<Item>) {
   return {
     items: query.data?.pages.flatMap(({ items }) => items),
     hasMore: query.hasNextPage,
-    isBusy: query.isFetchingNextPage,
+    isBusy: query.isFetchingNextPage || query.isPlaceholderData,
     onMore: () => void query.fetchNextPage(),
   };
+}
+
+/** Reads the next page, unless there is none, it is on its way, or reading has failed. */
+export function fetchMore(query: NextPageQuery): void {
+  if (query.hasNextPage && !query.isFetchingNextPage && !query.isError) void query.fetchNextPage();
 }

@@ -1,6 +1,13 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useState } from 'react';
-import { useIsPrinting } from './printing.ts';
+import { createFlag } from './flag.ts';
+
+const printing = createFlag(false);
+addEventListener('beforeprint', () => printing.set(true));
+addEventListener('afterprint', () => printing.set(false));
+
+/** Whether the page is being put on paper. */
+const useIsPrinting = printing.use;
 
 /** Rows beyond the edges of the window that are elements, too. */
 const overscan = 12;

@@ -1,7 +1,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { ChevronDown, ChevronRight, Lock } from 'lucide-react';
-import { lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react';
+import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react';
 import type { ResourceItem, StackRef } from '../../platform/app/contract.ts';
 import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
 import { shortType } from '../../platform/app/resource-name.ts';
@@ -11,10 +11,12 @@ import { Button } from '../../platform/ui/button.tsx';
 import { CutName } from '../../platform/ui/cut-name.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { ListSearch, ListSection } from '../../platform/ui/list-bar.tsx';
+import { fetchMore } from '../../platform/ui/paged-list.ts';
 import { PaperNote } from '../../platform/ui/paper-note.tsx';
+import { RowButton } from '../../platform/ui/row-button.tsx';
 import { Segments } from '../../platform/ui/segments.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
-import { useWindowRows } from '../../platform/ui/window-rows.ts';
+import { WindowList } from '../../platform/ui/window-list.tsx';
 import styles from './resource-list.module.css';
 import { ResourcePanel } from './resource-panel.tsx';
 
@@ -110,13 +112,6 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
     ),
   );
   const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
-  const list = useRef<HTMLUListElement>(null);
-  const { height, lastIndex, rows: shown } = useWindowRows({ items, keyOf: urnOf, list, rowPx: rowPixels });
-  const isNearEnd = lastIndex >= items.length - pageSize / 2;
-  const { fetchNextPage, hasNextPage, isError, isFetchingNextPage } = query;
-  useEffect(() => {
-    if (isNearEnd && hasNextPage && !isFetchingNextPage && !isError) void fetchNextPage();
-  }, [isNearEnd, hasNextPage, isFetchingNextPage, isError, fetchNextPage]);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
   if (query.data === undefined) return <Rows />;
@@ -125,14 +120,14 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
   return (
     <>
       <IndexNotification indexedVersion={page?.indexedVersion ?? null} headVersion={page?.headVersion ?? null} />
-      <ul ref={list} className={styles['rows']} style={{ height }} data-window-rows>
-        {shown.map(({ item, key, offsetPx }) => (
-          <li key={key} className={styles['place']} style={{ transform: `translateY(${offsetPx}px)` }}>
-            <ResourceButton resource={item} isChosen={item.urn === search.urn} onOpen={onOpen} />
-          </li>
-        ))}
-      </ul>
-      <PaperNote count={items.length} hasMore={hasNextPage} />
+      <WindowList
+        items={items}
+        keyOf={urnOf}
+        rowPx={rowPixels}
+        onEnd={() => fetchMore(query)}
+        row={(item) => <ResourceButton resource={item} isChosen={item.urn === search.urn} onOpen={onOpen} />}
+      />
+      <PaperNote count={items.length} hasMore={query.hasNextPage} />
     </>
   );
 }
@@ -167,8 +162,7 @@ interface ResourceButtonProps {
 
 function ResourceButton({ isChosen, onOpen, resource }: ResourceButtonProps) {
   return (
-    <button
-      type="button"
+    <RowButton
       className={styles['row']}
       aria-current={isChosen ? 'true' : undefined}
       title={resource.urn}
@@ -181,7 +175,7 @@ function ResourceButton({ isChosen, onOpen, resource }: ResourceButtonProps) {
         {resource.provider} {resource.providerVersion}
       </span>
       <span className={styles['changed']}>{resource.changedIn === null ? '' : `v${resource.changedIn}`}</span>
-    </button>
+    </RowButton>
   );
 }
 

@@ -10,7 +10,7 @@ import { Button } from '../../platform/ui/button.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
 import { CheckboxField, TextField } from '../../platform/ui/field.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
-import { Differences, type DifferenceLabels } from './differences.tsx';
+import { type DifferenceLabels, Differences } from './differences.tsx';
 import styles from './stack-compare.module.css';
 
 const pageSize = 50;

@@ -8,6 +8,7 @@ import type { StackPageSearch } from '../../platform/app/stack-search.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
 import { Empty } from '../../platform/ui/empty.tsx';
+import { RowButton } from '../../platform/ui/row-button.tsx';
 import { Segments } from '../../platform/ui/segments.tsx';
 import { Skeleton } from '../../platform/ui/skeleton.tsx';
 import { Time } from '../../platform/ui/time.tsx';
@@ -197,7 +198,7 @@ function VersionRow({
     ...{ create: changed.created, update: changed.updated, delete: changed.deleted, replace: changed.replaced },
   };
   return (
-    <button type="button" className={styles['row']} aria-current={isChosen ? 'true' : undefined} onClick={onChoose}>
+    <RowButton className={styles['row']} aria-current={isChosen ? 'true' : undefined} onClick={onChoose}>
       <span className={styles['number']}>{version.version}</span>
       <span className={styles['what']}>
         <span className={styles['kind']}>
@@ -211,6 +212,6 @@ function VersionRow({
         </span>
       </span>
       <ChangeBar changes={changes} />
-    </button>
+    </RowButton>
   );
 }

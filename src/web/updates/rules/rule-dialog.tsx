@@ -9,8 +9,8 @@ import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
 import styles from './rule-dialog.module.css';
 import { draftOf, type RuleDraft, type ScopeKind, type WrittenRule, writtenRule } from './rule-draft.ts';
-import { RuleSettings } from './rule-settings.tsx';
 import { type RuleKind, ruleKinds } from './rule-labels.ts';
+import { RuleSettings } from './rule-settings.tsx';
 import { NextWindows } from './window-times.tsx';
 
 const pauseMs = 400;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { draftOf, emptyDraft, type RuleDraft, writtenRule } from './rule-draft.ts';
-import { describeSettings, describeWindow, limitedKinds, durationText, queueKinds, ruleKinds } from './rule-labels.ts';
+import { describeSettings, describeWindow, durationText, limitedKinds, queueKinds, ruleKinds } from './rule-labels.ts';
 
 test.each([
   ['concurrency', { most: 1 }, 'At most 1 update at once'],

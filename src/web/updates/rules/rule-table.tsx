@@ -1,91 +1,135 @@
+import { CalendarClock, Snowflake, Sun } from 'lucide-react';
 import { type ReactNode, useEffect, useRef } from 'react';
 import type { Rule } from '../../platform/app/contract.ts';
 import { Badge } from '../../platform/ui/badge.tsx';
 import { Button } from '../../platform/ui/button.tsx';
 import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
-import { describeSettings, nameOfKind } from './rule-labels.ts';
+import { describeSettings, describeWindow, type FreezeWindow, nameOfKind } from './rule-labels.ts';
 import styles from './rules.module.css';
+import { NextWindows } from './window-times.tsx';
 
-/** Limits and guards: what they say, and for which stacks. */
-export function RuleTable({
-  chosen,
-  empty,
-  label,
-  onEdit,
-  onRemove,
-  ...list
-}: {
-  readonly label: string;
+interface RuleTableProps {
   readonly items: readonly Rule[] | undefined;
   readonly hasMore: boolean;
   readonly isBusy: boolean;
   readonly onMore: () => void;
+  /** The rule that a link has led to. */
   readonly chosen: string | undefined;
   readonly onEdit: (rule: Rule) => void;
   readonly onRemove: (rule: Rule) => void;
   readonly empty: ReactNode;
-}) {
-  const columns: Column<Rule>[] = [
-    {
-      name: 'Rule',
-      isTitle: true,
-      cell: (rule) => (
-        <span>
-          {nameOfKind(rule.kind)}
-          <ChosenMark rule={rule} chosen={chosen} />
-        </span>
-      ),
-    },
-    { name: 'For', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> },
-    {
-      name: 'Says',
-      cell: ({ kind, note, settings }) => (
-        <div className={styles['says']}>
-          {describeSettings(kind, settings)}
-          {note === '' ? null : <span className={styles['note']}>{note}</span>}
-        </div>
-      ),
-    },
-    { name: 'Set', isMinor: true, cell: (rule) => <SetBy rule={rule} /> },
-    {
-      name: 'Actions',
-      isActions: true,
-      cell: (rule) => (
-        <span className={styles['buttons']}>
-          <Button
-            size="small"
-            kind="quiet"
-            aria-label={`Change ${nameOfKind(rule.kind)} of ${rule.scope}`}
-            onClick={() => onEdit(rule)}
-          >
-            Change
-          </Button>
-          <Button
-            size="small"
-            kind="quiet"
-            aria-label={`Remove ${nameOfKind(rule.kind)} of ${rule.scope}`}
-            onClick={() => onRemove(rule)}
-          >
-            Remove
-          </Button>
-        </span>
-      ),
-    },
-  ];
+}
+
+/** Limits and guards: what they say, and for which stacks. */
+export function RuleTable({ empty, ...list }: RuleTableProps & { readonly label: string }) {
   return (
-    <Table
+    <EditableRules
       {...list}
-      label={label}
-      columns={columns}
-      keyOf={({ id }) => id}
+      title={{ name: 'Rule', cell: ({ kind }) => nameOfKind(kind) }}
+      columns={[
+        { name: 'For', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> },
+        {
+          name: 'Says',
+          cell: ({ kind, note, settings }) => (
+            <div className={styles['says']}>
+              {describeSettings(kind, settings)}
+              {note === '' ? null : <span className={styles['note']}>{note}</span>}
+            </div>
+          ),
+        },
+      ]}
       empty={<div className={styles['none']}>{empty}</div>}
     />
   );
 }
 
+/** Freezes: for what, until when, and who has set them. */
+export function FreezeTable({ items, ...list }: RuleTableProps) {
+  return (
+    <EditableRules
+      {...list}
+      items={items && inOrder(items)}
+      label="Freezes"
+      title={{ name: 'For', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> }}
+      columns={[
+        { name: 'State', cell: (rule) => <FreezeState rule={rule} /> },
+        { name: 'Note', cell: ({ note }) => (note === '' ? <span className={styles['none']}>none</span> : note) },
+      ]}
+      details={({ freeze, settings }) => {
+        const windows = settings['windows'] as readonly FreezeWindow[] | undefined;
+        if (windows === undefined || freeze === null) return null;
+        return (
+          <div className={styles['windows']}>
+            <ul>
+              {windows.map((window) => (
+                <li key={JSON.stringify(window)}>{describeWindow(window)}</li>
+              ))}
+            </ul>
+            <NextWindows freeze={freeze} isStateShown={false} />
+          </div>
+        );
+      }}
+    />
+  );
+}
+
+function EditableRules({
+  chosen,
+  columns,
+  onEdit,
+  onRemove,
+  title,
+  ...list
+}: RuleTableProps & {
+  readonly label: string;
+  readonly title: { readonly name: string; readonly cell: (rule: Rule) => ReactNode };
+  readonly columns: readonly Column<Rule>[];
+  readonly details?: (rule: Rule) => ReactNode;
+}) {
+  const all: Column<Rule>[] = [
+    {
+      name: title.name,
+      isTitle: true,
+      cell: (rule) => (
+        <span>
+          {title.cell(rule)}
+          <ChosenMark rule={rule} chosen={chosen} />
+        </span>
+      ),
+    },
+    ...columns,
+    { name: 'Set', isMinor: true, cell: (rule) => <SetBy rule={rule} /> },
+    {
+      name: 'Actions',
+      isActions: true,
+      cell: (rule) => {
+        const isFreeze = rule.kind === 'freeze';
+        const removal = isFreeze ? 'Thaw' : 'Remove';
+        const name = `${isFreeze ? 'the freeze' : nameOfKind(rule.kind)} of ${rule.scope}`;
+        return (
+          <span className={styles['buttons']}>
+            <Button size="small" kind="quiet" aria-label={`Change ${name}`} onClick={() => onEdit(rule)}>
+              Change
+            </Button>
+            <Button
+              size="small"
+              kind={isFreeze ? 'plain' : 'quiet'}
+              aria-label={`${removal} ${isFreeze ? rule.scope : name}`}
+              onClick={() => onRemove(rule)}
+            >
+              {removal}
+            </Button>
+          </span>
+        );
+      },
+    },
+  ];
+  return <Table {...list} columns={all} keyOf={({ id }) => id} />;
+}
+
 /** Who has set a rule, and when. */
-export function SetBy({ rule: { setAt, setBy } }: { readonly rule: Rule }) {
+function SetBy({ rule: { setAt, setBy } }: { readonly rule: Rule }) {
   return (
     <span className={styles['set']}>
       {setBy ?? 'an operator'}, <Time at={setAt} />
@@ -94,7 +138,7 @@ export function SetBy({ rule: { setAt, setBy } }: { readonly rule: Rule }) {
 }
 
 /** Marks the rule that a link has led to, and shows it. */
-export function ChosenMark({ chosen, rule }: { readonly rule: Rule; readonly chosen: string | undefined }) {
+function ChosenMark({ chosen, rule }: { readonly rule: Rule; readonly chosen: string | undefined }) {
   const mark = useRef<HTMLSpanElement>(null);
   const isChosen = rule.id === chosen;
   useEffect(() => {
@@ -104,6 +148,49 @@ export function ChosenMark({ chosen, rule }: { readonly rule: Rule; readonly cho
   return (
     <span ref={mark} className={styles['chosen']}>
       <Badge tone="accent">You came for this</Badge>
+    </span>
+  );
+}
+
+/** Those in force first, then those to come. */
+function inOrder(freezes: readonly Rule[]): Rule[] {
+  const place = ({ freeze }: Rule): number => (freeze?.inForce != null ? 0 : freeze?.next.length ? 1 : 2);
+  return [...freezes].sort((one, other) => place(one) - place(other));
+}
+
+function FreezeState({ rule: { freeze, settings } }: { readonly rule: Rule }) {
+  const waits = settings['mode'] === 'wait' ? ', updates wait' : '';
+  if (freeze?.inForce != null) {
+    const { until } = freeze.inForce;
+    return (
+      <span className={styles['state']}>
+        <Badge tone="running" icon={<Snowflake aria-hidden="true" />}>
+          In force
+        </Badge>
+        <span>
+          {until === null ? 'until somebody thaws' : 'ends '}
+          {until === null ? null : <Time at={until} />}
+          {waits}
+        </span>
+      </span>
+    );
+  }
+  const [next] = freeze?.next ?? [];
+  if (next === undefined)
+    return (
+      <Badge tone="neutral" icon={<Sun aria-hidden="true" />}>
+        Over
+      </Badge>
+    );
+  return (
+    <span className={styles['state']}>
+      <Badge tone="neutral" icon={<CalendarClock aria-hidden="true" />}>
+        Planned
+      </Badge>
+      <span>
+        begins <Time at={next.from} />
+        {waits}
+      </span>
     </span>
   );
 }

@@ -13,11 +13,10 @@ import { Empty } from '../../platform/ui/empty.tsx';
 import { Page, Section } from '../../platform/ui/page.tsx';
 import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Time } from '../../platform/ui/time.tsx';
-import { FreezeTable } from './freeze-table.tsx';
 import { RuleDialog } from './rule-dialog.tsx';
 import { emptyDraft } from './rule-draft.ts';
-import { RuleTable } from './rule-table.tsx';
 import { describeSettings, limitedKinds, nameOfKind, queueKinds, type RuleKind } from './rule-labels.ts';
+import { FreezeTable, RuleTable } from './rule-table.tsx';
 import styles from './rules.module.css';
 
 const route = getRouteApi('/$organization/~/rules');
@@ -67,7 +66,7 @@ export function RulesPage() {
           {...pagedList(freezes)}
           chosen={chosen}
           onEdit={edit}
-          onThaw={setRemoved}
+          onRemove={setRemoved}
           empty={
             <Empty title="Nothing is frozen">
               <p>

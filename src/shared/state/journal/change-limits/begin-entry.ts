@@ -1,5 +1,5 @@
 import { JsonScanner } from '../../../platform/json/json-scanner.ts';
-import { scanInSlices, Slices } from '../../../platform/slices/slices.ts';
+import { Slices, scanInSlices } from '../../../platform/slices/slices.ts';
 import type { BatchEntry } from '../journal-batch.ts';
 
 /** What a begin entry says about its operation. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { urnKey } from '../../deployments/live-urns.ts';
 import type { BegunOperation } from './begin-entry.ts';
-import { changesAmong, type ChangeLimits, judge, needsBase } from './change-limits.ts';
+import { type ChangeLimits, changesAmong, judge, needsBase } from './change-limits.ts';
 
 const limits: ChangeLimits = {
   stack: 'acme/web/prod',

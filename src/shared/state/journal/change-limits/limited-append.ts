@@ -9,8 +9,8 @@ import { type Appended, createJournalRepository } from '../journal-repository.ts
 import { createApprovalRepository } from './approval-repository.ts';
 import type { BaseUrns } from './base-urns.ts';
 import { type BegunOperation, readBegins, refusedEntry } from './begin-entry.ts';
-import { changesAmong, type ChangeLimits, judge, needsBase, needsPreview, type Stop } from './change-limits.ts';
-import { createChangeLimitRepository, type ChangeLimit } from './change-limit-repository.ts';
+import { type ChangeLimit, createChangeLimitRepository } from './change-limit-repository.ts';
+import { type ChangeLimits, changesAmong, judge, needsBase, needsPreview, type Stop } from './change-limits.ts';
 
 /**
  * The update may begin nothing more. Everything else in the batch is stored. The CLI shows the message at each resource of the batch,

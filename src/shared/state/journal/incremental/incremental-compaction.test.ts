@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { pollUntil } from '../../../../../testkit/poll.ts';
 import { createLogger } from '../../../platform/logger/logger.ts';
 import { IncrementalCompaction } from './incremental-compaction.ts';
 
@@ -15,7 +16,7 @@ function slices() {
     return end.promise;
   }, logger);
   const untilStarted = async (count: number): Promise<void> => {
-    while (started.length < count) await new Promise((resolve) => setTimeout(resolve, 1));
+    await pollUntil(`${count} turns have begun`, () => started.length >= count, { everyMs: 1 });
   };
   return { incremental, started, ends, untilStarted };
 }

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
+import { pollUntil } from '../../../../../testkit/poll.ts';
 import type { OpenReplay } from '../replay/runner/replay-runner.ts';
-import { type WarmReplay, OpenReplays } from './open-replays.ts';
+import { OpenReplays, type WarmReplay } from './open-replays.ts';
 
 /** A replay that only knows whether it was closed. */
 function replayOf(bytes: number): WarmReplay & { isClosed: boolean } {
@@ -92,7 +93,7 @@ test('replays that are not used are dropped after a while, and refused updates m
   await keep(open, 'a', kept);
   open.refuse('b');
   expect(open.admits('b', 0)).toBe(false);
-  while (!kept.isClosed) await new Promise((resolve) => setTimeout(resolve, 5));
+  await pollUntil('it is dropped', () => kept.isClosed, { everyMs: 5 });
   expect([open.bytes, open.has('a'), open.admits('b', 0)]).toEqual([0, false, true]);
   open.close();
 });

@@ -3,7 +3,7 @@ import { isActive } from '../../../updates/update-state.ts';
 import type { DocumentVerifier } from '../../checks/document-verifier.ts';
 import type { ManifestSource } from '../../deployments/write-document.ts';
 import { DocumentMissingError } from '../../documents/document-store.ts';
-import type { WarmReplay, OpenReplays } from '../incremental/open-replays.ts';
+import type { OpenReplays, WarmReplay } from '../incremental/open-replays.ts';
 import type { JournalSnapshots } from '../journal-snapshots.ts';
 import { type Applied, type ReplayParts, ReplaySteps } from './replay-steps.ts';
 import { InvalidJournalError, type OpenReplay, ReplayEndedError } from './runner/replay-runner.ts';

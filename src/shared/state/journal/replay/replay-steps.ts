@@ -2,7 +2,7 @@ import type { UpdateRow } from '../../../updates/update-repository.ts';
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
 import type { DocumentVerifier } from '../../checks/document-verifier.ts';
 import { isDamage } from '../../documents/document-damage.ts';
-import type { WarmReplay, OpenReplays } from '../incremental/open-replays.ts';
+import type { OpenReplays, WarmReplay } from '../incremental/open-replays.ts';
 import type { JournalRepository } from '../journal-repository.ts';
 import type { JournalSnapshotRow } from '../journal-snapshot-repository.ts';
 import type { JournalSnapshots } from '../journal-snapshots.ts';

@@ -1,0 +1,74 @@
+import { type Static, Type } from 'typebox';
+import {
+  decide,
+  GrantFacts,
+  matchingGrants,
+  namesMatch,
+  type StackFacts,
+  SubjectFacts,
+} from '../../shared/access/access-decision.ts';
+import { hasPermission, type Permission, type PermissionSet, permissions } from '../../shared/access/permissions.ts';
+
+/** A grant as it decides, with its id. */
+const IdentifiedGrant = Type.Intersect([GrantFacts, Type.Object({ id: Type.String() })]);
+
+/** All that decides about somebody in one organization, with what to call the grants. */
+export const HolderFacts = Type.Object({
+  ...SubjectFacts.properties,
+  grants: Type.Array(IdentifiedGrant),
+});
+export type HolderFacts = Static<typeof HolderFacts>;
+
+/**
+ * Why somebody has a permission: `role`, `grants`, `scopes` (of a token without a role), or `included` in reading. Why not: something has
+ * `denied` it; `nothing` allows it; the `scopes` of the token leave it out; or it `needs` another one that is missing.
+ */
+export type AccessReason = 'role' | 'grants' | 'included' | 'scopes' | 'denied' | 'nothing' | 'needs';
+
+export interface ExplainedPermission {
+  readonly permission: Permission;
+  readonly isAllowed: boolean;
+  readonly reason: AccessReason;
+  /** Ids of the grants that allow it, or deny it. */
+  readonly grantIds: readonly string[];
+}
+
+export interface Explanation {
+  /** The same as `decide` returns. */
+  readonly held: PermissionSet;
+  readonly permissions: readonly ExplainedPermission[];
+}
+
+/** What somebody may do with a stack, and which role, grant or scope decides. `hasRole`: false for tokens of teams and services. */
+export function explain(holder: HolderFacts, stack: StackFacts, hasRole: boolean): Explanation {
+  const held = decide(holder, stack);
+  const matching = matchingGrants(holder.grants, stack);
+  // Without what limits the token.
+  const ofOwner = decide(
+    { ...holder, grants: matching.filter(({ deny, token }) => deny || !token), scopes: null },
+    stack,
+  );
+  const scoped = (holder.scopes ?? []).filter((scope) => namesMatch(scope, stack));
+
+  const one = (permission: Permission): Omit<ExplainedPermission, 'permission'> => {
+    const giving = matching.filter((grant) => hasPermission(grant.permissions, permission));
+    const allowing = giving.filter(({ deny }) => !deny).map(({ id }) => id);
+    const denying = giving.filter(({ deny }) => deny).map(({ id }) => id);
+    if (hasPermission(held, permission)) {
+      const allowed = (reason: AccessReason) => ({ isAllowed: true, reason, grantIds: allowing });
+      if (hasRole && hasPermission(holder.base, permission)) return allowed('role');
+      if (allowing.length > 0) return allowed('grants');
+      return allowed(scoped.some((scope) => hasPermission(scope.permissions, permission)) ? 'scopes' : 'included');
+    }
+    const refused = (reason: AccessReason, grantIds: readonly string[] = []) => ({
+      isAllowed: false,
+      reason,
+      grantIds,
+    });
+    if (denying.length > 0) return refused('denied', denying);
+    if (hasPermission(ofOwner, permission)) return refused('scopes');
+    const isGiven = allowing.length > 0 || (hasRole && hasPermission(holder.base, permission));
+    return isGiven ? refused('needs', allowing) : refused('nothing');
+  };
+  return { held, permissions: permissions.map((permission) => ({ permission, ...one(permission) })) };
+}

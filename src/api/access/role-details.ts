@@ -1,0 +1,58 @@
+import { parsePermissions } from '../../shared/access/grants.ts';
+import { allowedBy, grantable, namesOf, type PermissionSet } from '../../shared/access/permissions.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+
+const descriptor = 'PermissionDescriptorAllow';
+const prefix = 'stack:';
+const members = ['__type', 'permissions'];
+
+/** What a role gives, in the form in which the CLI sends and shows it. */
+export interface RoleDetails {
+  readonly __type: typeof descriptor;
+  /** Names of permissions after `stack:`. */
+  readonly permissions: readonly string[];
+}
+
+export const roleNamePattern = '^[a-zA-Z0-9][a-zA-Z0-9_.:@ -]{0,99}$';
+
+export function isRoleName(name: string): boolean {
+  return new RegExp(roleNamePattern).test(name);
+}
+
+/**
+ * Reads the details of a role: one set of permissions. Conditions and other kinds of descriptors, and permissions of Pulumi's own service that
+ * are narrower or wider than any of ours, are refused: giving something similar would give too much or too little. Throws
+ * InvalidRequestError.
+ */
+export function parseRoleDetails(details: unknown): PermissionSet {
+  const form = `{"__type": "${descriptor}", "permissions": ["stack:read", …]}`;
+  if (typeof details !== 'object' || details === null || Array.isArray(details))
+    throw new InvalidRequestError(`The details of a role are of the form ${form}`);
+  const { __type: type, permissions } = details as Record<string, unknown>;
+  if (type !== descriptor)
+    throw new InvalidRequestError(
+      `This server has no ${quoted(type)} in roles. A role is one set of permissions, ${form}; grants say on which stacks it holds (POST /api/orgs/ORG/grants)`,
+    );
+  const other = Object.keys(details).find((name) => !members.includes(name));
+  if (other !== undefined)
+    throw new InvalidRequestError(
+      `This server has no ${quoted(other)} in the details of a role: they are of the form ${form}`,
+    );
+  if (!Array.isArray(permissions) || permissions.length === 0 || permissions.some((name) => typeof name !== 'string'))
+    throw new InvalidRequestError(`The details of a role list its permissions: ${form}`);
+  const names = (permissions as string[]).map((name) => (name.startsWith(prefix) ? name.slice(prefix.length) : name));
+  const unknown = names.findIndex((name) => !(grantable as readonly string[]).includes(name));
+  if (unknown >= 0)
+    throw new InvalidRequestError(
+      `This server has no permission ${quoted(permissions[unknown])}. It has ${grantable.map((name) => prefix + name).join(', ')}`,
+    );
+  return allowedBy(parsePermissions(names));
+}
+
+export function writeRoleDetails(permissions: PermissionSet): RoleDetails {
+  return { __type: descriptor, permissions: namesOf(permissions).map((name) => prefix + name) };
+}
+
+function quoted(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value.slice(0, 60)) : 'such kind of permissions';
+}

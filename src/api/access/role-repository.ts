@@ -1,0 +1,78 @@
+import { Type } from 'typebox';
+import type { PermissionSet } from '../../shared/access/permissions.ts';
+import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+
+const RoleRow = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  description: Type.String(),
+  permissions: Type.Integer(),
+  roleVersion: Type.Integer(),
+  createdAt: Timestamp,
+  changedAt: Timestamp,
+});
+export type RoleRow = Row<typeof RoleRow>;
+
+const OrganizationRow = Type.Object({ id: Type.String(), createdAt: Timestamp });
+const CountRow = Type.Object({ count: Type.Integer() });
+
+export interface RoleText {
+  readonly name: string;
+  readonly description: string;
+  readonly permissions: PermissionSet;
+}
+
+/** Roles that organizations have made. A trigger copies their permissions into the grants that give them. */
+export function createRoleRepository(db: Queryable) {
+  const columns = sql.fragment`id, name, description, permissions, role_version as "roleVersion", created_at as "createdAt",
+    changed_at as "changedAt"`;
+  return {
+    /** The organization of roles: built-in ones are as old as it is. */
+    findOrganization: (name: string) =>
+      db.maybeOne(sql.rows(OrganizationRow)`
+        /* roles.findOrganization */ select id, created_at as "createdAt" from organizations where name = ${name}`),
+
+    /** In the order of their names. */
+    list: (organizationId: string) =>
+      db.any(sql.rows(RoleRow)`
+        /* roles.list */ select ${columns} from roles where organization_id = ${organizationId} order by lower(name)`),
+
+    find: (organizationId: string, id: string) =>
+      db.maybeOne(sql.rows(RoleRow)`
+        /* roles.find */ select ${columns} from roles where organization_id = ${organizationId} and id = ${id}`),
+
+    /** Up to `limit`. */
+    count: async (organizationId: string, limit: number): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* roles.count */
+        select count(*) as count from (select 1 from roles where organization_id = ${organizationId} limit ${limit}) counted`);
+      return count;
+    },
+
+    /** Violates `roles_name_key` if there is one of that name, in any case. */
+    insert: (organizationId: string, { description, name, permissions }: RoleText) =>
+      db.one(sql.rows(RoleRow)`
+        /* roles.insert */
+        insert into roles (organization_id, name, description, permissions)
+        values (${organizationId}, ${name}, ${description}, ${permissions}) returning ${columns}`),
+
+    /** The same if there is another one of that name. */
+    change: (id: string, { description, name, permissions }: RoleText) =>
+      db.one(sql.rows(RoleRow)`
+        /* roles.change */
+        update roles set name = ${name}, description = ${description}, permissions = ${permissions},
+          role_version = role_version + 1, changed_at = now()
+        where id = ${id} returning ${columns}`),
+
+    /** How many grants give the role. */
+    countGrants: async (id: string): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* roles.countGrants */ select count(*) as count from grants where role_id = ${id}`);
+      return count;
+    },
+
+    /** Removes the role with the grants that give it. */
+    remove: (id: string) => db.query(sql.nothing`/* roles.remove */ delete from roles where id = ${id}`),
+  };
+}

@@ -1,0 +1,33 @@
+import { JsonScanner, JsonSyntaxError, type Span } from '../../../shared/platform/json/json-scanner.ts';
+import { scanJson } from '../../../shared/platform/json/json-text.ts';
+import { replaceRanges } from '../../../shared/platform/json/member-edits.ts';
+
+/** Values nested deeper are not shown: serializers recurse, and run out of stack at some thousands. */
+const maxShownDepth = 100;
+
+/**
+ * The JSON in `text`, for people: objects and arrays that are nested `maxShownDepth` times or deeper are replaced by `{"[deep]": bytes}`. All
+ * other bytes are kept. Throws JsonSyntaxError.
+ */
+export function cutDeep(text: Buffer): Buffer {
+  if (!isDeep(text)) return text;
+  const deep: (Span & { readonly by: Buffer })[] = [];
+  scanJson(text, maxShownDepth, (path, { end, kind, start }) => {
+    if (path.length === maxShownDepth && (kind === 'object' || kind === 'array'))
+      deep.push({ start, end, by: Buffer.from(`{"[deep]":${end - start}}`) });
+  });
+  return replaceRanges(text, deep);
+}
+
+/** True also for what is no JSON. A scan that reports nothing is several times as fast as others. */
+function isDeep(text: Buffer): boolean {
+  // Each level has two brackets.
+  if (text.length < 2 * maxShownDepth) return false;
+  try {
+    new JsonScanner({ reportDepth: -1, maxDepth: maxShownDepth, onValue: () => {} }).write(text);
+    return false;
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return true;
+    throw error;
+  }
+}

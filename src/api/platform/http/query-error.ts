@@ -1,0 +1,15 @@
+import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
+
+/** A query cannot be read. `start` and `end` are the place in it, in characters from 0. */
+export class SearchQueryError extends InvalidRequestError {
+  override readonly name = 'SearchQueryError';
+  override readonly code = 'invalid-query';
+  readonly start: number;
+  readonly end: number;
+
+  constructor(why: string, start: number, end: number) {
+    super(`The query cannot be read at character ${start + 1}: ${why}`);
+    this.start = start;
+    this.end = end;
+  }
+}

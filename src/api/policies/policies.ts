@@ -1,0 +1,70 @@
+import {
+  ConflictError,
+  InvalidRequestError,
+  NotFoundError,
+  PayloadTooLargeError,
+} from '../../shared/platform/errors/errors.ts';
+
+/** The CLI puts names into paths as they are, where `.` and `..` mean something else. */
+const namePattern = /^(?!\.{1,2}$)[a-zA-Z0-9_.-]{1,100}$/;
+
+/** Throws InvalidRequestError unless the text can be a name of `what`, such as "policy pack". */
+export function assertPolicyName(what: string, name: string): void {
+  if (namePattern.test(name)) return;
+  throw new InvalidRequestError(
+    `The name of the ${what}, ${JSON.stringify(name.slice(0, 60))}, is not valid: 1 to 100 letters, digits, hyphens, underscores and periods, and neither "." nor ".."`,
+  );
+}
+
+const levels = ['advisory', 'mandatory', 'remediate', 'disabled'];
+/** In a configuration, this stands for all policies of the pack. */
+const allPolicies = 'all';
+
+/**
+ * Throws InvalidRequestError if the configuration of a pack names policies or levels that do not exist. The policies themselves
+ * check the rest of their configuration.
+ */
+export function assertPolicyConfig(pack: string, config: object, policies: ReadonlySet<string>): void {
+  for (const [policy, settings] of Object.entries(config)) {
+    if (policy !== allPolicies && !policies.has(policy)) {
+      throw new InvalidRequestError(`Policy pack ${pack} has no policy ${JSON.stringify(policy.slice(0, 100))}`);
+    }
+    const level =
+      typeof settings === 'string' ? settings : (settings as { enforcementLevel?: unknown })?.enforcementLevel;
+    if (level !== undefined && !levels.includes(level as string)) {
+      throw new InvalidRequestError(
+        `The enforcement level of policy ${JSON.stringify(policy.slice(0, 100))} is not one of ${levels.join(', ')}`,
+      );
+    }
+  }
+}
+
+/**
+ * Throws PayloadTooLargeError if the policy packs of `where`, such as "policy group production", have more than `maxBytes` of
+ * configuration (HOLDFAST_MAX_FIELD_BYTES). They are read whole at the start of each update.
+ */
+export function assertConfigBytes(where: string, bytes: number, maxBytes: number): void {
+  if (bytes <= maxBytes) return;
+  throw new PayloadTooLargeError(
+    `The policy packs of ${where} would have ${bytes} bytes of configuration, counting ${packBytes} for each pack; at most ${maxBytes} are accepted (HOLDFAST_MAX_FIELD_BYTES)`,
+  );
+}
+
+/** What a pack counts besides its configuration: its names, and the address of its archive. */
+export const packBytes = 1_024;
+
+export function packNotFound(organization: string, pack: string, versionTag?: string): NotFoundError {
+  const version = versionTag ? ` version ${versionTag.slice(0, 100)}` : '';
+  return new NotFoundError(`There is no policy pack ${organization}/${pack.slice(0, 100)}${version}`);
+}
+
+export function groupNotFound(organization: string, group: string): NotFoundError {
+  return new NotFoundError(`There is no policy group ${group.slice(0, 100)} in organization ${organization}`);
+}
+
+/** A version is used by a group, so that it cannot be removed. */
+export function packInUse(pack: string, groups: readonly string[]): ConflictError {
+  return new ConflictError(
+    `Policy pack ${pack} is enabled in ${groups.map((group) => `policy group ${group}`).join(', ')}. Disable it there first: \`pulumi policy disable\``,
+  );
+}

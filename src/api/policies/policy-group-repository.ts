@@ -1,0 +1,198 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
+import { packBytes } from './policies.ts';
+
+const GroupRow = Type.Object({ id: Type.String(), name: Type.String(), isDefault: Type.Boolean() });
+export type PolicyGroupRow = Row<typeof GroupRow>;
+const SummaryRow = Type.Object({
+  name: Type.String(),
+  isDefault: Type.Boolean(),
+  stackCount: Type.Integer(),
+  packCount: Type.Integer(),
+});
+const MemberRow = Type.Object({ project: Type.String(), stack: Type.String() });
+const AppliedRow = Type.Object({
+  name: Type.String(),
+  displayName: Type.String(),
+  versionTag: Type.String(),
+  /** JSON text. */
+  config: Type.String(),
+});
+const ConfigBytesRow = Type.Object({
+  project: Nullable(Type.String()),
+  stack: Nullable(Type.String()),
+  bytes: Type.Integer(),
+});
+const IdRow = Type.Object({ id: Type.String() });
+
+/** What `facts` let read of the stacks `s` of the projects `p`; null: all. */
+const readableBy = (facts: object | null) => sql.fragment`(${facts === null}
+  or effective_permissions(${JSON.stringify(facts)}::jsonb, p.organization_id, p.name, s.name) & 1 = 1)`;
+
+export type PolicyGroupRepository = ReturnType<typeof createPolicyGroupRepository>;
+
+/** Policy groups, their stacks and their packs. */
+export function createPolicyGroupRepository(db: Queryable) {
+  const columns = sql.fragment`g.id, g.name, g.is_default as "isDefault"`;
+  const named = (organization: string, name: string) => sql.fragment`
+    policy_groups g join organizations o on o.id = g.organization_id
+    where o.name = ${organization} and g.name = ${name}`;
+
+  const summary = sql.fragment`
+    g.name, g.is_default as "isDefault",
+    case when g.is_default then (
+      select count(*)::integer from stacks s join projects p on p.id = s.project_id
+      where p.organization_id = g.organization_id and s.deleted_at is null
+        and not exists (select 1 from policy_group_stacks m where m.stack_id = s.id)
+    ) else (
+      select count(*)::integer from policy_group_stacks m join stacks s on s.id = m.stack_id
+      where m.group_id = g.id and s.deleted_at is null
+    ) end as "stackCount",
+    (select count(*)::integer from policy_group_packs a where a.group_id = g.id) as "packCount"`;
+
+  return {
+    /** All groups of an organization. The default group has the stacks that are in no other. */
+    list: (organization: string) =>
+      db.any(sql.rows(SummaryRow)`
+        /* policyGroups.list */
+        select ${summary} from policy_groups g join organizations o on o.id = g.organization_id
+        where o.name = ${organization} order by g.is_default desc, g.name`),
+
+    /** A page of the groups, after this one. */
+    listPage: (
+      organization: string,
+      after: { readonly isDefault: boolean; readonly name: string } | null,
+      limit: number,
+    ) =>
+      db.any(sql.rows(SummaryRow)`
+        /* policyGroups.listPage */
+        select ${summary} from (
+          select g.* from policy_groups g join organizations o on o.id = g.organization_id
+          where o.name = ${organization} and (${after === null} or not g.is_default and (${after?.isDefault ?? false} or g.name > ${after?.name ?? ''}))
+          order by g.is_default desc, g.name limit ${limit}
+        ) g order by g.is_default desc, g.name`),
+
+    find: (organization: string, name: string) =>
+      db.maybeOne(sql.rows(GroupRow)`/* policyGroups.find */ select ${columns} from ${named(organization, name)}`),
+
+    /** Locks a group against all changes until the transaction ends. */
+    lock: (organization: string, name: string) =>
+      db.maybeOne(sql.rows(GroupRow)`
+        /* policyGroups.lock */ select ${columns} from ${named(organization, name)} for update of g`),
+
+    /** Lets no other change of the organization's groups go on until the transaction ends. */
+    lockAll: (organization: string) =>
+      db.query(sql.nothing`
+        /* policyGroups.lockAll */
+        select 1 from policy_groups g join organizations o on o.id = g.organization_id
+        where o.name = ${organization} and g.is_default for no key update of g`),
+
+    /**
+     * Bytes of configuration that the packs of a group have, and those of all groups of that of its stacks which has most. Each pack
+     * counts `packBytes` more.
+     */
+    findConfigBytes: (id: string) =>
+      db.any(sql.rows(ConfigBytesRow)`
+        /* policyGroups.findConfigBytes */
+        with sizes as materialized (
+          select a.group_id, sum(octet_length(a.config) + ${packBytes}::integer) as bytes
+          from policy_groups own join policy_groups g on g.organization_id = own.organization_id
+            join policy_group_packs a on a.group_id = g.id
+          where own.id = ${id} group by a.group_id
+        )
+        select null as project, null as stack, bytes::float8 from sizes where group_id = ${id}
+        union all
+        (select p.name, s.name, t.bytes::float8
+        from (
+          select m.stack_id, sum(z.bytes) as bytes
+          from policy_group_stacks own join policy_group_stacks m on m.stack_id = own.stack_id join sizes z on z.group_id = m.group_id
+          where own.group_id = ${id} group by m.stack_id order by 2 desc limit 1) t
+          join stacks s on s.id = t.stack_id join projects p on p.id = s.project_id)`),
+
+    insert: (organization: string, name: string) =>
+      db.query(sql.nothing`
+        /* policyGroups.insert */
+        insert into policy_groups (organization_id, name) select id, ${name} from organizations where name = ${organization}`),
+
+    rename: (id: string, name: string) =>
+      db.query(sql.nothing`/* policyGroups.rename */ update policy_groups set name = ${name} where id = ${id}`),
+
+    delete: (id: string) => db.query(sql.nothing`/* policyGroups.delete */ delete from policy_groups where id = ${id}`),
+
+    /** The live stacks that were put into a group: all, or those that may be read by what `facts` say. */
+    listStacks: (id: string, facts: object | null) =>
+      db.any(sql.rows(MemberRow)`
+        /* policyGroups.listStacks */
+        select p.name as project, s.name as stack
+        from policy_group_stacks m join stacks s on s.id = m.stack_id join projects p on p.id = s.project_id
+        where m.group_id = ${id} and s.deleted_at is null and ${readableBy(facts)}
+        order by p.name, s.name`),
+
+    /** A page of them, after this one. */
+    listStackPage: (
+      id: string,
+      facts: object | null,
+      after: { readonly project: string; readonly stack: string } | null,
+      limit: number,
+    ) =>
+      db.any(sql.rows(MemberRow)`
+        /* policyGroups.listStackPage */
+        select p.name as project, s.name as stack
+        from policy_group_stacks m join stacks s on s.id = m.stack_id join projects p on p.id = s.project_id
+        where m.group_id = ${id} and s.deleted_at is null and ${readableBy(facts)}
+          and (${after === null} or (p.name, s.name) > (${after?.project ?? ''}, ${after?.stack ?? ''}))
+        order by p.name, s.name limit ${limit}`),
+
+    listPacks: (id: string) =>
+      db.any(sql.rows(AppliedRow)`
+        /* policyGroups.listPacks */
+        select p.name, v.display_name as "displayName", v.version_tag as "versionTag", a.config
+        from policy_group_packs a join policy_pack_versions v on v.id = a.version_id join policy_packs p on p.id = a.pack_id
+        where a.group_id = ${id} order by p.name`),
+
+    /** Ids of the live stacks with this name, in one project or in any; at most two. */
+    findStacks: async (organization: string, project: string | null, name: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* policyGroups.findStacks */
+        select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+        where o.name = ${organization} and s.name = ${name} and s.deleted_at is null
+          and (${project}::text is null or p.name = ${project}::text) limit 2`);
+      return rows.map(({ id }) => id);
+    },
+
+    addStacks: (id: string, stackIds: readonly string[]) =>
+      db.query(sql.nothing`
+        /* policyGroups.addStacks */
+        insert into policy_group_stacks (group_id, stack_id) select ${id}::uuid, unnest(${sql.array(stackIds, 'uuid')})
+        on conflict do nothing`),
+
+    /** Removes stacks from a group; null: all. */
+    removeStacks: (id: string, stackIds: readonly string[] | null) =>
+      db.query(sql.nothing`
+        /* policyGroups.removeStacks */
+        delete from policy_group_stacks
+        where group_id = ${id} and (${stackIds === null} or stack_id = any(${sql.array(stackIds ?? [], 'uuid')}))`),
+
+    /** Enables a version of a pack, in place of another version of it. */
+    setPack: (id: string, pack: { readonly packId: string; readonly versionId: string; readonly config: string }) =>
+      db.query(sql.nothing`
+        /* policyGroups.setPack */
+        insert into policy_group_packs (group_id, pack_id, version_id, config)
+        values (${id}, ${pack.packId}, ${pack.versionId}, ${pack.config})
+        on conflict (group_id, pack_id) do update set version_id = excluded.version_id, config = excluded.config`),
+
+    /** Disables a pack: any version of it, or only the given one. Returns whether it was enabled. */
+    removePack: async (id: string, name: string, versionTag: string | null): Promise<boolean> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* policyGroups.removePack */
+        delete from policy_group_packs a using policy_packs p, policy_pack_versions v
+        where a.group_id = ${id} and p.id = a.pack_id and v.id = a.version_id and p.name = ${name}
+          and (${versionTag}::text is null or v.version_tag = ${versionTag}::text or v.version::text = ${versionTag}::text)`);
+      return rowCount > 0;
+    },
+
+    clearPacks: (id: string) =>
+      db.query(sql.nothing`/* policyGroups.clearPacks */ delete from policy_group_packs where group_id = ${id}`),
+  };
+}

@@ -1,0 +1,230 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
+import { Bytes, Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+
+const PackRow = Type.Object({ id: Type.String(), lastVersion: Type.Integer() });
+
+const VersionRow = Type.Object({
+  id: Type.String(),
+  packId: Type.String(),
+  version: Type.Integer(),
+  versionTag: Type.String(),
+  displayName: Type.String(),
+  /** JSON text. */
+  description: Type.String(),
+  begunBy: Nullable(Type.String()),
+  /** Whether it was begun so long ago that its archive can no longer arrive. */
+  isAbandoned: Type.Boolean(),
+  begunAt: Timestamp,
+  isUploaded: Type.Boolean(),
+  isPublished: Type.Boolean(),
+  isRemoved: Type.Boolean(),
+});
+
+const ListedRow = Type.Object({
+  name: Type.String(),
+  displayName: Type.String(),
+  version: Type.Integer(),
+  versionTag: Type.String(),
+});
+const PagedRow = Type.Object({
+  name: Type.String(),
+  /** Of the newest version. */
+  displayName: Type.String(),
+  versionCount: Type.Integer(),
+  /** JSON text: number, tag and time of the newest `maxShownVersions`, the newest first. */
+  versions: Type.String(),
+  /** JSON text: name of the group and tag of the version, for at most `maxShownGroups`. */
+  groups: Type.String(),
+});
+
+const maxShownVersions = 20;
+const maxShownGroups = 20;
+
+const RequiredRow = Type.Object({
+  versionId: Type.String(),
+  name: Type.String(),
+  version: Type.Integer(),
+  versionTag: Type.String(),
+  displayName: Type.String(),
+  /** JSON text. */
+  config: Type.String(),
+  now: Timestamp,
+});
+const BegunRow = Type.Object({ id: Type.String(), begunAt: Timestamp });
+const GroupNameRow = Type.Object({ name: Type.String() });
+const KeyRow = Type.Object({ urlKey: Bytes });
+
+/** A version to be begun. */
+export interface NewPolicyVersion {
+  readonly packId: string;
+  readonly version: number;
+  readonly versionTag: string;
+  readonly displayName: string;
+  readonly description: string;
+  /** Null: with a token that belongs to no user. */
+  readonly begunBy: string | null;
+}
+
+export type PolicyPackRepository = ReturnType<typeof createPolicyPackRepository>;
+
+/** Policy packs and their versions, without the archives. `uploadSeconds`: how long the archive of a version may take to arrive. */
+export function createPolicyPackRepository(db: Queryable, uploadSeconds: number) {
+  const columns = sql.fragment`
+    v.id, v.pack_id as "packId", v.version, v.version_tag as "versionTag", v.display_name as "displayName", v.description,
+    v.begun_by as "begunBy", v.begun_at as "begunAt",
+    v.begun_at < now() - make_interval(secs => ${uploadSeconds}) as "isAbandoned",
+    v.sha256 is not null as "isUploaded", v.published_at is not null as "isPublished", v.removed_at is not null as "isRemoved"`;
+
+  return {
+    /** Finds the pack, or creates it, and locks it until the transaction ends. */
+    lockOrCreate: (organization: string, name: string) =>
+      db.maybeOne(sql.rows(PackRow)`
+        /* policyPacks.lockOrCreate */
+        insert into policy_packs (organization_id, name)
+        select id, ${name} from organizations where name = ${organization}
+        on conflict (organization_id, name) do update set name = excluded.name
+        returning id, last_version as "lastVersion"`),
+
+    /** Locks a pack against all changes until the transaction ends; null if there is none. */
+    lock: (organization: string, name: string) =>
+      db.maybeOne(sql.rows(PackRow)`
+        /* policyPacks.lock */
+        select p.id, p.last_version as "lastVersion"
+        from policy_packs p join organizations o on o.id = p.organization_id
+        where o.name = ${organization} and p.name = ${name} for no key update of p`),
+
+    /** Begins the next version of a locked pack. */
+    insertVersion: (version: NewPolicyVersion) =>
+      db.one(sql.rows(BegunRow)`
+        /* policyPacks.insertVersion */
+        with numbered as (update policy_packs set last_version = ${version.version} where id = ${version.packId} returning id)
+        insert into policy_pack_versions (pack_id, version, version_tag, display_name, description, begun_by)
+        select id, ${version.version}::integer, ${version.versionTag}, ${version.displayName}, ${version.description},
+          ${version.begunBy}::uuid
+        from numbered returning id, begun_at as "begunAt"`),
+
+    /** The version with this tag, or else with this number; null if there is none. Also those that are not published. */
+    findVersion: (organization: string, pack: string, tag: string) =>
+      db.maybeOne(sql.rows(VersionRow)`
+        /* policyPacks.findVersion */
+        select ${columns}
+        from policy_pack_versions v join policy_packs p on p.id = v.pack_id join organizations o on o.id = p.organization_id
+        where o.name = ${organization} and p.name = ${pack} and (v.version_tag = ${tag} or v.version::text = ${tag})
+        order by (v.version_tag = ${tag}) desc limit 1`),
+
+    findVersionById: (id: string) =>
+      db.maybeOne(sql.rows(VersionRow)`
+        /* policyPacks.findVersionById */ select ${columns} from policy_pack_versions v where v.id = ${id}`),
+
+    /** The newest version that clients can use. */
+    findNewest: (packId: string) =>
+      db.maybeOne(sql.rows(VersionRow)`
+        /* policyPacks.findNewest */
+        select ${columns} from policy_pack_versions v
+        where v.pack_id = ${packId} and v.published_at is not null and v.removed_at is null
+        order by v.version desc limit 1`),
+
+    /** Versions that clients can use, by name and number. */
+    list: (organization: string) =>
+      db.any(sql.rows(ListedRow)`
+        /* policyPacks.list */
+        select p.name, v.display_name as "displayName", v.version, v.version_tag as "versionTag"
+        from policy_pack_versions v join policy_packs p on p.id = v.pack_id join organizations o on o.id = p.organization_id
+        where o.name = ${organization} and v.published_at is not null and v.removed_at is null
+        order by p.name, v.version`),
+
+    /** A page of the packs with a version that clients can use, after the one with this name; with the groups in which they are enabled. */
+    listPage: (organization: string, after: string | null, limit: number) =>
+      db.any(sql.rows(PagedRow)`
+        /* policyPacks.listPage */
+        with page as (
+          select p.id, p.name from policy_packs p join organizations o on o.id = p.organization_id
+          where o.name = ${organization} and (${after}::text is null or p.name > ${after}) and exists (
+            select 1 from policy_pack_versions v where v.pack_id = p.id and v.published_at is not null and v.removed_at is null)
+          order by p.name limit ${limit}
+        )
+        select p.name, n.display_name as "displayName", c.count as "versionCount", w.versions, g.groups
+        from page p
+        cross join lateral (
+          select v.display_name from policy_pack_versions v
+          where v.pack_id = p.id and v.published_at is not null and v.removed_at is null order by v.version desc limit 1) n
+        cross join lateral (
+          select count(*)::int as count from policy_pack_versions v
+          where v.pack_id = p.id and v.published_at is not null and v.removed_at is null) c
+        cross join lateral (
+          select json_agg(json_build_object('version', v.version, 'tag', v.version_tag, 'publishedAt', v.published_at)
+            order by v.version desc)::text as versions
+          from (
+            select * from policy_pack_versions v where v.pack_id = p.id and v.published_at is not null and v.removed_at is null
+            order by v.version desc limit ${maxShownVersions}) v) w
+        cross join lateral (
+          select coalesce(json_agg(json_build_object('group', e.name, 'tag', e.version_tag) order by e.name), '[]')::text as groups
+          from (
+            select g.name, v.version_tag from policy_group_packs a join policy_groups g on g.id = a.group_id
+            join policy_pack_versions v on v.id = a.version_id
+            where a.pack_id = p.id order by g.name limit ${maxShownGroups}) e) g
+        order by p.name`),
+
+    /** Publishes a version that has its archive. */
+    publish: (id: string) =>
+      db.query(sql.nothing`
+        /* policyPacks.publish */
+        update policy_pack_versions set published_at = now()
+        where id = ${id} and published_at is null and sha256 is not null`),
+
+    /** Deletes a version that was not published. */
+    deleteUnpublished: (id: string) =>
+      db.query(sql.nothing`
+        /* policyPacks.deleteUnpublished */ delete from policy_pack_versions where id = ${id} and published_at is null`),
+
+    /** Removes published versions of a locked pack, one or all, and their archives. Returns how many there were. */
+    remove: async (packId: string, versionId: string | null): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* policyPacks.remove */
+        update policy_pack_versions set removed_at = now(), sha256 = null, size_bytes = null, stored_bytes = null, codec = null,
+          inline_bytes = null, blob_key = null, damaged_at = null, description = '{}'
+        where pack_id = ${packId} and (${versionId}::uuid is null or id = ${versionId}::uuid)
+          and published_at is not null and removed_at is null`);
+      return rowCount;
+    },
+
+    /** Names of the groups in which a pack, or one version of it, is enabled. */
+    listGroupsUsing: async (packId: string, versionId: string | null): Promise<string[]> => {
+      const rows = await db.any(sql.rows(GroupNameRow)`
+        /* policyPacks.listGroupsUsing */
+        select g.name from policy_group_packs a join policy_groups g on g.id = a.group_id
+        where a.pack_id = ${packId} and (${versionId}::uuid is null or a.version_id = ${versionId}::uuid) order by g.name`);
+      return rows.map(({ name }) => name);
+    },
+
+    /** What updates of a stack must run: the packs of its groups, or of the default group if it is in none. */
+    listRequired: (ref: { readonly organization: string; readonly project: string; readonly stack: string }) =>
+      db.any(sql.prepared('policy_packs_list_required', RequiredRow)`
+        /* policyPacks.listRequired */
+        with stack as (
+          select s.id, p.organization_id
+          from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+          where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null
+        ),
+        own as (select m.group_id from policy_group_stacks m join stack on stack.id = m.stack_id),
+        applied as (
+          select group_id from own
+          union all
+          select g.id from policy_groups g join stack on stack.organization_id = g.organization_id
+          where g.is_default and not exists (select 1 from own)
+        )
+        select distinct v.id as "versionId", p.name, v.version, v.version_tag as "versionTag",
+          v.display_name as "displayName", a.config, now() as now
+        from applied join policy_group_packs a on a.group_id = applied.group_id
+        join policy_pack_versions v on v.id = a.version_id join policy_packs p on p.id = v.pack_id
+        order by p.name, v.version, a.config`),
+
+    /** The key that signs addresses of archives. */
+    urlKey: async (): Promise<Buffer> => {
+      const { urlKey } = await db.one(sql.rows(KeyRow)`
+        /* policyPacks.urlKey */ select url_key as "urlKey" from installation`);
+      return urlKey;
+    },
+  };
+}

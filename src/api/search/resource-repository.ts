@@ -1,0 +1,216 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+
+const Text = Nullable(Type.String());
+
+const IndexedRow = Type.Object({
+  stackId: Type.String(),
+  /** Null: nothing is indexed yet. */
+  indexedVersion: Nullable(Type.Integer()),
+  /** Changes are known of versions above this one. */
+  knownFrom: Nullable(Type.Integer()),
+  headVersion: Type.Integer(),
+});
+export type IndexedStack = Row<typeof IndexedRow>;
+
+const ResourceRow = Type.Object({
+  key: Type.String(),
+  place: Type.String(),
+  urn: Type.String(),
+  type: Type.String(),
+  name: Type.String(),
+  parent: Text,
+  /** The type of its provider. */
+  provider: Text,
+  providerVersion: Text,
+  protect: Type.Boolean(),
+  isCustom: Type.Boolean(),
+  isExternal: Type.Boolean(),
+  /** Replaced, and still to be deleted. */
+  isDeleted: Type.Boolean(),
+  dependencies: Type.Integer(),
+  /** At most `maxChildren` are counted. */
+  children: Type.Integer(),
+  /** The last version that changed it; null if that is not known. */
+  changedIn: Nullable(Type.Integer()),
+});
+export type IndexedResource = Row<typeof ResourceRow>;
+
+const UrnRow = Type.Object({ urn: Type.String() });
+const EdgeRow = Type.Object({
+  place: Type.String(),
+  key: Type.String(),
+  parent: Text,
+  dependencies: Type.Array(Type.String()),
+});
+export type ResourceEdges = Row<typeof EdgeRow>;
+
+const HistoryRow = Type.Object({
+  version: Type.Integer(),
+  updateId: Type.String(),
+  kind: Type.String(),
+  by: Text,
+  at: Timestamp,
+  commit: Text,
+  branch: Text,
+  ciUrl: Text,
+  change: Type.String(),
+  /** JSON text: the driver parses arrays one character at a time. */
+  paths: Text,
+  pathCount: Type.Integer(),
+});
+export type HistoryRow = Omit<Row<typeof HistoryRow>, 'paths'> & { readonly paths: readonly string[] | null };
+
+const VersionRow = Type.Object({
+  version: Type.Integer(),
+  updateId: Type.String(),
+  kind: Type.String(),
+  status: Type.String(),
+  message: Type.String(),
+  by: Text,
+  at: Timestamp,
+  resourceCount: Nullable(Type.Integer()),
+  created: Nullable(Type.Integer()),
+  updated: Nullable(Type.Integer()),
+  replaced: Nullable(Type.Integer()),
+  deleted: Nullable(Type.Integer()),
+});
+export type VersionRow = Row<typeof VersionRow>;
+
+const ConsumerRow = Type.Object({
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  tags: Type.String(),
+});
+
+/** A place in a list of resources. */
+export interface ResourcePlace {
+  readonly place: string;
+  readonly key: string;
+}
+
+/** Which resources a list shows: those for which all that is given holds. */
+export interface ResourceFilter {
+  /** Part of name, type or URN, in lower case. */
+  readonly text: string | null;
+  readonly type: string | null;
+  /** `parent`: key of the parent, or null for those without one. */
+  readonly within: { readonly parent: string | null } | null;
+}
+
+const maxMessageChars = 300;
+/**
+ * With a limit, and a range in the order of the index of parents, each count is a search in that index, also where nearly all resources of a
+ * stack have the same parent: for `=` Postgres would read all of them in the order of another index, hoping to meet children soon.
+ */
+const maxChildren = 100;
+
+/** Reads the index of states. */
+export function createResourceRepository(db: Queryable) {
+  const columns = sql.fragment`
+    r.key, r.place, r.urn, r.type, r.name, parent.urn as parent, provider.type as provider,
+    provider.provider_version as "providerVersion", r.is_protected as protect, r.is_custom as "isCustom",
+    r.is_external as "isExternal", r.is_deleted as "isDeleted", cardinality(r.dependencies) as dependencies,
+    (select count(*)::integer from (
+      select 1 from stack_resources c where c.stack_id = r.stack_id and c.parent between r.key and r.key
+      order by c.parent, c.place, c.key limit ${maxChildren}) c) as children,
+    (select c.version from resource_changes c where c.stack_id = r.stack_id and c.key = r.key order by c.version desc limit 1) as "changedIn"`;
+  const joins = sql.fragment`
+    left join stack_resources parent on parent.stack_id = r.stack_id and parent.key = r.parent
+    left join stack_resources provider on provider.stack_id = r.stack_id and provider.key = r.provider`;
+  const always = sql.fragment`true`;
+
+  return {
+    /** Null: there is no such stack. */
+    find: (ref: StackRef) =>
+      db.maybeOne(sql.rows(IndexedRow)`
+        /* resources.find */
+        select s.id as "stackId", i.version as "indexedVersion", i.known_from as "knownFrom", s.stack_version as "headVersion"
+        from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+          left join state_indexes i on i.stack_id = s.id
+        where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`),
+
+    /** In the order of type and name. */
+    list: (stackId: string, { text, type, within }: ResourceFilter, after: ResourcePlace | null, limit: number) =>
+      db.any(sql.rows(ResourceRow)`
+        /* resources.list */
+        select ${columns} from (
+          select * from stack_resources r
+          where r.stack_id = ${stackId}
+            and ${after === null ? always : sql.fragment`(r.place, r.key) > (${after.place}::text, ${after.key}::text)`}
+            and ${type === null ? always : sql.fragment`r.type = ${type}`}
+            and ${text === null ? always : sql.fragment`position(${text} in lower(r.urn)) > 0`}
+            and ${within === null ? always : within.parent === null ? sql.fragment`r.parent is null` : sql.fragment`r.parent = ${within.parent}`}
+          order by r.place, r.key limit ${limit}
+        ) r ${joins} order by r.place, r.key`),
+
+    listByKeys: (stackId: string, keys: readonly string[]) =>
+      db.any(sql.rows(ResourceRow)`
+        /* resources.listByKeys */
+        select ${columns} from stack_resources r ${joins}
+        where r.stack_id = ${stackId} and r.key = any (${sql.array([...keys], 'text')}) order by r.place, r.key`),
+
+    /** URNs of resources that depend on this one. */
+    listDependents: async (stackId: string, key: string, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(UrnRow)`
+        /* resources.listDependents */
+        select urn from stack_resources where stack_id = ${stackId} and ${key} = any (dependencies) order by place, key limit ${limit}`);
+      return rows.map(({ urn }) => urn);
+    },
+
+    /** What resources hang on, in the order of lists. */
+    listEdges: (stackId: string, after: ResourcePlace | null, limit: number) =>
+      db.any(sql.rows(EdgeRow)`
+        /* resources.listEdges */
+        select place, key, parent, dependencies from stack_resources where stack_id = ${stackId} and not is_deleted
+          and ${after === null ? sql.fragment`true` : sql.fragment`(place, key) > (${after.place}, ${after.key})`}
+        order by place, key limit ${limit}`),
+
+    /** Versions that have changed the resource, newest first. */
+    listChanges: async (
+      stackId: string,
+      key: string,
+      before: number | null,
+      limit: number,
+    ): Promise<readonly HistoryRow[]> => {
+      const rows = await db.any(sql.rows(HistoryRow)`
+        /* resources.listChanges */
+        select c.version, u.id as "updateId", u.kind, a.login as by, coalesce(u.ended_at, u.created_at) as at,
+          u.commit_id as commit, u.branch, u.ci_run::json ->> 'build.url' as "ciUrl", c.change,
+          array_to_json(c.paths)::text as paths, c.path_count as "pathCount"
+        from resource_changes c join updates u on u.stack_id = c.stack_id and u.stack_version = c.version
+          left join users a on a.id = u.requested_by
+        where c.stack_id = ${stackId} and c.key = ${key} and (${before}::integer is null or c.version < ${before}::integer)
+        order by c.version desc limit ${limit}`);
+      return rows.map((row) => ({ ...row, paths: row.paths === null ? null : (JSON.parse(row.paths) as string[]) }));
+    },
+
+    /** Versions of a stack, newest first. */
+    listVersions: (stackId: string, before: number | null, limit: number) =>
+      db.any(sql.rows(VersionRow)`
+        /* versions.list */
+        select u.stack_version as version, u.id as "updateId", u.kind, u.status, left(u.message, ${maxMessageChars}) as message,
+          a.login as by, coalesce(u.ended_at, u.created_at) as at,
+          (select c.resource_count from checkpoints c where c.id = u.checkpoint_id) as "resourceCount",
+          v.created, v.updated, v.replaced, v.deleted
+        from updates u left join users a on a.id = u.requested_by
+          left join version_changes v on v.stack_id = u.stack_id and v.version = u.stack_version
+        where u.stack_id = ${stackId} and u.stack_version is not null
+          and (${before}::integer is null or u.stack_version < ${before}::integer)
+        order by u.stack_version desc limit ${limit}`),
+
+    /** Stacks whose newest indexed state has a reference to this one, in the order of their names. */
+    listConsumers: (ref: StackRef, limit: number) =>
+      db.any(sql.rows(ConsumerRow)`
+        /* resources.listConsumers */
+        select distinct o.name as organization, p.name as project, s.name as stack, s.tags
+        from stack_resources r join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
+          join organizations o on o.id = p.organization_id
+        where r.reads = ${`${ref.organization}/${ref.project}/${ref.stack}`} and s.deleted_at is null
+          and (o.name, p.name, s.name) <> (${ref.organization}, ${ref.project}, ${ref.stack})
+        order by 1, 2, 3 limit ${limit}`),
+  };
+}

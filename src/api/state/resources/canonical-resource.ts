@@ -1,0 +1,80 @@
+import { createHash, type Hash } from 'node:crypto';
+import { denseTurnBytes, nextSlice, Slices } from '../../../shared/platform/slices/slices.ts';
+import type { ResourceView } from '../../../shared/search/resource-facts.ts';
+import { withoutStack } from '../../../shared/search/resource-key.ts';
+import { hashWithoutStack } from '../../../shared/search/stackless-text.ts';
+import { providerUrn } from '../../../shared/state/deployments/urn.ts';
+import { listSecretsInSlices } from './redacted-json.ts';
+
+/** What differs between two stacks of the same program without anybody having changed it. */
+const ownMembers = new Set([
+  ...['urn', 'id', 'outputs', 'created', 'modified', 'sourcePosition', 'stackTrace', 'initErrors', 'aliases'],
+  ...['refreshBeforeUpdate', 'taint', 'hideDiff'],
+]);
+/** A longer reference to a provider is compared as it is, in bytes. */
+const maxProviderBytes = 64 * 1024;
+/** With more members than this, they are compared in the order that they have. A resource has about 30. */
+const maxSorted = 1_000;
+/** What a secret costs of a slice, beside its bytes. */
+const secretBytes = 200;
+
+/** A resource as it is compared with the one of the same type and name in another stack. */
+export interface CanonicalResource {
+  readonly digest: string;
+  /** Ciphertexts of its secrets, in their order; null for a secret without one. They are not part of the digest. */
+  readonly secrets: readonly (string | null)[];
+}
+
+/** `withOutputs`: whether outputs are compared, too. Takes slices of the event loop. */
+export async function canonicalOf(view: ResourceView, withOutputs: boolean): Promise<CanonicalResource> {
+  const secrets: (string | null)[] = [];
+  const slices = new Slices(denseTurnBytes);
+  const hash = createHash('sha256');
+  for (const name of await comparedMembers(view, withOutputs)) {
+    hash.update(`\n${name}:`);
+    for (const secret of await hashComparable(hash, name, view.raw(name) as Buffer, slices)) secrets.push(secret);
+    await slices.spend(secretBytes);
+  }
+  return { digest: hash.digest('base64url'), secrets };
+}
+
+/** Names of members that two stacks have in common or not, in order. */
+export async function comparedMembers(view: ResourceView, withOutputs: boolean): Promise<string[]> {
+  const names: string[] = [];
+  let seen = 0;
+  for (const name of view.names) {
+    if ((!ownMembers.has(name) || (withOutputs && name === 'outputs')) && view.raw(name) !== null) names.push(name);
+    if (++seen % maxSorted === 0) await nextSlice();
+  }
+  return names.length > maxSorted ? names : names.sort();
+}
+
+/** Whether two values of a member, or of a property, are the same but for the stack's name and secrets. Takes slices of the event loop. */
+export async function isSameInStacks(name: string, before: Buffer, after: Buffer): Promise<boolean> {
+  return before.equals(after) || (await comparableDigest(name, before)) === (await comparableDigest(name, after));
+}
+
+async function comparableDigest(name: string, text: Buffer): Promise<string> {
+  const hash = createHash('sha256');
+  await hashComparable(hash, name, text, new Slices(denseTurnBytes));
+  return hash.digest('base64');
+}
+
+/** Feeds a value to `hash`, without its secrets and the name of its stack. Returns the ciphertexts. */
+async function hashComparable(hash: Hash, name: string, text: Buffer, slices: Slices): Promise<(string | null)[]> {
+  // The id of a provider is its stack's own.
+  if (name === 'provider' && text[0] === 0x22 && text.length <= maxProviderBytes) {
+    hash.update(withoutStack(providerUrn(JSON.parse(text.toString('utf8')) as string)));
+    return [];
+  }
+  const places = await listSecretsInSlices(text);
+  let from = 0;
+  for (const { end, start } of places) {
+    await hashWithoutStack(hash, text.subarray(from, start), slices);
+    hash.update('"[secret]"');
+    from = end;
+    await slices.spend(secretBytes);
+  }
+  await hashWithoutStack(hash, text.subarray(from), slices);
+  return places.map(({ ciphertext }) => ciphertext);
+}

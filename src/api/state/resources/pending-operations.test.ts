@@ -1,0 +1,102 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { bytesOf, cutOut } from '../../../shared/state/documents/byte-source.ts';
+import { repairPendingSteps, type StepRepair } from './pending-operations.ts';
+
+interface Resource {
+  readonly urn: string;
+  readonly custom: boolean;
+  readonly type: string;
+  readonly id?: string;
+  readonly delete?: boolean;
+  readonly inputs?: unknown;
+}
+interface Operation {
+  readonly resource: Resource;
+  readonly type: string;
+}
+interface Deployment {
+  readonly [name: string]: unknown;
+  readonly resources?: readonly Resource[] | null;
+  readonly pending_operations?: readonly Operation[];
+}
+
+const urn = fc.oneof(fc.constantFrom('a', 'b', 'c', 'é::"q"', '__proto__'), fc.string({ unit: 'grapheme' }));
+const resource: fc.Arbitrary<Resource> = fc.record(
+  {
+    urn,
+    custom: fc.boolean(),
+    type: fc.constantFrom('t:x:Y', 'pulumi:pulumi:Stack'),
+    id: fc.string(),
+    delete: fc.boolean(),
+    inputs: fc.jsonValue({ maxDepth: 2 }),
+  },
+  { requiredKeys: ['urn', 'custom', 'type'] },
+);
+const operation: fc.Arbitrary<Operation> = fc.record({
+  resource,
+  type: fc.constantFrom('creating', 'creating', 'updating', 'deleting', 'reading', 'importing'),
+});
+const deployment: fc.Arbitrary<Deployment> = fc.oneof(
+  fc.record({ manifest: fc.jsonValue(), resources: fc.array(resource), pending_operations: fc.array(operation) }),
+  fc.record({ pending_operations: fc.array(operation), metadata: fc.jsonValue(), resources: fc.array(resource) }),
+  fc.record({ resources: fc.constant(null), pending_operations: fc.array(operation) }),
+  fc.record({ resources: fc.array(resource) }),
+);
+const repair: fc.Arbitrary<StepRepair | null> = fc.oneof(
+  fc.constant(null),
+  fc.constant({ action: 'clear' } as const),
+  fc.record({ action: fc.constant('import' as const), id: fc.string({ minLength: 1, unit: 'grapheme' }) }),
+);
+
+/** The same on objects; null if it is refused. */
+function modelOf(before: Deployment, repairs: readonly (StepRepair | null)[]): Deployment | null {
+  const operations = before.pending_operations ?? [];
+  const live = new Set((before.resources ?? []).filter((each) => each.delete !== true).map((each) => each.urn));
+  const added: Resource[] = [];
+  const left: Operation[] = [];
+  for (const [index, each] of operations.entries()) {
+    const chosen = repairs[index] ?? null;
+    if (chosen === null) left.push(each);
+    if (chosen?.action !== 'import') continue;
+    if (each.type !== 'creating' || !each.resource.custom || live.has(each.resource.urn)) return null;
+    live.add(each.resource.urn);
+    added.push({ ...each.resource, id: chosen.id });
+  }
+  return {
+    ...before,
+    ...(before.pending_operations && { pending_operations: left }),
+    ...(added.length > 0 && { resources: [...(before.resources ?? []), ...added] }),
+  };
+}
+
+test('a repair changes what was chosen and nothing else, whatever the chunks and the layout of the document', async () => {
+  const property = fc.asyncProperty(
+    deployment,
+    fc.array(repair, { maxLength: 12 }),
+    fc.integer({ min: 1, max: 300 }),
+    fc.constantFrom(undefined, 2),
+    async (before, repairs, chunkBytes, indent) => {
+      const text = Buffer.from(JSON.stringify({ version: 3, deployment: before }, null, indent));
+      const chunks = Array.from({ length: Math.ceil(text.length / chunkBytes) }, (_, at) =>
+        Buffer.from(text.subarray(at * chunkBytes, (at + 1) * chunkBytes)),
+      );
+      const source = bytesOf(...chunks);
+      const model = modelOf(before, repairs);
+      const repaired = repairPendingSteps(source, (_step, index) => repairs[index] ?? null);
+      if (model === null) {
+        await expect(repaired).rejects.toThrow(/in the state already|can be imported/);
+        return;
+      }
+      const { parts } = await repaired;
+      const written: Buffer[] = [];
+      for await (const chunk of cutOut(source, parts)()) written.push(Buffer.from(chunk));
+      const after = Buffer.concat(written).toString('utf8');
+      // As texts, because the order of members and `__proto__` count.
+      expect(JSON.stringify((JSON.parse(after) as { deployment: unknown }).deployment)).toBe(
+        JSON.stringify(JSON.parse(JSON.stringify(model))),
+      );
+    },
+  );
+  await fc.assert(property, { numRuns: 300 });
+});

@@ -1,0 +1,234 @@
+import { hash } from 'node:crypto';
+import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
+import { type JsonKind, JsonScanner, type Span } from '../../../shared/platform/json/json-scanner.ts';
+import { scanMembers, sliceOf } from '../../../shared/platform/json/json-text.ts';
+import { editMembers, joinParts } from '../../../shared/platform/json/member-edits.ts';
+import { RecentText } from '../../../shared/platform/json/recent-text.ts';
+
+/** A larger operation is not read, in bytes. */
+const maxOperationBytes = 8 * 1024 * 1024;
+/** More are not read; nor are more bytes of them in total. */
+const maxOperations = 1_000;
+const maxTotalBytes = 32 * 1024 * 1024;
+
+/** A step that had begun when its update ended: nobody knows whether it was done. */
+export interface PendingStep {
+  /** `creating`, `updating`, `deleting`, `reading` or `importing`. */
+  readonly operation: string;
+  readonly urn: string;
+  readonly type: string;
+  /** The id of its resource; empty if it has none yet. */
+  readonly id: string;
+  readonly isCustom: boolean;
+  /** As raw JSON. */
+  readonly text: Buffer;
+}
+
+/** The pending operations of a deployment, in their order. */
+export interface PendingSteps {
+  readonly steps: readonly PendingStep[];
+  /** Whether there are more, or larger ones, which were not read. */
+  readonly isCut: boolean;
+  /** Where the list stands in the document; null if there is none. */
+  readonly place: Span | null;
+}
+
+/** What becomes of a pending operation. */
+export type StepRepair = { readonly action: 'clear' } | { readonly action: 'import'; readonly id: string };
+
+/** Finds the pending operations in a deployment document that arrives in chunks. */
+export class PendingStepScanner {
+  readonly #texts = new RecentText(maxOperationBytes);
+  readonly #scanner: JsonScanner;
+  #current: PendingStep[] = [];
+  #found: PendingSteps = { steps: [], isCut: false, place: null };
+  #isCut = false;
+  #bytes = 0;
+
+  constructor() {
+    this.#scanner = new JsonScanner({
+      reportDepth: 3,
+      onValue: (path, kind, start, end) => {
+        const [top, list] = path;
+        // The CLI's delta mode writes the second spelling (pkg/backend/httpstate/diffs.go).
+        const isList = top === 'deployment' && (list === 'pending_operations' || list === 'pendingOperations');
+        if (isList && path.length === 3) this.#add(start, end);
+        if (isList && path.length === 2 && kind === 'array') {
+          this.#found = { steps: this.#current, isCut: this.#isCut, place: { start, end } };
+          this.#current = [];
+        }
+        this.#texts.pass(end);
+      },
+    });
+  }
+
+  /** Throws JsonSyntaxError. */
+  write(chunk: Buffer): void {
+    this.#texts.beginChunk(chunk);
+    this.#scanner.write(chunk);
+    this.#texts.endChunk();
+  }
+
+  /** Throws JsonSyntaxError. */
+  end(): PendingSteps & { readonly bytes: number } {
+    return { ...this.#found, bytes: this.#scanner.end() };
+  }
+
+  #add(start: number, end: number): void {
+    const text = this.#texts.textOf(start, end);
+    this.#bytes += end - start;
+    if (text === null || this.#current.length === maxOperations || this.#bytes > maxTotalBytes) this.#isCut = true;
+    else this.#current.push(readStep(Buffer.from(text)));
+  }
+}
+
+/** A document with repaired operations, as its parts, and how many resources it has gained. */
+export interface RepairedDocument {
+  readonly parts: (Buffer | Span)[];
+  readonly imported: number;
+}
+
+/**
+ * The document with some of its pending operations cleared, or their resources added with the id that they got: the next refresh reads
+ * them from their provider. (What `pulumi refresh --import-pending-creates` writes is dropped by the refresh itself.) All other bytes are
+ * kept. `repairOf` is called for each operation; null leaves it as it is. Throws InvalidRequestError.
+ */
+export async function repairPendingSteps(
+  document: () => AsyncIterable<Buffer>,
+  repairOf: (step: PendingStep, index: number) => StepRepair | null,
+): Promise<RepairedDocument> {
+  const scanner = new PendingStepScanner();
+  const resources = new ResourceUrns();
+  for await (const chunk of document()) {
+    scanner.write(chunk);
+    resources.write(chunk);
+  }
+  const { bytes, isCut, place, steps } = scanner.end();
+  if (isCut) throw new InvalidRequestError('The state has more pending operations than can be repaired here');
+  const added: Buffer[] = [];
+  const kept = steps.flatMap((step, index) => {
+    const repair = repairOf(step, index);
+    if (repair === null) return [step.text];
+    if (repair.action === 'import') {
+      if (resources.has(step.urn)) throw new InvalidRequestError(replacesExisting(step.urn));
+      resources.add(step.urn);
+      added.push(asResource(step, repair.id));
+    }
+    return [];
+  });
+  if (place === null) return { parts: [{ start: 0, end: bytes }], imported: 0 };
+  const edits = [{ ...place, by: joinParts('[', kept, ']') }];
+  if (added.length > 0) edits.push(resources.appended(added));
+  const parts: (Buffer | Span)[] = [];
+  let from = 0;
+  for (const { by, end, start } of edits.sort((one, other) => one.start - other.start)) {
+    parts.push({ start: from, end: start }, by);
+    from = end;
+  }
+  return { parts: [...parts, { start: from, end: bytes }], imported: added.length };
+}
+
+/** A longer URN is none that a repair names, in bytes of its JSON. */
+const maxUrnBytes = 64 * 1024;
+
+/** Which resources a deployment has, apart from those to be deleted, by hashes of their URNs, and where their list ends. */
+class ResourceUrns {
+  readonly #texts = new RecentText(maxUrnBytes);
+  readonly #scanner: JsonScanner;
+  readonly #urns = new Set<string>();
+  #place: (Span & { readonly isEmpty: boolean }) | null = null;
+  #urn: string | null = null;
+  #isDeleted = false;
+  #count = 0;
+
+  constructor() {
+    this.#scanner = new JsonScanner({
+      reportDepth: 4,
+      onValue: (path, kind, start, end) => {
+        if (path[0] === 'deployment' && path[1] === 'resources') this.#addValue(path, kind, start, end);
+        this.#texts.pass(end);
+      },
+    });
+  }
+
+  write(chunk: Buffer): void {
+    this.#texts.beginChunk(chunk);
+    this.#scanner.write(chunk);
+    this.#texts.endChunk();
+  }
+
+  has(urn: string): boolean {
+    return this.#urns.has(hashOf(urn));
+  }
+
+  add(urn: string): void {
+    this.#urns.add(hashOf(urn));
+  }
+
+  /** The edit that adds resources at the end of the list. Throws InvalidRequestError. */
+  appended(texts: readonly Buffer[]): Span & { by: Buffer } {
+    if (this.#place === null) throw new InvalidRequestError('The state has no list of resources');
+    const { end, isEmpty, start } = this.#place;
+    const list = joinParts('[', texts, ']');
+    if (isEmpty) return { start, end, by: list };
+    return { start: end - 1, end, by: Buffer.concat([Buffer.from(','), list.subarray(1)]) };
+  }
+
+  #addValue(path: readonly (string | number)[], kind: JsonKind, start: number, end: number): void {
+    if (path.length === 2) {
+      this.#place = { start, end, isEmpty: kind !== 'array' || this.#count === 0 };
+      this.#count = 0;
+    } else if (path.length === 3) {
+      if (this.#urn !== null && !this.#isDeleted) this.add(this.#urn);
+      this.#urn = null;
+      this.#isDeleted = false;
+      this.#count++;
+    } else if (path[3] === 'urn' && kind === 'string') {
+      const text = this.#texts.textOf(start, end);
+      this.#urn = text === null ? null : (JSON.parse(text.toString('utf8')) as string);
+    } else if (path[3] === 'delete') this.#isDeleted = this.#texts.textOf(start, end)?.toString('utf8') === 'true';
+  }
+}
+
+function hashOf(urn: string): string {
+  return hash('sha256', urn, 'base64url').slice(0, 22);
+}
+
+function replacesExisting(urn: string): string {
+  return `${urn} is in the state already: its creation was to replace it. Forget the operation, and delete in the cloud what it has created`;
+}
+
+/** The resource of an interrupted creation, with the id that it got. Throws InvalidRequestError. */
+function asResource({ isCustom, operation, text, urn }: PendingStep, id: string): Buffer {
+  const span = scanMembers(text)?.get('resource');
+  if (operation !== 'creating' || !isCustom || span?.kind !== 'object')
+    throw new InvalidRequestError(`Only a resource that was being created can be imported, and ${urn} is none`);
+  const idText = Buffer.from(JSON.stringify(id));
+  return editMembers(sliceOf(text, span), new Map([['id', () => idText]]));
+}
+
+function readStep(text: Buffer): PendingStep {
+  const members = scanMembers(text);
+  const resourceSpan = members?.get('resource');
+  const resource = resourceSpan?.kind === 'object' ? sliceOf(text, resourceSpan) : null;
+  const fields = (resource && scanMembers(resource)) ?? new Map();
+  const fieldOf = (name: string): unknown => {
+    const span = fields.get(name);
+    return span === undefined || resource === null || span.kind === 'object' || span.kind === 'array'
+      ? null
+      : (JSON.parse(sliceOf(resource, span).toString('utf8')) as unknown);
+  };
+  const stringOf = (name: string): string => {
+    const value = fieldOf(name);
+    return typeof value === 'string' ? value : '';
+  };
+  const operation = members?.get('type');
+  return {
+    operation: operation?.kind === 'string' ? String(JSON.parse(sliceOf(text, operation).toString('utf8'))) : '',
+    urn: stringOf('urn'),
+    type: stringOf('type'),
+    id: stringOf('id'),
+    isCustom: fieldOf('custom') === true,
+    text,
+  };
+}

@@ -1,0 +1,61 @@
+import { replaceRanges } from '../../../shared/platform/json/member-edits.ts';
+import { denseTurnBytes, scanInSlices } from '../../../shared/platform/slices/slices.ts';
+import { cutDeep } from '../../platform/http/cut-deep.ts';
+import { hasNoSecrets, type SecretPlace, secretScanner } from './secret-values.ts';
+
+/** In place of a secret. */
+const redacted = Buffer.from('{"[secret]":true}');
+
+/** The same as the CLI writes a secret, for texts that are read as a state. */
+const encryptedSecret = Buffer.from(
+  '{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"[secret]"}',
+);
+
+/**
+ * The JSON in `text`, of up to a few MiB, with `[secret]` in place of each ciphertext. All other bytes are kept. Throws JsonSyntaxError.
+ */
+export async function redactedText(text: Buffer): Promise<Buffer> {
+  const { scanner, secrets } = secretScanner(text);
+  await scanInSlices(scanner, text, denseTurnBytes);
+  scanner.end();
+  return replaceRanges(
+    text,
+    secrets.map(({ end, start }) => ({ start, end, by: encryptedSecret })),
+  );
+}
+
+/** Like `listSecrets`, for values of some MiB, which may have as many secrets as there is room for. */
+export async function listSecretsInSlices(text: Buffer): Promise<SecretPlace[]> {
+  if (hasNoSecrets(text)) return [];
+  const { scanner, secrets } = secretScanner(text);
+  await scanInSlices(scanner, text, denseTurnBytes);
+  scanner.end();
+  return secrets;
+}
+
+/** A value that is so many times larger than what is shown is not looked at: its secrets are hardly all of it. */
+const lookedAt = 4;
+
+/**
+ * The property value in `text` for people: secrets are replaced by `{"[secret]": true}`, a value above `maxBytes` by `{"[large]": bytes}`, and
+ * what is nested deep by `{"[deep]": bytes}`. Throws JsonSyntaxError.
+ */
+export async function redactedJsonInSlices(text: Buffer | null, maxBytes: number): Promise<unknown> {
+  if (text === null) return null;
+  return text.length > lookedAt * maxBytes ? large(text) : shownJson(text, await listSecretsInSlices(text), maxBytes);
+}
+
+function shownJson(text: Buffer, secrets: readonly SecretPlace[], maxBytes: number): unknown {
+  const shown =
+    secrets.length === 0
+      ? text
+      : replaceRanges(
+          text,
+          secrets.map(({ end, start }) => ({ start, end, by: redacted })),
+        );
+  return shown.length > maxBytes ? large(text) : (JSON.parse(cutDeep(shown).toString('utf8')) as unknown);
+}
+
+function large({ length }: Buffer): unknown {
+  return { '[large]': length };
+}

@@ -1,0 +1,49 @@
+import { JsonScanner } from '../../../shared/platform/json/json-scanner.ts';
+import { RecentText } from '../../../shared/platform/json/recent-text.ts';
+import { inSlices } from '../../../shared/platform/slices/slices.ts';
+
+/** The type of the resource that represents the stack itself. Every program registers one. */
+export const rootType = 'pulumi:pulumi:Stack';
+
+/** More than the raw text of that type needs, even if all its characters are escaped and surrounded by spaces. */
+const maxTypeBytes = 256;
+
+/**
+ * Whether a deployment document contains only its stack's root resource: no other resource and no pending operation, which might
+ * have created one. Does not buffer the document. Throws JsonSyntaxError.
+ */
+export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boolean> {
+  const texts = new RecentText(maxTypeBytes);
+  let type: string | null = null;
+  let elements = 0;
+  // If a member is repeated, the last one wins.
+  let hasOnlyRoot = false;
+  let hasOperations = false;
+  const scanner = new JsonScanner({
+    reportDepth: 4,
+    onValue: (path, _kind, start, end) => {
+      const [root, list] = path;
+      if (path.length === 4 && root === 'deployment' && list === 'resources' && path[3] === 'type')
+        type = textOf(texts.textOf(start, end));
+      else if (path.length === 3) elements += 1;
+      else if (path.length === 2) {
+        if (root === 'deployment' && list === 'resources') hasOnlyRoot = elements === 1 && type === rootType;
+        if (root === 'deployment' && list === 'pending_operations') hasOperations = elements > 0;
+        elements = 0;
+      }
+      texts.pass(end);
+    },
+  });
+  for await (const chunk of inSlices(document)) {
+    texts.beginChunk(chunk);
+    scanner.write(chunk);
+    texts.endChunk();
+  }
+  scanner.end();
+  return hasOnlyRoot && !hasOperations;
+}
+
+function textOf(json: Buffer | null): string | null {
+  const value: unknown = json && JSON.parse(json.toString('utf8'));
+  return typeof value === 'string' ? value : null;
+}

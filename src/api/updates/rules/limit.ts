@@ -1,0 +1,67 @@
+import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
+import { DeferredError } from '../../../shared/updates/deferred.ts';
+import { type ApplicableRule, describeScope, type UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
+
+/** Updates of which only so many run at once. */
+export interface Limit {
+  /** Names the limit among those of all organizations. */
+  readonly key: string;
+  readonly rule: ApplicableRule<'concurrency'>;
+  readonly organizationId: string;
+  readonly organization: string;
+  readonly projectId: string | null;
+  readonly stackId: string | null;
+  readonly tag: ApplicableRule['tag'];
+  /** Who asks for them: a user, or a token without one. */
+  readonly userId: string | null;
+  readonly tokenId: string | null;
+}
+
+/** As many updates run as the limit allows, or those that wait go first. */
+export class LimitError extends DeferredError {
+  override readonly name = 'LimitError';
+  override readonly code = 'limit';
+  override readonly mayWait = true;
+  override readonly reason = 'limit';
+  override readonly state: string;
+  readonly limit: Limit;
+
+  constructor(limit: Limit, running: number) {
+    const { organization, rule } = limit;
+    const { most, per = 'all' } = rule.settings;
+    const of = `${describeScope(rule, organization)}${per === 'all' ? '' : `, for each ${per}`}`;
+    const note = rule.note === '' ? '' : `: ${rule.note}`;
+    super(
+      `Too many updates at once: ${running} of ${most} run that are allowed in ${of}${note}. Run it again later, or let updates wait (lock-wait)`,
+    );
+    this.state = `a limit of ${most} updates at once held back`;
+    this.limit = limit;
+  }
+}
+
+/** The limits that an update of the stack counts for. All of them must allow it. */
+export function limitsOf(
+  rules: UpdateRules,
+  stack: StackRow,
+  caller: { readonly userId: string | null; readonly tokenId: string },
+): readonly Limit[] {
+  return rules.all('concurrency').map((rule) => {
+    const { per = 'all' } = rule.settings;
+    const ofUser = per === 'user';
+    const { userId } = caller;
+    const tokenId = ofUser && userId === null ? caller.tokenId : null;
+    const projectId = per === 'project' || rule.project !== null ? stack.projectId : null;
+    const part = ofUser ? (userId ?? tokenId) : per === 'project' ? stack.projectId : '';
+    return {
+      key: `${rule.id}:${part}`,
+      rule,
+      organizationId: stack.organizationId,
+      organization: stack.organization,
+      projectId,
+      stackId: rule.stack === null ? null : stack.id,
+      tag: rule.tag,
+      userId: ofUser ? userId : null,
+      tokenId,
+    };
+  });
+}

@@ -1,0 +1,93 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
+
+const WatchedRow = Type.Object({
+  organizationId: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  isPreview: Type.Boolean(),
+});
+export type WatchedUpdate = Row<typeof WatchedRow>;
+
+const LossRow = Type.Object({ names: Type.String(), isUnknown: Type.Boolean() });
+
+/** Outputs that an update has removed, or a preview would remove. */
+export interface RemovedOutputs {
+  readonly names: readonly string[];
+  /** Its events could not be read when it ended. There may be others than the names. */
+  readonly isUnknown: boolean;
+}
+
+/** So many of the newest previews of a stack are searched. */
+const searchedPreviews = 200;
+
+/** Which previews count for an update that is to be created. */
+interface PreviewedUpdate {
+  readonly stackId: string;
+  readonly stackVersion: number;
+  /** Hexadecimal; null if it is not known: then it is the newest preview by the same user or token, of the same version. */
+  readonly commit: string | null;
+  readonly userId: string | null;
+  readonly tokenId: string;
+}
+
+/** Outputs that updates and previews have removed: table `output_losses`. */
+export function createOutputLossRepository(db: Queryable) {
+  return {
+    /** The update, if it may remove outputs of a stack with a rule of kind `consumers`; null otherwise. */
+    findWatched: (updateId: string) =>
+      db.maybeOne(sql.prepared('output_losses_watched', WatchedRow)`
+        /* outputLosses.findWatched */
+        select o.id as "organizationId", o.name as organization, p.name as project, s.name as stack,
+          u.dry_run or u.kind = 'preview' as "isPreview"
+        from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+        where u.id = ${updateId} and u.kind in ('update', 'preview') and exists (
+          select 1 from update_rules r
+          where r.organization_id = o.id and r.kind = 'consumers' and (r.project is null or r.project = p.name)
+            and (r.stack is null or r.stack = s.name) and (r.tag_name is null or s.tags::jsonb ->> r.tag_name = r.tag_value))`),
+
+    insert: (updateId: string, { isUnknown, names }: RemovedOutputs) =>
+      db.query(sql.nothing`
+        /* outputLosses.insert */
+        insert into output_losses (update_id, names, is_unknown) values (${updateId}, ${JSON.stringify(names)}, ${isUnknown})
+        on conflict (update_id) do nothing`),
+
+    /** What this update or preview has removed; null if nothing. */
+    find: async (updateId: string): Promise<RemovedOutputs | null> =>
+      lossOf(
+        await db.maybeOne(sql.rows(LossRow)`
+          /* outputLosses.find */ select names, is_unknown as "isUnknown" from output_losses where update_id = ${updateId}`),
+      ),
+
+    /**
+     * What the newest preview that counts would remove, but for what an update after it has removed: that is gone already.
+     */
+    findPreviewed: async (update: PreviewedUpdate): Promise<RemovedOutputs | null> =>
+      lossOf(
+        await db.maybeOne(sql.rows(LossRow)`
+          /* outputLosses.findPreviewed */
+          select coalesce(l.names::jsonb - array(
+              select jsonb_array_elements_text(g.names::jsonb) from updates u join output_losses g on g.update_id = u.id
+              where u.stack_id = ${update.stackId} and u.number > p.number and u.kind = 'update' and not u.dry_run), '[]')::text as names,
+            coalesce(l.is_unknown, false) as "isUnknown"
+          from (
+            select id, number, status, kind, base_stack_version, commit_id, requested_by, token_id from updates
+            where stack_id = ${update.stackId} and (dry_run or kind = 'preview') order by number desc limit ${searchedPreviews}) p
+          left join output_losses l on l.update_id = p.id
+          where p.status = 'succeeded' and p.kind in ('update', 'preview') and ${
+            update.commit === null
+              ? sql.fragment`p.base_stack_version = ${update.stackVersion}
+                and (p.requested_by = ${update.userId}::uuid or p.token_id = ${update.tokenId}::uuid)`
+              : sql.fragment`p.commit_id = ${update.commit}`
+          }
+          order by p.number desc limit 1`),
+      ),
+  };
+}
+
+function lossOf(row: Row<typeof LossRow> | null): RemovedOutputs | null {
+  const names = row ? (JSON.parse(row.names) as string[]) : [];
+  const isUnknown = row?.isUnknown ?? false;
+  return names.length > 0 || isUnknown ? { names, isUnknown } : null;
+}

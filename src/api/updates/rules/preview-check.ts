@@ -1,0 +1,75 @@
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
+import type { StackWithRules } from '../../../shared/updates/rules/update-rule-repository.ts';
+import { type ApplicableRule, describeScope } from '../../../shared/updates/rules/update-rules.ts';
+import { createPreviewRepository } from './preview-repository.ts';
+
+/** What a rule says about the preview of an update that is to be created. */
+export interface PreviewCheck {
+  readonly rule: ApplicableRule<'require-preview'>;
+  /** The preview that counts; null: there is none. */
+  readonly previewId: string | null;
+  /** Why none counts, for the user; null if one does. */
+  readonly problem: string | null;
+}
+
+/**
+ * The update has no preview that counts. 403, because the CLI takes 409 for another update that holds the stack, and waiting does not
+ * help.
+ */
+export class PreviewNeededError extends ForbiddenError {
+  override readonly name = 'PreviewNeededError';
+  override readonly code = 'preview-needed';
+}
+
+/** Kinds of updates that change resources as a preview has said. A refresh only takes into the state what there is. */
+const previewedKinds: ReadonlySet<string> = new Set(['update', 'destroy']);
+
+/** The rule that decides whether this update needs a preview; null: it needs none. */
+export function previewRule(stack: StackWithRules, kind: string): ApplicableRule<'require-preview'> | null {
+  const rule = previewedKinds.has(kind) ? stack.updateRules.first('require-preview') : null;
+  return rule && rule.settings.mode !== 'off' ? rule : null;
+}
+
+/** Looks for the preview of an update. `commit`: null if it is not known, or if there are changes besides. The stack is locked. */
+export async function checkPreview(
+  tx: Queryable,
+  rule: ApplicableRule<'require-preview'>,
+  { commit, kind, stack }: { readonly stack: StackWithRules; readonly kind: string; readonly commit: string | null },
+): Promise<PreviewCheck> {
+  const countsOwn = rule.settings.ownPreview !== 'ignored';
+  const preview =
+    commit === null
+      ? null
+      : await createPreviewRepository(tx).findNewest({ stackId: stack.id, kind, commit, countsOwn });
+  const isCurrent = preview?.stackVersion === stack.stackVersion;
+  const found = { rule, previewId: isCurrent ? preview.id : null };
+  if (isCurrent) return { ...found, problem: null };
+  const why =
+    commit === null
+      ? 'this run is of no Git commit, or has local changes'
+      : preview === null
+        ? `there is none of commit ${commit}`
+        : `that of commit ${commit} was of version ${preview.stackVersion}, and the stack is at ${stack.stackVersion}`;
+  return { ...found, problem: describeProblem(stack, { rule, kind, why }) };
+}
+
+/** For the user of an update whose preview will be out of date when the stack is free. */
+export function describeBusy(stack: StackWithRules, rule: ApplicableRule<'require-preview'>, kind: string): string {
+  return describeProblem(stack, {
+    rule,
+    kind,
+    why: 'another update holds the stack, after which it will be out of date',
+  });
+}
+
+function describeProblem(
+  { organization }: StackWithRules,
+  { rule, kind, why }: { rule: ApplicableRule<'require-preview'>; kind: string; why: string },
+): string {
+  const command = kind === 'destroy' ? 'pulumi destroy --preview-only' : 'pulumi preview';
+  const note = rule.note === '' ? '' : ` (${rule.note})`;
+  const rest =
+    rule.settings.mode === 'warn' ? `: ${command}` : `. Run ${command} again, look at it, and then run this one`;
+  return `Updates of ${describeScope(rule, organization)} need a preview of the same commit and stack version${note}, and ${why}${rest}`;
+}

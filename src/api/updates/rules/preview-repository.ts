@@ -1,0 +1,45 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
+
+const PreviewRow = Type.Object({
+  id: Type.String(),
+  /** The stack version that it started from. */
+  stackVersion: Type.Integer(),
+});
+export type PreviewRow = Row<typeof PreviewRow>;
+
+/** So many of the newest previews of a stack are searched. */
+const searchedPreviews = 1_000;
+
+/** Which previews count. */
+export interface PreviewSearch {
+  readonly stackId: string;
+  /** Of the update that is to be previewed. */
+  readonly kind: string;
+  /** Hexadecimal. */
+  readonly commit: string;
+  /** Whether those count that runs of updates begin with. */
+  readonly countsOwn: boolean;
+}
+
+/** Previews of stacks, as far as rules ask for them. */
+export function createPreviewRepository(db: Queryable) {
+  return {
+    /**
+     * The newest preview of the commit that succeeded, without local changes. The environment is stored as JSON without spaces, in which
+     * a quoted name that is followed by a colon is a member.
+     */
+    findNewest: ({ commit, countsOwn, kind, stackId }: PreviewSearch): Promise<PreviewRow | null> =>
+      db.maybeOne(sql.rows(PreviewRow)`
+        /* previews.findNewest */
+        select p.id, p.base_stack_version as "stackVersion"
+        from (
+          select id, kind, number, status, base_stack_version, commit_id, environment from updates
+          where stack_id = ${stackId} and (dry_run or kind = 'preview') order by number desc limit ${searchedPreviews}) p
+        where p.status = 'succeeded' and (p.kind = ${kind} or (p.kind = 'preview' and ${kind} = 'update'))
+          and p.commit_id = ${commit}
+          and position('"git.dirty":"true"' in p.environment) = 0
+          and (${countsOwn} or p.kind = 'preview' or position('"pulumi.flag.preview-only":"' in p.environment) > 0)
+        order by p.number desc limit 1`),
+  };
+}

@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import type { Database } from '../../shared/platform/db/database.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { formatStackRef } from '../../shared/stacks/names.ts';
+import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import type { DocumentStore } from '../../shared/state/documents/document-store.ts';
+import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
+import type { StateReader } from '../../shared/state/state-reader.ts';
+import { copyVersion } from '../../shared/state/versions/copy-version.ts';
+import { recordVersion } from '../../shared/state/versions/record-version.ts';
+import { StackChangedError } from '../../shared/updates/admitted-changes.ts';
+
+/** Restores the state of an earlier version of a stack. */
+export class VersionRestorer {
+  readonly #db: Database;
+  readonly #documents: DocumentStore;
+  readonly #states: StateReader;
+
+  constructor(parts: { db: Database; documents: DocumentStore; states: StateReader }) {
+    this.#db = parts.db;
+    this.#documents = parts.documents;
+    this.#states = parts.states;
+  }
+
+  /**
+   * Stores the state of `stackVersion` as a new version, recorded as an import, and accepts all journal faults of the stack, in
+   * one transaction with what `record` adds. Returns the new version. Throws NotFoundError, StackBusyError, StackChangedError and
+   * UnavailableError.
+   */
+  async restore(
+    stackId: string,
+    stackVersion: number,
+    record: (tx: Queryable, newVersion: number) => Promise<void>,
+  ): Promise<number> {
+    const stacks = createStackRepository(this.#db);
+    const found = await stacks.findById(stackId);
+    if (!found) throw new NotFoundError('The stack was deleted meanwhile');
+    const parts = { documents: this.#documents, states: this.#states, stacks };
+    const state = await copyVersion(parts, found, stackVersion);
+    return this.#db.inTransaction(async (tx) => {
+      const stack = await createStackRepository(tx).lockById(stackId);
+      if (!stack) throw new NotFoundError('The stack was deleted meanwhile');
+      if (formatStackRef(stack) !== formatStackRef(found)) throw new StackChangedError();
+      await createCompactionRepository(tx).acceptFaults(stackId);
+      const newVersion = await recordVersion(tx, stack, {
+        updateId: randomUUID(),
+        kind: 'import',
+        message: `Restored version ${stackVersion}`,
+        requestedBy: null,
+        state,
+      });
+      await record(tx, newVersion);
+      return newVersion;
+    });
+  }
+}

@@ -1,0 +1,149 @@
+import type { StackRef } from '../stacks/names.ts';
+import { PackedRows } from './packed-rows.ts';
+import { compareResources, digestOf, type ResourceFacts, readFacts, viewResource } from './resource-facts.ts';
+import type { ChangeKind, IndexStep, ResourceChange, VersionChanges } from './state-index-repository.ts';
+
+/** Changed resources of a version whose texts are kept to be compared, in bytes; of others only the fact is recorded. */
+const maxKeptBytes = 32 * 1024 * 1024;
+/** Names of properties that are recorded of one resource. */
+const maxPaths = 50;
+
+/** Resources by digest, to recognize one without reading its members. */
+function byDigest(digests: ReadonlyMap<string, string>): Map<string, string> {
+  return new Map([...digests].map(([key, digest]) => [digest, key]));
+}
+
+/** Computes one step of an index, from the resources of the state that is indexed and of the one before the version. */
+export class IndexStepBuilder {
+  /** Digests of the state before the version; null while it runs. */
+  #base: ReadonlyMap<string, string> | null = null;
+  readonly #readBase = new Map<string, string>();
+  readonly #stack: StackRef;
+  readonly #known: ReadonlyMap<string, string>;
+  readonly #knownKeys: ReadonlyMap<string, string>;
+  #baseKeys: ReadonlyMap<string, string> = new Map();
+  readonly #seen = new Set<string>();
+  readonly #written = new PackedRows<ResourceFacts>();
+  /** Resources that differ from those of the same key before the version; the text is null if it is not kept. */
+  readonly #differing = new Map<
+    string,
+    { readonly urn: string; readonly type: string; readonly text: Buffer | null }
+  >();
+  readonly #created = new PackedRows<ResourceChange>();
+  /** Of resources that there were before the version. */
+  readonly #changed = new PackedRows<ResourceChange>();
+  readonly #counts = { updated: 0, replaced: 0, deleted: 0 };
+  #keptBytes = 0;
+
+  constructor(stack: StackRef, known: ReadonlyMap<string, string>) {
+    this.#stack = stack;
+    this.#known = known;
+    this.#knownKeys = byDigest(known);
+  }
+
+  /** Takes a resource of the state before the version. */
+  async addBase(text: Buffer): Promise<void> {
+    const digest = digestOf(text);
+    this.#readBase.set(this.#knownKeys.get(digest) ?? (await viewResource(text)).key, digest);
+  }
+
+  /** Call when the version has ended. With `isKnown`, the state before it is the one that is indexed so far. */
+  beginVersion(isKnown: boolean): void {
+    this.#base = isKnown ? this.#known : this.#readBase;
+    this.#baseKeys = isKnown ? this.#knownKeys : byDigest(this.#readBase);
+  }
+
+  /** Takes a resource of the state that is indexed. If two have the same key, the last one counts. */
+  async add(text: Buffer): Promise<void> {
+    const digest = digestOf(text);
+    const known = this.#knownKeys.get(digest);
+    if (known !== undefined && (this.#base === null || this.#baseKeys.has(digest))) {
+      this.#forget(known);
+      return;
+    }
+    const facts = await readFacts(await viewResource(text), digest, this.#stack);
+    const { key, type, urn } = facts;
+    this.#forget(key);
+    if (known === undefined) this.#written.set(facts);
+    if (this.#base === null || this.#base.get(key) === digest || facts.isDeleted) return;
+    if (!this.#base.has(key)) {
+      this.#created.set({ key, urn, type, change: 'created', paths: [], pathCount: 0 });
+      return;
+    }
+    const keeps = this.#keptBytes + text.length <= maxKeptBytes;
+    if (keeps) this.#keptBytes += text.length;
+    this.#differing.set(key, { urn, type, text: keeps ? Buffer.from(text) : null });
+  }
+
+  #forget(key: string): void {
+    this.#seen.add(key);
+    this.#written.delete(key);
+    this.#created.delete(key);
+    this.#differing.delete(key);
+  }
+
+  /** Whether the state before the version has to be read to tell how resources have changed. */
+  needsBase(): boolean {
+    if (this.#base === null) return false;
+    if (this.#differing.size > 0) return true;
+    for (const key of this.#base.keys()) if (!this.#seen.has(key)) return true;
+    return false;
+  }
+
+  /** Takes a resource of the state before the version, after all others. */
+  async compare(text: Buffer): Promise<void> {
+    const digest = digestOf(text);
+    const key = this.#baseKeys.get(digest);
+    if (key === undefined || this.#base?.get(key) !== digest) return;
+    const differing = this.#differing.get(key);
+    if (differing === undefined && this.#seen.has(key)) return;
+    const before = await viewResource(text);
+    if (before.isDeleted) return;
+    if (differing === undefined) {
+      const { type, urn } = await readFacts(before, digest, this.#stack);
+      this.#add({ key, urn, type }, 'deleted', []);
+      return;
+    }
+    const { text: kept, type, urn } = differing;
+    if (kept === null) {
+      this.#add({ key, urn, type }, 'updated', null);
+      return;
+    }
+    const { change, paths } = await compareResources(before, await viewResource(kept));
+    if (paths.length > 0 || change === 'replaced') this.#add({ key, urn, type }, change, paths);
+  }
+
+  finish(): Pick<IndexStep, 'changes' | 'removed' | 'resourceCount' | 'written'> {
+    const [changed, created] = [this.#changed, this.#created];
+    const changes: VersionChanges = {
+      counts: { ...this.#counts, created: created.size },
+      *batches() {
+        yield* changed.batches();
+        yield* created.batches();
+      },
+    };
+    return {
+      resourceCount: this.#seen.size,
+      written: this.#written,
+      removed: [...this.#known.keys()].filter((key) => !this.#seen.has(key)),
+      changes: this.#base === null ? null : changes,
+    };
+  }
+
+  #add(
+    { key, type, urn }: Pick<ResourceChange, 'key' | 'type' | 'urn'>,
+    change: Exclude<ChangeKind, 'created'>,
+    paths: readonly string[] | null,
+  ): void {
+    // A state may have a resource twice.
+    if (this.#changed.has(key)) return;
+    this.#counts[change]++;
+    const shown = paths === null ? null : paths.slice(0, maxPaths).map(storablePath);
+    this.#changed.set({ key, urn, type, change, paths: shown, pathCount: paths?.length ?? 0 });
+  }
+}
+
+/** Postgres stores no NUL, and the names are joined by line breaks. */
+function storablePath(path: string): string {
+  return path.replace(/[\0\n]/g, ' ').toWellFormed();
+}

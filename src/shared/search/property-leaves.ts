@@ -1,0 +1,139 @@
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { denseTurnBytes, Slices, scanInSlices } from '../platform/slices/slices.ts';
+
+/** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
+const signatureKey = '4dabf18193072939515e22adb298388d';
+const secretSignature = '"1b47061264138c4ac30d75fd1eb44270"';
+
+/** Deeper values are compared as a whole. */
+const maxDepth = 8;
+/** With more values, only the outermost properties are compared. */
+const maxLeaves = 2_000;
+/** With more values than this, no list of them is made: a resource of some MiB may have millions. */
+const maxListed = 20_000;
+/** Depths to which leaves are looked for, and how many there may be. */
+const attempts = [
+  [maxDepth, maxLeaves],
+  [1, maxListed],
+] as const;
+/** What a leaf costs of a slice, when leaves are compared. */
+const leafBytes = 100;
+/** Longer names of properties are cut, in characters. */
+const maxPathLength = 200;
+
+/** A value that has no parts that are told apart: a scalar, an empty object or array, a secret, an asset. */
+export interface Leaf {
+  readonly path: string;
+  readonly start: number;
+  readonly end: number;
+  readonly isSecret: boolean;
+}
+
+/** A difference between two property values, with the raw JSON of both sides; null where there is none. */
+export interface PropertyDifference {
+  readonly path: string;
+  readonly before: { readonly text: Buffer; readonly isSecret: boolean } | null;
+  readonly after: { readonly text: Buffer; readonly isSecret: boolean } | null;
+}
+
+/**
+ * Compares two objects of properties, leaf by leaf; null stands for an empty object. Compares bytes: `1.0` is not `1`. Takes slices of the
+ * event loop.
+ */
+export async function diffProperties(before: Buffer | null, after: Buffer | null): Promise<PropertyDifference[]> {
+  if (before !== null && after !== null && before.equals(after)) return [];
+  const [old = [], next = []] = await leavesOf([before, after]);
+  const slices = new Slices(denseTurnBytes);
+  const side = (source: Buffer | null, leaf: Leaf | undefined) =>
+    leaf === undefined || source === null
+      ? null
+      : { text: source.subarray(leaf.start, leaf.end), isSecret: leaf.isSecret };
+  const found: PropertyDifference[] = [];
+  const left = new Map(old.map((leaf) => [leaf.path, leaf]));
+  for (const leaf of next) {
+    const was = side(before, left.get(leaf.path));
+    left.delete(leaf.path);
+    await slices.spend(leafBytes);
+    const is = side(after, leaf);
+    if (was !== null && is !== null && was.text.equals(is.text)) continue;
+    found.push({ path: leaf.path, before: was, after: is });
+  }
+  for (const leaf of left.values()) found.push({ path: leaf.path, before: side(before, leaf), after: null });
+  return found;
+}
+
+/** Paths of the values in the object in `text`, as `diffProperties` names them. Throws JsonSyntaxError. */
+export async function listLeafPathsInSlices(text: Buffer | null): Promise<string[]> {
+  if (text === null) return [];
+  for (const [depth, most] of attempts) {
+    const leaves = await listLeaves(text, depth);
+    if (leaves !== null && leaves.length <= most) return leaves.map(({ path }) => path);
+  }
+  return [''];
+}
+
+/** The leaves of objects, all to the same depth: the deepest that leaves few of them. With too many even at the outermost, each object is one. */
+async function leavesOf(texts: readonly (Buffer | null)[]): Promise<readonly (readonly Leaf[])[]> {
+  for (const [depth, most] of attempts) {
+    const lists: (readonly Leaf[] | null)[] = [];
+    for (const text of texts) lists.push(await listLeaves(text, depth));
+    const short = lists.filter((leaves) => leaves !== null && leaves.length <= most);
+    if (short.length === lists.length) return short as Leaf[][];
+  }
+  return texts.map((text) => (text === null ? [] : [{ path: '', start: 0, end: text.length, isSecret: false }]));
+}
+
+/** Ends a scan. */
+class TooManyLeaves extends Error {}
+
+/** The leaves of the object in `text`, in order; null if there are too many. Throws JsonSyntaxError. */
+async function listLeaves(text: Buffer | null, depth: number): Promise<readonly Leaf[] | null> {
+  if (text === null) return [];
+  const { leaves, scanner } = leafScanner(text, depth);
+  if (!(await scanInSlices(scanner, text, denseTurnBytes).then(() => true, unlessTooMany))) return null;
+  scanner.end();
+  return leaves;
+}
+
+/** Returns false for what ends a scan; throws all else. */
+function unlessTooMany(error: unknown): false {
+  if (error instanceof TooManyLeaves) return false;
+  throw error;
+}
+
+/** A scanner that is to be fed `text`, and the leaves that it has found. It throws TooManyLeaves. */
+function leafScanner(text: Buffer, depth: number): { readonly scanner: JsonScanner; readonly leaves: Leaf[] } {
+  const leaves: Leaf[] = [];
+  /** By depth: what is known of the object that is open there. */
+  const signed: (undefined | 'secret' | 'other')[] = [];
+  const scanner = new JsonScanner({
+    reportDepth: depth + 1,
+    onValue: (path, kind, start, end) => {
+      const at = path.length;
+      if (kind === 'string' && path[at - 1] === signatureKey)
+        signed[at - 1] = text.toString('utf8', start, end) === secretSignature ? 'secret' : 'other';
+      const isContainer = kind === 'object' || kind === 'array';
+      const signature = isContainer ? signed[at] : undefined;
+      if (isContainer) signed[at] = undefined;
+      if (at === 0) return;
+      // One level more is read than reported, because it tells what its parent is.
+      if (at > depth) return;
+      if (isContainer && signature === undefined && at < depth && (leaves.at(-1)?.start ?? -1) >= start) return;
+      while ((leaves.at(-1)?.start ?? -1) >= start) leaves.pop();
+      if (leaves.length === maxListed) throw new TooManyLeaves();
+      leaves.push({ path: pathText(path), start, end, isSecret: signature === 'secret' });
+    },
+  });
+  return { scanner, leaves };
+}
+
+/** As the CLI writes it: `tags.Name`, `rules[0].port`, `tags["a.b"]`. */
+function pathText(path: readonly (string | number)[]): string {
+  let text = '';
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`;
+    else if (/^[\p{L}\p{N}_$/:@-]+$/u.test(part)) text += text === '' ? part : `.${part}`;
+    else text += `[${JSON.stringify(part)}]`;
+  }
+  return text.length > maxPathLength ? `${text.slice(0, maxPathLength - 1)}…` : text;
+}

@@ -1,0 +1,231 @@
+import { type JsonSpan, scanMembers, sliceOf } from '../platform/json/json-text.ts';
+import { scanJsonInSlices, scanMembersInSlices } from '../platform/json/scan-in-slices.ts';
+import { denseTurnBytes, nextSlice, Slices } from '../platform/slices/slices.ts';
+import { parseQualifiedName, type StackRef } from '../stacks/names.ts';
+import { diffProperties } from './property-leaves.ts';
+import { deletedKey, providerKey, resourceKey, shortHash, withoutStack } from './resource-key.ts';
+import { isSameWithoutStack } from './stackless-text.ts';
+
+export const stackReferenceType = 'pulumi:pulumi:StackReference';
+const providerTypePrefix = 'pulumi:providers:';
+
+/** Longer URNs, types and names are cut, in characters. */
+const maxTextLength = 2_000;
+const maxPlaceLength = 200;
+/** How many dependencies of one resource are indexed. */
+const maxDependencies = 2_000;
+/** Members of one resource that are told to differ. A resource has about 30. */
+const maxMembers = 20_000;
+/** Members that are compared in one slice. */
+const membersPerTurn = 1_000;
+
+/** What the index says of a resource: no values of properties, except the name of a stack that is read and versions of providers. */
+export interface ResourceFacts {
+  readonly key: string;
+  readonly digest: string;
+  readonly urn: string;
+  readonly type: string;
+  readonly name: string;
+  readonly place: string;
+  readonly parent: string | null;
+  readonly provider: string | null;
+  readonly providerVersion: string | null;
+  readonly dependencies: readonly string[];
+  readonly isCustom: boolean;
+  readonly isExternal: boolean;
+  readonly isProtected: boolean;
+  readonly deletesFirst: boolean;
+  readonly isDeleted: boolean;
+  readonly inputsHash: string | null;
+  readonly outputsHash: string | null;
+  readonly reads: string | null;
+}
+
+/** A resource as raw JSON, with its members. Make one with `viewResource`. */
+export class ResourceView {
+  readonly text: Buffer;
+  readonly #members: ReadonlyMap<string, JsonSpan>;
+  #urn: string | null = null;
+
+  constructor(text: Buffer, members: ReadonlyMap<string, JsonSpan>) {
+    this.text = text;
+    this.#members = members;
+  }
+
+  get names(): Iterable<string> {
+    return this.#members.keys();
+  }
+
+  has(name: string): boolean {
+    return this.#members.has(name);
+  }
+
+  /** The raw JSON of a member; null if it is absent or null. */
+  raw(name: string): Buffer | null {
+    const span = this.#members.get(name);
+    if (span === undefined || (span.kind === 'literal' && this.text[span.start] === 0x6e)) return null;
+    return sliceOf(this.text, span);
+  }
+
+  string(name: string): string {
+    const value = this.#small(name, 'string');
+    return typeof value === 'string' ? value : '';
+  }
+
+  isTrue(name: string): boolean {
+    return this.raw(name)?.toString('utf8') === 'true';
+  }
+
+  /** The first `limit` strings of a list. */
+  async strings(name: string, limit: number): Promise<string[]> {
+    const text = this.raw(name);
+    if (text === null || this.#members.get(name)?.kind !== 'array') return [];
+    const found: string[] = [];
+    const onValue = (path: readonly (string | number)[], { end, kind, start }: JsonSpan): void => {
+      if (path.length === 1 && kind === 'string' && found.length < limit)
+        found.push(JSON.parse(text.toString('utf8', start, end)) as string);
+    };
+    await scanJsonInSlices(text, 1, onValue, denseTurnBytes);
+    return found;
+  }
+
+  get urn(): string {
+    this.#urn ??= this.string('urn');
+    return this.#urn;
+  }
+
+  get isDeleted(): boolean {
+    return this.isTrue('delete');
+  }
+
+  get key(): string {
+    return this.isDeleted ? deletedKey(this.urn, this.string('id')) : resourceKey(this.urn);
+  }
+
+  #small(name: string, kind: JsonSpan['kind']): unknown {
+    const span = this.#members.get(name);
+    return span?.kind === kind ? (JSON.parse(sliceOf(this.text, span).toString('utf8')) as unknown) : null;
+  }
+}
+
+/** Reads the members of a resource, in slices of the event loop if it is large. Throws JsonSyntaxError. */
+export async function viewResource(text: Buffer): Promise<ResourceView> {
+  const members = text.length <= denseTurnBytes ? scanMembers(text) : await scanMembersInSlices(text);
+  return new ResourceView(text, members ?? new Map());
+}
+
+export function digestOf(text: Buffer): string {
+  return shortHash(text);
+}
+
+/** What the index says of a resource of this stack. */
+export async function readFacts(view: ResourceView, digest: string, stack: StackRef): Promise<ResourceFacts> {
+  const { urn } = view;
+  const type = view.string('type');
+  const tail = withoutStack(urn);
+  const parent = view.string('parent');
+  const dependencies = (await view.strings('dependencies', maxDependencies)).map(resourceKey);
+  return {
+    key: view.key,
+    digest,
+    urn: storable(urn, maxTextLength),
+    type: storable(type, maxTextLength),
+    name: storable(urn.slice(urn.lastIndexOf('::') + (urn.includes('::') ? 2 : 1)), maxTextLength),
+    place: storable(tail, maxPlaceLength),
+    parent: parent === '' ? null : resourceKey(parent),
+    provider: providerKey(view.string('provider')),
+    providerVersion: type.startsWith(providerTypePrefix) ? await inputString(view, 'version') : null,
+    dependencies: [...new Set(dependencies)],
+    isCustom: view.isTrue('custom'),
+    isExternal: view.isTrue('external'),
+    isProtected: view.isTrue('protect'),
+    deletesFirst: view.isTrue('deleteBeforeReplace'),
+    isDeleted: view.isDeleted,
+    inputsHash: hashOf(view.raw('inputs')),
+    outputsHash: hashOf(view.raw('outputs')),
+    reads: type === stackReferenceType ? await readStackName(view, stack) : null,
+  };
+}
+
+/** Members that differ without a change that anybody made, or that are told apart otherwise. */
+const ignoredMembers = new Set(['urn', 'inputs', 'outputs', 'created', 'modified', 'sourcePosition', 'stackTrace']);
+
+/** How a resource has changed from one version to another, by names of properties; `updated` without any if nothing has. */
+export async function compareResources(
+  before: ResourceView,
+  after: ResourceView,
+): Promise<{ readonly change: 'updated' | 'replaced'; readonly paths: readonly string[] }> {
+  const isReplaced = differs(before, after, 'id') || differs(before, after, 'created');
+  const paths = await differingMembers(before, after);
+  const slices = new Slices(denseTurnBytes);
+  for (const part of ['inputs', 'outputs']) {
+    for (const { path } of await diffProperties(before.raw(part), after.raw(part))) {
+      paths.add(joinPath(part, path));
+      await slices.spend(path.length);
+    }
+  }
+  return { change: isReplaced ? 'replaced' : 'updated', paths: [...paths] };
+}
+
+async function differingMembers(before: ResourceView, after: ResourceView): Promise<Set<string>> {
+  const found = new Set<string>();
+  let seen = 0;
+  for (const view of [before, after]) {
+    for (const name of view.names) {
+      if (++seen % membersPerTurn === 0) await nextSlice();
+      if (ignoredMembers.has(name) || found.has(name) || (view === after && before.has(name))) continue;
+      if (!(await sameReferences(before.raw(name), after.raw(name)))) found.add(name);
+      if (found.size === maxMembers) return found;
+    }
+  }
+  return found;
+}
+
+/** `inputs.tags`, `inputs["a b"]`. */
+export function joinPath(part: string, path: string): string {
+  if (path === '') return part;
+  return path.startsWith('[') ? `${part}${path}` : `${part}.${path}`;
+}
+
+/** Whether both have the member and its values differ. A resource gets an id and a time of creation later than it gets into a state. */
+function differs(before: ResourceView, after: ResourceView, name: string): boolean {
+  const [was, is] = [before.string(name), after.string(name)];
+  return was !== '' && is !== '' && was !== is;
+}
+
+/** Whether two values are the same but for the stack's name in URNs, which a rename changes. */
+async function sameReferences(before: Buffer | null, after: Buffer | null): Promise<boolean> {
+  if (before === null || after === null) return before === after;
+  return before.equals(after) || (before.includes('urn:pulumi:') && isSameWithoutStack(before, after));
+}
+
+function hashOf(text: Buffer | null): string | null {
+  return text === null ? null : shortHash(text);
+}
+
+/** Postgres stores no NUL. */
+function storable(text: string, maxLength: number): string {
+  const whole = text.replaceAll('\0', '\uFFFD').toWellFormed();
+  return whole.length > maxLength ? whole.slice(0, maxLength).toWellFormed() : whole;
+}
+
+/** An input that is a string and no secret; null if there is none. */
+async function inputString(view: ResourceView, name: string): Promise<string | null> {
+  const inputs = view.raw('inputs');
+  const span = inputs && (await scanMembersInSlices(inputs))?.get(name);
+  if (!inputs || span?.kind !== 'string') return null;
+  return storable(JSON.parse(sliceOf(inputs, span).toString('utf8')) as string, 200);
+}
+
+/** The stack that a reference names, as the CLI reads it: parts that are missing are those of the stack that has the reference. */
+async function readStackName(view: ResourceView, { organization, project }: StackRef): Promise<string | null> {
+  const parts = (await inputString(view, 'name'))?.split('/') ?? [];
+  const [first = '', second = '', third = ''] = parts;
+  const named =
+    parts.length === 1
+      ? `${organization}/${project}/${first}`
+      : parts.length === 2
+        ? `${first}/${project}/${second}`
+        : `${first}/${second}/${third}`;
+  return parts.length > 3 || parseQualifiedName(named) === null ? null : named;
+}

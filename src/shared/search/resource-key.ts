@@ -1,0 +1,37 @@
+import { hash } from 'node:crypto';
+import { parseUrn, providerUrn, rootStackType } from '../state/deployments/urn.ts';
+
+/** First 132 bits of SHA-256, in base64url: 22 characters. */
+export function shortHash(data: string | Buffer): string {
+  // `slice` would keep the whole string in memory, and an object for the slice.
+  wholeHash.write(hash('sha256', data, 'base64url'), 'latin1');
+  return wholeHash.toString('latin1', 0, shortHashLength);
+}
+export const shortHashLength = 22;
+const wholeHash = Buffer.alloc(43);
+
+/**
+ * The text of a URN without what a rename of the stack changes: its type, with those of its parents, and its name. The root has the
+ * stack's name in its own, which is left out, too.
+ */
+export function withoutStack(urn: string): string {
+  const parts = parseUrn(urn);
+  if (parts === null) return urn;
+  return parts.type === rootStackType ? parts.type : `${parts.type}::${parts.name}`;
+}
+
+/** Identifies a resource within its stack. */
+export function resourceKey(urn: string): string {
+  return shortHash(withoutStack(urn));
+}
+
+/** Identifies a resource that was replaced and is still to be deleted; the one that replaces it has the same URN. */
+export function deletedKey(urn: string, id: string): string {
+  return shortHash(`${withoutStack(urn)}\n${id}`);
+}
+
+/** The key of the provider that a reference `<urn>::<id>` names; null if it names none. */
+export function providerKey(reference: string): string | null {
+  const urn = providerUrn(reference);
+  return urn === '' ? null : resourceKey(urn);
+}

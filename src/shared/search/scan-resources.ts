@@ -1,0 +1,54 @@
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { RecentText } from '../platform/json/recent-text.ts';
+import { denseTurnBytes, inSlices, slicesOf } from '../platform/slices/slices.ts';
+
+/** A larger resource is passed over, in bytes. */
+export const maxResourceBytes = 8 * 1024 * 1024;
+
+export interface ResourceScan {
+  /** Resources that were passed over, because they are too large. */
+  readonly skipped: number;
+  /** Length of the document, in bytes. */
+  readonly bytes: number;
+}
+
+/**
+ * Calls `onResource` with the raw JSON of each resource of a deployment document, in its order. The text is valid until
+ * the call has ended. Reads the document to its end, and keeps no more of it than one resource. `pause` is called between resources and
+ * slices. Throws JsonSyntaxError.
+ */
+export async function scanResources(
+  document: AsyncIterable<Buffer>,
+  onResource: (text: Buffer) => Promise<void> | void,
+  pause: () => Promise<void>,
+): Promise<ResourceScan> {
+  const texts = new RecentText(maxResourceBytes);
+  let skipped = 0;
+  /** Those that have ended in the current chunk, whose memory some of them share. */
+  let found: Buffer[] = [];
+  const scanner = new JsonScanner({
+    reportDepth: 3,
+    onValue: (path, kind, start, end) => {
+      if (path.length === 3 && path[0] === 'deployment' && path[1] === 'resources' && kind === 'object') {
+        const text = texts.textOf(start, end);
+        if (text === null) skipped++;
+        else found.push(text);
+      }
+      texts.pass(end);
+    },
+  });
+  for await (const chunk of inSlices(document)) {
+    for (const slice of slicesOf(chunk, denseTurnBytes)) {
+      texts.beginChunk(slice);
+      scanner.write(slice);
+      texts.endChunk();
+      for (const text of found) {
+        await onResource(text);
+        await pause();
+      }
+      found = [];
+      await pause();
+    }
+  }
+  return { skipped, bytes: scanner.end() };
+}

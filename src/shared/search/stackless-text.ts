@@ -1,0 +1,40 @@
+import { createHash, type Hash } from 'node:crypto';
+import { denseTurnBytes, Slices } from '../platform/slices/slices.ts';
+import { withoutStack } from './resource-key.ts';
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** Whether two JSON texts are the same but for the stack's name in URNs. Takes slices of the event loop. */
+export async function isSameWithoutStack(before: Buffer, after: Buffer): Promise<boolean> {
+  const digest = async (text: Buffer): Promise<string> => {
+    const hash = createHash('sha256');
+    await hashWithoutStack(hash, text, new Slices(denseTurnBytes));
+    return hash.digest('base64');
+  };
+  return (await digest(before)) === (await digest(after));
+}
+
+/** Feeds a JSON text to `hash`, with each URN as `withoutStack` writes it. */
+export async function hashWithoutStack(hash: Hash, text: Buffer, slices: Slices): Promise<void> {
+  for (const slice of slicesAtQuotes(text)) {
+    const hasUrns = slice.includes('urn:pulumi:');
+    hash.update(hasUrns ? slice.toString('utf8').replace(/urn:pulumi:[^"\\]*/g, withoutStack) : slice);
+    await slices.spend(slice.length);
+  }
+}
+
+/** Slices of about `denseTurnBytes` that end after a quote or a backslash, where no URN goes on. */
+function* slicesAtQuotes(text: Buffer): Generator<Buffer> {
+  let from = 0;
+  while (text.length - from > denseTurnBytes) {
+    const least = from + denseTurnBytes;
+    const nextQuote = text.indexOf(quote, least);
+    const end = nextQuote < 0 ? text.length : nextQuote;
+    const nextBackslash = text.subarray(least, end).indexOf(backslash);
+    const to = Math.min(nextBackslash < 0 ? end + 1 : least + nextBackslash + 1, text.length);
+    yield text.subarray(from, to);
+    from = to;
+  }
+  yield text.subarray(from);
+}

@@ -1,0 +1,354 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
+import type { ResourceFacts } from './resource-facts.ts';
+import { shortHashLength } from './resource-key.ts';
+
+const DueRow = Type.Object({ stackId: Type.String(), isBacklog: Type.Boolean() });
+export type DueStack = Row<typeof DueRow>;
+
+const IndexRow = Type.Object({
+  edition: Type.Integer(),
+  /** Null before the first time. */
+  version: Nullable(Type.Integer()),
+  checkpointId: Nullable(Type.String()),
+  isEnded: Type.Boolean(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+});
+export type IndexRow = Row<typeof IndexRow>;
+
+const StateRow = Type.Object({
+  version: Type.Integer(),
+  baseVersion: Type.Integer(),
+  baseCheckpointId: Nullable(Type.String()),
+  checkpointId: Nullable(Type.String()),
+  /** Nothing is added to it any more. */
+  isEnded: Type.Boolean(),
+});
+/** The state of a version, or of the head of a stack without versions (version 0). */
+export type IndexedState = Row<typeof StateRow>;
+
+const UnindexedRow = Type.Object({
+  stackId: Type.String(),
+  /** Changes when the stack becomes due again. */
+  notedAt: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  tags: Type.String(),
+});
+/** A stack of which the index does not show the newest state. */
+export type UnindexedStack = Row<typeof UnindexedRow>;
+
+const LagRow = Type.Object({
+  /** Stacks of which the index does not show the newest state, counted up to 10,000. */
+  stacks: Type.Integer(),
+  /** Time since the first of them has changed. */
+  oldestSeconds: Type.Integer(),
+});
+/** How far the index is behind. */
+export type IndexLag = Row<typeof LagRow>;
+
+const TextRow = Type.Object({ text: Type.String() });
+const CountRow = Type.Object({ count: Type.Integer() });
+const IdRow = Type.Object({ id: Type.String() });
+
+export type ChangeKind = 'created' | 'updated' | 'replaced' | 'deleted';
+
+export interface ResourceChange {
+  readonly key: string;
+  readonly urn: string;
+  readonly type: string;
+  readonly change: ChangeKind;
+  /** Null if they were not compared. */
+  readonly paths: readonly string[] | null;
+  readonly pathCount: number;
+}
+
+/** Rows that are made as they are read, some hundreds at a time. Can be read more than once. */
+interface Batches<T> {
+  batches(): Iterable<readonly T[]>;
+}
+
+/** What a version has changed. */
+export interface VersionChanges extends Batches<ResourceChange> {
+  readonly counts: Readonly<Record<ChangeKind, number>>;
+}
+
+/** What brings the index from one state to the next. */
+export interface IndexStep {
+  readonly state: IndexedState;
+  readonly resourceCount: number;
+  readonly skipped: number;
+  readonly written: Batches<ResourceFacts>;
+  readonly removed: readonly string[];
+  /** Of the version; null while it runs. */
+  readonly changes: VersionChanges | null;
+}
+
+const rowsPerStatement = 1_000;
+/** Time between the failure of an attempt and the next one: this long at first, then doubled up to an hour. */
+const retrySeconds = 30;
+
+export type StateIndexRepository = ReturnType<typeof createStateIndexRepository>;
+
+/** The index of states: what is due, what is indexed, and the statements that write it. */
+export function createStateIndexRepository(db: Queryable) {
+  return {
+    /** Claims stacks that are due: first those with new commits, at least `delaySeconds` old. Any number of processes may. */
+    claim: (options: {
+      readonly claim: string;
+      readonly claimSeconds: number;
+      readonly delaySeconds: number;
+      readonly limit: number;
+      readonly withBacklog: boolean;
+    }) =>
+      db.any(sql.prepared('state_index_claim', DueRow)`
+        /* stateIndex.claim */
+        update state_index_due d set claim = ${options.claim}, claimed_until = clock_timestamp() + make_interval(secs => ${options.claimSeconds}),
+          is_noted_again = false
+        from (
+          select stack_id from state_index_due
+          where (claimed_until is null or claimed_until < clock_timestamp())
+            and noted_at <= clock_timestamp() - make_interval(secs => ${options.delaySeconds})
+            and (not is_backlog or ${options.withBacklog})
+          order by is_backlog, noted_at limit ${options.limit} for update skip locked
+        ) next
+        where d.stack_id = next.stack_id returning d.stack_id as "stackId", d.is_backlog as "isBacklog"`),
+
+    /** Ends a claim: the stack is no longer due, or due again because of what was committed meanwhile. */
+    release: async (stackId: string, claim: string): Promise<void> => {
+      await db.query(sql.command('state_index_release')`
+        /* stateIndex.release */
+        delete from state_index_due where stack_id = ${stackId} and claim = ${claim} and not is_noted_again`);
+      await db.query(sql.command('state_index_release_again')`
+        /* stateIndex.releaseAgain */
+        update state_index_due set claim = null, claimed_until = null, is_noted_again = false, is_backlog = false, failures = 0,
+          noted_at = clock_timestamp()
+        where stack_id = ${stackId} and claim = ${claim}`);
+    },
+
+    /** Ends a claim after a failure; the stack stays due, for later. */
+    postpone: (stackId: string, claim: string) =>
+      db.query(sql.nothing`
+        /* stateIndex.postpone */
+        update state_index_due set failures = failures + 1,
+          claimed_until = clock_timestamp() + make_interval(secs => least(3600, ${retrySeconds}::integer * 2 ^ least(failures, 10)))
+        where stack_id = ${stackId} and claim = ${claim}`),
+
+    /** Notes all stacks as due, and their indexes as outdated. Returns how many stacks. */
+    noteAll: async (): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* stateIndex.noteAll */
+        with noted as (
+          insert into state_index_due (stack_id, is_backlog)
+          select id, true from stacks where deleted_at is null and checkpoint_id is not null
+          on conflict (stack_id) do update set is_noted_again = state_index_due.claim is not null returning 1
+        ),
+        outdated as (
+          update state_indexes set edition = edition + 1, version = null, checkpoint_id = null, is_ended = false, known_from = null
+        )
+        select count(*)::integer as count from noted`);
+      return row.count;
+    },
+
+    /** Stacks that are due, counted up to 10,000. */
+    countDue: async (): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* stateIndex.countDue */
+        select count(*)::integer as count from (select 1 from state_index_due limit 10000) due`);
+      return row.count;
+    },
+
+    /** Stacks of the same organization, but for this one, of which the index does not show the newest state; the first to change first. */
+    listUnindexed: ({ id, organization }: { readonly id: string; readonly organization: string }, limit: number) =>
+      db.any(sql.rows(UnindexedRow)`
+        /* stateIndex.listUnindexed */
+        select s.id as "stackId", d.noted_at::text as "notedAt", o.name as organization, p.name as project, s.name as stack,
+          s.tags::text as tags
+        from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
+          join organizations o on o.id = p.organization_id
+        where o.name = ${organization} and s.id <> ${id} and s.deleted_at is null order by d.noted_at limit ${limit}`),
+
+    /** Null if the index shows the newest states of all stacks of these organizations. */
+    readLag: async (organizationIds: readonly string[]): Promise<IndexLag | null> => {
+      const row = await db.one(sql.rows(LagRow)`
+        /* stateIndex.readLag */
+        select count(*)::integer as stacks,
+          coalesce(ceil(extract(epoch from clock_timestamp() - min(noted_at))), 0)::integer as "oldestSeconds"
+        from (
+          select d.noted_at from state_index_due d join stacks s on s.id = d.stack_id join projects p on p.id = s.project_id
+          where p.organization_id = any (${sql.array([...organizationIds], 'uuid')}) and s.deleted_at is null
+          order by d.noted_at limit 10000) due`);
+      return row.stacks === 0 ? null : row;
+    },
+
+    /** The stack and what its index shows; null if the stack is gone. */
+    open: async (stackId: string): Promise<IndexRow | null> => {
+      await db.query(sql.command('state_index_open')`
+        /* stateIndex.open */
+        insert into state_indexes (stack_id) select id from stacks where id = ${stackId} and deleted_at is null
+          and not exists (select 1 from state_indexes i where i.stack_id = stacks.id)
+        on conflict do nothing`);
+      return db.maybeOne(sql.prepared('state_index_read', IndexRow)`
+        /* stateIndex.read */
+        select i.edition, i.version, i.checkpoint_id as "checkpointId", i.is_ended as "isEnded", o.name as organization, p.name as project,
+          s.name as stack
+        from state_indexes i join stacks s on s.id = i.stack_id join projects p on p.id = s.project_id
+          join organizations o on o.id = p.organization_id
+        where i.stack_id = ${stackId} and s.deleted_at is null`);
+    },
+
+    /** The states from this version on, oldest first. */
+    listStates: (stackId: string, fromVersion: number, limit: number) =>
+      db.any(sql.prepared('state_index_list_states', StateRow)`
+        /* stateIndex.listStates */
+        ${states(stackId)} and u.stack_version >= ${fromVersion} order by u.stack_version limit ${limit}`),
+
+    /** The newest state; null if the stack is gone. */
+    findHead: async (stackId: string): Promise<IndexedState | null> => {
+      const newest = await db.maybeOne(sql.prepared('state_index_find_newest', StateRow)`
+        /* stateIndex.findNewest */ ${states(stackId)} order by u.stack_version desc limit 1`);
+      return (
+        newest ??
+        db.maybeOne(sql.rows(StateRow)`
+          /* stateIndex.findHead */
+          select 0 as version, 0 as "baseVersion", checkpoint_id as "baseCheckpointId", checkpoint_id as "checkpointId", true as "isEnded"
+          from stacks where id = ${stackId} and deleted_at is null`)
+      );
+    },
+
+    /** The digests of the indexed resources, by key. */
+    readDigests: async (stackId: string): Promise<Map<string, string>> => {
+      const row = await db.one(sql.prepared('state_index_read_digests', TextRow)`
+        /* stateIndex.readDigests */
+        select coalesce(string_agg(key || digest, ''), '') as text from stack_resources where stack_id = ${stackId}`);
+      const digests = new Map<string, string>();
+      for (let at = 0; at < row.text.length; at += 2 * shortHashLength) {
+        const middle = at + shortHashLength;
+        digests.set(row.text.slice(at, middle), row.text.slice(middle, middle + shortHashLength));
+      }
+      return digests;
+    },
+
+    /** Forgets what is indexed, so that it is indexed anew. Changes of versions stay with `keepsChanges`, and as known with `keepsKnown`. */
+    reset: (
+      stackId: string,
+      { keepsChanges, keepsKnown }: { readonly keepsChanges: boolean; readonly keepsKnown: boolean },
+    ) =>
+      db.query(sql.nothing`
+        /* stateIndex.reset */
+        with reset as (
+          update state_indexes set edition = edition + 1, version = null, checkpoint_id = null, is_ended = false, resource_count = 0,
+            skipped = 0, indexed_at = null, known_from = case when ${keepsKnown} then known_from end
+          where stack_id = ${stackId} returning stack_id
+        ), forgotten as (
+          delete from version_changes v using reset r where v.stack_id = r.stack_id and not ${keepsChanges}
+        )
+        delete from stack_resources s using reset r where s.stack_id = r.stack_id`),
+
+    /**
+     * Writes one step, in a transaction of the caller. Returns false if the stack is gone, or if another process has written since
+     * `edition` was read; nothing is written then.
+     */
+    write: async (stackId: string, edition: number, step: IndexStep): Promise<boolean> => {
+      if (!(await fence(stackId, edition, step))) return false;
+      for (const rows of step.written.batches()) for (const batch of slices(rows)) await insertRows(db, stackId, batch);
+      for (const keys of slices(step.removed))
+        await db.query(sql.nothing`
+          /* stateIndex.deleteRows */
+          delete from stack_resources where stack_id = ${stackId} and key = any (${sql.array(keys, 'text')})`);
+      if (step.changes !== null) await insertChanges(db, stackId, step, step.changes);
+      return true;
+    },
+  };
+
+  /** The row of the index stays locked until the end of the transaction; that of the stack, which commits lock, is only read. */
+  async function fence(
+    stackId: string,
+    edition: number,
+    { resourceCount, skipped, state }: IndexStep,
+  ): Promise<boolean> {
+    const row = await db.maybeOne(sql.prepared('state_index_fence', IdRow)`
+      /* stateIndex.fence */
+      update state_indexes i set edition = edition + 1, version = ${state.version}, checkpoint_id = ${state.checkpointId}::uuid,
+        is_ended = ${state.isEnded}, resource_count = ${resourceCount}, skipped = ${skipped},
+        known_from = coalesce(known_from, ${state.baseVersion}::integer), indexed_at = clock_timestamp()
+      where stack_id = ${stackId} and edition = ${edition}
+        and exists (select 1 from stacks s where s.id = i.stack_id and s.deleted_at is null)
+      returning stack_id as id`);
+    return row !== null;
+  }
+}
+
+/** Versions of a stack and their states. A journal that is not compacted yet belongs to a version that has not ended. */
+const states = (stackId: string) => sql.fragment`
+  select u.stack_version as version, u.base_stack_version as "baseVersion", u.base_checkpoint_id as "baseCheckpointId",
+    u.checkpoint_id as "checkpointId",
+    u.status not in ('not started', 'running') and coalesce(j.entry_count <= j.compacted_entries or j.compaction_error is not null, true) as "isEnded"
+  from updates u left join journals j on j.update_id = u.id join stacks s on s.id = u.stack_id
+  where u.stack_id = ${stackId} and u.stack_version is not null and u.exclusive and not u.dry_run and s.deleted_at is null`;
+
+async function insertRows(db: Queryable, stackId: string, rows: readonly ResourceFacts[]): Promise<void> {
+  const values = rows.map((row) => [
+    ...[row.key, row.digest, row.urn, row.type, row.name, row.place, row.parent, row.provider, row.providerVersion],
+    row.dependencies.join(','),
+    ...[row.isCustom, row.isExternal, row.isProtected, row.deletesFirst, row.isDeleted],
+    ...[row.inputsHash, row.outputsHash, row.reads],
+  ]);
+  const types = [...Array<'text'>(10).fill('text'), ...Array<'bool'>(5).fill('bool'), 'text', 'text', 'text'] as const;
+  await db.query(sql.command('state_index_insert_rows')`
+    /* stateIndex.insertRows */
+    insert into stack_resources (stack_id, key, digest, urn, type, name, place, parent, provider, provider_version, dependencies,
+      is_custom, is_external, is_protected, deletes_first, is_deleted, inputs_hash, outputs_hash, reads)
+    select ${stackId}::uuid, n.key, digest, urn, type, name, place, parent, provider, provider_version, string_to_array(dependencies, ','),
+      is_custom, is_external, is_protected, deletes_first, is_deleted, inputs_hash, outputs_hash, reads
+    from ${sql.unnest(values, [...types])} as n (key, digest, urn, type, name, place, parent, provider, provider_version, dependencies,
+      is_custom, is_external, is_protected, deletes_first, is_deleted, inputs_hash, outputs_hash, reads)
+    on conflict (stack_id, key) do update set digest = excluded.digest, urn = excluded.urn, type = excluded.type, name = excluded.name,
+      place = excluded.place, parent = excluded.parent, provider = excluded.provider, provider_version = excluded.provider_version,
+      dependencies = excluded.dependencies, is_custom = excluded.is_custom, is_external = excluded.is_external,
+      is_protected = excluded.is_protected, deletes_first = excluded.deletes_first, is_deleted = excluded.is_deleted,
+      inputs_hash = excluded.inputs_hash, outputs_hash = excluded.outputs_hash, reads = excluded.reads`);
+}
+
+/** Replaces what was known of this version. */
+async function insertChanges(
+  db: Queryable,
+  stackId: string,
+  { resourceCount, state }: IndexStep,
+  changes: VersionChanges,
+): Promise<void> {
+  await db.query(sql.command('state_index_forget_changes')`
+    /* stateIndex.forgetChanges */ delete from version_changes where stack_id = ${stackId} and version = ${state.version}`);
+  await db.query(sql.command('state_index_insert_version')`
+    /* stateIndex.insertVersion */
+    insert into version_changes (stack_id, version, created, updated, replaced, deleted, resource_count)
+    values (${stackId}, ${state.version}, ${changes.counts.created}, ${changes.counts.updated}, ${changes.counts.replaced}, ${changes.counts.deleted}, ${resourceCount})`);
+  for (const rows of changes.batches())
+    for (const batch of slices(rows)) await insertChangesOf(db, stackId, state.version, batch);
+}
+
+async function insertChangesOf(
+  db: Queryable,
+  stackId: string,
+  version: number,
+  changes: readonly ResourceChange[],
+): Promise<void> {
+  const rows = changes.map(({ change, key, pathCount, paths, type, urn }) => [
+    ...[key, urn, type, change],
+    paths === null ? null : paths.join('\n'),
+    pathCount,
+  ]);
+  await db.query(sql.command('state_index_insert_changes')`
+    /* stateIndex.insertChanges */
+    insert into resource_changes (stack_id, version, key, urn, type, change, paths, path_count)
+    select ${stackId}::uuid, ${version}::integer, key, urn, type, change, string_to_array(paths, E'\n'), path_count
+    from ${sql.unnest(rows, ['text', 'text', 'text', 'text', 'text', 'int4'])} as n (key, urn, type, change, paths, path_count)`);
+}
+
+function* slices<T>(rows: readonly T[]): Generator<readonly T[]> {
+  for (let at = 0; at < rows.length; at += rowsPerStatement) yield rows.slice(at, at + rowsPerStatement);
+}

@@ -1,0 +1,124 @@
+import type { Database } from '../platform/db/database.ts';
+import { TimeSlices } from '../platform/slices/slices.ts';
+import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
+import type { DocumentVerifier } from '../state/checks/document-verifier.ts';
+import { DocumentMissingError } from '../state/documents/document-store.ts';
+import { IndexStepBuilder } from './index-step.ts';
+import { scanResources } from './scan-resources.ts';
+import {
+  createStateIndexRepository,
+  type IndexedState,
+  type IndexRow,
+  type IndexStep,
+  type StateIndexRepository,
+} from './state-index-repository.ts';
+
+/** Another process may write the same index; then it is read again. */
+const attempts = 5;
+
+/** How many versions were indexed, and how many bytes of documents were read for that. */
+export interface IndexProgress {
+  readonly versions: number;
+  readonly bytes: number;
+}
+
+/**
+ * Keeps the index of a stack's newest state, and of what each version has changed. Reads documents as streams, and writes only rows that
+ * differ, in one transaction for each version. What it has read of the index is checked there, so of two processes one begins anew.
+ */
+export class StateIndexer {
+  readonly #db: Database;
+  readonly #checkpoints: CheckpointRepository;
+  readonly #verifier: DocumentVerifier;
+  readonly #rows: StateIndexRepository;
+  readonly #ticks = new TimeSlices();
+
+  constructor(parts: { db: Database; checkpoints: CheckpointRepository; verifier: DocumentVerifier }) {
+    this.#db = parts.db;
+    this.#checkpoints = parts.checkpoints;
+    this.#verifier = parts.verifier;
+    this.#rows = createStateIndexRepository(parts.db);
+  }
+
+  /** Brings the index to the newest state, version by version. Stops early, between two of them, when the signal fires. */
+  async index(stackId: string, signal?: AbortSignal): Promise<IndexProgress> {
+    let versions = 0;
+    let bytes = 0;
+    for (let attempt = 1; attempt <= attempts && !signal?.aborted; ) {
+      const index = await this.#rows.open(stackId);
+      const next = index && (await this.#findNext(stackId, index));
+      if (!next) break;
+      try {
+        const step = await this.#computeStep(stackId, index, next);
+        bytes += step.bytes;
+        const isWritten = await this.#db.inTransaction((tx) =>
+          createStateIndexRepository(tx).write(stackId, index.edition, step),
+        );
+        if (isWritten) versions++;
+        attempt = isWritten ? 1 : attempt + 1;
+      } catch (error) {
+        // Replaced by a newer one while it was looked for.
+        if (!(error instanceof DocumentMissingError) || attempt === attempts) throw error;
+        attempt++;
+      }
+    }
+    return { versions, bytes };
+  }
+
+  /**
+   * Indexes the stack anew. With `allVersions`, what each version has changed is found out again, too, from the oldest one on; all their
+   * documents are read.
+   */
+  async rebuild(stackId: string, { allVersions }: { readonly allVersions: boolean }): Promise<IndexProgress> {
+    const shown = await this.#rows.open(stackId);
+    const head = await this.#rows.findHead(stackId);
+    // Otherwise versions in between would seem to have changed nothing.
+    const keepsKnown = !allVersions && (shown?.version ?? -1) >= (head?.baseVersion ?? 0);
+    await this.#rows.reset(stackId, { keepsChanges: !allVersions, keepsKnown });
+    if (allVersions) {
+      const [oldest] = await this.#rows.listStates(stackId, 0, 1);
+      const index = await this.#rows.open(stackId);
+      if (!oldest || !index) return this.index(stackId);
+      const base = { checkpointId: oldest.baseCheckpointId, baseCheckpointId: oldest.baseCheckpointId };
+      const before = { ...base, version: oldest.baseVersion, baseVersion: oldest.baseVersion, isEnded: true };
+      const step = await this.#computeStep(stackId, index, before);
+      await this.#db.inTransaction((tx) =>
+        createStateIndexRepository(tx).write(stackId, index.edition, { ...step, changes: null }),
+      );
+    }
+    return this.index(stackId);
+  }
+
+  /** The state to index next: the one that is shown, if it has changed, or the one after it. Null if there is none. */
+  async #findNext(stackId: string, index: IndexRow): Promise<IndexedState | null> {
+    if (index.version === null) return this.#rows.findHead(stackId);
+    for (const state of await this.#rows.listStates(stackId, index.version, 2)) {
+      const isShown = state.version === index.version;
+      if (isShown && state.isEnded === index.isEnded && state.checkpointId === index.checkpointId) continue;
+      return state;
+    }
+    return null;
+  }
+
+  async #computeStep(stackId: string, index: IndexRow, state: IndexedState): Promise<IndexStep & { bytes: number }> {
+    const known = await this.#rows.readDigests(stackId);
+    const step = new IndexStepBuilder(index, known);
+    let bytes = 0;
+    const read = async (checkpointId: string | null, onResource: (text: Buffer) => Promise<void>): Promise<number> => {
+      if (checkpointId === null) return 0;
+      const checkpoint = await this.#checkpoints.find(checkpointId);
+      if (!checkpoint) throw new DocumentMissingError('The state was replaced while it was being indexed');
+      const scan = await scanResources(this.#verifier.open(checkpoint), onResource, () => this.#ticks.pause());
+      bytes += scan.bytes;
+      return scan.skipped;
+    };
+    if (state.isEnded) {
+      const isShown = index.isEnded && index.checkpointId === state.baseCheckpointId && index.version !== state.version;
+      if (!isShown) await read(state.baseCheckpointId, (text) => step.addBase(text));
+      step.beginVersion(isShown);
+    }
+    const skipped = await read(state.checkpointId, (text) => step.add(text));
+    if (step.needsBase()) await read(state.baseCheckpointId, (text) => step.compare(text));
+    return { state, skipped, ...step.finish(), bytes };
+  }
+}

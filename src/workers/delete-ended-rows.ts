@@ -1,0 +1,71 @@
+import type { AppContext } from '../shared/context.ts';
+import { createTokenRepository } from '../shared/identity/token-repository.ts';
+import { createApprovalRepository } from '../shared/state/journal/change-limits/approval-repository.ts';
+import { createUpdateQueueRepository } from '../shared/updates/update-queue-repository.ts';
+import { createAbandonedPackRepository } from './policies/abandoned-pack-repository.ts';
+import { createEmptyProjectRepository } from './stacks/empty-project-repository.ts';
+
+/** Personal tokens and those of CI runs are kept for this long after their end. */
+const tokenDays = 30;
+/** Tokens of teams and organizations, whose names the history shows. */
+const namedTokenDays = 400;
+const approvalDays = 100;
+const rowsAtOnce = 500;
+
+type Parts = Pick<AppContext, 'db'>;
+
+/** Deletes in batches until one is not full. Returns how many rows. */
+async function deleteAll(deleteSome: (limit: number) => Promise<number>, signal: AbortSignal): Promise<number> {
+  let all = 0;
+  let count = rowsAtOnce;
+  while (count === rowsAtOnce && !signal.aborted) {
+    count = await deleteSome(rowsAtOnce);
+    all += count;
+  }
+  return all;
+}
+
+/** Deletes tokens that were revoked, or expired, long ago. The audit log keeps their names. */
+export async function deleteEndedTokens({ db }: Parts, signal: AbortSignal): Promise<number> {
+  const tokens = createTokenRepository(db);
+  const days = { ofOthers: tokenDays, named: namedTokenDays };
+  return deleteAll((limit) => tokens.deleteEnded(days, limit), signal);
+}
+
+/** Deletes approvals that expired, or were asked for in vain, long ago. */
+export async function deleteOldApprovals({ db }: Parts, signal: AbortSignal): Promise<number> {
+  const approvals = createApprovalRepository(db);
+  return deleteAll((limit) => approvals.deleteOld(approvalDays, limit), signal);
+}
+
+/** Deletes places in queues of stacks that nobody will take up again. Needed where nobody waits any more. */
+export async function deleteLostPlaces({ db }: Parts): Promise<void> {
+  await createUpdateQueueRepository(db).removeGone();
+}
+
+/** Deletes projects without stacks. */
+export async function deleteEmptyProjects({ db }: Parts, signal: AbortSignal): Promise<number> {
+  return deleteAll(
+    (limit) =>
+      db.inTransaction(async (tx) => {
+        const projects = createEmptyProjectRepository(tx);
+        return projects.delete(await projects.lock(limit));
+      }),
+    signal,
+  );
+}
+
+/** Deletes versions of policy packs that were not published in time, and packs that have never had another one. */
+export async function deleteAbandonedPacks({ db }: Parts, signal: AbortSignal): Promise<number> {
+  const versions = createAbandonedPackRepository(db);
+  const deleted = await deleteAll((limit) => versions.deleteVersions(limit), signal);
+  const packs = await deleteAll(
+    (limit) =>
+      db.inTransaction(async (tx) => {
+        const rows = createAbandonedPackRepository(tx);
+        return rows.deletePacks(await rows.lockPacks(limit));
+      }),
+    signal,
+  );
+  return deleted + packs;
+}

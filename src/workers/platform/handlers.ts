@@ -1,0 +1,82 @@
+import {
+  appendEvents,
+  appendJournal,
+  applyCheckpoint,
+  compactJournal,
+  importDeployment,
+  type Job,
+  type JobName,
+  renameStack,
+  snapshotJournal,
+} from '../../shared/jobs/definitions.ts';
+import type { JobServices } from '../../shared/jobs/job-definition.ts';
+import type { BodyEncryption, PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
+import type { BodyBuffer } from '../../shared/state/documents/body-buffer.ts';
+import type { BodyEncoding, ByteSource } from '../../shared/state/documents/byte-source.ts';
+import type { OpenedBody, WriteBody } from '../../shared/state/documents/write-body.ts';
+
+/** Runs a job; `seal` is that of its body. A job without a handler does not compile. */
+export type JobHandlers = {
+  readonly [N in JobName]: (job: Extract<Job, { name: N }>, encryption: BodyEncryption | null) => Promise<void>;
+};
+
+/** The store of the bodies of queued jobs, and the memory to inflate them in. */
+export interface PayloadSource {
+  readonly payloads: PayloadStore;
+  readonly bodyBuffer: BodyBuffer;
+}
+
+/** Handlers for a process that runs jobs from a queue. */
+export function createJobHandlers(services: JobServices, source: PayloadSource): JobHandlers {
+  const bodyOf = (job: Queued, stackId: string, encryption: BodyEncryption | null) =>
+    new StoredBody(source, job, stackId, encryption);
+  return {
+    'apply-checkpoint': (job, encryption) =>
+      applyCheckpoint.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
+    'append-journal': (job, encryption) => appendJournal.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
+    'append-events': (job, encryption) => appendEvents.run(services, job, bodyOf(job, job.fence.stackId, encryption)),
+    'import-deployment': (job, encryption) => importDeployment.run(services, job, bodyOf(job, job.stackId, encryption)),
+    'rename-stack': (job) => renameStack.run(services, job),
+    'compact-journal': (job) => compactJournal.run(services, job),
+    'snapshot-journal': (job) => snapshotJournal.run(services, job),
+  };
+}
+
+/** Deletes the body of a job that has ended. */
+export async function dropPayload({ payloads }: Pick<PayloadSource, 'payloads'>, job: Job): Promise<void> {
+  if ('payloadKey' in job) await payloads.delete(job.payloadKey);
+}
+
+interface Queued {
+  readonly payloadKey: string;
+  readonly encoding: BodyEncoding;
+}
+
+/**
+ * The body of a queued job. It stays in the store until the job's result is stored: a job that runs again, after a fault or on
+ * another worker, must find it.
+ */
+class StoredBody implements WriteBody {
+  readonly #source: PayloadSource;
+  readonly #job: Queued;
+  readonly #stackId: string;
+  readonly #encryption: BodyEncryption | null;
+
+  constructor(source: PayloadSource, job: Queued, stackId: string, encryption: BodyEncryption | null) {
+    this.#source = source;
+    this.#job = job;
+    this.#stackId = stackId;
+    this.#encryption = encryption;
+  }
+
+  async open(): Promise<OpenedBody> {
+    return { body: this.#bytes, encoding: this.#job.encoding, inflated: null };
+  }
+
+  /** The queue is already fair to organizations, so running jobs share memory by stack. */
+  use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T> {
+    return this.#source.bodyBuffer.use(this.#bytes, this.#job.encoding, work, this.#stackId);
+  }
+
+  readonly #bytes: ByteSource = () => this.#source.payloads.open(this.#job.payloadKey, this.#encryption);
+}

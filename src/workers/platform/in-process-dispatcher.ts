@@ -1,0 +1,193 @@
+import { AsyncResource } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import PQueue from 'p-queue';
+import type { Job } from '../../shared/jobs/definitions.ts';
+import {
+  type DispatcherState,
+  type DispatchOptions,
+  type JobDispatcher,
+  shuttingDown,
+  sumQueues,
+} from '../../shared/jobs/dispatcher.ts';
+import { type QueueName, type QueueState, queueFor } from '../../shared/jobs/queue-names.ts';
+import { runInOrder } from '../../shared/platform/db/connection-gate.ts';
+import { AppError, UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { JobPendingError, toRejection } from '../../shared/platform/errors/outcome.ts';
+import type { Logger } from '../../shared/platform/logger/logger.ts';
+import { type BodyEncryption, PayloadMissingError } from '../../shared/platform/payloads/payload-store.ts';
+import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
+import type { JobHandlers } from './handlers.ts';
+
+interface JobQueue {
+  /** All jobs that may run; others wait in `background`. */
+  readonly runs: PQueue;
+  /** Jobs that no call waits for. Each takes its place in `runs` when it is its turn here. */
+  readonly background: PQueue;
+  /** Number of jobs that a call waits for and that have not ended. */
+  awaited: number;
+  /** Ends the time in which no job begins that no call waits for. */
+  patience: NodeJS.Timeout | null;
+  /** When each job that has not started was added, in ms; the first is the oldest. */
+  readonly waitingSince: Set<{ readonly ms: number }>;
+  failed: number;
+}
+
+export interface InProcessDispatcherOptions {
+  readonly concurrency: Readonly<Record<QueueName, number>>;
+  /** Bodies of at least this size go to the large queue. */
+  readonly largeBytes: number;
+  readonly logger: Logger;
+  /** Maximum wait of `run`, in ms. */
+  readonly waitMs: number;
+  /** How long the jobs that no call waits for are held back while calls wait, in ms; then one at a time runs. */
+  readonly patienceMs?: number;
+  /** Called for each job that has ended: committed, rejected or failed permanently. */
+  readonly onEnded: (job: Job) => Promise<void>;
+}
+
+const attempts = 4;
+const firstBackoffMs = 100;
+const usualPatienceMs = 1_000;
+
+/**
+ * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but those of a fairness key with
+ * many unfinished jobs run after the others, and while calls wait, no job begins that no call waits for, or after a second only one
+ * at a time: otherwise the calls of a burst wait for each other's later work, too. Faults are retried with a growing, jittered pause; rejections are final. Jobs live only in memory, which is enough: waiting callers get an error if
+ * the process ends, and the sweep finds jobs that no one waits for.
+ */
+export class InProcessDispatcher implements JobDispatcher {
+  readonly #handlers: JobHandlers;
+  readonly #options: InProcessDispatcherOptions;
+  readonly #queues: Readonly<Record<QueueName, JobQueue>>;
+  readonly #loads = new Map<string, number>();
+  #closed = false;
+
+  constructor(handlers: JobHandlers, options: InProcessDispatcherOptions) {
+    this.#handlers = handlers;
+    this.#options = options;
+    const newQueue = (concurrency: number): JobQueue => ({
+      runs: new PQueue({ concurrency }),
+      background: new PQueue({ concurrency }),
+      awaited: 0,
+      patience: null,
+      waitingSince: new Set(),
+      failed: 0,
+    });
+    this.#queues = { small: newQueue(options.concurrency.small), large: newQueue(options.concurrency.large) };
+  }
+
+  async run(job: Job, options: DispatchOptions = {}): Promise<void> {
+    if (this.#closed) throw shuttingDown();
+    await withTimeout(this.#add(job, options, true), this.#options.waitMs, () => new JobPendingError());
+  }
+
+  async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
+    if (this.#closed) throw shuttingDown();
+    this.#add(job, options, false).catch((error: unknown) =>
+      this.#options.logger.error({ job: job.name, err: error }, 'job failed'),
+    );
+  }
+
+  state(): DispatcherState {
+    const now = performance.now();
+    const stateOf = ({ runs, waitingSince, failed }: JobQueue): QueueState => {
+      const [oldest] = waitingSince;
+      const oldestWaitingMs = oldest ? now - oldest.ms : 0;
+      return { waiting: waitingSince.size, active: runs.pending, failed, oldestWaitingMs };
+    };
+    return sumQueues({ small: stateOf(this.#queues.small), large: stateOf(this.#queues.large) });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all(
+      Object.values(this.#queues).flatMap(({ runs, background }) => [runs.onIdle(), background.onIdle()]),
+    );
+  }
+
+  /** Runs the job when it is its turn; settles as the job ends. Jobs of equal priority run in order of arrival. */
+  #add(job: Job, { bytes = 0, encryption = null, fairnessKey }: DispatchOptions, isAwaited: boolean): Promise<void> {
+    const queue = this.#queues[queueFor(bytes, this.#options.largeBytes)];
+    // The number of earlier jobs of the same fairness key that have not ended.
+    const load = fairnessKey === undefined ? 0 : (this.#loads.get(fairnessKey) ?? 0);
+    if (fairnessKey !== undefined) this.#loads.set(fairnessKey, load + 1);
+    const since = { ms: performance.now() };
+    queue.waitingSince.add(since);
+    const process = async (): Promise<void> => {
+      queue.waitingSince.delete(since);
+      try {
+        await this.#process(queue, job, encryption);
+      } finally {
+        this.#reduceLoad(fairnessKey);
+        if (isAwaited) this.#countAwaited(queue, -1);
+      }
+    };
+    // The queue starts a job in the context of the one that ended before it.
+    const run = isAwaited ? AsyncResource.bind(process) : () => runInOrder(process);
+    if (isAwaited) {
+      this.#countAwaited(queue, 1);
+      return queue.runs.add(run, { priority: -load });
+    }
+    // Behind the first waiting job of every fairness key.
+    const priority = -Math.max(load, 1);
+    return queue.background.add(() => queue.runs.add(run, { priority }), { priority });
+  }
+
+  /** Leaves all places, or later all but one, to jobs that calls wait for, as long as there are any. */
+  #countAwaited(queue: JobQueue, change: 1 | -1): void {
+    queue.awaited += change;
+    const { background, runs } = queue;
+    if (queue.awaited === 0) {
+      clearTimeout(queue.patience ?? undefined);
+      queue.patience = null;
+      background.concurrency = runs.concurrency;
+      background.start();
+    } else if (queue.patience === null) {
+      background.pause();
+      background.concurrency = 1;
+      queue.patience = setTimeout(() => background.start(), this.#options.patienceMs ?? usualPatienceMs);
+    }
+  }
+
+  #reduceLoad(fairnessKey: string | undefined): void {
+    if (fairnessKey === undefined) return;
+    const load = (this.#loads.get(fairnessKey) ?? 1) - 1;
+    if (load > 0) this.#loads.set(fairnessKey, load);
+    else this.#loads.delete(fairnessKey);
+  }
+
+  async #process(queue: JobQueue, job: Job, encryption: BodyEncryption | null): Promise<void> {
+    try {
+      await this.#attempt(queue, job, encryption);
+    } finally {
+      await this.#options
+        .onEnded(job)
+        .catch((error: unknown) =>
+          this.#options.logger.warn({ job: job.name, err: error }, 'job could not be cleaned up'),
+        );
+    }
+  }
+
+  async #attempt(queue: JobQueue, job: Job, encryption: BodyEncryption | null): Promise<void> {
+    const process = this.#handlers[job.name] as (job: Job, encryption: BodyEncryption | null) => Promise<void>;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await process(job, encryption);
+      } catch (error) {
+        if (toRejection(error) !== null) throw error;
+        // Only the client has a missing body, so a retry cannot help.
+        if (attempt === attempts || error instanceof PayloadMissingError) {
+          queue.failed++;
+          this.#options.logger.error({ job: job.name, attempt, err: error }, 'job failed permanently');
+          throw error instanceof AppError ? error : failedJob(error);
+        }
+        this.#options.logger.warn({ job: job.name, attempt, err: error }, 'job failed; retrying');
+        await sleep(firstBackoffMs * 2 ** (attempt - 1) * (0.5 + Math.random()));
+      }
+    }
+  }
+}
+
+function failedJob(cause: unknown): UnavailableError {
+  return new UnavailableError('The write failed; please retry', { cause, retryAfterSeconds: 1 });
+}

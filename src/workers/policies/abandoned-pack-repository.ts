@@ -1,0 +1,38 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
+
+const IdRow = Type.Object({ id: Type.String() });
+
+/** Longer than the archive of a version may take to arrive, in days. */
+const abandonedDays = 1;
+
+/** Policy packs, and versions of them, that were begun and not published. */
+export function createAbandonedPackRepository(db: Queryable) {
+  const unused = sql.fragment`not exists (select 1 from policy_pack_versions v where v.pack_id = p.id)`;
+  return {
+    /** Deletes up to `limit` versions. Returns how many. */
+    deleteVersions: async (limit: number): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* policyPacks.deleteAbandoned */
+        delete from policy_pack_versions where published_at is null and id = any (array(
+          select v.id from policy_pack_versions v
+          where v.published_at is null and v.begun_at < now() - make_interval(days => ${abandonedDays}) limit ${limit}))`);
+      return rowCount;
+    },
+
+    /** Locks up to `limit` packs without versions; removed versions count. */
+    lockPacks: async (limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* policyPacks.lockUnused */ select p.id from policy_packs p where ${unused} limit ${limit} for update skip locked`);
+      return rows.map(({ id }) => id);
+    },
+
+    /** Deletes those that still have none. Returns how many. */
+    deletePacks: async (ids: readonly string[]): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* policyPacks.deleteUnused */
+        delete from policy_packs p where p.id = any (${sql.array([...ids], 'uuid')}) and ${unused}`);
+      return rowCount;
+    },
+  };
+}

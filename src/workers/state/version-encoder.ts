@@ -1,0 +1,265 @@
+import type { Logger } from '../../shared/platform/logger/logger.ts';
+import type { CheckpointRepository, CheckpointRow } from '../../shared/state/checkpoints/checkpoint-repository.ts';
+import type { DocumentVerifier } from '../../shared/state/checks/document-verifier.ts';
+import { checkChunk, decodeChunk, encodeChunk, hashInSlices } from '../../shared/state/documents/chunk-codec.ts';
+import {
+  type ChunkSizes,
+  chunkSizes,
+  cutAtResources,
+  type TextChunk,
+} from '../../shared/state/documents/chunk-cutter.ts';
+import type { ChunkRepository, ChunkRow } from '../../shared/state/documents/chunk-repository.ts';
+import { isDamage } from '../../shared/state/documents/document-damage.ts';
+import { chunksCodec, type DocumentStore } from '../../shared/state/documents/document-store.ts';
+import type {
+  DueState,
+  NewChunk,
+  VersionRepository,
+  VersionRow,
+} from '../../shared/state/versions/version-repository.ts';
+
+/** How versions refer to each other, and how they are cut. */
+export interface EncodingShape {
+  /** Every so many versions one is compressed alone. A damaged one makes at most as many unreadable. */
+  readonly keyEvery: number;
+  /**
+   * Versions refer to the one before them, except that every so many one refers to the last of its kind; of those, every so many
+   * one refers to the last of its own kind, and so on. So a version is reached in fewer steps than this for each such level.
+   */
+  readonly groupSize: number;
+  readonly sizes: ChunkSizes;
+  /** States stored in fewer bytes stay whole: the rows of their chunks would take about as much. */
+  readonly minStoredBytes: number;
+}
+
+export const encodingShape: EncodingShape = {
+  keyEvery: 256,
+  groupSize: 4,
+  sizes: chunkSizes,
+  minStoredBytes: 4096,
+};
+
+/** A chunk that its base does not make at least this much smaller is compressed alone, which ends its chain. */
+const worthwhileShare = 0.6;
+const busySeconds = 600;
+const damagedSeconds = 3600;
+/** Of a deleted stack that may be restored. */
+const deletedSeconds = 24 * 3600;
+
+/** What was done for a state. */
+export interface EncodingResult {
+  /** Versions encoded, and those of them whose bytes an earlier version already had. */
+  readonly encoded: number;
+  readonly shared: number;
+  /** Bytes of text that were read. */
+  readonly textBytes: number;
+  readonly savedBytes: number;
+}
+
+type Outcome = 'encoded' | 'shared' | 'settled' | 'busy' | 'damaged';
+
+/**
+ * Encodes versions that are no longer the newest as chunks that refer to earlier versions. The row of a version changes in one
+ * statement, after the chunks were read back; until then, and for readers that began before, its bytes stay where they are. Safe on
+ * any number of processes: of two that encode the same version one has its work discarded.
+ */
+export class VersionEncoder {
+  readonly #versions: VersionRepository;
+  readonly #checkpoints: CheckpointRepository;
+  readonly #chunks: ChunkRepository;
+  readonly #documents: DocumentStore;
+  readonly #verifier: DocumentVerifier;
+  readonly #logger: Logger;
+  readonly #shape: EncodingShape;
+
+  constructor(
+    parts: {
+      versions: VersionRepository;
+      checkpoints: CheckpointRepository;
+      chunks: ChunkRepository;
+      documents: DocumentStore;
+      verifier: DocumentVerifier;
+      logger: Logger;
+    },
+    shape: EncodingShape = encodingShape,
+  ) {
+    this.#versions = parts.versions;
+    this.#checkpoints = parts.checkpoints;
+    this.#chunks = parts.chunks;
+    this.#documents = parts.documents;
+    this.#verifier = parts.verifier;
+    this.#logger = parts.logger;
+    this.#shape = shape;
+  }
+
+  /**
+   * Encodes the state from which the update of a due state began, and the state itself unless it is the newest, whose turn comes with
+   * the next. Postpones the state while one of the two is in use or damaged, or the stack is deleted and may be restored. Throws what the blob store throws, and
+   * `signal`'s reason.
+   */
+  async encodeDue(due: DueState, signal?: AbortSignal): Promise<EncodingResult> {
+    const state = await this.#versions.find(due.id);
+    let result: EncodingResult = { encoded: 0, shared: 0, textBytes: 0, savedBytes: 0 };
+    if (!state) return result;
+    let wait = state.isRestorable ? deletedSeconds : 0;
+    for (const id of state.isDeleted ? [] : [state.previousId, state.id]) {
+      const version = id === null ? null : await this.#versions.find(id);
+      if (!version) continue;
+      const outcome = await this.#encode(version, signal);
+      if (outcome === 'busy') wait = Math.max(wait, busySeconds);
+      if (outcome === 'damaged') wait = damagedSeconds;
+      if (outcome !== 'encoded' && outcome !== 'shared') continue;
+      const storedBytes = (await this.#checkpoints.find(version.id))?.storedBytes ?? version.storedBytes;
+      result = {
+        encoded: result.encoded + 1,
+        shared: result.shared + (outcome === 'shared' ? 1 : 0),
+        textBytes: result.textBytes + version.sizeBytes,
+        savedBytes: result.savedBytes + Math.max(0, version.storedBytes - storedBytes),
+      };
+    }
+    await (wait > 0 ? this.#versions.postpone(due, wait) : this.#versions.settle(due));
+    return result;
+  }
+
+  async #encode(version: VersionRow, signal: AbortSignal | undefined): Promise<Outcome> {
+    if (version.codec === chunksCodec || version.storedBytes < this.#shape.minStoredBytes || version.isHead) {
+      return 'settled';
+    }
+    if (version.damaged) return 'damaged';
+    if (version.isInUse) return 'busy';
+    const checkpoint = await this.#checkpoints.find(version.id);
+    if (!checkpoint || checkpoint.codec === chunksCodec) return 'settled';
+    try {
+      const same = await this.#sameText(version);
+      const chunks = same ?? (await this.#cutAndStore(version, checkpoint, signal));
+      const number = await this.#versions.nextNumber(version.stackId);
+      const isDone = await this.#versions.encode({ ...checkpoint, stackId: version.stackId }, number, chunks);
+      if (!isDone) return 'busy';
+      return same ? 'shared' : 'encoded';
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      // Marks, reports and repairs it. A repaired one is encoded next time.
+      const outcome = await this.#verifier.check(version.id);
+      return outcome === 'gone' ? 'settled' : 'damaged';
+    }
+  }
+
+  /** The chunks of a version with the same text, read back; null if there is none. */
+  async #sameText(version: VersionRow): Promise<NewChunk[] | null> {
+    const same = await this.#versions.findSame(version);
+    const found = same && (await this.#checkpoints.find(same.id));
+    if (!found || (await this.#verifier.check(found.id)) !== 'intact') return null;
+    const chunks = await this.#chunks.list(found.id);
+    return chunks.length === 0 ? null : chunks.map(({ id }) => ({ id, added: null }));
+  }
+
+  /**
+   * Stores the chunks of a version. Reading it to its end compares its text with its hash; each chunk is read back and compared with
+   * the hash of that part of the text. Throws DamagedBytesError.
+   */
+  async #cutAndStore(
+    version: VersionRow,
+    checkpoint: CheckpointRow,
+    signal: AbortSignal | undefined,
+  ): Promise<NewChunk[]> {
+    const base = await this.#findBase(version.stackId);
+    const counterparts = new Counterparts(base?.chunks ?? []);
+    const chunks: (ChunkRow | Unsaved)[] = [];
+    const texts = this.#documents.open(checkpoint);
+    for await (const chunk of cutAtResources(texts, checkpoint.sizeBytes, counterparts.keys, this.#shape.sizes)) {
+      signal?.throwIfAborted();
+      chunks.push(await this.#storeChunk(version, chunk, counterparts.of(chunk.cutKey), base?.id ?? null));
+    }
+    const ids = await this.#chunks.reserveIds(chunks.filter((chunk) => !('id' in chunk)).length);
+    return chunks.map((chunk) =>
+      'id' in chunk ? { id: chunk.id, added: null } : { id: ids.shift() as number, added: chunk },
+    );
+  }
+
+  /** The version that the next one of the stack refers to. */
+  async #findBase(stackId: string): Promise<{ id: string; chunks: readonly ChunkRow[] } | null> {
+    const number = baseNumber(await this.#versions.nextNumber(stackId), this.#shape);
+    const base = number === null ? null : await this.#versions.findEncoded(stackId, number);
+    return base && { id: base.id, chunks: await this.#chunks.list(base.id) };
+  }
+
+  /** Returns a chunk with this text, from which the text was read back. */
+  async #storeChunk(
+    version: VersionRow,
+    { text, cutKey }: TextChunk,
+    counterpart: ChunkRow | null,
+    baseId: string | null,
+  ): Promise<ChunkRow | Unsaved> {
+    const digest = { sha256: await hashInSlices(text), sizeBytes: text.length };
+    const same = await this.#chunks.findText(version.stackId, digest);
+    if (same && (await this.#readChunk(same, null))) return same;
+
+    let base = counterpart && counterpart.depth < this.#maxDepth ? counterpart : null;
+    let dictionary = base && (await this.#readChunk(base, baseId));
+    let bytes = await encodeChunk(text, dictionary);
+    const expectedBytes = (version.storedBytes / version.sizeBytes) * text.length;
+    if (!dictionary || bytes.length > worthwhileShare * expectedBytes) {
+      if (dictionary) bytes = await encodeChunk(text, null);
+      base = null;
+      dictionary = null;
+    }
+    const place = await this.#documents.saveChunk(digest.sha256, bytes, { wasEncrypted: version.codec !== 'zstd' });
+    const stored = await this.#documents.readStoredChunk({ ...digest, ...place });
+    await checkChunk(await decodeChunk(stored, dictionary, digest.sizeBytes), digest);
+    const depth = base ? base.depth + 1 : 0;
+    return { ...digest, baseId: base?.id ?? null, depth, cutKey, place };
+  }
+
+  get #maxDepth(): number {
+    const { keyEvery, groupSize } = this.#shape;
+    return (groupSize - 1) * Math.ceil(Math.log(keyEvery) / Math.log(groupSize));
+  }
+
+  /** The text of an existing chunk, or null if it is damaged; the version that it belongs to is then checked. */
+  async #readChunk(chunk: ChunkRow, checkpointId: string | null): Promise<Buffer | null> {
+    try {
+      return await this.#documents.readChunk(chunk);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      this.#logger.warn(
+        { chunkId: chunk.id, checkpointId, err: error },
+        'a chunk that a version could refer to is damaged',
+      );
+      if (checkpointId !== null) await this.#verifier.check(checkpointId);
+      return null;
+    }
+  }
+}
+
+type Unsaved = NonNullable<NewChunk['added']>;
+
+/** The version to which the version with this number refers; null if it is compressed alone. */
+export function baseNumber(
+  number: number,
+  { groupSize, keyEvery }: Pick<EncodingShape, 'groupSize' | 'keyEvery'>,
+): number | null {
+  const place = number % keyEvery;
+  if (place === 0) return null;
+  let step = 1;
+  while (place % (step * groupSize) === 0) step *= groupSize;
+  return number - step;
+}
+
+/** Finds the chunk of the base that has most in common with a chunk. */
+class Counterparts {
+  readonly keys: ReadonlySet<string>;
+  readonly #chunks: readonly ChunkRow[];
+  #at = -1;
+
+  constructor(chunks: readonly ChunkRow[]) {
+    this.#chunks = chunks;
+    this.keys = new Set(chunks.flatMap(({ cutKey }) => cutKey ?? []));
+  }
+
+  /** Call for each chunk, in order. */
+  of(cutKey: string | null): ChunkRow | null {
+    const found = cutKey === null ? -1 : this.#chunks.findIndex((chunk) => chunk.cutKey === cutKey);
+    this.#at = found >= 0 ? found : Math.min(this.#at + 1, this.#chunks.length - 1);
+    return this.#chunks[this.#at] ?? null;
+  }
+}
