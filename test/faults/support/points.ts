@@ -87,6 +87,8 @@ export interface StackLock extends AsyncDisposable {
 export async function lockStack(cluster: Cluster, path: string): Promise<StackLock> {
   const id = await stackIdOf(cluster, path);
   const client = new pg.Client({ connectionString: cluster.databaseUrl });
+  // The server may be killed while the lock is held.
+  client.on('error', () => {});
   await client.connect();
   await client.query('begin');
   await client.query('select 1 from stacks where id = $1 for update', [id]);
