@@ -82,7 +82,7 @@ export class UpdateService {
   ): Promise<StartedUpdate> {
     const start = prepareStart(this.#context, { ref, caller, request }, this.reclaim.bind(this));
     try {
-      return await start.run(updateId, audit);
+      return await start(updateId, audit);
     } catch (error) {
       if (error instanceof JournalFaultError) await this.withdraw(updateId, audit);
       if (error instanceof JournalNeededError) await this.withdraw(updateId, audit, 'journal-needed');

@@ -1,5 +1,3 @@
-import type { AuditAction } from '../../shared/audit/audit-actions.ts';
-import type { AuditSource } from '../../shared/audit/audit-event.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
@@ -43,13 +41,8 @@ export interface StartedUpdate {
   readonly journalVersion: number;
 }
 
-/** A start that passed all checks possible without the database. */
-export interface PreparedStart {
-  /** Starts the update and records that in the audit log. */
-  readonly run: (updateId: string, audit: AuditTrail) => Promise<StartedUpdate>;
-  /** Starts the update in a transaction of a caller who has prepared the stack, and records it. */
-  readonly runIn: (tx: Queryable, updateId: string) => Promise<StartedUpdate>;
-}
+/** Starts an update that passed all checks possible without the database, and records that in the audit log. */
+export type PreparedStart = (updateId: string, audit: AuditTrail) => Promise<StartedUpdate>;
 
 /**
  * Prepares the start of an update. The function start_update decides whether it may start. `reclaim` prepares the stack where that
@@ -65,37 +58,35 @@ export function prepareStart(
   const attempt = (
     on: Queryable,
     id: string,
-    audit: AuditTrail | null,
+    audit: AuditTrail,
     given: Pick<NewStart, 'isPrepared' | 'tags'>,
-  ): Promise<Start> => {
-    const start = (recorded: { source: AuditSource; action: AuditAction } | null): Promise<Start> =>
-      createLockedUpdateRepository(on).start(
-        {
-          ...{ id, ref, tokenId: caller.tokenId, ...given },
-          leaseHash: lease.hash,
-          leaseSeconds: config.leaseSeconds,
-          maxSeconds: config.updateSeconds,
-          withJournal: usesJournal(config, request.journalVersion),
-        },
-        recorded,
-      );
-    if (audit === null) return start(null);
-    return audit.recordWith(
-      (source, action) => start({ source, action }),
+  ): Promise<Start> =>
+    audit.recordWith(
+      (source, action) =>
+        createLockedUpdateRepository(on).start(
+          {
+            ...{ id, ref, tokenId: caller.tokenId, ...given },
+            leaseHash: lease.hash,
+            leaseSeconds: config.leaseSeconds,
+            maxSeconds: config.updateSeconds,
+            withJournal: usesJournal(config, request.journalVersion),
+          },
+          source,
+          action,
+        ),
       ({ outcome }) => outcome === 'started',
     );
-  };
   const assertStarted = async (on: Queryable, id: string, start: Start): Promise<Started> => {
     if (start.outcome !== 'started') throw await refusal(on, { ref, updateId: id }, start);
     return start;
   };
   /** The function does not know whether the caller may change the tags of the stack. */
-  const startIn = async (tx: Queryable, id: string, audit: AuditTrail | null): Promise<Started> => {
+  const startIn = async (tx: Queryable, id: string, audit: AuditTrail): Promise<Started> => {
     const started = await assertStarted(tx, id, await attempt(tx, id, audit, { isPrepared: true, tags: null }));
     if (tags !== null) await changeTags(tx, started.stackId, { caller, ref, tags });
     return started;
   };
-  const run: PreparedStart['run'] = async (id, audit) => {
+  return async (id, audit) => {
     const given = { tags: tags && JSON.stringify(tags) };
     let start = await attempt(db, id, audit, { ...given, isPrepared: false });
     if (start.outcome === 'unprepared') {
@@ -109,7 +100,6 @@ export function prepareStart(
     metrics.updatesStarted.labels(started.kind).inc();
     return describeStart(started, lease.token);
   };
-  return { run, runIn: async (tx, id) => describeStart(await startIn(tx, id, null), lease.token) };
 }
 
 function describeStart(started: Started, token: string): StartedUpdate {

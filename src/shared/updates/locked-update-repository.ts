@@ -104,36 +104,28 @@ export interface NewStart {
 export function createLockedUpdateRepository(tx: Queryable) {
   return {
     /**
-     * Starts an update and, if `recorded`, adds the action to the audit log, all in one statement. Changes nothing unless the outcome is
-     * `started`.
+     * Starts an update and adds `action` to the audit log, all in one statement. Changes nothing unless the outcome is `started`.
      */
-    start: (
-      update: NewStart,
-      recorded: { readonly source: AuditSource; readonly action: AuditAction } | null,
-    ): Promise<Start> => {
+    start: (update: NewStart, source: AuditSource, action: AuditAction): Promise<Start> => {
       const { id, ref } = update;
-      const recording = (source: AuditSource, action: AuditAction) => sql.fragment`
-        started as (select * from start where outcome = 'started'),
-        recorded as (${auditInsertion(
-          source,
-          {
-            action,
-            organization: sql.fragment`${ref.organization}::text`,
-            object: sql.fragment`${formatStackRef(ref)}`,
-            outcome: 'done' as const,
-            updateId: sql.fragment`${id}::uuid`,
-            details: objectText(sql.fragment`json_build_object(
+      const event = {
+        action,
+        organization: sql.fragment`${ref.organization}::text`,
+        object: sql.fragment`${formatStackRef(ref)}`,
+        outcome: 'done' as const,
+        updateId: sql.fragment`${id}::uuid`,
+        details: objectText(sql.fragment`json_build_object(
           'stackId', started.stack_id, 'kind', started.kind, 'dryRun', started.dry_run,
           'stackVersion', case when not started.dry_run then coalesce(started."stackVersion", started."headVersion") end)`),
-          },
-          sql.fragment`started`,
-        )})`;
-      return tx.one(sql.prepared(recorded ? 'updates_start' : 'updates_start_unrecorded', StartRow)`
+      };
+      return tx.one(sql.prepared('updates_start', StartRow)`
         /* updates.start */
         with start as materialized (
           select * from start_update(${id}, ${update.tokenId}, ${ref.organization}, ${ref.project}, ${ref.stack}, ${update.tags},
             ${sql.binary(update.leaseHash)}, ${update.leaseSeconds}, ${update.maxSeconds}, ${update.withJournal}, ${update.isPrepared})
-        )${recorded ? sql.fragment`, ${recording(recorded.source, recorded.action)}` : sql.fragment``}
+        ),
+        started as (select * from start where outcome = 'started'),
+        recorded as (${auditInsertion(source, event, sql.fragment`started`)})
         select outcome, stack_id as "stackId", kind, dry_run as "dryRun", status, end_reason as "endReason", permissions, "expiresAt",
           "headVersion", "stackVersion", "journalVersion"
         from start`);
