@@ -85,7 +85,7 @@ async function printProcedures(): Promise<void> {
     ['stacks.get', ['stacks.get', ref]],
     ['updates.list', ['updates.list', ref]],
     ['updates.get', ['updates.get', { ...ref, updateId }]],
-    ['updates.figures', ['updates.figures', { ...ref, updateId }]],
+    ['updates.statistics', ['updates.statistics', { ...ref, updateId }]],
     ['updates.events', ['updates.events', { ...ref, updateId, limit: 200 }]],
     ['updates.events, newest first', ['updates.events', { ...ref, updateId, limit: 200, newestFirst: true }]],
     ['resources.list', ['resources.list', ref]],

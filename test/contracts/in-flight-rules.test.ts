@@ -40,15 +40,15 @@ type Ask = typeof budget extends fc.Arbitrary<infer T> ? T : never;
 const script = `${inFlightScript}
 local answers = {}
 for at, ask in ipairs(cjson.decode(ARGV[1])) do
-  local room, body = ask.room, ask.room.arriving[ask.which]
+  local budget, body = ask.budget, ask.budget.arriving[ask.which]
   local places = {}
-  for place, each in ipairs(room.arriving) do places[each] = place - 1 end
+  for place, each in ipairs(budget.arriving) do places[each] = place - 1 end
   local leaving = {}
-  for _, each in ipairs(chooseEvictions(room, body, ask.bytes, ${now}, ${patience.withYielding}, ${patience.withOthers})) do
+  for _, each in ipairs(chooseEvictions(budget, body, ask.bytes, ${now}, ${patience.withYielding}, ${patience.withOthers})) do
     leaving[#leaving + 1] = tostring(places[each])
   end
   answers[at] = cjson.encode({
-    mayAcquire(room, body, ask.bytes, {}), mayWait(room, body, ask.bytes), isOverLimit(room, body, ask.bytes, {}),
+    mayAcquire(budget, body, ask.bytes, {}), mayWait(budget, body, ask.bytes), isOverLimit(budget, body, ask.bytes, {}),
     table.concat(leaving, ' ')
   })
 end
@@ -88,7 +88,7 @@ await describeOnRedis((server) => {
   });
   afterAll(() => redis.disconnect());
 
-  it('decides in Redis as in memory for random rooms', async () => {
+  it('decides in Redis as in memory for random budgets', async () => {
     const seen = new Set<string>();
     await fc.assert(
       fc.asyncProperty(fc.array(budget, { minLength: 100, maxLength: 100 }), async (asks) => {

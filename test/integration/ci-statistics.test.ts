@@ -22,7 +22,7 @@ const apps = testReplicas({ HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SEC
 const tokenOf = ({ auth }: TestStack) => auth.slice('token '.length);
 
 const statistics = async (stack: TestStack, token = tokenOf(stack), days = 7) =>
-  (await ask(apps[0], token, 'ci.figures', { organization: stack.organization, days })).data;
+  (await ask(apps[0], token, 'ci.statistics', { organization: stack.organization, days })).data;
 const refusals = async (stack: TestStack, more: object = {}, token = tokenOf(stack)) =>
   (await ask(apps[0], token, 'ci.refusals', { organization: stack.organization, days: 7, ...more })).data;
 const drift = async (stack: TestStack, more: object = {}) =>

@@ -223,7 +223,7 @@ test.each(Object.entries(unreadable))(
     expect(refused.json.message).toMatch(
       /^Whether the preview .* removes outputs of stack .*proj\/dev, which is read by \S+apps\/shop, is not known.*Run a new preview: .*Ask first/,
     );
-    const { data } = await ask(app, stack.auth.replace('token ', ''), 'updates.figures', {
+    const { data } = await ask(app, stack.auth.replace('token ', ''), 'updates.statistics', {
       ...{ organization: stack.organization, project: stack.project, stack: stack.stack },
       updateId: preview.json.updateID,
     });

@@ -12,7 +12,7 @@ import { removeRule, setRule } from '../support/update-rules.ts';
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_MAX_FIELD_BYTES: '2000' } });
+  app = await createTestApp({ settings: { maxFieldBytes: 2_000 } });
 });
 afterAll(() => app?.[Symbol.asyncDispose]());
 

@@ -129,7 +129,7 @@ async function differencesOf(call: (id: string) => Promise<Answer>): Promise<obj
 /** Procedures whose input has an id, by what else it has. */
 const byId: Record<string, (id: string) => object> = {
   'updates.get': (updateId) => ({ updateId }),
-  'updates.figures': (updateId) => ({ updateId }),
+  'updates.statistics': (updateId) => ({ updateId }),
   'updates.events': (updateId) => ({ updateId }),
   'updates.cancel': (updateId) => ({ updateId }),
   'updates.drain': (updateId) => ({ updateId }),

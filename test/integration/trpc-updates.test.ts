@@ -81,13 +81,13 @@ describe('updates', () => {
     expect(waited.seconds).toBe(90.5);
     expect(waited.behind.at(-1)).toMatchObject({ updateId: holder.id, kind: 'destroy', by: expect.any(String) });
     expect(JSON.stringify(waited)).not.toContain(before.id);
-    expect((await ask(app, token, 'updates.figures', { ...ref(), updateId: waiting.id })).data).toMatchObject({
+    expect((await ask(app, token, 'updates.statistics', { ...ref(), updateId: waiting.id })).data).toMatchObject({
       changes: { creates: 2, updates: 0, replaces: 0, deletes: 0 },
       policyPacks: [{ name: 'rules', version: '1.2.0' }],
       removedOutputs: { names: ['url'], consumers: null },
       ...{ steps: null, failedBefore: null, usual: null },
     });
-    expect((await ask(app, token, 'updates.figures', { ...ref(), updateId: holder.id })).data).toMatchObject({
+    expect((await ask(app, token, 'updates.statistics', { ...ref(), updateId: holder.id })).data).toMatchObject({
       policyPacks: [],
       removedOutputs: null,
     });
@@ -98,7 +98,7 @@ describe('updates', () => {
     const foreign = await startUpdate(app, other);
     for (const input of [{ updateId: foreign.id }, { version: 999 }])
       expect(await ask(app, token, 'updates.get', { ...ref(), ...input })).toMatchObject({ status: 404 });
-    for (const name of ['updates.events', 'updates.figures'])
+    for (const name of ['updates.events', 'updates.statistics'])
       expect(await ask(app, token, name, { ...ref(), updateId: foreign.id })).toMatchObject({ status: 404 });
     for (const name of ['updates.cancel', 'updates.drain'])
       expect(await command(app, token, name, { ...ref(), updateId: foreign.id })).toMatchObject({ status: 404 });

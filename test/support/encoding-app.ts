@@ -14,9 +14,9 @@ export async function createEncodingApp(
   const app = await createTestApp({
     dataDir,
     settings: {
-      HOLDFAST_ENCODE_BYTES_PER_SECOND: '1000000000000',
+      encodeBytesPerSecond: 1_000_000_000_000,
       HOLDFAST_INLINE_BYTES: '250',
-      HOLDFAST_BLOB_GRACE_SECONDS: '1',
+      blobGraceSeconds: 1,
     },
     overrides: { blobs: wrap(files) },
   });

@@ -73,9 +73,10 @@ export class MigrationFolder implements AsyncDisposable {
     this.directory = folder;
   }
 
-  static async create(): Promise<MigrationFolder> {
+  /** Has those of this release, or only `names` of them. */
+  static async create(names?: readonly string[]): Promise<MigrationFolder> {
     const folder = new MigrationFolder(await mkdtemp(path.join(tmpdir(), 'holdfast-migrations-')));
-    for (const name of await MigrationFolder.listBaseline())
+    for (const name of names ?? (await MigrationFolder.listBaseline()))
       await copyFile(path.join(directory, `${name}.sql`), folder.pathOf(name));
     return folder;
   }

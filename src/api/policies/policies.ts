@@ -41,12 +41,12 @@ export function assertPolicyConfig(pack: string, config: object, policies: Reado
 
 /**
  * Throws PayloadTooLargeError if the policy packs of `where`, such as "policy group production", have more than `maxBytes` of
- * configuration (HOLDFAST_MAX_FIELD_BYTES). They are read whole at the start of each update.
+ * configuration. They are read whole at the start of each update.
  */
 export function assertConfigBytes(where: string, bytes: number, maxBytes: number): void {
   if (bytes <= maxBytes) return;
   throw new PayloadTooLargeError(
-    `The policy packs of ${where} would have ${bytes} bytes of configuration, counting ${packBytes} for each pack; at most ${maxBytes} are accepted (HOLDFAST_MAX_FIELD_BYTES)`,
+    `The policy packs of ${where} would have ${bytes} bytes of configuration, counting ${packBytes} for each pack; at most ${maxBytes} are accepted`,
   );
 }
 
