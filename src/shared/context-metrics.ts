@@ -93,10 +93,10 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db }: M
   );
   metrics.gaugeByQuery(
     'holdfast_audit_waiting_seconds',
-    'Age of the oldest event of the audit log that is not encrypted yet, and of the oldest encrypted batch that is not sent.',
+    'Age of the oldest event of the audit log that is not chained yet, and of the oldest chained batch that is not sent.',
     'step',
     async () => ({
-      encryption: await createAuditChainRepository(db).readUnchainedSeconds(),
+      chain: await createAuditChainRepository(db).readUnchainedSeconds(),
       ...(config.audit.receiverUrl === null
         ? {}
         : { send: await createAuditSendingRepository(db).readUnsentSeconds() }),

@@ -232,21 +232,19 @@ type Work = (tx: Queryable) => Promise<unknown>;
 type Run = (work: Work) => Promise<unknown>;
 
 /** Statements that change something outside a transaction; here they run in one, in which they can be held. */
-const writesAtOnce = /updates\.(create|startAtOnce) \*\//;
+const writesAtOnce = /updates\.start \*\//;
 
 /** Replaces how transactions run until it is disposed of. */
 function runTransactions(by: (run: Run, work: Work) => Promise<unknown>): Disposable {
-  const { db } = app.context as unknown as { db: Queryable & { inTransaction: Run; maybeOne: Queryable['maybeOne'] } };
-  const { inTransaction, maybeOne } = db;
+  const { db } = app.context as unknown as { db: Queryable & { inTransaction: Run; one: Queryable['one'] } };
+  const { inTransaction, one } = db;
   db.inTransaction = (work) => by(inTransaction, work);
-  db.maybeOne = ((query: Parameters<Queryable['maybeOne']>[0]) =>
-    writesAtOnce.test(query.sql)
-      ? by(inTransaction, (tx) => tx.maybeOne(query))
-      : maybeOne(query)) as Queryable['maybeOne'];
+  db.one = ((query: Parameters<Queryable['one']>[0]) =>
+    writesAtOnce.test(query.sql) ? by(inTransaction, (tx) => tx.one(query)) : one(query)) as Queryable['one'];
   return {
     [Symbol.dispose]: () => {
       db.inTransaction = inTransaction;
-      db.maybeOne = maybeOne;
+      db.one = one;
     },
   };
 }
