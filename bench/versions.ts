@@ -171,7 +171,7 @@ const cost = await encode(server, folder);
 const encoded = await storedOf(folder);
 const opens = await opensOf();
 const [depths] = await folder.query(
-  'select max(depth)::int as deepest, count(*)::int as pieces, count(*) filter (where depth = 0)::int as alone from version_chunks',
+  'select max(depth)::int as deepest, count(*)::int as chunks, count(*) filter (where depth = 0)::int as alone from version_chunks',
 );
 const [rows] = await folder.query(
   "select (pg_total_relation_size('version_chunks') + pg_total_relation_size('checkpoint_chunks'))::float8 as bytes",

@@ -161,7 +161,7 @@ test('the proxy passes each notice on at once', async () => {
 });
 
 test('an organization that opens all streams that it gets leaves some for others, and is told when to ask again', async () => {
-  await using small = await createTestApp({ settings: { HOLDFAST_MAX_CONNECTIONS: '16' } });
+  await using small = await createTestApp({ settings: { HOLDFAST_MAX_CONNECTIONS: '16', maxConnectionsPerAddress: 16 } });
   const { url } = await WireServer.listen(small);
   const [greedy, other] = [await createStack(small), await createStack(small)];
   const viewer = `token ${await small.createUser(greedy.organization, 'viewer')}`;

@@ -161,7 +161,7 @@ test('a stack that is deleted at any step leaves nothing behind', async () => {
     const [left] = await query(
       app,
       `select (select count(*)::int from stacks where deleted_at is not null) as stacks,
-         (select count(*)::int from version_chunks p where not exists (select 1 from stacks s where s.id = p.stack_id)) as pieces`,
+         (select count(*)::int from version_chunks p where not exists (select 1 from stacks s where s.id = p.stack_id)) as chunks`,
     );
     expect(left).toEqual({ stacks: 0, chunks: 0 });
   }

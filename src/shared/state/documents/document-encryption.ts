@@ -101,7 +101,7 @@ function openChunk(
   try {
     decipher.final();
   } catch (error) {
-    throw new DamagedBytesError(`Chunk ${number} of the stored bytes is not the one that was sealed here`, {
+    throw new DamagedBytesError(`Chunk ${number} of the stored bytes is not the one that was encrypted here`, {
       cause: error,
     });
   }
