@@ -129,7 +129,7 @@ async function encode(server: OwnHoldfastServer, folder: DataFolder) {
   await resetPeak(server.pid());
   const before = await memoryOf(server.pid());
   const [cpu, begun] = [await cpuSecondsOf(server.pid()), performance.now()];
-  await folder.query("update checkpoints set encode_at = 'epoch' where codec <> 'pieces'");
+  await folder.query("update checkpoints set encode_at = 'epoch' where codec <> 'chunks'");
   const isDone = async (): Promise<boolean> => {
     const [row] = await folder.query('select count(*)::int as due from checkpoints where encode_at <= now()');
     return row?.['due'] === 0;
@@ -192,7 +192,7 @@ printTable(
     ['wall, s', cost.seconds],
     ['CPU per version, ms', (1000 * cost.cpuSeconds) / count],
     ['RSS before, peak, MB', `${cost.idleMemory.toFixed(0)}, ${cost.peakMemory.toFixed(0)}`],
-    ['chunks, compressed alone, deepest chain', `${depths?.['pieces']}, ${depths?.['alone']}, ${depths?.['deepest']}`],
+    ['chunks, compressed alone, deepest chain', `${depths?.['chunks']}, ${depths?.['alone']}, ${depths?.['deepest']}`],
     ['tables of chunks with indexes, MB', (rows?.['bytes'] as number) / mega],
   ],
 );

@@ -26,7 +26,7 @@ create table checkpoints (
   damaged_at timestamptz,
   created_at timestamptz not null default now(),
   constraint checkpoints_place_check check (
-    case when codec = 'pieces' then inline_bytes is null and blob_key is null
+    case when codec = 'chunks' then inline_bytes is null and blob_key is null
     else (inline_bytes is null) <> (blob_key is null) end
   )
 );

@@ -166,7 +166,7 @@ begin
   end if;
   if exists (select 1 from audit_events where occurred_at < before::timestamp at time zone 'UTC'
       and number > (select chained_through from audit_chaining)) then
-    raise exception 'events before % are not sealed yet', before using errcode = 'object_not_in_prerequisite_state';
+    raise exception 'events before % are not chained yet', before using errcode = 'object_not_in_prerequisite_state';
   end if;
   for partition in
     select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid

@@ -78,13 +78,13 @@ test('older versions are encoded, though the blobs of a stack cannot be read', a
   isDenied = (key) => bad.keys.has(key);
   await makeDue(app);
   expect(await encodeVersions(app.context, { encoder: createEncoder(app) })).toBeGreaterThan(0);
-  expect(await codecsOf(good.stack)).toContain('pieces');
-  expect(await codecsOf(bad.stack)).not.toContain('pieces');
+  expect(await codecsOf(good.stack)).toContain('chunks');
+  expect(await codecsOf(bad.stack)).not.toContain('chunks');
   expect(await postponed('encode-versions')).toBeGreaterThan(0);
   isDenied = () => false;
   await makeDue(app, bad.stack);
   await encodeVersions(app.context, { encoder: createEncoder(app) });
-  expect(await codecsOf(bad.stack)).toContain('pieces');
+  expect(await codecsOf(bad.stack)).toContain('chunks');
 });
 
 test('a store that is away ends the run, and nothing is postponed', async () => {

@@ -121,7 +121,7 @@ test('a state is rebuilt from its journal over an encoded version', async () => 
   await importVersion(app, stack, stateOf(3));
   await encodeAll(app);
   const versions = await versionsOf(app, stack);
-  expect(versions.map(({ codec }) => codec)).toEqual(['pieces', 'pieces', 'pieces', 'zstd']);
+  expect(versions.map(({ codec }) => codec)).toEqual(['chunks', 'chunks', 'chunks', 'zstd']);
   const chunks = await query<Chunk>(
     app,
     `select p.id, p.inline_bytes, p.blob_key from checkpoint_chunks c join version_chunks p on p.id = c.chunk_id

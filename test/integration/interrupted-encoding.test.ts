@@ -99,10 +99,10 @@ test('whole versions become differences, at the set rate, whatever stops it in b
     config: { ...app.context.config, encoding: { ...app.context.config.encoding, bytesPerSecond } },
   });
   const codecs = async (): Promise<string[]> => (await versionsOf(app, stack)).map(({ codec }) => codec);
-  const countEncoded = async (): Promise<number> => (await codecs()).filter((codec) => codec === 'pieces').length;
+  const countEncoded = async (): Promise<number> => (await codecs()).filter((codec) => codec === 'chunks').length;
   expect(await codecs()).toEqual(Array(versions).fill('zstd'));
   expect(await firstOf((signal) => encodeVersions(contextAt(1), { ...parts, signal }), countEncoded)).toBe(1);
   expect(await crashingUntilDone(() => encodeVersions(contextAt(1e12), parts))).toBeGreaterThan(3);
-  expect(await codecs()).toEqual([...Array(versions - 1).fill('pieces'), 'zstd']);
+  expect(await codecs()).toEqual([...Array(versions - 1).fill('chunks'), 'zstd']);
   await expectAllReadable();
 });

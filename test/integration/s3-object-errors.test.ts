@@ -142,13 +142,13 @@ test.each(passing)(
     s3.fault = (operation, key) => (operation !== 'Put' && key === ofBad[1] ? fault : undefined);
     await makeDue(app);
     await encodeVersions(app.context, { encoder: createEncoder(app) }).catch(() => {});
-    expect((await versionsOf(app, good.stack)).map(({ codec }) => codec)).toContain('pieces');
+    expect((await versionsOf(app, good.stack)).map(({ codec }) => codec)).toContain('chunks');
     expect(await exportVersions(app, good.stack, 4)).toEqual(good.texts);
     s3.fault = () => undefined;
     expect(await exportVersions(app, bad.stack, 4)).toEqual(bad.texts);
     await makeDue(app, bad.stack);
     await encodeVersions(app.context, { encoder: createEncoder(app) });
-    expect((await versionsOf(app, bad.stack)).map(({ codec }) => codec)).toContain('pieces');
+    expect((await versionsOf(app, bad.stack)).map(({ codec }) => codec)).toContain('chunks');
     expect(await exportVersions(app, bad.stack, 4)).toEqual(bad.texts);
   },
 );

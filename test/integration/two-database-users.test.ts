@@ -47,7 +47,7 @@ test('the audit log is chained, months are added, and old ones dropped', async (
   );
   await expect(client.query(`select drop_audit_months(${old} + interval '1 month')`)).rejects.toThrow();
   await expect(client.query(`select drop_audit_months((${old} + interval '1 month')::date)`)).rejects.toThrow(
-    'not encrypted',
+    'not chained',
   );
   expect(await chainAudit(app.context)).toBe(true);
   expect(await dropOldAudit(app.context)).toBe(1);

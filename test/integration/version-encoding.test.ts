@@ -32,14 +32,14 @@ test('older versions take little space, and each is exported byte for byte', asy
   const before = await versionsOf(app, stack);
   expect(await encodeAll(app)).toBe(11);
   const after = await versionsOf(app, stack);
-  expect(after.map(({ codec }) => codec)).toEqual([...texts.slice(1).map(() => 'pieces'), 'zstd']);
+  expect(after.map(({ codec }) => codec)).toEqual([...texts.slice(1).map(() => 'chunks'), 'zstd']);
   const sum = (rows: typeof after): number => rows.reduce((total, row) => total + Number(row.stored_bytes), 0);
   expect(sum(after)).toBeLessThan(sum(before) / 3);
   expect(await exportVersions(app, stack, texts.length)).toEqual(texts);
   const [chunks] = await query(
     app,
     `select max(depth) as depth, bool_or(blob_key is null) as rows, bool_or(blob_key is not null) as blobs,
-       (select sum(c.stored_bytes)::float8 from checkpoints c where c.codec = 'pieces') = sum(stored_bytes)::float8 as "isSum"
+       (select sum(c.stored_bytes)::float8 from checkpoints c where c.codec = 'chunks') = sum(stored_bytes)::float8 as "isSum"
      from version_chunks`,
   );
   expect(chunks).toMatchObject({ rows: true, blobs: true, isSum: true });
@@ -72,13 +72,13 @@ test('any versions, encoded in any order, are exported byte for byte', async () 
       await query(app, 'update checkpoints set encode_at = null');
       for (const { id } of await versionsOf(app, stack)) {
         if (step === 'encode some' && coins.next().value) continue;
-        await query(app, "update checkpoints set encode_at = 'epoch' where id = $1 and codec <> 'pieces'", [id]);
+        await query(app, "update checkpoints set encode_at = 'epoch' where id = $1 and codec <> 'chunks'", [id]);
       }
       await encodeVersions(app.context, { encoder: createEncoder(app) });
     }
     expect(await exportVersions(app, stack, texts.length)).toEqual(texts);
     const codecs = (await versionsOf(app, stack)).map(({ codec }) => codec);
-    expect(codecs).toEqual(texts.map((_, at) => (at === texts.length - 1 ? 'zstd' : 'pieces')));
+    expect(codecs).toEqual(texts.map((_, at) => (at === texts.length - 1 ? 'zstd' : 'chunks')));
   });
   await fc.assert(property, { numRuns: 3 });
 });
@@ -99,14 +99,14 @@ test('the newest version, and what a running update began from, stay whole', asy
   const update = await startUpdate(app, stack, { journal: true });
   await ok(append(app, update, creation(1, 'new', stack)));
   expect(await encodeAll(app)).toBe(1);
-  expect((await versionsOf(app, stack)).map(({ codec }) => codec)).toEqual(['pieces', 'zstd', 'zstd']);
+  expect((await versionsOf(app, stack)).map(({ codec }) => codec)).toEqual(['chunks', 'zstd', 'zstd']);
   await ok(complete(app, update));
   // The journal is not read back yet: it may still have to be replayed.
   const waiting = await query(app, 'select 1 from checkpoints where encode_at > now()');
   expect(waiting.length).toBeGreaterThan(0);
   await app.context.compactor.compact(update.id);
   expect(await encodeAll(app)).toBe(1);
-  expect((await versionsOf(app, stack)).map(({ codec }) => codec)).toEqual(['pieces', 'pieces', 'zstd']);
+  expect((await versionsOf(app, stack)).map(({ codec }) => codec)).toEqual(['chunks', 'chunks', 'zstd']);
   expect(await exportVersions(app, stack, 2)).toEqual(texts);
 });
 

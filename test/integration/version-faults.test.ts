@@ -109,7 +109,7 @@ test('a crash at any step loses nothing, and the next run completes the work', a
     crashes++;
   }
   expect(crashes).toBeGreaterThan(20);
-  expect((await versionsOf(app, stack)).map(({ codec }) => codec)).toEqual(['pieces', 'pieces', 'zstd']);
+  expect((await versionsOf(app, stack)).map(({ codec }) => codec)).toEqual(['chunks', 'chunks', 'zstd']);
   expect(await exportVersions(app, stack, texts.length)).toEqual(texts);
   await expectNoLeftovers();
   // What the crashes left in the blob store is swept like any other orphan, what is needed is not.
@@ -124,7 +124,7 @@ test('two workers that encode the same versions at once leave one encoding of ea
   await makeDue(app);
   await Promise.all([1, 2, 3].map(() => encodeVersions(app.context, { encoder: createEncoder(app) })));
   await encodeAll(app);
-  expect((await versionsOf(app, stack)).map(({ codec }) => codec)).toEqual([...Array(4).fill('pieces'), 'zstd']);
+  expect((await versionsOf(app, stack)).map(({ codec }) => codec)).toEqual([...Array(4).fill('chunks'), 'zstd']);
   expect(await exportVersions(app, stack, texts.length)).toEqual(texts);
   await expectNoLeftovers();
 });

@@ -28,7 +28,7 @@ export async function makeDue(app: TestApp, stack?: TestStack): Promise<void> {
     app,
     `update checkpoints c set encode_at = 'epoch' from stacks s join projects p on p.id = s.project_id
        join organizations o on o.id = p.organization_id
-     where s.id = c.stack_id and c.codec <> 'pieces' and ($1::text is null or o.name = $1)`,
+     where s.id = c.stack_id and c.codec <> 'chunks' and ($1::text is null or o.name = $1)`,
     [stack?.organization ?? null],
   );
 }

@@ -73,7 +73,7 @@ export class StateView {
     await audit.recordRead(this.#context.db, {
       organization: ref.organization,
       object: formatStackRef(ref),
-      details: { stackVersion: version, secrets: 'sealed' },
+      details: { stackVersion: version, secrets: 'redacted' },
     });
     return { text: (await redactedText(whole)).toString('utf8'), sizeBytes: whole.length };
   }

@@ -130,7 +130,7 @@ async function check(db: Database, ring: KeyRing): Promise<void> {
   lost.push(...webhooks.lost);
   for (const { version, keyId, count } of await createBlobRepository(db).countByEncryptionKey()) {
     console.log(
-      `Blobs ${keyId === null ? 'that are not encrypted' : `sealed by data key ${version} of documents`}: ${count}.`,
+      `Blobs ${keyId === null ? 'that are not encrypted' : `encrypted with data key ${version} of documents`}: ${count}.`,
     );
   }
   if (lost.length > 0) throw new CommandRefusedError(`${lost.length} data keys cannot be unwrapped:\n${linesOf(lost)}`);

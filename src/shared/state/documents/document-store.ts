@@ -41,7 +41,7 @@ const incrementalOptions = { chunkSize: 64 * 1024, writableHighWaterMark: 512 * 
 const plainCodec = 'zstd';
 const encryptedCodec = 'zstd+encrypted';
 /** An older version, whose text is in chunks that refer to earlier versions. */
-export const chunksCodec = 'pieces';
+export const chunksCodec = 'chunks';
 
 /** Where the encoded bytes of a document are stored, and how they are encoded. */
 export interface StoredDocument {
