@@ -1,5 +1,5 @@
 import { JsonScanner } from '../platform/json/json-scanner.ts';
-import { denseTurnBytes, Slices, scanInSlices } from '../platform/slices/slices.ts';
+import { denseSliceBytes, Slices, scanInSlices } from '../platform/slices/slices.ts';
 
 /** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
@@ -43,7 +43,7 @@ export interface PropertyDifference {
 export async function diffProperties(before: Buffer | null, after: Buffer | null): Promise<PropertyDifference[]> {
   if (before !== null && after !== null && before.equals(after)) return [];
   const [old = [], next = []] = await leavesOf([before, after]);
-  const slices = new Slices(denseTurnBytes);
+  const slices = new Slices(denseSliceBytes);
   const side = (source: Buffer | null, leaf: Leaf | undefined) =>
     leaf === undefined || source === null
       ? null
@@ -90,7 +90,7 @@ class TooManyLeaves extends Error {}
 async function listLeaves(text: Buffer | null, depth: number): Promise<readonly Leaf[] | null> {
   if (text === null) return [];
   const { leaves, scanner } = leafScanner(text, depth);
-  if (!(await scanInSlices(scanner, text, denseTurnBytes).then(() => true, unlessTooMany))) return null;
+  if (!(await scanInSlices(scanner, text, denseSliceBytes).then(() => true, unlessTooMany))) return null;
   scanner.end();
   return leaves;
 }

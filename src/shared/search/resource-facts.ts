@@ -1,6 +1,6 @@
 import { type JsonSpan, scanMembers, sliceOf } from '../platform/json/json-text.ts';
 import { scanJsonInSlices, scanMembersInSlices } from '../platform/json/scan-in-slices.ts';
-import { denseTurnBytes, nextSlice, Slices } from '../platform/slices/slices.ts';
+import { denseSliceBytes, nextSlice, Slices } from '../platform/slices/slices.ts';
 import { parseQualifiedName, type StackRef } from '../stacks/names.ts';
 import { diffProperties } from './property-leaves.ts';
 import { deletedKey, providerKey, resourceKey, shortHash, withoutStack } from './resource-key.ts';
@@ -85,7 +85,7 @@ export class ResourceView {
       if (path.length === 1 && kind === 'string' && found.length < limit)
         found.push(JSON.parse(text.toString('utf8', start, end)) as string);
     };
-    await scanJsonInSlices(text, 1, onValue, denseTurnBytes);
+    await scanJsonInSlices(text, 1, onValue, denseSliceBytes);
     return found;
   }
 
@@ -110,7 +110,7 @@ export class ResourceView {
 
 /** Reads the members of a resource, in slices of the event loop if it is large. Throws JsonSyntaxError. */
 export async function viewResource(text: Buffer): Promise<ResourceView> {
-  const members = text.length <= denseTurnBytes ? scanMembers(text) : await scanMembersInSlices(text);
+  const members = text.length <= denseSliceBytes ? scanMembers(text) : await scanMembersInSlices(text);
   return new ResourceView(text, members ?? new Map());
 }
 
@@ -157,7 +157,7 @@ export async function compareResources(
 ): Promise<{ readonly change: 'updated' | 'replaced'; readonly paths: readonly string[] }> {
   const isReplaced = differs(before, after, 'id') || differs(before, after, 'created');
   const paths = await differingMembers(before, after);
-  const slices = new Slices(denseTurnBytes);
+  const slices = new Slices(denseSliceBytes);
   for (const part of ['inputs', 'outputs']) {
     for (const { path } of await diffProperties(before.raw(part), after.raw(part))) {
       paths.add(joinPath(part, path));

@@ -1,6 +1,6 @@
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
-import { denseTurnBytes, inSlices, slicesOf } from '../platform/slices/slices.ts';
+import { denseSliceBytes, inSlices, slicesOf } from '../platform/slices/slices.ts';
 
 /** A larger resource is passed over, in bytes. */
 export const maxResourceBytes = 8 * 1024 * 1024;
@@ -38,7 +38,7 @@ export async function scanResources(
     },
   });
   for await (const chunk of inSlices(document)) {
-    for (const slice of slicesOf(chunk, denseTurnBytes)) {
+    for (const slice of slicesOf(chunk, denseSliceBytes)) {
       texts.beginChunk(slice);
       scanner.write(slice);
       texts.endChunk();

@@ -5,7 +5,7 @@
 export const timeSliceBytes = 1024 * 1024;
 
 /** The same for scans that report every value: as many as possible take a few ms. */
-export const denseTurnBytes = 128 * 1024;
+export const denseSliceBytes = 128 * 1024;
 
 /** Resolves in a later event loop tick, after pending I/O events. */
 export function nextSlice(): Promise<void> {
