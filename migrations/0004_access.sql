@@ -240,7 +240,7 @@ begin
       and case when t.kind = 'personal' then m.role is not null and u.deactivated_at is null else t.organization_id = o.id end;
 end $$;
 
--- Whether the token, and its user if it has one, is valid. It stays so until the end of the transaction.
+-- Whether the token, and its user if it has one, is valid. The result holds until the end of the transaction.
 create function hold_owner(token uuid) returns boolean language plpgsql as $$
 declare
   owner uuid;

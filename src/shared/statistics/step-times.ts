@@ -21,7 +21,7 @@ const maxUrnChars = 4_000;
 
 /** Steps that do nothing to a resource. */
 const idle: ReadonlySet<string> = new Set(['same', 'read', 'refresh', 'replace', 'discard', 'remove-pending-replace']);
-/** Most events are of resources that stay: only the others are parsed. */
+/** Most events are about unchanged resources: only the others are parsed. */
 const mayBeStep = /"op"\s*:\s*"(?!(?:same|read|refresh|replace|discard)")/;
 
 /** Collects the steps of an update from its events, in their order. Keeps `maxSteps` at most. */

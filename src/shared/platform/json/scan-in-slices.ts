@@ -8,8 +8,8 @@ const unicode = 0x75;
 const surrogatePair = /^\\ud[89ab]..\\ud[c-f]/i;
 
 /**
- * Like `scanJson`, but scans at most about `sliceBytes` per event loop tick: `denseSliceBytes` where there may be as many values to report as there
- * is room for. Throws JsonSyntaxError.
+ * Like `scanJson`, but scans at most about `sliceBytes` per event loop tick: `denseSliceBytes` where values to report may be as dense as
+ * possible. Throws JsonSyntaxError.
  */
 export async function scanJsonInSlices(
   text: Buffer,
@@ -25,7 +25,7 @@ export async function scanJsonInSlices(
   scanner.end();
 }
 
-/** Like `scanMembers`, for objects with as many members as there is room for. Throws JsonSyntaxError. */
+/** Like `scanMembers`, for objects with any number of members. Throws JsonSyntaxError. */
 export async function scanMembersInSlices(text: Buffer): Promise<Map<string, JsonSpan> | null> {
   const members = new Map<string, JsonSpan>();
   let isObject = false;

@@ -219,7 +219,7 @@ export function createMetrics() {
     }),
     replicaFallbacks: new Counter({
       name: 'holdfast_replica_fallbacks_total',
-      help: 'Reads that went on at the primary after they had begun at the replica: behind, conflict (with its recovery), busy (no free connection), moved (another server answered), or failed.',
+      help: 'Reads that continued at the primary after they had begun at the replica: behind, conflict (with its recovery), busy (no free connection), moved (another server answered), or failed.',
       labelNames: ['reason'],
       registers,
     }),

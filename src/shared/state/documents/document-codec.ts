@@ -76,7 +76,7 @@ export class DigestCheck {
       throw new DamagedBytesError(`The document has ${this.#sizeBytes} of the ${sizeBytes} bytes that were written`);
     }
     if (!this.#hash.digest().equals(sha256)) {
-      throw new DamagedBytesError('The SHA-256 of the document is not that of the bytes that were written');
+      throw new DamagedBytesError('The SHA-256 of the document does not match the bytes that were written');
     }
   }
 }

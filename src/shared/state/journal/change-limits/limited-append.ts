@@ -21,7 +21,7 @@ export class BeginRefusedError extends ForbiddenError {
   override readonly code = 'begin-refused';
 }
 
-/** Which resources a preview said it would delete or replace, by their keys. */
+/** The resources that a preview announced it would delete or replace, by their keys. */
 export interface PreviewedChanges {
   of(previewId: string): Promise<ReadonlySet<string>>;
 }
