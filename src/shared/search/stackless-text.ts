@@ -5,7 +5,7 @@ import { withoutStack } from './resource-key.ts';
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Whether two JSON texts are the same but for the stack's name in URNs. Takes slices of the event loop. */
+/** Whether two JSON texts are equal except for the stack's name in URNs. Takes slices of the event loop. */
 export async function isSameWithoutStack(before: Buffer, after: Buffer): Promise<boolean> {
   const digest = async (text: Buffer): Promise<string> => {
     const hash = createHash('sha256');
@@ -24,7 +24,7 @@ export async function hashWithoutStack(hash: Hash, text: Buffer, slices: Slices)
   }
 }
 
-/** Slices of about `denseSliceBytes` that end after a quote or a backslash, where no URN goes on. */
+/** Slices of about `denseSliceBytes` that end after a quote or a backslash, where no URN continues. */
 function* slicesAtQuotes(text: Buffer): Generator<Buffer> {
   let from = 0;
   while (text.length - from > denseSliceBytes) {

@@ -2,7 +2,7 @@ import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 
-/** Maximum size of the raw text of an URN. */
+/** Maximum size of the raw text of a URN. */
 const maxUrnBytes = 64 * 1024;
 const maxEdges = 200_000;
 

@@ -19,7 +19,7 @@ export function wholeZstdOptions(sizeBytes: number) {
   return { ...zstdOptions, pledgedSrcSize: sizeBytes, chunkSize };
 }
 
-/** Options to decompress a document of `sizeBytes` in one call: with Node's chunks of 16 KiB it takes a turn for each. */
+/** Options to decompress a document of `sizeBytes` in one call: with Node's chunks of 16 KiB it takes an event loop tick for each. */
 export function wholeUnzstdOptions(sizeBytes: number) {
   // A byte more, or another chunk is allocated when the last one is full.
   return {

@@ -13,7 +13,7 @@ export type Check = (scan: DeploymentScan) => void | Promise<void>;
 
 /**
  * Validates the deployment document in a body and stores its bytes. The body is read once: scanned, cut out, hashed, compressed and
- * stored as it passes. What is wrong with it is known at its end, before the object becomes visible. Throws JsonSyntaxError,
+ * stored as it passes. Errors in it are known at its end, before the object becomes visible. Throws JsonSyntaxError,
  * InvalidDeploymentError, what `check` throws, and the errors of `source`.
  */
 export async function saveDocument(

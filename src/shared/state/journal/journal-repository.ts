@@ -6,7 +6,7 @@ import type { LeaseFence } from '../../updates/lease.ts';
 import type { BatchEntry } from './journal-batch.ts';
 import type { JournalPage } from './replay/runner/replay-work.ts';
 
-/** Limits of a page, which is decoded in one turn of the event loop. */
+/** Limits of a page, which is decoded in one event loop tick. */
 const pageEntries = 1_000;
 const pageBytes = 2 * 1024 * 1024;
 
