@@ -76,7 +76,7 @@ create table refused_runs (
   ci_url text,
   -- If it was stopped while it ran.
   update_id uuid,
-  -- In line, in ms.
+  -- Time in the queue, in ms.
   waited_ms bigint not null default 0,
   refused_at timestamptz not null default clock_timestamp(),
   -- The same refusal within a minute is counted here, so that a script that repeats its call does not fill the table.

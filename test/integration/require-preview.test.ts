@@ -205,7 +205,7 @@ describe('an update that does more than its preview has said', () => {
       status: 403,
       json: {
         message:
-          `No update of organization ${stack.organization} deletes or replaces what its preview has not said; this one deletes ${bucketType} "b1". ` +
+          `No update of organization ${stack.organization} deletes or replaces more than its preview announced; this one deletes ${bucketType} "b1". ` +
           'Nothing more begins; what is running is finished and saved. To go on, look at a new preview, and run it again',
       },
     });

@@ -70,7 +70,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return row.count;
     },
 
-    /** The same stacks: those whose time is over last. */
+    /** The same stacks, most recently expired first. */
     list: (limit: number) =>
       db.any(sql.rows(DeletedStackRow)`
         /* deletedStacks.list */

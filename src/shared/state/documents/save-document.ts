@@ -8,7 +8,7 @@ export interface SavedDocument {
   readonly resourceCount: number;
 }
 
-/** Called once the whole body was scanned, before its document is stored; may throw to prevent that. */
+/** Called once the whole body has been scanned, before its document is stored; may throw to prevent that. */
 export type Check = (scan: DeploymentScan) => void | Promise<void>;
 
 /**

@@ -7,7 +7,7 @@ export type DatabaseChange = 'none' | 'unnoted' | 'timeline' | 'replaced' | 'set
 
 const PresentRow = Type.Object({
   change: Type.Unsafe<DatabaseChange>(Type.String()),
-  /** Whether the server tells its system identifier and timeline. */
+  /** Whether the server reports its system identifier and timeline. */
   isKnown: Type.Boolean(),
   losses: Type.Integer(),
   position: Nullable(Type.Integer()),
@@ -16,7 +16,7 @@ const PresentRow = Type.Object({
 
 const EndedRow = Type.Object({ ended: Nullable(Type.Integer()) });
 
-/** Which database this is: see the functions of the same names in the schema. */
+/** The identity of the database: see the functions of the same names in the schema. */
 export function createDatabaseIdentityRepository(db: Queryable) {
   return {
     /** `lostAt`: within the last day. */

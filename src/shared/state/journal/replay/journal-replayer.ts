@@ -82,7 +82,7 @@ export class JournalReplayer {
   }
 
   /**
-   * Brings the kept replay of a running update up to its last entry, starting one if there is room. Stores nothing: a later
+   * Brings the kept replay of a running update up to its last entry, starting one if the memory limit allows. Stores nothing: a later
    * compaction goes on from there, if this process runs it. Entries behind a gap are left for later, since a replay cannot go back.
    */
   async advance(updateId: string): Promise<void> {
