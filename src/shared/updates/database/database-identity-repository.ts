@@ -29,7 +29,7 @@ export function createDatabaseIdentityRepository(db: Queryable) {
         from installation i, read_database_identity() n`),
 
     /**
-     * Notes the identity of the database. If it is another one than before or at an earlier point than `seen`, or if `isOrdered`, all
+     * Records the identity of the database. If it is another one than before or at an earlier point than `seen`, or if `isOrdered`, all
      * active updates lose their leases. Returns how many did; null if there was no reason to end any.
      */
     note: async (isOrdered: boolean, seen: SeenDatabase | null): Promise<number | null> => {
