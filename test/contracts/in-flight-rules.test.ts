@@ -88,7 +88,7 @@ await describeOnRedis((server) => {
   });
   afterAll(() => redis.disconnect());
 
-  it('decides in Redis as in memory for random rooms', async () => {
+  it('decides in Redis as in memory for random budgets', async () => {
     const seen = new Set<string>();
     await fc.assert(
       fc.asyncProperty(fc.array(budget, { minLength: 100, maxLength: 100 }), async (asks) => {

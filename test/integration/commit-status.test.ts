@@ -91,7 +91,7 @@ test('the status of the end never overtakes that of the start', async () => {
   expect(host.bodies.map(({ state }) => state)).toEqual(['pending', 'success']);
 });
 
-test('a start that could not be told in time is left out', async () => {
+test('a start that could not be notified in time is left out', async () => {
   const hook = await addHost('github_status');
   host.answer = () => 503;
   const update = await start();

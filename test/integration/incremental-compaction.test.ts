@@ -221,7 +221,7 @@ test.each(['cancelled', 'expired'])(
   },
 );
 
-test('an entry that arrives after a later one is applied in its place', async () => {
+test('an entry that arrives after a later one is applied in order', async () => {
   const journal = await journaled();
   await app.context.compactor.advance(journal.update.id);
   await add(app, journal, 7);
@@ -251,7 +251,7 @@ test('when the thread has died, complete starts over', async () => {
   expect(await exportedNames(app, journal.stack)).toEqual(namesUpTo(5));
 });
 
-test('without room, nothing is kept and complete works as before', async () => {
+test('without capacity, nothing is kept and complete works as before', async () => {
   const full = new OpenReplays({ maxBytes: 100 });
   await using small = await createTestApp({
     database: app.database,

@@ -425,7 +425,7 @@ describe('policy groups', () => {
     expect(await calls.required()).toHaveLength(1);
   });
 
-  test('show those of their stacks that the caller may read', async () => {
+  test('show the stacks that the caller may read', async () => {
     await newStack('proj', 'prod');
     await ok(calls.call('POST', 'policygroups', { name: 'group' }));
     const both = ['dev', 'prod'].map((name) => ({ name, routingProject: 'proj' }));
