@@ -183,7 +183,7 @@ await suite('guards of updates', {}, () => {
       await commit(numbered(2));
       await workspace.runOk(preview);
       const urn = `urn:pulumi:dev::${project}::${thingType}::t0`;
-      const refused = await expectFailure(workspace, [...up, '--replace', urn], 'what its preview has not said');
+      const refused = await expectFailure(workspace, [...up, '--replace', urn], 'more than its preview announced');
       expect(refused).toContain(`replaces ${thingType} "t0"`);
       const replaced = (await workspace.cloud.log()).filter(({ op, phase }) => op === 'create' && phase === 'start');
       expect(replaced).toHaveLength(3);

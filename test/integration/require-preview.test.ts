@@ -248,7 +248,7 @@ describe('an update that does more than its preview has said', () => {
     const update = await start(await ok(create()));
     await ok(append(app, update, [begins(1, 'deleting', 'b0')]));
     expect((await append(app, update, [begins(2, 'deleting', 'b1')])).json.message).toContain(
-      'what its preview has not said',
+      'more than its preview announced',
     );
   });
 
