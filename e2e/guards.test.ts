@@ -86,7 +86,7 @@ await suite('guards of updates', {}, () => {
       await call(holdfast, 'POST', `${stackPath}/update/${activeUpdate}/drain`, { reason: 'shift ends' });
       const ended = await run.done;
       expect(ended.exitCode).not.toBe(0);
-      expect(outputOf(ended)).toContain('ends this update gently (shift ends)');
+      expect(outputOf(ended)).toContain('drains this update (shift ends)');
       const log = await cloud.log();
       expect(log.filter(({ phase }) => phase === 'start')).toHaveLength(
         log.filter(({ phase }) => phase === 'done').length,

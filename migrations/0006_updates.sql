@@ -496,7 +496,7 @@ create trigger api_tokens_rights after update of scopes, role, kind, organizatio
     is distinct from (new.scopes, new.role, new.kind, new.organization_id, new.team_id))
   execute function token_rights_changed();
 
--- The first queue entry at which a call waits now. Others keep their number but do not stop those behind them.
+-- The first queue entry at which a call waits now. Other entries keep their number but do not block later ones.
 create function first_lock_waiter(stack uuid) returns uuid language sql as $$
   select w.id from update_queue_waiters w join update_queue_processes p on p.id = w.process_id
   where w.stack_id = stack and w.superseded_by is null and p.alive_until > clock_timestamp()

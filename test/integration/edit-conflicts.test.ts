@@ -6,7 +6,7 @@ import { createStack, ok, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { createHook } from '../support/webhooks.ts';
 
-// Two admins have read the same and save one after the other: the second is told, and what the first has saved stays.
+// Two admins have read the same object and save one after the other: the second gets a conflict, and the first change stays.
 
 const app = testApp();
 let stack: TestStack;

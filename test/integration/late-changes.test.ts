@@ -212,7 +212,7 @@ describe('an import as run by a worker', () => {
     return { change, run: () => importer.import({ ...change, requestedBy, body, encoding: 'identity' }) };
   }
 
-  /** What the caller of the change is told after a fault. */
+  /** The response to the caller of the change after a fault. */
   async function outcomeFor(updateId: string): Promise<'committed' | 'failed'> {
     const fault = new UnavailableError('a fault');
     return app.context.changes.resolveFailure(updateId, fault).then(

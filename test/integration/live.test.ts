@@ -150,7 +150,7 @@ test('a stream is resumed at another replica from where it was', async () => {
 test('a client that returns with an unknown position, or after a lost connection, is instructed to refetch everything', async () => {
   const [one] = apps;
   const topics = await topicsOf(one, await createStack(one));
-  // That the stack was created may be told later.
+  // The notification of the stack's creation may arrive later.
   const ofItself = ({ messages }: Reader) => messages.filter(({ topic }) => topic === null);
   using unknown = await open(one, [topics.stack], 'someone.1.0');
   expect(ofItself(unknown)).toEqual([{ topic: null, kind: 'refetch' }]);

@@ -206,7 +206,7 @@ describe('an update that does more than its preview has said', () => {
       json: {
         message:
           `No update of organization ${stack.organization} deletes or replaces more than its preview announced; this one deletes ${bucketType} "b1". ` +
-          'Nothing more begins; what is running is finished and saved. To go on, look at a new preview, and run it again',
+          'No more operations begin; running ones are finished and saved. To go on, look at a new preview, and run it again',
       },
     });
     expect((await append(app, update, batch)).status).toBe(403);

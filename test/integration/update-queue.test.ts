@@ -107,7 +107,7 @@ test('no call overtakes waiting ones, even if the stack is free', async () => {
   await untilWaiting(1);
   calls.push(create(servers[1], stack));
   await untilWaiting(2);
-  // Being told wrongly does not help.
+  // A wrong notification does not help.
   await client.query(
     `select pg_notify('holdfast_update_queue', id::text) from update_queue_waiters where process_id <> $1`,
     [other],

@@ -42,7 +42,7 @@ const environment = { 'git.head': commit, 'git.headName': 'refs/heads/main', 'vc
 const create = (path = 'update', on = app) =>
   on.call('POST', `${stack.path}/${path}`, { auth: stack.auth, body: { metadata: { message: '', environment } } });
 
-/** Events of ours that were told, without those that updates have anyway. */
+/** Our own events that were recorded, without the events that every update has. */
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape.
 async function notified(): Promise<any[]> {
   await deliverDue(app);

@@ -231,7 +231,7 @@ describe('signatures', () => {
     expect(await signature()).toBe(expected('first'));
     await change({ secret: 'second' });
     expect(await signature()).toBe(expected('second'));
-    // Otherwise the secret would sign for, or go to, whoever owns the other server.
+    // Otherwise the secret would sign for, or go to, the owner of the other server.
     const elsewhere = await app.call('PATCH', hook, {
       auth: stack.auth,
       body: { payloadUrl: 'https://other.example/' },

@@ -66,7 +66,7 @@ export const auditActions = {
   'update.start': 'Started an update',
   'update.end': 'An update ended',
   'update.cancel': 'Cancelled an update',
-  'update.drain': 'Drained an update: it begins nothing more',
+  'update.drain': 'Drained an update: it begins no more operations',
   'update.send-away': 'Removed an update from the queue of its stack',
   'update.stop': 'A rule stopped an update that deletes or replaces too much',
   'approval.ask': 'Asked for the approval of a commit',

@@ -38,7 +38,7 @@ export function objectText(object: SqlFragment, optional: readonly string[] = []
 }
 
 /**
- * The statement that adds an event for the row of `from`. With a lease, user and token are those of the update, and the role is the one
+ * The statement that adds an event for the row of `from`. With a lease, user and token are taken from the update, and the role is the one
  * that the user or the token has now; a token without a user is named as in the calls that it makes. The CI run is that of the update.
  */
 export function auditInsertion(source: AuditSource, event: EventValues, from: SqlFragment): SqlFragment {

@@ -115,7 +115,7 @@ export function createStackListRepository(db: Queryable) {
     },
 
     /**
-     * A page of stacks. Reads no more rows than it returns, in each table: an organization only when those before it do not fill
+     * A page of stacks. Reads no more rows than it returns, in each table: an organization only when the ones before it do not fill
      * the page, and by lateral joins, because Postgres would rather read all of a table than a tenth of it through an index.
      */
     list: (filter: StackFilter) =>

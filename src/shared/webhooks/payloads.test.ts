@@ -60,7 +60,7 @@ test('an event of a later release is described by its name', () => {
   expect(payload('slack', { event: 'stack_frozen', updateId: null }).text).toContain('stack frozen');
 });
 
-test('all events and groups can be selected, and those that the CLI offers', () => {
+test('all events and groups can be selected, including the ones that the CLI offers', () => {
   for (const [name, { group }] of Object.entries(webhookEvents))
     expect([isEventName(name), isEventGroup(group)]).toEqual([true, true]);
   // orgGroupFilters in pkg/cmd/pulumi/org/org_webhook_new.go

@@ -15,7 +15,7 @@ export function createEmptyProjectRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Deletes those that are still empty. Returns how many. */
+    /** Deletes the ones that are still empty. Returns how many. */
     delete: async (ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* projects.deleteEmpty */

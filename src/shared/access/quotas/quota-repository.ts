@@ -116,7 +116,7 @@ export function createQuotaRepository(db: Queryable) {
         from organizations o left join organization_usage w on w.organization_id = o.id where o.name = ${organization}`),
 
     /**
-     * Returns the organizations whose kept bytes are due for measurement: all, or only those with their own limit.
+     * Returns the organizations whose kept bytes are due for measurement: all, or only organizations with their own limit.
      * Excludes organizations whose last measurement took more than 1% of the time since then.
      */
     listMeasured: async (all: boolean): Promise<string[]> => {

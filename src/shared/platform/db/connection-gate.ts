@@ -69,7 +69,7 @@ export class ConnectionGate {
     const first = isFirst();
     if (first) this.#lastFirstAt = performance.now();
     const queue = first ? this.#first : this.#others;
-    // A newcomer overtakes nobody in its queue.
+    // A newcomer overtakes no waiting caller in its queue.
     if (queue.size === 0 && this.#free > 0 && (first || this.#hasCapacity())) this.#enter(first);
     else await this.#wait(limitMs, queue);
     try {

@@ -92,7 +92,7 @@ export function createUpdateRuleRepository(db: Queryable) {
     },
 
     /**
-     * Locks the stack's row until the end of the transaction. The rules are those of that time: `lockForChange` waits for the
+     * Locks the stack's row until the end of the transaction. The rules are as of that time: `lockForChange` waits for the
      * transaction, if it has begun with `holdAccess`.
      */
     lockStack: async (stackId: string): Promise<StackWithRules | null> => {
@@ -127,7 +127,7 @@ export function createUpdateRuleRepository(db: Queryable) {
     },
 
     /**
-     * Allows one transaction at a time to change rules of the organization, once those that create updates there have ended: an update
+     * Allows one transaction at a time to change rules of the organization, once transactions that create updates there have ended: an update
      * is created before the change is committed, or sees it. Take it under the lock of all changes of people, as grants do.
      */
     lockForChange: (organizationId: string) =>

@@ -174,11 +174,11 @@ function describe({ resourceType, type, urn }: BegunOperation): string {
   return `${type === 'deleting' ? 'deletes' : 'replaces'} ${resourceType} ${JSON.stringify(name)}`;
 }
 
-const nothingElse = 'Nothing more begins; what is running is finished and saved';
+const nothingElse = 'No more operations begin; running ones are finished and saved';
 
 function howToGoOn({ commit, kind, stack }: ChangeLimits): string {
   if (commit === null) {
-    return `${nothingElse}. To go on, run it from a Git commit without local changes, so that somebody can approve that commit`;
+    return `${nothingElse}. To go on, run it from a Git commit without local changes, so that another user can approve that commit`;
   }
   const ofKind = kind === 'update' ? '' : ` --kind ${kind}`;
   return `${nothingElse}. To go on, have the commit approved (holdfast admin approve ${stack} ${commit}${ofKind} --reason …, or over HTTP) and run it again`;

@@ -44,5 +44,5 @@ export async function drainUpdate(tx: Queryable, { update }: LockedUpdate, drain
 
 function drainMessage({ by, reason }: Drain): string {
   const because = reason === '' ? '' : ` (${reason})`;
-  return `${by} ends this update gently${because}: it begins nothing more, what is running is finished and saved. Run it again to continue`;
+  return `${by} drains this update${because}: it begins no more operations, and running ones are finished and saved. Run it again to continue`;
 }

@@ -43,7 +43,7 @@ test('a caller that fails loses the replay', async () => {
   open.close();
 });
 
-test('callers of one update wait for each other, those of others do not', async () => {
+test('callers of one update wait for each other, callers of other updates do not', async () => {
   const open = new OpenReplays();
   const { promise, resolve } = Promise.withResolvers<void>();
   const order: string[] = [];

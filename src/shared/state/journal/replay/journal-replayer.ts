@@ -59,7 +59,7 @@ export class JournalReplayer {
   }
 
   /**
-   * Applies all entries, or those before the first invalid one, and then runs `work`. Goes on with the update's kept replay if there
+   * Applies all entries, or the entries before the first invalid one, and then runs `work`. Goes on with the update's kept replay if there
    * is one. Returns null if the entries have been compacted and deleted in the meantime. Drops a damaged snapshot and repairs a
    * damaged base. Throws InvalidJournalError if the base is not a valid deployment, and DocumentDamagedError if it is damaged beyond
    * repair.
