@@ -216,7 +216,8 @@ begin
 end $$;
 
 -- What the holder of a token may do in an organization; no row if the token is not valid there. The result holds until the end of the transaction:
--- the rights of a user are locked by the user's lock key, the grants of an organization by its id. The last statement sees commits made during the wait for the locks.
+-- the rights of a user are locked by the user's lock key, the grants of an organization by its id. The last statement sees commits made
+-- during the wait for the locks.
 create function hold_access(token uuid, organization_name text) returns table (role text, "isPlain" boolean, facts jsonb)
 language plpgsql as $$
 #variable_conflict use_column
@@ -271,7 +272,8 @@ begin
     'grant-ended');
 end $$;
 
--- Runs in the transaction that changes grants, teams or defaults. Raising the version waits for updates that are being started; later ones see the change.
+-- Runs in the transaction that changes grants, teams or defaults. Raising the version waits for updates that are being started; later ones
+-- see the change.
 create function change_access(organizations uuid[]) returns void language plpgsql as $$
 declare
   id uuid;

@@ -157,7 +157,8 @@ create function notify_of_freeze_rule(rule update_rules, event text) returns voi
       'settings', rule.settings)::text);
 $$;
 
--- The webhooks of a stack are notified of its freeze. If the scope of a freeze changes, the webhooks of the previous stack are notified that it was lifted.
+-- The webhooks of a stack are notified of its freeze. If the scope of a freeze changes, the webhooks of the previous stack are notified
+-- that it was lifted.
 create function notify_of_freeze() returns trigger language plpgsql as $$
 begin
   -- Also false while the organization is being deleted.

@@ -46,7 +46,9 @@ describe.each([0, 1, 2])('replica %i, which knows the lease', (replica) => {
     for (const _ of [1, 2]) {
       const refused = await append(on, update, batch);
       expect(refused.status).toBe(403);
-      expect(refused.json.message).toMatch(/drains this update \(node pool is replaced\): it begins no more operations/);
+      expect(refused.json.message).toMatch(
+        /drains this update \(node pool is replaced\): it begins no more operations/,
+      );
     }
     expect(await stateOf(stack)).toEqual({ resources: ['a'], pending: [] });
     await ok(complete(app, update, 'failed'));

@@ -47,7 +47,8 @@ export interface StackFacts {
 
 /**
  * What the holder of a token may do with a stack: what the role and the grants of the owner allow, less what any grant denies, and no
- * more than the token's own scopes and grants give. A holder who may read a stack may also read its outputs, so a token may be limited to outputs alone. The function effective_permissions in the database is the same rule, for lists.
+ * more than the token's own scopes and grants give. A holder who may read a stack may also read its outputs, so a token may be limited to
+ * outputs alone. The function effective_permissions in the database is the same rule, for lists.
  */
 export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet {
   const matching = matchingGrants(subject.grants, stack);

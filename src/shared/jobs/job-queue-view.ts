@@ -51,7 +51,10 @@ interface FoundQueue {
   readonly jobs: readonly { readonly queued: QueuedJob<JobData>; readonly state: ShownState }[];
 }
 
-/** The queues, and jobs that failed permanently. Jobs for which a call waited cannot be run again: their callers got the error and repeat the calls themselves. */
+/**
+ * The queues, and jobs that failed permanently. Jobs for which a call waited cannot be run again: their callers got the error and repeat
+ * the calls themselves.
+ */
 export class JobQueueView {
   readonly #queues: Queues;
   readonly #monitor: QueueMonitor;

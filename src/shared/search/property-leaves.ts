@@ -72,7 +72,10 @@ export async function listLeafPathsInSlices(text: Buffer | null): Promise<string
   return [''];
 }
 
-/** The leaves of objects, all at the same depth: the deepest that yields few enough. With too many even at the outermost depth, each object is one leaf. */
+/**
+ * The leaves of objects, all at the same depth: the deepest that yields few enough. With too many even at the outermost depth, each object
+ * is one leaf.
+ */
 async function leavesOf(texts: readonly (Buffer | null)[]): Promise<readonly (readonly Leaf[])[]> {
   for (const [depth, most] of attempts) {
     const lists: (readonly Leaf[] | null)[] = [];

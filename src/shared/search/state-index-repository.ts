@@ -233,7 +233,10 @@ export function createStateIndexRepository(db: Queryable) {
       return digests;
     },
 
-    /** Clears the index of a stack, so that it is indexed anew. `keepsChanges` keeps the changes of versions, and `keepsKnown` their marks as known. */
+    /**
+     * Clears the index of a stack, so that it is indexed anew. `keepsChanges` keeps the changes of versions, and `keepsKnown` their marks
+     * as known.
+     */
     reset: (
       stackId: string,
       { keepsChanges, keepsKnown }: { readonly keepsChanges: boolean; readonly keepsKnown: boolean },

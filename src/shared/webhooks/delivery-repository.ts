@@ -203,7 +203,10 @@ export function createDeliveryRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Deletes deliveries that ended, or that never had a webhook, more than `days` days ago, and events without deliveries. Returns how many deliveries. */
+    /**
+     * Deletes deliveries that ended, or that never had a webhook, more than `days` days ago, and events without deliveries. Returns how
+     * many deliveries.
+     */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* webhookDeliveries.deleteOld */

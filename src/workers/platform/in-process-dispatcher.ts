@@ -52,8 +52,9 @@ const usualPatienceMs = 1_000;
 /**
  * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but those of a fairness key with
  * many unfinished jobs run after the others, and while calls wait, no background job begins, or after a second only one at a time: otherwise the
- * calls of a burst would also wait for each other's background work. Faults are retried with a growing, jittered pause; rejections are final. Jobs live only in memory, which is enough: waiting callers get an error if
- * the process ends, and the sweep finds jobs that no one waits for.
+ * calls of a burst would also wait for each other's background work. Faults are retried with a growing, jittered pause; rejections are
+ * final. Jobs live only in memory, which is enough: waiting callers get an error if the process ends, and the sweep finds jobs that no one
+ * waits for.
  */
 export class InProcessDispatcher implements JobDispatcher {
   readonly #handlers: JobHandlers;

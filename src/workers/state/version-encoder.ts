@@ -94,7 +94,8 @@ export class VersionEncoder {
 
   /**
    * Encodes the state from which the update of a due state began, and the state itself unless it is the newest, which is encoded after the
-   * next. Postpones the state while one of the two is in use or damaged, or the stack is deleted and may be restored. Throws what the blob store throws, and
+   * next. Postpones the state while one of the two is in use or damaged, or the stack is deleted and may be restored. Throws what the blob
+   * store throws, and
    * `signal`'s reason.
    */
   async encodeDue(due: DueState, signal?: AbortSignal): Promise<EncodingResult> {

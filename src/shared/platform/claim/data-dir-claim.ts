@@ -37,7 +37,8 @@ const lockWaitMs = 10_000;
 
 /**
  * The claim of a data directory, so that two servers never run on it at once. Where file locks exist, the kernel shows whether the owner is alive,
- * in any container. Where they do not, and between machines, the owner increases a number to show that it is alive: a newcomer that cannot observe the owner waits and watches that number. Clocks of different processes are never compared.
+ * in any container. Where they do not, and between machines, the owner increases a number to show that it is alive: a newcomer that cannot
+ * observe the owner waits and watches that number. Clocks of different processes are never compared.
  */
 export class DataDirClaim implements WriteFence {
   readonly #folder: string;

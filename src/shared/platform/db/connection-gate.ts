@@ -39,7 +39,8 @@ interface Waiting {
 
 /**
  * Admits as many callers as the pool has connections; the others wait in order, up to a time limit, which the pool itself lacks. Priority work
- * (`runFirst`) is admitted before other work, which uses only half of the connections while there is priority work: all connections together would keep Postgres busy for the whole of its statements. A caller that has waited long is next in any case.
+ * (`runFirst`) is admitted before other work, which uses only half of the connections while there is priority work: all connections
+ * together would keep Postgres busy for the whole of its statements. A caller that has waited long is next in any case.
  */
 export class ConnectionGate {
   readonly #size: number;

@@ -42,7 +42,10 @@ function stateOf(pid: number, dataDir: string): 'running' | 'ended' | 'gone' {
   }
 }
 
-/** Kills a Postgres with all of its processes. It must not stop by itself: it would remove the file of another instance that has started meanwhile. */
+/**
+ * Kills a Postgres with all of its processes. It must not stop by itself: it would remove the file of another instance that has started
+ * meanwhile.
+ */
 export function killWithChildren(postgres: ChildProcess): void {
   const children = postgres.pid === undefined ? [] : childrenOf(postgres.pid);
   // First, or it would start new processes.

@@ -34,7 +34,8 @@ const maxAtOnce = 50;
 
 /**
  * Releases bodies that no job needs any more, and repeats each release until Redis confirms it. A failover can undo a confirmed release: the new
- * master may not have received it and then has the body and its reservation again, with no process left to release them. So releases are remembered for a while, and repeated after every lost connection.
+ * master may not have received it and then has the body and its reservation again, with no process left to release them. So releases are
+ * remembered for a while, and repeated after every lost connection.
  */
 export class BodyReleases {
   readonly #options: BodyReleasesOptions;

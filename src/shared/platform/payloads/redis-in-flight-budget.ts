@@ -13,7 +13,8 @@ end
 
 /**
  * Loads the state of one in-flight budget across all processes: a hash of the arriving bodies, the bytes of complete bodies by fairness key (`share`
- * in Redis), and the expiry and key of each complete body. Uses the clock of Redis, since the clocks of the processes may differ. Reservations of a dead process are removed when they expire.
+ * in Redis), and the expiry and key of each complete body. Uses the clock of Redis, since the clocks of the processes may differ.
+ * Reservations of a dead process are removed when they expire.
  */
 const loadScript = `${releaseScript}
 local time = redis.call('TIME')

@@ -42,7 +42,9 @@ export interface LimitedAppend {
 
 /**
  * Stores a batch of an update with change limits, in one transaction that holds the lock of all its batches. If one begin entry of the batch is
- * refused, all of its begin entries are, because the client gets one response for the batch; the rest is stored. A repeated batch gets the same response: stored entries had been accepted, and refused ones are recognized by their entry. Returns null if the lease is invalid. Throws what reading the state before the update throws.
+ * refused, all of its begin entries are, because the client gets one response for the batch; the rest is stored. A repeated batch gets the
+ * same response: stored entries had been accepted, and refused ones are recognized by their entry. Returns null if the lease is invalid.
+ * Throws what reading the state before the update throws.
  */
 export async function appendLimited(
   { db, baseUrns, previewed }: LimitParts,

@@ -62,7 +62,10 @@ export class ReplaySteps {
     this.#open = parts.openReplays;
   }
 
-  /** Opens a replay of the base and the last snapshot. Returns null if the base is gone, or the memory limit does not allow incremental compaction. */
+  /**
+   * Opens a replay of the base and the last snapshot. Returns null if the base is gone, or the memory limit does not allow incremental
+   * compaction.
+   */
   async start(
     update: UpdateRow,
     { limit = Number.POSITIVE_INFINITY, usesSnapshot = true, isAhead = false },
