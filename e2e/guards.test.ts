@@ -86,7 +86,7 @@ await suite('guards of updates', {}, () => {
       await call(holdfast, 'POST', `${stackPath}/update/${activeUpdate}/drain`, { reason: 'shift ends' });
       const ended = await run.done;
       expect(ended.exitCode).not.toBe(0);
-      expect(outputOf(ended)).toContain('ends this update gently (shift ends)');
+      expect(outputOf(ended)).toContain('drains this update (shift ends)');
       const log = await cloud.log();
       expect(log.filter(({ phase }) => phase === 'start')).toHaveLength(
         log.filter(({ phase }) => phase === 'done').length,
@@ -183,7 +183,7 @@ await suite('guards of updates', {}, () => {
       await commit(numbered(2));
       await workspace.runOk(preview);
       const urn = `urn:pulumi:dev::${project}::${thingType}::t0`;
-      const refused = await expectFailure(workspace, [...up, '--replace', urn], 'what its preview has not said');
+      const refused = await expectFailure(workspace, [...up, '--replace', urn], 'more than its preview announced');
       expect(refused).toContain(`replaces ${thingType} "t0"`);
       const replaced = (await workspace.cloud.log()).filter(({ op, phase }) => op === 'create' && phase === 'start');
       expect(replaced).toHaveLength(3);

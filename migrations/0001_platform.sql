@@ -9,15 +9,15 @@ create table installation (
   -- Signs the addresses under which archives are uploaded and downloaded, because the CLI sends no token there: 244 random bits.
   url_key bytea not null
     default decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex'),
-  -- Which database this is. What a restore or a failover to another server puts in its place may lack writes that were acknowledged, and
-  -- differs in one of these. Null: not noted yet, or, of the first two, the server does not tell its users.
+  -- Which database this is. A database after a restore or a failover to another server may lack acknowledged writes, and differs in one of these.
+  -- Null: not recorded yet, or, for the first two, hidden by the server.
   system_id text,
   timeline text,
-  -- The ids of the database and of tables, which are others after a dump was restored.
+  -- The ids of the database and of tables, which change when a dump is restored.
   place text,
   -- How often acknowledged writes may have been lost: positions are compared only between two looks with the same number.
   losses integer not null default 0,
-  -- When that was noted last.
+  -- When that was last recorded.
   lost_at timestamptz,
   constraint installation_is_only_key unique (is_only),
   constraint installation_is_only_check check (is_only)
@@ -67,7 +67,7 @@ create table job_admissions (
 );
 create index job_admissions_expires on job_admissions (expires_at);
 
--- Each sweep runs in one process at a time: the first one that asks when it is due.
+-- Each sweep runs in one process at a time: the first one that claims it when it is due.
 create table maintenance_runs (
   name text primary key,
   claimed_by uuid,
@@ -78,7 +78,7 @@ create table maintenance_runs (
   place text,
   -- JSON text: result of the last complete run.
   result text,
-  -- What the last run that said it has done, as a number of rows or objects.
+  -- The count that the last run reported, as a number of rows or objects.
   last_count bigint,
   -- The last run that has failed, until one succeeds.
   failed_at timestamptz,
@@ -95,7 +95,7 @@ create table processes (
   started_at timestamptz not null,
   seen_at timestamptz not null,
   rss_bytes bigint not null,
-  -- Share of one core since the time before, and the longest that its event loop was held up since, in ms.
+  -- Share of one core since the last report, and the longest time that its event loop was blocked since, in ms.
   cpu double precision not null,
   loop_ms double precision not null
 );
@@ -117,7 +117,7 @@ create table rate_counters (
   updated_at timestamptz not null
 ) with (fillfactor = 50);
 
--- Locks what the id stands for until the end of the transaction, together with others.
+-- Locks the object with this id until the end of the transaction, shared with others.
 create function lock_shared(id uuid) returns void language sql as $$
   select pg_advisory_xact_lock_shared(hashtextextended(id::text, 46))
 $$;

@@ -1,4 +1,4 @@
--- Organizations, people, teams and tokens, and how people and CI runs prove who they are.
+-- Organizations, users, teams and tokens, and the authentication of users and CI runs.
 
 create table organizations (
   id uuid primary key default gen_random_uuid(),
@@ -19,7 +19,7 @@ create table users (
   deactivated_at timestamptz,
   -- Organization whose provider created the account.
   provisioned_by uuid references organizations (id) on delete set null,
-  -- The same as deactivated_at if a provider deactivated the user. Differs as soon as somebody else does.
+  -- The same as deactivated_at if a provider deactivated the user. Differs as soon as another actor does.
   provider_deactivated_at timestamptz,
   created_at timestamptz not null default now(),
   constraint users_login_key unique (login)
@@ -67,21 +67,21 @@ create table api_tokens (
   team_id uuid references teams (id) on delete cascade,
   -- Of organization tokens.
   role text,
-  -- JSON array of {organization, project, stack, permissions}: the token has no more than these give. Null: no limit.
+  -- JSON array of {organization, project, stack, permissions}: the token has at most these permissions. Null: no limit.
   scopes jsonb,
   -- Unique for each owner, of revoked tokens too. Null for tokens without a name.
   name text,
   description text not null default '',
   token_hash bytea not null,
-  -- Whether something besides the role and the grants of its user decides what the token may do.
+  -- Whether the token's rights depend on more than the role and the grants of its user.
   is_limited boolean not null generated always as (kind <> 'personal' or scopes is not null) stored,
-  -- Hash of the secret before, and until when it is valid.
+  -- Hash of the previous secret, and until when it is valid.
   previous_hash bytea,
   previous_until timestamptz,
-  -- When the present secret was made, if it is not the first one.
+  -- When the current secret was created, if it is not the first one.
   rotated_at timestamptz,
-  -- The user who has replaced the secret of the token last, and so knows it; null: nobody has, or an operator. No foreign key: users
-  -- that are gone do not matter.
+  -- The user who last replaced the secret of the token, and so knows it; null: never replaced, or by an operator. No foreign key: deleted users do
+  -- not matter.
   rotated_by uuid,
   created_at timestamptz not null default now(),
   -- User, or null for an operator, who created it.
@@ -89,16 +89,16 @@ create table api_tokens (
   expires_at timestamptz,
   revoked_at timestamptz,
   last_used_at timestamptz,
-  -- What decides about somebody who is signed in by a browser is what decides about the holder of a token: each session that calls the
-  -- dashboard's API has a row here, with the id of the session. Nobody can present it: its hash is that of a value that was not kept.
+  -- Rights of browser sessions are determined like rights of tokens: each session that calls the dashboard's API has a row here, with the id of the
+  -- session. No client can present it as a token: its hash is of a value that was discarded.
   is_session boolean not null default false,
-  -- May call SCIM in its organization, and nothing else besides what its scopes and grants say.
+  -- May call SCIM in its organization, and otherwise only what its scopes and grants allow.
   is_provisioning boolean not null default false,
   -- Organization under which the bootstrap file lists this token.
   listed_in uuid references organizations (id) on delete set null,
   -- Revoked because the bootstrap file no longer lists it; restored when the file lists it again.
   is_withdrawn boolean not null default false,
-  -- The policy by which the token was given. No foreign key: the token outlives it, revoked.
+  -- The policy under which the token was issued. No foreign key: the revoked token outlives it.
   policy_id uuid,
   -- Claims of the id token, by which a later policy may end it.
   claims jsonb,
@@ -146,13 +146,13 @@ create table passkeys (
 );
 create index passkeys_user_id on passkeys (user_id);
 
--- People who are signed in by a browser. A session ends when its row is deleted.
+-- Users who are signed in by a browser. A session ends when its row is deleted.
 create table sessions (
   id uuid primary key default gen_random_uuid(),
   user_id uuid not null references users (id) on delete cascade,
   -- SHA-256 of the value of the cookie.
   session_hash bytea not null,
-  -- How the user has signed in.
+  -- How the user signed in.
   method text not null,
   created_at timestamptz not null default now(),
   last_seen_at timestamptz not null default now(),
@@ -171,15 +171,15 @@ create table sign_in_attempts (
 );
 create index sign_in_attempts_expire on sign_in_attempts (expire);
 
--- How fast passwords of a login may be tried by browsers that have not signed in with it before. Each attempt raises the level by one,
--- each three minutes lower it by one; above a level, the next attempt must wait. Rows that no longer slow anything down are deleted.
+-- How fast passwords of a login may be tried by browsers that have not signed in with it before. Each attempt increments the counter, and every
+-- three minutes decrement it; above a threshold, the next attempt must wait. Rows that no longer delay attempts are deleted.
 create table sign_in_paces (
-  -- SHA-256 of what was typed as a login, in lower case.
+  -- SHA-256 of the login as typed, in lower case.
   login_hash text primary key,
   level double precision not null,
-  -- When the level was that.
+  -- When the counter had that value.
   at timestamptz not null,
-  -- From when on the next attempt may be made.
+  -- The time from which the next attempt may be made.
   next_at timestamptz not null
 );
 create index sign_in_paces_at on sign_in_paces (at);
@@ -205,7 +205,7 @@ create table user_identities (
 );
 create index user_identities_user_id on user_identities (user_id);
 
--- Roles and teams that groups of the provider have given. A role that is another one now was set by hand.
+-- Roles and teams assigned by groups of the provider. A role that differs now was set by hand.
 create table mapped_memberships (
   organization_id uuid not null,
   user_id uuid not null,
@@ -221,15 +221,15 @@ create table mapped_team_members (
   foreign key (team_id, user_id) references team_members (team_id, user_id) on delete cascade
 );
 
--- Who was asked to become a member of an organization. Bound: 100 for each organization, for 14 days (invitation-repository.ts).
+-- Invitations to become a member of an organization. Bound: 100 for each organization, for 14 days (invitation-repository.ts).
 create table invitations (
   organization_id uuid not null references organizations (id) on delete cascade,
-  -- As the admin has typed it, who must not learn whether somebody has it.
+  -- As the admin typed it; the admin must not learn whether the login exists.
   login text not null,
-  -- Who had the login at that time; null: nobody, so that whoever gets it later is not the one who was meant.
+  -- The user who had the login at that time; null: no user, so a later user with this login is not the invited one.
   user_id uuid references users (id) on delete cascade,
   role text not null,
-  -- By which user, or by whose token; null: nobody is known.
+  -- The inviting user, or the user of the inviting token; null: unknown.
   invited_by uuid references users (id) on delete cascade,
   invited_by_name text not null,
   created_at timestamptz not null default now(),
@@ -241,8 +241,8 @@ create index invitations_user on invitations (user_id);
 create index invitations_invited_by on invitations (invited_by);
 create index invitations_expires_at on invitations (expires_at);
 
--- What the identity provider of an organization has said of a member (SCIM). Members are memberships and groups are teams, as for
--- everybody else; these three tables have what a provider needs besides.
+-- Data of the identity provider of an organization about a member (SCIM). Members are memberships and groups are teams, as everywhere; these three
+-- tables hold the additional data of a provider.
 create table scim_users (
   organization_id uuid not null references organizations (id) on delete cascade,
   user_id uuid not null references users (id) on delete cascade,
@@ -265,7 +265,7 @@ create table scim_groups (
   organization_id uuid not null references organizations (id) on delete cascade,
   external_id text,
   display_name text not null,
-  -- The team was there before the provider: when the group is deleted, the team stays.
+  -- The team existed before the provider managed it: when the group is deleted, the team stays.
   is_adopted boolean not null,
   created_at timestamptz not null default now(),
   changed_at timestamptz not null default now(),
@@ -289,11 +289,11 @@ create table trusted_issuers (
   name text not null,
   -- The `iss` of its tokens, and where its keys are found.
   url text not null,
-  -- What its tokens must be made for.
+  -- The audience that its tokens must have.
   audience text not null,
   -- Whether an id token is exchanged once, or as often as its holder likes while it lives.
   replay text not null default 'once',
-  -- Longest life of the tokens that are given, in seconds; null: the default.
+  -- Longest lifetime of the issued tokens, in seconds; null: the default.
   max_seconds integer,
   -- JSON text of its public keys, if they are not fetched.
   jwks text,
@@ -307,7 +307,7 @@ create table trusted_issuers (
   constraint trusted_issuers_max_seconds_check check (max_seconds > 0)
 );
 
--- What is given to whom. Rows are not updated: another policy is another row, and ends the tokens of this one.
+-- Policies of issuers. Rows are not updated: a changed policy is a new row, and ends the tokens of this one.
 create table trust_policies (
   id uuid primary key default gen_random_uuid(),
   issuer_id uuid not null references trusted_issuers (id) on delete cascade,
@@ -340,10 +340,10 @@ create index trust_policies_user on trust_policies (user_id) where user_id is no
 
 -- Id tokens that were exchanged, until they expire: each is exchanged once, on whichever replica.
 create table exchanged_id_tokens (
-  -- SHA-256 of organization, issuer and what identifies the token there. No foreign keys: an issuer that is removed and added
+  -- SHA-256 of organization, issuer and the token's id there. No foreign keys: an issuer that is removed and added
   -- again must not exchange them a second time.
   key bytea primary key,
-  -- SHA-256 of what was asked for, and from which address.
+  -- SHA-256 of the request and its client address.
   request bytea not null,
   token_id uuid not null,
   exchanged_at timestamptz not null default now(),
@@ -351,13 +351,13 @@ create table exchanged_id_tokens (
 );
 create index exchanged_id_tokens_expiry on exchanged_id_tokens (expires_at);
 
--- What stands for a user in advisory locks. There are 1,024 of these, so that a transaction that changes the rights of any number of
--- users takes no more locks than that: the lock table of Postgres holds a few thousand.
+-- The advisory lock key of a user. There are 1,024 keys, so that a transaction that changes the rights of any number of users takes at most that
+-- many locks: the lock table of Postgres holds a few thousand.
 create function place_of_user(id uuid) returns uuid language sql immutable strict parallel safe as $$
   select lpad(to_hex(hashtextextended(id::text, 70) & 1023), 32, '0')::uuid
 $$;
 
--- Whoever deactivates a user or changes a password ends the sessions in the same transaction.
+-- Deactivating a user or changing a password ends the sessions in the same transaction.
 create function end_sessions_of_user() returns trigger language plpgsql as $$
 begin
   delete from sessions where user_id = old.id;
@@ -374,7 +374,7 @@ end $$;
 create trigger user_passwords_end_sessions after update or delete on user_passwords
   for each row execute function end_sessions_of_password();
 
--- What an admin has offered ends with the right to offer it, and nobody is invited who is a member.
+-- Invitations end with the admin rights of their author, and when the invited user becomes a member.
 create function end_invitations() returns trigger language plpgsql as $$
 begin
   if tg_op = 'DELETE' then
@@ -398,7 +398,7 @@ end $$;
 create trigger users_end_invitations after update of deactivated_at on users
   for each row when (new.deactivated_at is not null) execute function end_invitations_of_user();
 
--- However a suspended member comes back, the teams come back too.
+-- When a suspended member returns, in any way, the teams are restored too.
 create function resume_member() returns trigger language plpgsql as $$
 begin
   with waiting as (
@@ -414,7 +414,7 @@ end $$;
 create trigger memberships_resumed after insert on memberships
   for each row execute function resume_member();
 
--- Whichever way a policy goes, its tokens go with it.
+-- However a policy is deleted, its tokens are revoked with it.
 create function revoke_tokens_of_policy() returns trigger language plpgsql as $$
 begin
   update api_tokens set revoked_at = now() where policy_id = old.id and revoked_at is null;
@@ -423,7 +423,7 @@ end $$;
 create trigger trust_policies_removed after delete on trust_policies
   for each row execute function revoke_tokens_of_policy();
 
--- Whoever joins again begins without what policies gave the first time.
+-- A user who rejoins starts without the tokens that policies issued the first time.
 create function forget_trust_in_member() returns trigger language plpgsql as $$
 begin
   delete from trust_policies where user_id = old.user_id
@@ -433,8 +433,8 @@ end $$;
 create trigger memberships_forget_trust after delete on memberships
   for each row execute function forget_trust_in_member();
 
--- The users who act by a token, as far as that is known: its user, who has made it and who has rotated it; for a token of a CI run, the
--- member of its organization whom the id token names as who has started the run, as GitHub (actor) and GitLab (user_login, user_email) do.
+-- The users behind a token, as far as known: its user, its creator and the user who rotated it; for a token of a CI run, the member of its
+-- organization that the id token names as the starter of the run, as GitHub (actor) and GitLab (user_login, user_email) do.
 create function people_behind(of_token uuid, of_user uuid) returns uuid[] language sql stable as $$
   select array_remove(array[of_user, t.user_id, t.created_by, t.rotated_by] || case when t.policy_id is null then '{}' else array(
     select u.id from memberships m join users u on u.id = m.user_id

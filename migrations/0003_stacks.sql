@@ -24,7 +24,7 @@ create table stacks (
   -- A deleted stack is hidden at once. Its data is deleted later in batches, and its row last. The columns below are null for a stack
   -- that is not deleted.
   deleted_at timestamptz,
-  -- Who has deleted it, as the audit log names them.
+  -- The user who deleted it, as named in the audit log.
   deleted_by text,
   -- Until then, a deleted stack keeps its data and can be restored. Null: it cannot be restored, and its data is deleted.
   restorable_until timestamptz,
@@ -44,10 +44,10 @@ create index stacks_purge_due on stacks ((coalesce(restorable_until, '-infinity'
   where deleted_at is not null;
 -- For the foreign key.
 create index stacks_deleted_checkpoint on stacks (deleted_checkpoint_id) where deleted_checkpoint_id is not null;
--- The stack that had a name before, while it can be restored.
+-- Finds the previous stack of a name while it can be restored.
 create index stacks_deleted_name on stacks (project_id, name, deleted_at) where restorable_until is not null;
 
--- Names that stacks had before a rename. Secrets in old checkpoints are decrypted at the path stored in them.
+-- Former names of renamed stacks. Secrets in old checkpoints are decrypted at the path stored in them.
 create table former_stack_names (
   stack_id uuid not null references stacks (id) on delete cascade,
   organization_id uuid not null references organizations (id) on delete cascade,
@@ -59,7 +59,7 @@ create table former_stack_names (
 create index former_stack_names_stack on former_stack_names (stack_id);
 
 -- Where each live stack appears in lists: once under no tag (an empty name) and once under each of its tags, in the order in
--- which stacks are listed. So a page costs what it shows, whichever filter it has. A trigger keeps it current. No foreign keys:
+-- which stacks are listed. So the cost of a page is proportional to its size, for any filter. A trigger keeps it current. No foreign keys:
 -- the trigger also runs when a stack is deleted. The indexes have all columns that lists need, so that Postgres does not prefer to
 -- sort the stacks of an organization.
 create table stack_listings (
@@ -75,7 +75,7 @@ create index stack_listings_value
   on stack_listings (organization_id, tag_name, tag_value, project_name, stack_name) include (stack_id)
   where tag_name <> '';
 
--- When each live stack was last changed, so that those of an organization can be listed with the newest change first: an update that
+-- When each live stack was last changed, so that the stacks of an organization can be listed with the newest change first: an update that
 -- takes or releases it, a version, tags, a name. Not each checkpoint of an update that runs. A trigger keeps it current: only the
 -- transaction that holds the stack's row writes to its row here. No foreign keys, as for stack_listings.
 create table stack_changes (
@@ -89,7 +89,7 @@ create table stack_changes (
 create index stack_changes_newest on stack_changes (organization_id, changed_at, stack_id)
   include (project_name, stack_name);
 
--- Under which tags a stack is listed.
+-- The tags under which a stack is listed.
 create function listed_tags(tags text) returns table (tag_name text, tag_value text) language plpgsql immutable as $$
 begin
   return query select '', '';

@@ -1,4 +1,4 @@
--- What the holder of a token may do beyond roles. Permissions are bits: 1 read, 2 preview, 4 write, 8 admin, 16 decrypt, 32 manage,
+-- Rights of the holder of a token beyond roles. Permissions are bits: 1 read, 2 preview, 4 write, 8 admin, 16 decrypt, 32 manage,
 -- 64 outputs (the outputs of a stack and nothing else; with decrypt also the secret ones). Limits of organizations are here, too.
 
 -- One row for each organization, so that a change of grants and the start of an update have a row to wait for each other.
@@ -12,7 +12,7 @@ create table organization_access (
   max_token_seconds bigint
 );
 
--- Named sets of permissions of organizations. A grant that names one has a copy of its permissions: what decides reads grants alone.
+-- Named sets of permissions of organizations. A grant that names one has a copy of its permissions, so that decisions read grants alone.
 create table roles (
   id uuid primary key default gen_random_uuid(),
   organization_id uuid not null references organizations (id) on delete cascade,
@@ -29,7 +29,7 @@ create table roles (
 -- The CLI finds roles by their names in any case.
 create unique index roles_name_key on roles (organization_id, lower(name));
 
--- Who may do, or may not do, what with which stacks.
+-- Grants: permissions that subjects have, or are denied, on stacks.
 create table grants (
   id uuid primary key default gen_random_uuid(),
   organization_id uuid not null references organizations (id) on delete cascade,
@@ -38,12 +38,12 @@ create table grants (
   -- The role that the grant gives: one of the organization, or a built-in one. At most one of them.
   role_id uuid references roles (id) on delete cascade,
   built_in_role text,
-  -- Patterns in which * stands for any characters. All that are given must match; a tag without a value matches any.
+  -- Patterns in which * stands for any characters. All given ones must match; a tag without a value matches any.
   project_pattern text,
   stack_pattern text,
   tag_name text,
   tag_value text,
-  -- To whom: one of these.
+  -- The subject: one of these.
   user_id uuid references users (id) on delete cascade,
   team_id uuid references teams (id) on delete cascade,
   token_id uuid references api_tokens (id) on delete cascade,
@@ -62,7 +62,7 @@ create index grants_team on grants (team_id) where team_id is not null;
 create index grants_token on grants (token_id) where token_id is not null;
 -- Grants of an organization, page by page.
 create index grants_page on grants (organization_id, created_at, id);
--- Grants of a role: when it changes or goes.
+-- Grants of a role, for when it changes or is deleted.
 create index grants_role on grants (role_id) where role_id is not null;
 
 -- Limits that override the settings for an organization. Null means the value of the settings, 0 means no limit.
@@ -94,12 +94,12 @@ end $$;
 create trigger organizations_access after insert on organizations
   for each row execute function add_organization_access();
 
--- What a role gives. The same as rolePermissions in roles.ts.
+-- The permissions of a role. The same as rolePermissions in roles.ts.
 create function role_permissions(role text) returns integer language sql immutable parallel safe as $$
   select case role when 'viewer' then 17 when 'member' then 23 when 'admin' then 63 else 0 end
 $$;
 
--- The copy is made here, under the lock of the role: whoever changes the role at the same time waits for the grant, or is seen by it.
+-- The copy is made here, under the lock of the role: a concurrent change of the role waits for the grant, or is visible to it.
 create function copy_role_permissions() returns trigger language plpgsql as $$
 begin
   if new.role_id is null then
@@ -123,13 +123,13 @@ end $$;
 create trigger roles_changed after update of permissions on roles
   for each row when (old.permissions is distinct from new.permissions) execute function role_changed();
 
--- Whether the name has the pattern, in which * stands for any characters. A missing pattern matches every name.
+-- Whether the name matches the pattern, in which * stands for any characters. A missing pattern matches every name.
 create function name_matches(pattern text, name text) returns boolean language sql immutable parallel safe as $$
   select pattern is null
     or name like replace(replace(replace(replace(pattern, '\', '\\'), '%', '\%'), '_', '\_'), '*', '%')
 $$;
 
--- What decides about the holder of a token in an organization, as JSON: {base, grants, scopes}. Null if the token, its user or
+-- The facts that decide what the holder of a token may do in an organization, as JSON: {base, grants, scopes}. Null if the token, its user or
 -- the membership is not valid.
 create function token_facts(token uuid, organization uuid) returns jsonb language sql stable as $$
   select jsonb_build_object(
@@ -161,7 +161,7 @@ create function token_facts(token uuid, organization uuid) returns jsonb languag
     and case when t.kind = 'personal' then m.role is not null and u.deactivated_at is null else t.organization_id = o.id end
 $$;
 
--- The permissions that facts give on a stack, as bits: the same rule as decide in access-decision.ts.
+-- The permissions on a stack according to facts, as bits: the same rule as decide in access-decision.ts.
 create function effective_permissions(facts jsonb, organization uuid, project text, stack text) returns integer
 language plpgsql stable as $$
 declare
@@ -183,7 +183,7 @@ begin
       where l.organization_id = organization and l.tag_name = g."tagName" and l.project_name = $3 and l.stack_name = $4
         and (g."tagValue" is null or l.tag_value = g."tagValue")));
   allowed := (allowed | (facts ->> 'base')::integer) & ~denied;
-  -- Who may read a stack may read its outputs (64), so a token may be limited to them.
+  -- A holder who may read a stack may also read its outputs (64), so a token may be limited to outputs alone.
   if allowed & 1 = 1 then allowed := allowed | (64 & ~denied); end if;
   if jsonb_typeof(facts -> 'scopes') = 'array' then
     select coalesce(bit_or(s.permissions), 0) into scoped
@@ -191,7 +191,7 @@ begin
     where name_matches(s.project, $3) and name_matches(s.stack, $4);
     allowed := allowed & (scoped | by_token);
   end if;
-  -- A permission without those that it needs is none.
+  -- A permission without the permissions that it needs has no effect.
   if allowed & 1 = 0 then allowed := case when allowed & 64 = 64 then allowed & 80 else 0 end; end if;
   if allowed & 2 = 0 then allowed := allowed & ~12; end if;
   if allowed & 4 = 0 then allowed := allowed & ~8; end if;
@@ -204,8 +204,8 @@ create function token_permissions(token uuid, stack uuid) returns integer langua
   from stacks s join projects p on p.id = s.project_id where s.id = stack
 $$;
 
--- Whether the token is not that of a session, or of one that has not ended. It stays so until the end of the transaction. Whoever ends
--- sessions of a user whose rights they change has locked the user alone before, so call this after the user is locked.
+-- Whether the token does not belong to a session, or belongs to a live one. The result holds until the end of the transaction. Transactions that
+-- change the rights of a user and end their sessions have locked the user exclusively before, so call this after the user is locked.
 create function hold_session(token uuid) returns boolean language plpgsql as $$
 begin
   if exists (select 1 from api_tokens t where t.id = token and t.is_session) then
@@ -215,9 +215,9 @@ begin
   return true;
 end $$;
 
--- What the holder of a token may do in an organization; no row if the token is not valid there. It stays so until the end of the
--- transaction: what a user has is locked by the user's place, what an organization gives by its id. The last statement sees what was
--- committed while the locks were waited for.
+-- What the holder of a token may do in an organization; no row if the token is not valid there. The result holds until the end of the transaction:
+-- the rights of a user are locked by the user's lock key, the grants of an organization by its id. The last statement sees commits made
+-- during the wait for the locks.
 create function hold_access(token uuid, organization_name text) returns table (role text, "isPlain" boolean, facts jsonb)
 language plpgsql as $$
 #variable_conflict use_column
@@ -240,7 +240,7 @@ begin
       and case when t.kind = 'personal' then m.role is not null and u.deactivated_at is null else t.organization_id = o.id end;
 end $$;
 
--- Whether the token, and its user if it has one, is valid. It stays so until the end of the transaction.
+-- Whether the token, and its user if it has one, is valid. The result holds until the end of the transaction.
 create function hold_owner(token uuid) returns boolean language plpgsql as $$
 declare
   owner uuid;
@@ -254,14 +254,14 @@ begin
       and u.deactivated_at is null);
 end $$;
 
--- Whether the user is active. It stays so until the end of the transaction.
+-- Whether the user is active. The result holds until the end of the transaction.
 create function hold_user(id uuid) returns boolean language plpgsql as $$
 begin
   perform lock_shared(place_of_user(id));
   return exists (select 1 from users u where u.id = hold_user.id and u.deactivated_at is null);
 end $$;
 
--- Ends the leases of those active updates of an organization, or of one of its stacks, whose token may no longer do what they do.
+-- Ends the leases of active updates of an organization, or of one of its stacks, whose token no longer has the rights that they need.
 create function end_unpermitted_leases(organization uuid, of_stack uuid) returns void language plpgsql as $$
 begin
   perform end_active_leases(array(
@@ -272,7 +272,8 @@ begin
     'grant-ended');
 end $$;
 
--- Runs in the transaction that changes grants, teams or defaults. Raising the version waits for updates that are being started, and those that start later see the change.
+-- Runs in the transaction that changes grants, teams or defaults. Raising the version waits for updates that are being started; later ones
+-- see the change.
 create function change_access(organizations uuid[]) returns void language plpgsql as $$
 declare
   id uuid;
@@ -353,7 +354,7 @@ create trigger stacks_zz_access after update of project_id, name, tags on stacks
   for each row when ((old.project_id, old.name, old.tags) is distinct from (new.project_id, new.name, new.tags))
   execute function stack_access_changed();
 
--- Whoever joins again begins without the grants and teams of the first time.
+-- A user who rejoins starts without the grants and teams of the first membership.
 create function forget_member() returns trigger language plpgsql as $$
 begin
   delete from grants where user_id = old.user_id and organization_id = old.organization_id;
@@ -364,8 +365,8 @@ end $$;
 create trigger memberships_forgotten after delete on memberships
   for each row execute function forget_member();
 
--- Tokens that a bootstrap file lists are as old as the file says: changing them there is how they are replaced.
--- Sessions have limits of their own: a policy on the life of tokens does not end them.
+-- Lifetimes do not apply to tokens that a bootstrap file lists: they are replaced by changing the file.
+-- Sessions have limits of their own: a policy on the lifetime of tokens does not end them.
 create function limit_token_life() returns trigger language plpgsql as $$
 declare
   seconds bigint;

@@ -13,7 +13,7 @@ create table master_keys (
 );
 
 -- Data keys of stacks, wrapped by the named master key. A stack can have several: the one with the highest version encrypts, all can
--- decrypt. Keys without a stack seal documents in the blob store.
+-- decrypt. Keys without a stack encrypt documents in the blob store.
 create table encryption_keys (
   id uuid primary key default gen_random_uuid(),
   stack_id uuid references stacks (id) on delete cascade,

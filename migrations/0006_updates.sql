@@ -5,11 +5,11 @@ create table updates (
   -- Creation order within a stack. Timestamps would be wrong after the clock was set back.
   number bigint generated always as identity,
   stack_id uuid not null references stacks (id) on delete cascade,
-  -- A trigger fills it. By it, the active updates of an organization are counted.
+  -- Filled by a trigger. Used to count the active updates of an organization.
   organization_id uuid,
   kind text not null,
   dry_run boolean not null default false,
-  -- Whether it takes the stack's lock. Everything does except previews of the CLI's dialect.
+  -- Whether it takes the stack's lock. All updates do, except previews of the CLI's dialect.
   exclusive boolean not null,
   status text not null,
   -- Why it ended without being completed by its client: null, 'cancelled' or 'lease-expired'.
@@ -23,7 +23,7 @@ create table updates (
   environment text not null default '{}',
   config text not null default '{}',
   program text not null default '{}',
-  -- A trigger takes them from the environment, which may be large: what is checked out where the update runs. Null if it does not say.
+  -- Extracted by a trigger from the environment, which may be large: the checkout in which the update runs. Null if not stated.
   commit_id text,
   branch text,
   -- The CI run that created the update, as JSON text.
@@ -45,8 +45,8 @@ create table updates (
   -- Raised by every start and takeover. Each write of the execution phase names the epoch in which it was admitted.
   epoch integer not null default 0,
   journal_version integer not null default 0,
-  -- Whether batches that begin operations have to look at update_limits. In the row that every batch locks, so that a batch without a
-  -- guard reads nothing more.
+  -- Whether batches that begin operations have to check update_limits. In the row that every batch locks, so that a batch of an update without
+  -- change limits reads nothing more.
   is_limited boolean not null default false,
   -- State that journal positions refer to; never changes after the start.
   base_checkpoint_id uuid,
@@ -75,7 +75,7 @@ create unique index updates_by_number on updates (stack_id, number desc);
 create index updates_history on updates (stack_id, number desc) where not dry_run and kind <> 'preview';
 create index updates_active_by_token on updates (token_id) where status in ('not started', 'running');
 create index updates_to_archive on updates (ended_at, id) where not events_archived and ended_at is not null;
--- The newest previews of a stack whose other updates are many.
+-- The newest previews of a stack that has many other updates.
 create index updates_previews on updates (stack_id, number desc) where dry_run or kind = 'preview';
 -- Active updates that lost their lease, among many that have one.
 create index updates_lost on updates (id) where status in ('not started', 'running') and end_reason is not null;
@@ -88,35 +88,35 @@ create index updates_active_by_lease on updates (lease_hash) where status in ('n
 -- Stacks and updates refer to each other.
 alter table stacks add constraint stacks_active_update_fkey foreign key (active_update_id) references updates (id) on delete set null;
 
--- Processes in which calls wait for a stack that another update holds. Each renews its row while some do.
+-- Processes in which calls wait for a locked stack. Each renews its row while it has waiting calls.
 create table update_queue_processes (
   id uuid primary key,
   alive_until timestamptz not null
 );
 
--- Places in the queues of stacks, in the order of their numbers.
+-- Entries in the queues of stacks, in the order of their numbers.
 create table update_queue_waiters (
   id uuid primary key default gen_random_uuid(),
   number bigint generated always as identity,
   stack_id uuid not null references stacks (id) on delete cascade,
   organization_id uuid,
   token_id uuid not null references api_tokens (id) on delete cascade,
-  -- The process in which a call waits at this place; null: its client was asked to call again.
+  -- The process in which a call waits at this entry; null: its client was asked to call again.
   process_id uuid,
-  -- Without a process, the place is lost then.
+  -- Without a process, the entry expires then.
   kept_until timestamptz not null,
   arrived_at timestamptz not null default clock_timestamp(),
-  -- Goes before those that are not: an emergency.
+  -- An emergency, which goes before all others.
   is_urgent boolean not null default false,
-  -- What runs, as far as a newer run may take its place: {line, commit, url, builds, build}. Null: none may.
+  -- The run, as far as a newer run may supersede it: {line, commit, url, builds, build}. Null: none may.
   run jsonb,
-  -- What waits, for people: {kind, commit, branch, url}.
+  -- The waiting run, as shown to users: {kind, commit, branch, url}.
   shown jsonb,
-  -- The run that has taken its place: {commit, url}. It no longer counts, and its client is sent away.
+  -- The run that superseded it: {commit, url}. The entry no longer counts, and its call is evicted from the queue.
   superseded_by jsonb,
-  -- The limit that holds it back although its stack is free, with the organization of the stack.
+  -- The limit that defers it although its stack is free, with the organization of the stack.
   held_by text,
-  -- Webhooks were told that it waits too long, and that a freeze holds it back.
+  -- Whether webhooks were notified that it waits too long, and that a freeze defers it.
   is_late_notified boolean not null default false,
   is_freeze_notified boolean not null default false
 );
@@ -125,15 +125,15 @@ create index update_queue_waiters_token on update_queue_waiters (token_id);
 create index update_queue_waiters_superseded on update_queue_waiters (process_id) where superseded_by is not null;
 create index update_queue_waiters_held on update_queue_waiters (organization_id, held_by) where held_by is not null;
 
--- Rules that organizations set for the updates of their stacks. What a kind means, and its settings, are in rule-kinds.ts.
+-- Rules that organizations set for the updates of their stacks. Kinds and their settings are defined in rule-kinds.ts.
 create table update_rules (
   id uuid primary key default gen_random_uuid(),
   organization_id uuid not null references organizations (id) on delete cascade,
   kind text not null,
-  -- Tells rules of one kind for the same stacks apart. Empty for kinds of which only one can be there.
+  -- Distinguishes rules of one kind for the same stacks. Empty for kinds that allow only one.
   slot text not null default '',
-  -- Which stacks: those that have all of the names and the tag that are given. Names, not ids: who renames a stack, or deletes and
-  -- creates it again, does not change what is decided about the name.
+  -- The scope: stacks that match all given names and the tag. Names, not ids: renaming a stack, or deleting and recreating it, does not change the
+  -- rules for the name.
   project text,
   stack text,
   tag_name text,
@@ -150,36 +150,36 @@ create unique index update_rules_key on update_rules (organization_id, kind, slo
   coalesce(tag_name, ''), coalesce(tag_value, ''));
 create index update_rules_set_by on update_rules (set_by) where set_by is not null;
 
--- What may stop an update that sends a journal from beginning more operations.
+-- Change limits, which may stop an update that sends a journal from beginning more operations.
 create table update_limits (
   update_id uuid primary key references updates (id) on delete cascade,
-  -- The rules for deletes and replacements that held when the update was created, as in guard-limits.ts; null: there were none.
+  -- The rules for deletes and replacements that applied when the update was created, as in change-limits.ts; null: none.
   limits text,
   -- Deletes and replacements that have begun, if a rule limits their number.
   changes integer not null default 0,
-  -- From then on, the update begins nothing more. Never unset.
+  -- From then on, the update begins no more operations. Never unset.
   stopped_at timestamptz,
   -- 'drain', or the kind of the rule that stopped it.
   stop_reason text,
-  -- For whoever runs the update.
+  -- The message for the user who runs the update.
   stop_message text,
   constraint update_limits_stop_check check ((stopped_at is null) = (stop_message is null) and (stopped_at is null) = (stop_reason is null))
 );
 
--- The resources of which an update has begun a delete or a replacement: a replacement is several operations, and counts once.
+-- The resources that an update has begun to delete or replace: a replacement is several operations, and counts once.
 create table update_limit_changes (
   update_id uuid not null references update_limits (update_id) on delete cascade,
   urn_key text not null,
   primary key (update_id, urn_key)
 );
 
--- Who lets the runs of a commit delete or replace more than the rules of its stack allow. One row for each stack, kind and commit; the
--- audit log has what became of it. Ids of users, tokens and updates that may be deleted are kept as they were.
+-- Approvals for runs of a commit to delete or replace more than the rules of its stack allow. One row for each stack, kind and commit; the audit log
+-- records their use. Ids of deleted users, tokens and updates are kept.
 create table update_approvals (
   id uuid primary key default gen_random_uuid(),
-  -- A trigger fills it, for the lists of an organization.
+  -- Filled by a trigger, for the lists of an organization.
   organization_id uuid,
-  -- No reference: it would lock the stack's row where an update is stopped, whose row is locked then, in the opposite order of other changes.
+  -- No foreign key: stopping an update, which locks the update's row first, would then lock the stack's row, in the opposite order of other changes.
   stack_id uuid not null,
   kind text not null,
   commit_id text not null,
@@ -187,9 +187,9 @@ create table update_approvals (
   asked_by text not null,
   asked_user_id uuid,
   asked_token_id uuid,
-  -- The update that was stopped; null: somebody asked ahead.
+  -- The update that was stopped; null: requested ahead of a run.
   update_id uuid,
-  -- What was refused, or what is asked for.
+  -- The refused changes, or the reason for the request.
   request text not null,
   approved_at timestamptz,
   approved_by text,
@@ -202,7 +202,7 @@ create table update_approvals (
     (approved_at is null) = (approved_by is null) and (approved_at is null) = (reason is null) and (approved_at is null) = (expires_at is null))
 );
 create unique index update_approvals_key on update_approvals (stack_id, kind, commit_id);
--- Lists of an organization and of a stack, given or not, read what they return.
+-- Lists of an organization and of a stack, approved or open, read only the rows that they return.
 create index update_approvals_given_of_organization on update_approvals (organization_id, asked_at, id) where approved_at is not null;
 create index update_approvals_asked_of_organization on update_approvals (organization_id, asked_at, id) where approved_at is null;
 create index update_approvals_given_of_stack on update_approvals (stack_id, asked_at, id) where approved_at is not null;
@@ -222,15 +222,15 @@ create trigger updates_columns before insert on updates
   for each row execute function set_update_columns();
 
 -- Starts an update for the holder of a token, in one round trip: holds the caller's access, locks the stack of this name and then the
--- update, looks at both after it has the locks, and gives the update its lease and, if `with_journal`, its journal. Nothing is changed
--- unless the outcome is 'started'. The others, in the order in which they are looked for:
+-- update, reads both after it has the locks, and gives the update its lease and, if `with_journal`, its journal. Nothing is changed
+-- unless the outcome is 'started'. The others, in the order of the checks:
 -- 'no-access': the token is not valid in the organization
 -- 'not-found': no such update of a stack of this name
--- 'denied': the token may not do this; `permissions` has what it may
+-- 'denied': the token may not do this; `permissions` has its permissions
 -- 'fault': entries of a journal could not be replayed
 -- 'unprepared': an update of the stack may have expired, or entries of a journal may be in no checkpoint, unless the caller `is_prepared`
 -- 'not-waiting': the update runs or has ended, or its time to start is over
--- 'journal-needed': a guard asks for a journal
+-- 'journal-needed': change limits require a journal
 -- 'new-tags': the stack has other tags
 create function start_update(of_update uuid, of_token uuid, of_organization text, of_project text, of_name text, new_tags text,
   new_lease bytea, lease_seconds float8, max_seconds float8, with_journal boolean, is_prepared boolean)
@@ -256,7 +256,7 @@ begin
     perform lock_exclusive(of_update);
     perform 1 from updates u where u.id = of_update and u.stack_id = held_stack for update;
   end if;
-  -- A statement of its own: what was committed while it waited for the locks is not in the snapshot of those that lock.
+  -- A statement of its own: commits made during the wait for the locks are not in the snapshot of the locking statements.
   select s.id, u.kind, u.dry_run, u.status, u.end_reason, a.allowed, s.stack_version, s.checkpoint_id, w.writes,
     case when w.writes then s.stack_version + 1 end, case when w.writes and with_journal then 1 else 0 end,
     case
@@ -297,7 +297,7 @@ begin
 end $$;
 
 -- Ends an update that is locked together with its stack: releases the stack if the update held it, publishes the version of the update if
--- it has one, notes which entries its journal lacks, and makes an event of the secrets that it has read. `keep_lease`: keeps the hash, so
+-- it has one, records which entries its journal lacks, and turns its secret reads into an audit event. `keep_lease`: keeps the hash, so
 -- that the holder of the lease can be distinguished from others.
 create function end_locked_update(of_update uuid, of_stack uuid, new_status text, reason text, keep_lease boolean, new_version integer,
   missing text)
@@ -317,15 +317,14 @@ begin
   if exists (select 1 from audit_secret_reads r where r.update_id = of_update) then perform close_secret_reads(array[of_update]); end if;
 end $$;
 
--- Completes an update for the holder of its lease, in one round trip: locks its stack and then the update, looks at both after it has the
--- locks, and ends the update with `new_status`. Nothing is changed unless the outcome is 'ended'. The others, in the order in which they
--- are looked for:
+-- Completes an update for the holder of its lease, in one round trip: locks its stack and then the update, reads both after it has the
+-- locks, and ends the update with `new_status`. Nothing is changed unless the outcome is 'ended'. The others, in the order of the checks:
 -- 'other-database': this may be another database than the caller has seen, or an earlier point of it
 -- 'lease-lost': the update is gone or has ended otherwise, or the lease is over or another one
 -- 'repeated': it has ended with this status before
 -- 'pending-entries': its journal has entries that are in no checkpoint
--- 'gap': it shall have succeeded, and its journal lacks entries
--- 'watched': a rule asks which outputs it has removed, unless the caller `knows_outputs`
+-- 'gap': the new status is succeeded, and its journal lacks entries
+-- 'watched': a rule requires the outputs that it removed, unless the caller `knows_outputs`
 create function complete_update(of_update uuid, of_epoch integer, new_status text, seen_losses integer, seen_position bigint,
   knows_outputs boolean)
 returns table (outcome text, organization text, project text, stack text, stack_id uuid, kind text, dry_run boolean, stack_version integer,
@@ -335,7 +334,7 @@ rows 1 language plpgsql as $$
 declare
   held_stack uuid;
 begin
-  -- No update ends as its client wants in a database that may lack what was acknowledged to it.
+  -- No update ends with its client's status in a database that may lack acknowledged writes.
   if database_change(seen_losses, seen_position) not in ('none', 'unnoted') then
     outcome := 'other-database';
     return next;
@@ -347,7 +346,7 @@ begin
     perform lock_exclusive(of_update);
     perform 1 from updates u where u.id = of_update and u.stack_id = held_stack for update;
   end if;
-  -- A statement of its own: batches of entries and reads of secrets that it has waited for do not change the row that was locked.
+  -- A statement of its own: batches of entries and reads of secrets that it waited for do not change the locked row.
   select o.name, p.name, s.name, s.id, u.kind, u.dry_run, u.stack_version, coalesce(j.entry_count, 0),
     u.checkpoint_sequence + u.full_committed, m.missing,
     case
@@ -374,8 +373,8 @@ begin
   return next;
 end $$;
 
--- Ends the leases of those of the updates that are active. Rows that others are writing to are locked one after another, so that
--- there are no more advisory locks than such rows.
+-- Ends the leases of the active ones among the updates. Rows that others are writing to are locked one after another, so that there are no more
+-- advisory locks than rows of this kind.
 create function end_active_leases(ids uuid[], reason text) returns void language plpgsql as $$
 declare
   busy uuid;
@@ -455,7 +454,7 @@ end $$;
 create trigger users_end_leases after update of deactivated_at on users
   for each row when (new.deactivated_at is not null) execute function end_leases_of_user();
 
--- A viewer may update stacks by grants. So a role below member ends only the leases that nothing else permits.
+-- A viewer may update stacks by grants. So a role below member ends only leases that nothing else permits.
 create function end_leases_of_member() returns trigger language plpgsql as $$
 begin
   perform lock_exclusive(place_of_user(old.user_id));
@@ -481,7 +480,7 @@ create trigger memberships_deleted_end_leases after delete on memberships
 create trigger memberships_weakened after update of role on memberships
   for each row when (new.role = 'member' and old.role = 'admin') execute function end_leases_of_member();
 
--- A token whose scopes or role change, and a membership whose role does, end what they no longer permit.
+-- A change of a token's scopes or role, or of a membership's role, ends leases that are no longer permitted.
 create function token_rights_changed() returns trigger language plpgsql as $$
 begin
   perform lock_exclusive(coalesce(place_of_user(old.user_id), old.organization_id));
@@ -497,7 +496,7 @@ create trigger api_tokens_rights after update of scopes, role, kind, organizatio
     is distinct from (new.scopes, new.role, new.kind, new.organization_id, new.team_id))
   execute function token_rights_changed();
 
--- The first place of the queue at which a call waits now. Others keep their number but do not stop those behind them.
+-- The first queue entry at which a call waits now. Other entries keep their number but do not block later ones.
 create function first_lock_waiter(stack uuid) returns uuid language sql as $$
   select w.id from update_queue_waiters w join update_queue_processes p on p.id = w.process_id
   where w.stack_id = stack and w.superseded_by is null and p.alive_until > clock_timestamp()
@@ -513,8 +512,8 @@ begin
   if first is not null then perform pg_notify('holdfast_update_queue', first::text); end if;
 end $$;
 
--- Those of an organization whom one limit holds back, and who could go otherwise. The one whose project runs the fewest updates goes
--- first, then the one who came first.
+-- Queue entries of an organization that one limit defers and that could otherwise continue. The entry whose project runs the fewest updates goes
+-- first, then the earliest.
 create function update_queue_waiters_held_by(organization uuid, held text) returns table (id uuid, running bigint, number bigint) language sql as $$
   select w.id, coalesce(r.running, 0), w.number
   from update_queue_waiters w join stacks s on s.id = w.stack_id
@@ -527,14 +526,14 @@ create function update_queue_waiters_held_by(organization uuid, held text) retur
     and first_lock_waiter(w.stack_id) = w.id
 $$;
 
--- Whatever releases a stack wakes the first one. It holds the row of the stack until its end: a call that has taken its place too
--- late to be seen here waits for that row, and then finds the stack released.
+-- Releasing a stack wakes the first waiting call. The transaction holds the stack's row until its end: a call that joined the queue too late to be
+-- seen here waits for that row, and then finds the stack released.
 create function stack_released() returns trigger language plpgsql as $$
 declare
   organization uuid;
 begin
   perform wake_lock_waiter(new.id);
-  -- An update less: a limit may let the next one go.
+  -- One active update less: a limit may admit the next one.
   select p.organization_id into organization from projects p where p.id = new.project_id;
   if exists (select 1 from update_queue_waiters w where w.organization_id = organization and w.held_by is not null) then
     perform pg_notify('holdfast_update_queue', 'held');
@@ -544,7 +543,7 @@ end $$;
 create trigger stacks_released after update of active_update_id on stacks
   for each row when (old.active_update_id is not null and new.active_update_id is null) execute function stack_released();
 
--- Whoever waits because of a rule looks again.
+-- Calls that a rule defers check again.
 create function update_rules_changed() returns trigger language plpgsql as $$
 begin
   perform pg_notify('holdfast_update_queue', 'rules');
@@ -569,7 +568,7 @@ begin
 end $$;
 create trigger stacks_forget_approvals after delete on stacks for each row execute function forget_approvals();
 
--- The identity of the database as it is now. Managed servers may refuse to tell the first two. The control file has the timeline only
+-- The identity of the database as it is now. Managed servers may hide the first two. The control file has the timeline only
 -- after the next checkpoint, so it is taken from the log.
 create function read_database_identity(out system_id text, out timeline text, out place text) language plpgsql as $$
 begin
@@ -585,7 +584,7 @@ begin
   end;
 end $$;
 
--- How far the write-ahead log is flushed, in bytes since its beginning; null if the server does not tell. It does not go back with a crash.
+-- How far the write-ahead log is flushed, in bytes since its beginning; null if the server does not report it. It does not go back with a crash.
 create function log_position() returns bigint language plpgsql as $$
 begin
   return pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint;
@@ -593,7 +592,7 @@ exception when others then
   return null;
 end $$;
 
--- What has happened to the database since its identity was noted: 'none'; 'unnoted', there is more to note, and nothing differs;
+-- Changes of the database since its identity was recorded: 'none'; 'unnoted', there is more to record, and nothing differs;
 -- 'timeline', it comes from a standby or a base backup; 'replaced', it is another one; 'set-back', it is the same database as the caller
 -- has seen, at an earlier point. A copy of the data directory that is put back has the same identity, but its write-ahead log ends
 -- earlier. Null: the caller has seen nothing yet.
@@ -608,7 +607,7 @@ create function database_change(seen_losses integer, seen_position bigint) retur
   from installation i, read_database_identity() n
 $$;
 
--- Notes the identity of the database. If it is another one than before, or one that the caller has seen at a later point, or
+-- Records the identity of the database. If it is another one than before, or one that the caller has seen at a later point, or
 -- `is_ordered`, every active update loses its lease; returns how many did, and null if there was no reason to end any.
 create function note_database(is_ordered boolean, seen_losses integer, seen_position bigint) returns integer language plpgsql as $$
 declare

@@ -15,8 +15,8 @@ create table checkpoints (
   -- The encoded bytes are either inline or in a blob.
   inline_bytes bytea,
   blob_key text references blobs (key),
-  -- When to look at this state and the one before it, to encode what is no longer the newest; null if that is done. Most states of a
-  -- running update are superseded within this time and never looked at.
+  -- When to examine this state and the one before it, to encode the one that is no longer the newest; null if done. Most states of a running update
+  -- are superseded within this time and never examined.
   encode_at timestamptz default now() + interval '10 minutes',
   -- Its number among the encoded versions of the stack.
   encoded_number integer,
@@ -62,13 +62,13 @@ create table journals (
   -- Accepted entries, and how many of them the update's checkpoint includes.
   entry_count integer not null default 0,
   compacted_entries integer not null default 0,
-  -- When the update of the journal ended; null while it runs. Running updates are many, and a sweep looks for the others.
+  -- When the update of the journal ended; null while it runs. There are many running updates, and a sweep searches for the others.
   ended_at timestamptz,
   -- When the compacted state of the ended update was verified. Its entries are kept for a grace period from then on.
   compacted_at timestamptz,
   -- Why the journal could not be replayed. Its entries are then kept, and the state stays at the update's checkpoint.
   compaction_error text,
-  -- What the compaction skipped without failing: entries of unknown kinds.
+  -- A warning about entries of unknown kinds that the compaction skipped without failing.
   compaction_warning text,
   -- When an operator accepted the state despite compaction_error or compaction_warning.
   accepted_at timestamptz,
@@ -86,7 +86,7 @@ create index journals_faulty on journals (stack_id)
   where accepted_at is null and (compaction_error is not null or compaction_warning is not null);
 create index journals_kept on journals (greatest(compacted_at, accepted_at))
   where compacted_at is not null and (accepted_at is not null or (compaction_error is null and compaction_warning is null));
--- Ended updates whose journal is to be compacted, in the order in which they are.
+-- Ended updates whose journal is to be compacted, in processing order.
 create index journals_to_compact on journals (next_compaction_at nulls first, ended_at)
   where compacted_at is null and ended_at is not null;
 
@@ -130,7 +130,7 @@ create table version_chunks (
   stack_id uuid not null references stacks (id) on delete cascade,
   -- Null for a chunk that is compressed alone.
   base_id bigint references version_chunks (id),
-  -- How many other chunks must be opened to open this one.
+  -- Number of other chunks that must be decoded to decode this one.
   depth integer not null,
   -- Identifies the resource with which the chunk begins; null if it does not begin with one.
   cut_key bytea,
@@ -141,7 +141,7 @@ create table version_chunks (
   codec text not null,
   inline_bytes bytea,
   blob_key text references blobs (key),
-  -- Since when no version consists of it; only a hint for the sweep, which checks the references.
+  -- Since when no version uses it; only a hint for the sweep, which checks the references.
   unreferenced_since timestamptz,
   constraint version_chunks_base_check check (base_id < id),
   constraint version_chunks_place_check check ((inline_bytes is null) <> (blob_key is null))
@@ -179,8 +179,8 @@ alter table stacks add constraint stacks_deleted_checkpoint_fkey foreign key (de
 alter table updates add constraint updates_checkpoint_fkey foreign key (checkpoint_id) references checkpoints (id) on delete set null;
 alter table updates add constraint updates_base_checkpoint_fkey foreign key (base_checkpoint_id) references checkpoints (id) on delete set null;
 
--- A write deletes what it supersedes, but by its snapshot it does not see the row of a write that it had to wait for. A query of a trigger
--- sees what was committed meanwhile. No row is left to delete here when no other write came in between.
+-- A write deletes the state that it supersedes, but its snapshot does not include the row of a write that it had to wait for. A query in a trigger
+-- sees commits made meanwhile. No row is left to delete here when no other write came in between.
 create function delete_superseded_checkpoint() returns trigger language plpgsql as $$
 begin
   delete from checkpoints c where c.id = old.checkpoint_id and c.update_id = old.id
@@ -204,7 +204,7 @@ create trigger updates_ended after update of status on updates
   for each row when (old.status in ('not started', 'running') and new.status not in ('not started', 'running'))
   execute function note_update_ended();
 
--- Ids of entries that are missing before the last one of a journal with so many entries: the first 20 ranges, and how many more. Null if
+-- Ids of entries that are missing before the last one of a journal with this many entries: the first 20 ranges, and how many more. Null if
 -- none is. The CLI numbers its entries from 1 without leaving out any, but they may arrive in another order.
 create function missing_journal_entries(of_update uuid, entries integer) returns text language plpgsql stable as $$
 declare
@@ -226,7 +226,7 @@ begin
   return ranges || case when more > 0 then ' and ' || more || ' more' else '' end;
 end $$;
 
--- What journals.compaction_warning says of an update that ended with missing entries; null if none were.
+-- The value of journals.compaction_warning for an update that ended with missing entries; null if none were missing.
 create function describe_missing_entries(missing text) returns text language sql immutable
 return 'journal entries ' || missing || ' are missing. They never arrived, or were lost after they had been acknowledged, as by a restore '
   'or a fail-over of the database. Run pulumi refresh and compare the result with your provider. An operator then runs holdfast admin accept';

@@ -1,9 +1,9 @@
--- Engine events of updates, and notifications of browsers that show what changes.
+-- Engine events of updates, and notifications for browsers that show changes.
 
 create table engine_events (
   update_id uuid not null references updates (id) on delete cascade,
   sequence bigint not null,
-  -- What readers of an event page need is stored beside each event, so that they need not parse it: the name of its payload
+  -- The fields that readers of an event page need are stored beside each event, so that they need not parse it: the name of its payload
   -- (empty if the event itself contains its type) and the resource that it concerns.
   type text not null default '',
   urn text,
@@ -11,7 +11,7 @@ create table engine_events (
   primary key (update_id, sequence)
 );
 
--- Events of ended updates, packed: a segment replaces the event rows from its first to its last sequence. Segments of an
+-- Archived events of ended updates: a segment replaces the event rows from its first to its last sequence. Segments of an
 -- update never overlap.
 create table event_segments (
   id uuid primary key default gen_random_uuid(),
@@ -46,16 +46,16 @@ create trigger event_segments_blob_referenced after insert on event_segments
 create trigger event_segments_blob_released after delete on event_segments
   for each row when (old.blob_key is not null) execute function note_blob_released();
 
--- Outputs that an update or a preview has removed, as its events say: of stacks with a rule that cares. Names only, as a JSON list.
+-- Outputs that an update or a preview has removed, according to its events, for stacks with a rule about consumers. Names only, as a JSON list.
 create table output_losses (
   update_id uuid primary key references updates (id) on delete cascade,
   names text not null,
-  -- Set if the events that say what an update has removed could not be read when it ended. `names` is then an empty list.
+  -- Set if the events about removed outputs could not be read when the update ended. `names` is then an empty list.
   is_unknown boolean not null default false
 );
 
--- Says to the client of the statement what has changed: it tells others once the transaction has ended. An INFO message takes no lock and
--- no round trip. NOTIFY would let all committing transactions of the database wait for each other.
+-- Reports the change to the client of the statement, which notifies others once the transaction has ended. An INFO message takes no lock and
+-- no round trip. NOTIFY would make all committing transactions of the database wait for each other.
 create function notify_live(kind text, organization uuid, of_stack uuid, of_update uuid) returns void language plpgsql as $$
 begin
   raise info 'holdfast_live' using detail =
@@ -105,8 +105,8 @@ create trigger update_queue_waiters_live_changed after update of superseded_by, 
   for each row when ((old.superseded_by, old.held_by) is distinct from (new.superseded_by, new.held_by))
   execute function notify_live_of_queue();
 
--- Whoever loses a right must not wait for a client that may have died meanwhile. Such changes are rare, so that their commits may wait for
--- each other. Within a transaction, equal notifications are sent once.
+-- A loss of rights must be notified even if the client of the statement dies meanwhile. Such changes are rare, so their commits may wait for each
+-- other. Within a transaction, equal notifications are sent once.
 create function notify_live_of_rights() returns trigger language plpgsql as $$
 begin
   if tg_argv[0] = 'organization' then

@@ -1,12 +1,12 @@
 -- Differences between the state of a stack and reality.
 
--- Updates that have compared the state of a stack with reality: refreshes, and others with --refresh.
+-- Updates that compared the state of a stack with reality: refreshes, and others with --refresh.
 create table drift_runs (
   update_id uuid primary key references updates (id) on delete cascade,
   stack_id uuid not null,
-  -- That of the update.
+  -- The status of the update.
   number bigint not null,
-  -- `waiting`: ended, and its events are to be read. `failed`: it says nothing.
+  -- `waiting`: ended, and its events are to be read. `failed`: it has no result.
   state text not null,
   is_detected boolean not null default false,
   -- JSON text: how many resources differ, by the operation that would repair the state.
@@ -17,7 +17,7 @@ create index drift_runs_stack on drift_runs (stack_id, number desc);
 create index drift_runs_waiting on drift_runs (number) where state = 'waiting';
 create index drift_runs_detected on drift_runs (stack_id, number) where is_detected;
 
--- A trigger, so that a run counts in whichever way it ends.
+-- A trigger, so that a run counts regardless of how it ends.
 create function note_drift_run() returns trigger language plpgsql as $$
 begin
   insert into drift_runs (update_id, stack_id, number, state)

@@ -24,7 +24,7 @@ create table policy_pack_versions (
   begun_at timestamptz not null default now(),
   published_at timestamptz,
   removed_at timestamptz,
-  -- Hash, size and place of the archive; null until it was uploaded, and after the removal.
+  -- Hash, size and location of the archive; null until it was uploaded, and after the removal.
   sha256 bytea,
   size_bytes bigint,
   stored_bytes bigint,
@@ -61,7 +61,7 @@ create trigger policy_pack_versions_blob_dropped after update of blob_key on pol
 create trigger policy_pack_versions_blob_released after delete on policy_pack_versions
   for each row when (old.blob_key is not null) execute function note_blob_released();
 
--- Which policy packs the updates of which stacks must run. The default group of an organization applies to all stacks that are
+-- Policy groups: the policy packs that updates of stacks must run. The default group of an organization applies to all stacks that are
 -- in no other group.
 create table policy_groups (
   id uuid primary key default gen_random_uuid(),

@@ -1,10 +1,10 @@
--- Webhooks, what they are told, and the deliveries.
+-- Webhooks, their events, and the deliveries.
 
--- Who is told of what happens in an organization, or to one stack.
+-- Webhooks of an organization, or of one stack.
 create table webhooks (
   id uuid primary key default gen_random_uuid(),
   organization_id uuid not null references organizations (id) on delete cascade,
-  -- Null: told of all stacks of the organization.
+  -- Null: receives events of all stacks of the organization.
   stack_id uuid references stacks (id) on delete cascade,
   -- Its id in paths.
   name text not null,
@@ -26,7 +26,7 @@ create table webhooks (
 );
 create index webhooks_stack on webhooks (stack_id) where stack_id is not null;
 
--- What somebody is to be told. The names are those at that time; stack and update may be gone when it is delivered.
+-- Events for webhooks. Names are as of that time; stack and update may be gone when the event is delivered.
 create table webhook_events (
   id uuid primary key default gen_random_uuid(),
   organization_id uuid not null references organizations (id) on delete cascade,
@@ -37,15 +37,15 @@ create table webhook_events (
   update_id uuid,
   event text not null,
   occurred_at timestamptz not null default clock_timestamp(),
-  -- JSON text of an object: what else the event says.
+  -- JSON text of an object: further details of the event.
   details text not null default '{}',
-  -- JSON text of what is sent, from the first attempt on: later ones send the same.
+  -- JSON text of the payload, from the first attempt on: later attempts send the same.
   facts text
 );
 create index webhook_events_organization on webhook_events (organization_id);
 create index webhook_events_age on webhook_events (occurred_at);
 
--- One event for one webhook, and what came of the last attempt.
+-- One event for one webhook, and the result of the last attempt.
 create table webhook_deliveries (
   id uuid primary key default gen_random_uuid(),
   number bigint generated always as identity,
@@ -53,11 +53,11 @@ create table webhook_deliveries (
   webhook_id uuid not null,
   event_id uuid not null references webhook_events (id) on delete cascade,
   state text not null default 'waiting',
-  -- Asked for by somebody who waits for the result: one attempt.
+  -- Requested by a caller who waits for the result: one attempt.
   is_manual boolean not null default false,
   attempts integer not null default 0,
   next_at timestamptz not null default clock_timestamp(),
-  -- The process that makes the attempt has it until then.
+  -- Claimed until then by the process that makes the attempt.
   claimed_until timestamptz,
   attempted_at timestamptz,
   duration_ms integer,
@@ -82,7 +82,7 @@ begin
 end $$;
 create trigger webhooks_forgotten after delete on webhooks for each row execute function forget_webhook();
 
--- Records an event for each webhook that asks for it, in the transaction of what it tells. Takes no lock of a webhook.
+-- Records an event for each webhook that selects it, in the transaction of the change. Takes no lock of a webhook.
 create function notify_webhooks(notified_organization uuid, notified_stack uuid, notified_update uuid, notified_event text, notified_group text, notified_details text)
 returns void language plpgsql as $$
 declare
@@ -101,8 +101,8 @@ begin
   insert into webhook_deliveries (webhook_id, event_id) select receiver, told from unnest(receivers) as receiver;
 end $$;
 
--- What follows is told by triggers, so that nothing is changed without telling it, commands of operators included, and without another
--- round trip. On stacks first: transactions lock stacks before updates.
+-- The following events are recorded by triggers, so that every change, including commands of operators, is recorded without another round trip.
+-- Stacks first: transactions lock stacks before updates.
 create function notify_of_stack() returns trigger language plpgsql as $$
 begin
   perform notify_webhooks(p.organization_id, new.id, null, case when new.deleted_at is null then 'stack_created' else 'stack_deleted' end,
@@ -157,7 +157,8 @@ create function notify_of_freeze_rule(rule update_rules, event text) returns voi
       'settings', rule.settings)::text);
 $$;
 
--- A freeze of a stack is told to its webhooks. A freeze that is changed to be for other stacks is lifted where it was: the webhooks of the stack that it was for are told.
+-- The webhooks of a stack are notified of its freeze. If the scope of a freeze changes, the webhooks of the previous stack are notified
+-- that it was lifted.
 create function notify_of_freeze() returns trigger language plpgsql as $$
 begin
   -- Also false while the organization is being deleted.
@@ -190,7 +191,7 @@ begin
   where s.id = new.stack_id and exists (select 1 from webhooks w where w.organization_id = p.organization_id);
   return null;
 end $$;
--- Of a commit that is approved already, nobody has to be asked.
+-- No approval has to be requested for a commit that is approved already.
 create trigger update_approvals_notified_of_request after insert on update_approvals
   for each row execute function notify_of_approval();
 create trigger update_approvals_notified after update on update_approvals

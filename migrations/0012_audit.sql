@@ -2,15 +2,15 @@
 
 create sequence audit_event_numbers;
 
--- The transaction gets its id before the number, so that whoever reads the sequence and then takes an id of its own has a later
--- id than every transaction with a number up to there.
+-- The transaction gets its id before the number, so that a transaction that reads the sequence and then takes an id of its own has a later id than
+-- every transaction with a number up to there.
 create function next_audit_number() returns bigint language plpgsql as $$
 begin
   perform pg_current_xact_id();
   return nextval('audit_event_numbers');
 end $$;
 
--- Who changed or read what. Rows are only added; no foreign keys, because they outlive what they name.
+-- The audit log. Rows are only added; no foreign keys, because they outlive the objects that they name.
 create table audit_events (
   number bigint not null default next_audit_number(),
   occurred_at timestamptz not null default clock_timestamp(),
@@ -51,15 +51,15 @@ create table audit_secret_reads (
   update_id uuid primary key,
   organization text not null,
   object text not null,
-  -- JSON text: who reads.
+  -- JSON text: the reader.
   source text not null,
   calls integer not null,
   read_values integer not null,
   names text[] not null
 );
 
--- Makes one event of the secrets that each of these updates has read. Call in the transaction that ends them. The details have no spaces,
--- as all details.
+-- Turns the secret reads of each of these updates into one event. Call in the transaction that ends them. The details have no spaces, like all
+-- details.
 create function close_secret_reads(of_updates uuid[]) returns void language plpgsql as $$
 begin
   with read as (delete from audit_secret_reads r where r.update_id = any (of_updates) returning r.*)
@@ -108,7 +108,7 @@ create table audit_chains (
 );
 create index audit_chains_unstored on audit_chains (organization_id) where stored_batch < batch;
 
--- How far the events are chained, and how far they may be once all transactions up to the horizon have ended.
+-- The position up to which events are chained, and up to which they may be once all transactions up to the horizon have ended.
 create table audit_chaining (
   only_row boolean primary key default true,
   chained_through bigint not null default 0,
@@ -129,8 +129,8 @@ create table audit_sending (
 );
 insert into audit_sending default values;
 
--- Partitions are added and dropped by the owner of the tables, whoever asks: the server may run as a user that owns nothing
--- (holdfast migrate --app-role). So these two functions check what they are asked, and only users they are granted to may ask.
+-- Partitions are added and dropped as the owner of the tables, for any caller: the server may run as a user that owns nothing (holdfast migrate
+-- --app-role). So these two functions check their arguments, and only users with a grant may call them.
 
 -- Adds the partition of a month, with the rows of that month that are in the default partition. Returns whether it was missing.
 create function add_audit_partition(month date) returns boolean language plpgsql

@@ -1,4 +1,4 @@
--- The index of resources and of changes, by which stacks are searched.
+-- The index of resources and changes, used to search stacks.
 
 -- The words of a resource's type and name, in lower case: whole, and their parts where a capital letter begins another. Array functions
 -- and not a text search parser, which would take types for paths and hosts. Only letters of ASCII change their case, so that no locale
@@ -11,16 +11,16 @@ create function resource_words(type text, name text) returns tsvector language s
 $$;
 
 -- Stacks whose head or versions the index does not show yet. Apart from the index, so that a commit never waits for a worker that writes
--- the index. No foreign key: what is left of a deleted stack is removed by the worker that finds it.
+-- the index. No foreign key: the worker that finds a row of a deleted stack removes it.
 create table state_index_due (
   stack_id uuid primary key,
   noted_at timestamptz not null default clock_timestamp(),
   -- One of many whose index is to be built again: indexed at a set rate.
   is_backlog boolean not null default false,
-  -- The worker that has it, until when.
+  -- The worker that has claimed it, and until when.
   claim uuid,
   claimed_until timestamptz,
-  -- Something was committed since it was claimed.
+  -- Whether anything was committed since it was claimed.
   is_noted_again boolean not null default false,
   failures integer not null default 0
 );
@@ -35,7 +35,7 @@ create table state_indexes (
   checkpoint_id uuid,
   -- Whether the version had ended: its changes are known then.
   is_ended boolean not null default false,
-  -- Changes are known of versions above this one.
+  -- Changes are known for versions above this one.
   known_from integer,
   resource_count integer not null default 0,
   -- Resources that are too large to be indexed.
@@ -45,7 +45,7 @@ create table state_indexes (
 
 create table stack_resources (
   stack_id uuid not null references state_indexes (stack_id) on delete cascade,
-  -- Hash of what identifies a resource within its stack, whatever the stack is called.
+  -- Hash of the identity of a resource within its stack, independent of the stack's name.
   key text collate "C" not null,
   -- Hash of the resource as it is in the document.
   digest text collate "C" not null,
@@ -81,7 +81,7 @@ create index stack_resources_name on stack_resources (left(name, 200) text_patte
 create index stack_resources_protected on stack_resources (stack_id) where is_protected;
 create index stack_resources_providers on stack_resources (stack_id) where type like 'pulumi:providers:%';
 create index stack_resources_provider on stack_resources (stack_id, provider) where provider is not null;
--- What a stack reads, without its other resources.
+-- The stack references of a stack, without its other resources.
 create index stack_resources_reads_of_stack on stack_resources (stack_id, reads) where reads is not null;
 
 create table version_changes (

@@ -1,6 +1,6 @@
 -- Counts and durations for pages about updates, CI and storage.
 
--- What an update or a preview has done and how long it took: from its events when they are packed. A cache: it can be computed again from them.
+-- Counts and durations of an update or a preview, computed from its events when they are archived. A cache: it can be recomputed from them.
 create table update_statistics (
   update_id uuid primary key references updates (id) on delete cascade,
   stack_id uuid not null,
@@ -17,14 +17,14 @@ create table update_statistics (
   updates integer not null,
   deletes integer not null,
   replaces integer not null,
-  -- JSON text, as in step-figures.ts.
+  -- JSON text, as in step-statistics.ts.
   steps text not null
 );
--- Those of the last months of a stack.
+-- Statistics of the last months of a stack.
 create index update_statistics_stack on update_statistics (stack_id, kind, is_preview, ended_at);
 
--- What has become of the updates of a stack that have ended on a day (UTC). A trigger counts. The transaction that ends an update holds
--- the row of its stack, so none waits for a row here. No foreign keys, as for stack_changes.
+-- Outcomes of the updates of a stack that ended on a day (UTC), counted by a trigger. The transaction that ends an update holds the row of its
+-- stack, so none waits for a row here. No foreign keys, as for stack_changes.
 create table stack_days (
   organization_id uuid not null,
   day date not null,
@@ -35,9 +35,9 @@ create table stack_days (
   cancelled integer not null default 0,
   previews integer not null default 0,
   failed_previews integer not null default 0,
-  -- How many of the runs have waited in line.
+  -- Number of the runs that waited in the queue.
   waits integer not null default 0,
-  -- Of all runs, in ms: from start to end, and in line.
+  -- Of all runs, in ms: from start to end, and in the queue.
   run_ms bigint not null default 0,
   waited_ms bigint not null default 0,
   -- The longest of them.
@@ -47,7 +47,7 @@ create table stack_days (
 );
 create index stack_days_day on stack_days (day, longest_ms desc);
 
--- What the stacks of an organization keep, as measured last on each day.
+-- The bytes that the stacks of an organization keep, as last measured on each day.
 create table organization_storage (
   organization_id uuid not null references organizations (id) on delete cascade,
   day date not null,
@@ -59,16 +59,16 @@ create table organization_storage (
   primary key (organization_id, day)
 );
 
--- Runs that were refused, sent away while they waited, or stopped by a rule. Kept for a time, see delete-ci-figures.ts.
+-- Runs that were refused, evicted from the queue, or stopped by a rule. Kept for a time, see delete-ci-statistics.ts.
 create table refused_runs (
   id bigint generated always as identity primary key,
   organization_id uuid not null,
   stack_id uuid not null,
-  -- Why, as in refused-run-repository.ts.
+  -- The reason, as in refused-run-repository.ts.
   reason text not null,
   -- Of the update.
   kind text,
-  -- What its user was told.
+  -- The message that its user got.
   message text not null,
   requested_by text,
   commit_id text,
@@ -76,7 +76,7 @@ create table refused_runs (
   ci_url text,
   -- If it was stopped while it ran.
   update_id uuid,
-  -- In line, in ms.
+  -- Time in the queue, in ms.
   waited_ms bigint not null default 0,
   refused_at timestamptz not null default clock_timestamp(),
   -- The same refusal within a minute is counted here, so that a script that repeats its call does not fill the table.
@@ -140,7 +140,7 @@ begin
   where u.id = new.update_id;
   return null;
 end $$;
--- Who drains an update is in the audit log.
+-- The audit log names the user who drains an update.
 create trigger update_limits_noted after insert on update_limits
   for each row when (new.stopped_at is not null and new.stop_reason <> 'drain') execute function note_stopped_update();
 create trigger update_limits_noted_stop after update of stopped_at on update_limits

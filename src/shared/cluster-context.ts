@@ -39,7 +39,7 @@ export interface ClusterContext extends AppContext {
 
 /** Parts that tests replace. */
 export interface ClusterOverrides extends ContextOverrides {
-  /** How often a job is attempted before it is given up. */
+  /** How often a job is attempted before it fails permanently. */
   readonly jobAttempts?: number;
 }
 

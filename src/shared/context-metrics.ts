@@ -30,7 +30,7 @@ interface MeasuredParts {
   readonly openReplays: OpenReplays;
 }
 
-/** Registers the metrics that are read when they are asked for: of what this process holds, and of what waits in the database. */
+/** Registers the metrics that are read at each scrape: about the memory of this process and about pending work in the database. */
 export function registerContextGauges(metrics: Metrics, parts: MeasuredParts): void {
   registerProcessGauges(metrics, parts);
   registerDatabaseGauges(metrics, parts);
@@ -42,7 +42,7 @@ function registerProcessGauges(
 ): void {
   metrics.gauge(
     'holdfast_journals_waiting_incremental',
-    'Journals of running updates whose new entries wait to be compacted ahead.',
+    'Journals of running updates with new entries that wait for incremental compaction.',
     () => incrementalCompaction.waiting,
   );
   metrics.gauge(
@@ -104,13 +104,13 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db }: M
   );
   metrics.gaugeByQuery(
     'holdfast_webhook_deliveries_due',
-    'Deliveries to webhooks that could be attempted now, up to 10,000, and for how many seconds the oldest has waited.',
+    'Deliveries to webhooks that are due now, up to 10,000, and how many seconds the oldest has waited.',
     'figure',
     () => createDeliveryRepository(db).countDue(),
   );
   metrics.gaugeByQuery(
     'holdfast_stacks_drifted',
-    'Stacks of which the last run that compared state and reality has found drift that nothing has repaired since, counted every minute.',
+    'Stacks whose last drift check found drift that nothing has repaired since, counted every minute.',
     'state',
     async () => ({ drifted: await createDriftRepository(db).countDrifted() }),
     driftCountEveryMs,

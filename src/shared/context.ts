@@ -108,24 +108,24 @@ export interface AppContext extends AsyncDisposable {
   readonly writer: CheckpointWriter;
   readonly bodyBuffer: BodyBuffer;
   readonly changes: AdmittedChanges;
-  /** Memory of this process that decompressed bodies take. */
+  /** Memory that decompressed bodies take in this process. */
   readonly bufferedBodyBytes: ByteBudget;
   readonly importer: DeploymentImporter;
   readonly renamer: StackRenamer;
   readonly journalWriter: JournalWriter;
   readonly eventWriter: EventWriter;
-  /** Tells all replicas, and so those who look at it, what was committed. */
+  /** Notifies all replicas, and so the open pages of users, of commits. */
   readonly notifications: NotificationSender;
   readonly quotas: Quotas;
-  /** Calls to servers that users name. */
+  /** Calls to servers whose URLs users provide. */
   readonly outgoing: Outgoing;
   readonly secrets: EncryptedSecrets;
   readonly webhookSender: WebhookSender;
-  /** Asked before a write is acknowledged; null: nobody else can take the data over. */
+  /** Checked before a write is acknowledged; null: no other server can take over the data. */
   readonly fence: WriteFence | null;
 }
 
-/** Parts that a caller, e.g. a test, provides itself. */
+/** Parts that a caller such as a test provides itself. */
 export interface ContextOverrides {
   readonly logger?: Logger;
   readonly blobs?: BlobStore;
@@ -179,7 +179,7 @@ export async function createContext(
   const documents = new DocumentStore(blobs, { blobs: blobRows, chunks }, config.limits.inlineBytes, encryption);
   const documentChecks = createDocumentCheckRepository(db);
   const journalSnapshots = new JournalSnapshots({ rows: createJournalSnapshotRepository(db), documents, logger });
-  // The compactor needs the guard; the guard calls the compactor only once something is damaged.
+  // The compactor needs the verifier; the verifier calls the compactor only once a document is damaged.
   const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
   const repair = new DocumentRepair({ documentChecks, checkpoints, documents, chunks, rebuild, logger });
   const verifier = new DocumentVerifier({ documentChecks, checkpoints, documents, repair, logger });
@@ -211,7 +211,7 @@ export async function createContext(
   const bodyBuffer = new BodyBuffer(
     Math.min(maxBatchBytes, maxBodyBytes),
     bufferedBodyBytes,
-    // Bodies are smaller as received than decompressed.
+    // Bodies are smaller as received than when decompressed.
     Math.ceil(config.limits.bufferedBodyBytes / 2),
   );
 

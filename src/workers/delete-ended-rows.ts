@@ -32,13 +32,13 @@ export async function deleteEndedTokens({ db }: Parts, signal: AbortSignal): Pro
   return deleteAll((limit) => tokens.deleteEnded(days, limit), signal);
 }
 
-/** Deletes approvals that expired, or were asked for in vain, long ago. */
+/** Deletes approvals that expired, or requests that were never approved, long ago. */
 export async function deleteOldApprovals({ db }: Parts, signal: AbortSignal): Promise<number> {
   const approvals = createApprovalRepository(db);
   return deleteAll((limit) => approvals.deleteOld(approvalDays, limit), signal);
 }
 
-/** Deletes places in queues of stacks that nobody will take up again. Needed where nobody waits any more. */
+/** Deletes abandoned entries in the queues of stacks. Needed for queues in which no call waits any more. */
 export async function deleteLostPlaces({ db }: Parts): Promise<void> {
   await createUpdateQueueRepository(db).removeGone();
 }
@@ -55,7 +55,7 @@ export async function deleteEmptyProjects({ db }: Parts, signal: AbortSignal): P
   );
 }
 
-/** Deletes versions of policy packs that were not published in time, and packs that have never had another one. */
+/** Deletes versions of policy packs that were not published in time, and packs without any other version. */
 export async function deleteAbandonedPacks({ db }: Parts, signal: AbortSignal): Promise<number> {
   const versions = createAbandonedPackRepository(db);
   const deleted = await deleteAll((limit) => versions.deleteVersions(limit), signal);

@@ -30,12 +30,12 @@ import { deleteOldCiStatistics } from './statistics/delete-ci-statistics.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';
 import { deleteOldDeliveries } from './webhooks/delete-deliveries.ts';
 
-/** The queue board shows ended jobs for this long. */
+/** The page of queues shows ended jobs for this long. */
 const admissionLifeSeconds = 3600;
 /** Longer than any caller waits for a job. */
 const jobResultLifeSeconds = 24 * 3600;
 
-/** Longer than it takes any level to drain to zero. */
+/** Longer than it takes any counter to drain to zero. */
 const rateCounterLifeSeconds = 600;
 
 /** How many exchanges of id tokens are deleted at once. */

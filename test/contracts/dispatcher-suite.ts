@@ -350,7 +350,7 @@ export function describeDispatcher(
       await Promise.all(large);
     });
 
-    it('tells how many jobs wait, run and were given up in each queue, and since when', async () => {
+    it('reports how many jobs wait, run and failed permanently in each queue, and since when', async () => {
       const held = gate();
       const { dispatcher, look } = await open({
         concurrency: 1,

@@ -50,7 +50,7 @@ test('while calls wait, only one job runs at a time that no call waits for', asy
   await dispatcher.close();
 });
 
-test('a job that no call waits for begins after those of a burst of calls', async () => {
+test('a background job begins after the jobs of a burst of calls', async () => {
   const [awaited, later] = [gate(), gate()];
   const work = (job: Job): Promise<void> => (idOf(job) === 'awaited' ? awaited : later).pass();
   const dispatcher = open({ work }, { patienceMs: 60_000 });

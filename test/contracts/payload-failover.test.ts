@@ -80,7 +80,7 @@ function describeFailover(name: string, { connect, admins }: Place): void {
       for (const admin of admins()) await admin.flushall();
     });
 
-    /** Waits until room and chunks of one body are released again. The other, which nobody has released, must still be there. */
+    /** Waits until the reservation and chunks of one body are released again. The other body, which was not released, must still exist. */
     async function expectReleased(kept: Awaited<ReturnType<RedisPayloadStore['put']>>): Promise<void> {
       const observer = await open();
       const isReleased = async (): Promise<boolean> =>

@@ -46,7 +46,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
       expect(await held(store)).toBe(0);
     });
 
-    it('knows whose bodies hold how much, in each room', async () => {
+    it('knows how much the bodies of each key hold, in each budget', async () => {
       const other = randomUUID();
       await store.put(key, chunksOf(randomBytes(1_000)), { ...generous, fairnessKey: 'blue' });
       await store.put(other, chunksOf(randomBytes(500)), { ...generous, fairnessKey: 'red', budget: 'imports' });
@@ -325,7 +325,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         }
       });
 
-      it('drops a stalled body first, whichever others are being received', async () => {
+      it('drops a stalled body first, regardless of other bodies being received', async () => {
         await reopen({ stallMs: { withYielding: 300, withOthers: 300 } });
         for (const budget of ['writes', 'imports'] as const) {
           const [silent, young] = [
@@ -359,7 +359,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         await put(2 * mib, limited);
       });
 
-      it('gives the budget of an aborted body to those who wait', async () => {
+      it('gives the budget of an aborted body to waiting bodies', async () => {
         const gate = Promise.withResolvers<void>();
         async function* breaking(): AsyncGenerator<Buffer> {
           yield randomBytes(2 * mib);

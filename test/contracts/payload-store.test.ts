@@ -186,7 +186,7 @@ await describeOnRedis((server) => {
       await until(async () => (await held(store)) === 0, 'the budget is free');
     });
 
-    it('releases the budget of a body that was given up while Redis was away', async () => {
+    it('releases the budget of a body that was abandoned while Redis was away', async () => {
       await using proxy = await openTcpProxy(server().url);
       const through = connectRedis(proxy.url, 'producer', logger) as Redis;
       connections.push(through);

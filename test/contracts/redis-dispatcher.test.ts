@@ -291,7 +291,7 @@ await describeOnRedis((server) => {
       await died.close();
     });
 
-    it('that brings down its workers again and again is given up', async () => {
+    it('that crashes its workers repeatedly fails permanently', async () => {
       const held = gate();
       const ended: string[] = [];
       await using proxy = await openTcpProxy(server().url);
@@ -553,7 +553,7 @@ await describeOnRedis((server) => {
       proxy.accept();
     });
 
-    it('the figures report it', async () => {
+    it('the metrics report it', async () => {
       const { monitor } = await api();
       await monitor.poll();
       expect(monitor.redis).toMatchObject({ up: true, memoryLimitBytes: 0 });

@@ -127,7 +127,7 @@ export function describeOutages(name: string, server: () => S3Server): void {
       await expect(denied.createBucketIfMissing()).rejects.toMatchObject({ fault: 'denied' });
     });
 
-    it('creates the bucket once when many ask for it', async () => {
+    it('creates the bucket once for many concurrent calls', async () => {
       const others = Array.from({ length: 5 }, () => newStore({ bucket: 'made-by-many', ...patience }));
       await Promise.all(others.map((other) => other.createBucketIfMissing()));
       await store.createBucketIfMissing();

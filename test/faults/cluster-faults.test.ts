@@ -413,19 +413,19 @@ describe('afterwards', () => {
     const lost = await findLostWrites(storm.cluster, storm.pipelines, storm.cliPipelines);
     report(lost.length);
     expect(lost).toEqual([]);
-    await pollUntil('packed events', async () => (await countArchivedEvents(storm.cluster)) > 0, {
+    await pollUntil('archived events', async () => (await countArchivedEvents(storm.cluster)) > 0, {
       timeoutMs: 120_000,
     });
   });
 
-  test('whoever waited for a stack got it soon after it was free', async () => {
+  test('waiting calls got the stack soon after it was free', async () => {
     await storm.queuedStack.stopWatching();
     expect(queuedPipelines().filter(({ counts }) => counts.updates === 0)).toEqual([]);
     // Two seconds, and what a busy machine adds.
     expect(storm.queuedStack.longestIdleMs).toBeLessThan(30_000);
   });
 
-  test('rules, drains and approvals held, and nothing beside what they refused is lost', () => {
+  test('rules, drains and approvals were enforced, and nothing except refused entries is lost', () => {
     const notified = guardedPipelines().map((pipeline) => pipeline.notified);
     expect(notified.filter((each) => !isComplete(each))).toEqual([]);
   });

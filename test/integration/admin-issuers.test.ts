@@ -31,7 +31,7 @@ const runOk = async (...args: string[]): Promise<string> => {
 const userOf = (token: string) => app.call('GET', '/api/user', { auth: `token ${token}` });
 
 describe('holdfast admin issuer', () => {
-  test('adds an issuer and policies, lists them, and takes them away with what they gave', async () => {
+  test('adds an issuer and policies, lists them, and removes them with the tokens that they issued', async () => {
     const ada = await person(app, 'acme', 'member');
     await runOk('add', 'github', '--url', issuer.url, '--max-seconds', '3600');
     const [, id = ''] = /policy (\S+)\./.exec(await runOk('allow', 'github', '--rule', 'sub=repo:acme/*')) ?? [];

@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-test('a write that is held between arrival and commit does not overwrite a newer one', async () => {
+test('a write delayed between arrival and commit does not overwrite a newer one', async () => {
   const stack = await createStack(other);
   const update = await startUpdate(other, stack);
   gated.shut();

@@ -87,7 +87,7 @@ describe('sealing', () => {
     }
   });
 
-  test('misses nothing while many transactions of different length add events and replicas seal', async () => {
+  test('misses nothing while many transactions of different length add events and replicas chain them', async () => {
     const stop = new AbortController();
     const chaining = [1, 2].map(async () => {
       while (!stop.signal.aborted) await chainAudit(app.context);

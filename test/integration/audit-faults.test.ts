@@ -58,7 +58,7 @@ test.each([
   await ok(call('POST', `/update/${update.id}/cancel`));
 });
 
-test('whatever is acknowledged while Postgres loses its sessions is on record', async () => {
+test('every acknowledged action is recorded while Postgres loses its sessions', async () => {
   const { ciphertext } = (await ok(call('POST', '/encrypt', { plaintext }))).json as { ciphertext: string };
   const acknowledged: { readonly id: string; readonly what: string }[] = [];
   let failed = 0;

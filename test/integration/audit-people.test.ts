@@ -134,7 +134,7 @@ test('who acts with a token that belongs to no user, and by what, is recorded wi
   }
 });
 
-test('what a grant permits beyond the role is recorded as granted', async () => {
+test('a permission by a grant beyond the role is recorded as granted', async () => {
   const viewer = await person(app, stack.organization, 'viewer');
   const retag = () => call('PATCH', `${stack.path}/tags`, {}, viewer.auth);
   const refused = await recorded(async () => void expect((await retag()).status).toBe(403));

@@ -135,7 +135,7 @@ test('a receiver that is away gets everything later; the pauses grow, for all wo
   await endPause();
 });
 
-test('a batch that is refused holds up its organization only, and is never left out', async () => {
+test('a refused batch blocks only its organization, and is never skipped', async () => {
   const [one, two] = organizations as [string, string];
   await add('poison', one);
   await add('behind', one);

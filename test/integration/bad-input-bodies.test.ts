@@ -68,7 +68,7 @@ describe('encodings that are not gzip', () => {
   });
 });
 
-describe('a body that is not gzip although its header says so', () => {
+describe('a body that is not gzip despite its header', () => {
   test.each(allRouteNames)('is rejected by %s', async (name) => {
     const { valid } = routeNamed(routes.scene, name);
     const { gzipSync } = await import('node:zlib');

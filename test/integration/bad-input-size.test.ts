@@ -73,7 +73,7 @@ describe('gzip bombs', () => {
     );
   });
 
-  test('a bomb that states a small size is not inflated beyond it by the API, whatever the limit', async () => {
+  test('the API does not inflate a bomb beyond its stated size, for any limit', async () => {
     await using other = await createTestApp();
     const otherServer = await WireServer.listen(other);
     const otherScene = await createScene(other);

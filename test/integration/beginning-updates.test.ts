@@ -89,7 +89,7 @@ test('an update is recorded as it has begun, with and without rules and new tags
   expect(second.started.version).toBe(first.started.version + 1);
 });
 
-test('an update that has ended says how when it is started', async () => {
+test('starting an ended update reports how it ended', async () => {
   const stack = await createStack(app);
   const { auth } = stack;
   const startNew = async (end: (update: { id: string; path: string }) => Promise<unknown>) => {
@@ -197,7 +197,7 @@ describe('what a call that starts an update does', () => {
     expect(await outcomes(change)).toEqual([first, prepared]);
   });
 
-  test('if it is of another stack, if tags change, or if a guard needs a journal', async () => {
+  test('if it is of another stack, if tags change, or if change limits need a journal', async () => {
     const both = (outcome: string) => [outcome, outcome];
     expect(await outcomes(null, { name: 'prod' })).toEqual(both('not-found'));
     expect(await outcomes(null, { tags: '{"a":"1"}' })).toEqual(both('new-tags'));

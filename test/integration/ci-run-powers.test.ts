@@ -118,7 +118,7 @@ const isRefused = ({ status, text }: { status: number; text: string }): boolean 
   status === 403 && refusal.test(JSON.parse(text).message);
 
 describe('a CI run, whatever its token may do,', () => {
-  test('changes by REST what it has to, and nothing else', async () => {
+  test('changes only the necessary parts by REST', async () => {
     const wrong: object[] = [];
     for (const route of listRoutes(app.app)) {
       const [method, path] = route.split(' ') as [string, string];
@@ -174,7 +174,7 @@ describe('a CI run, whatever its token may do,', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('is told what to use instead, and the refusal is in the audit log', async () => {
+  test('learns what to use instead, and the refusal is in the audit log', async () => {
     const auth = runs['with the role admin'] as string;
     const { json } = await app.call('PATCH', '/api/orgs/acme/members/eve', { auth, body: { role: 'admin' } });
     expect(json.message).toBe(

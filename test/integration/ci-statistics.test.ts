@@ -60,7 +60,7 @@ const age = ({ organization }: TestStack, days: number) =>
     [organization, days],
   );
 
-test('runs are counted by day and by project, however they end, and only those of stacks that one may read', async () => {
+test('runs are counted by day and by project, however they end, and only for stacks that the caller may read', async () => {
   const api = await createStack(apps[0]);
   const other = await createStack(apps[0]);
   await runOf(other, 'failed');
@@ -115,7 +115,7 @@ test('runs are counted by day and by project, however they end, and only those o
   });
 });
 
-test('a run that waits is seen, and who sends it away is told to it, recorded and listed', async () => {
+test('a waiting run is visible, and the user who evicts it is named to it, recorded and listed', async () => {
   const stack = await createStack(apps[0]);
   const { organization, project, stack: name } = stack;
   const holder = await startUpdate(apps[0], stack);
@@ -214,7 +214,7 @@ test('refused, superseded and stopped runs are listed by page, and counted by re
   expect((await refusals(other)).items).toMatchObject([{ reason: 'frozen', commit: 'ffff000' }]);
 });
 
-test('a fuse that has blown is listed with its update; an update that is drained is not', async () => {
+test('a stop by a change limit is listed with its update; a drained update is not', async () => {
   const stack = await createStack(apps[0]);
   await setRule(apps[0], stack, { kind: 'change-limit', settings: { changes: 0 } });
   const update = await startUpdate(apps[0], stack, { journal: true });

@@ -59,7 +59,7 @@ test('a person confirms, and the CLI gets a personal token that is recorded and 
   expect((await browser.get('/welcome/cli')).status).toBe(200);
 });
 
-test('the token goes to this machine only, to nobody who is not signed in, and needs what the CLI sends', async () => {
+test('the token goes to this machine only, only to a signed-in user, and needs the parameters of the CLI', async () => {
   const { browser, login } = await signedIn('cli-other');
   expect((await browser.post('/cli-login', opened)).status).toBe(401);
   await browser.signIn(login);

@@ -59,7 +59,7 @@ test.each([
   await ok(complete(app, await start('preview')));
   await deliverDue(app);
   expect(host.received.map((each) => `${each.method} ${each.path}`)).toEqual(Array(3).fill(`POST ${path}`));
-  // Of the preview only the end: it had ended when its start was to be told.
+  // For the preview only the end: it had ended before its start was notified.
   expect(host.bodies.map(({ state }) => state)).toEqual([...states, states[1]]);
   const name = `pulumi/proj/dev`;
   expect(host.bodies.map(({ context, name: label }) => context ?? label)).toEqual([name, name, `${name} (preview)`]);
@@ -91,7 +91,7 @@ test('the status of the end never overtakes that of the start', async () => {
   expect(host.bodies.map(({ state }) => state)).toEqual(['pending', 'success']);
 });
 
-test('a start that could not be told in time is left out', async () => {
+test('a start that could not be notified in time is left out', async () => {
   const hook = await addHost('github_status');
   host.answer = () => 503;
   const update = await start();

@@ -94,7 +94,7 @@ test('no more updates run at once than the organization, the project, the tag an
   await end(web, running);
 });
 
-test('a limit holds however many ask at once, at all replicas', async () => {
+test('a limit holds under any number of concurrent calls, across all replicas', async () => {
   const stack = await createStack(apps[0]);
   await setRule(apps[0], stack, noWait);
   await setRule(apps[0], stack, most(2));
@@ -103,7 +103,7 @@ test('a limit holds however many ask at once, at all replicas', async () => {
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 409, 409, 409, 409]);
 });
 
-test('the rest wait, and projects take turns', async () => {
+test('the rest wait, and projects alternate', async () => {
   const stack = await createStack(apps[0]);
   await setRule(apps[0], stack, most(2));
   const web = await Promise.all(['a', 'b', 'c', 'd'].map((name) => another(stack, 'web', name)));

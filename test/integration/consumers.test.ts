@@ -35,7 +35,7 @@ const remove = ({ auth, path }: TestStack) => app.call('DELETE', `${path}?force=
 const destroy = ({ auth, path }: TestStack) => app.call('POST', `${path}/destroy`, { auth, body: {} });
 const rename = ({ auth, path }: TestStack) => app.call('POST', `${path}/rename`, { auth, body: { newName: 'moved' } });
 
-test('a rule refuses to take outputs away that other stacks read, and names them', async () => {
+test('a rule refuses to remove outputs that other stacks read, and names them', async () => {
   const stack = await createStack(app);
   expect((await indexedRows(app, stack)).length).toBe(0);
   const consumer = await consumerOf(stack, 'shop');
@@ -116,7 +116,7 @@ test('consumers that the caller may not read are counted, not named', async () =
   expect(refused.text).not.toContain(elsewhere.organization);
 });
 
-test('pages about CI do not name consumers to those who may not read them', async () => {
+test('pages about CI do not name consumers to users who may not read them', async () => {
   const stack = await createStack(app);
   const { organization } = stack;
   await consumerOf(stack, 'hidden');
@@ -165,7 +165,7 @@ async function run(
   return created;
 }
 
-test('an update whose preview removes outputs that other stacks read is refused, or its user is told', async () => {
+test('an update whose preview removes outputs that other stacks read is refused, or its user is warned', async () => {
   const stack = await createStack(app);
   const cancel = async ({ json }: TestResponse) =>
     ok(app.call('POST', `${stack.path}/update/${json.updateID}/cancel`, { auth: stack.auth }));

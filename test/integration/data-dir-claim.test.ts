@@ -101,7 +101,7 @@ test('an owner that cannot be seen is watched, and keeps the directory while its
   ]);
 });
 
-test('an owner that cannot be seen and shows no sign of life is followed, and notices when it wakes', async () => {
+test('an unobservable owner without signs of life is replaced, and notices when it wakes', async () => {
   const frozen = await DataDirClaim.acquire(directory, { ...withoutLocks, logger, beatMs: 3_600_000 });
   const reasons: string[] = [];
   frozen.onLost((reason) => reasons.push(reason));

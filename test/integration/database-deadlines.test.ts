@@ -178,7 +178,7 @@ describe('Postgres stops answering, and no connection breaks', () => {
         for (const answer of await Promise.all(calls)) expectUnavailable(answer);
       }
       expect(most).toBe(poolSize);
-      await until(() => open() === 0, 'those given up are closed');
+      await until(() => open() === 0, 'abandoned ones are closed');
     } finally {
       unsubscribe('net.client.socket', note);
     }

@@ -71,7 +71,7 @@ test('a copy made of the database is another one', async () => {
   expect(await query(app, running)).toHaveLength(0);
 });
 
-test('complete finds out about another database before anybody has looked', async () => {
+test('complete detects another database before any other check', async () => {
   await using database = await createTestDatabase();
   await using app = await createTestApp({ database });
   const member = await join(app);

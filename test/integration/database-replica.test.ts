@@ -88,7 +88,7 @@ async function expectFresh(stack: TestStack, rounds: number, first = 0): Promise
   }
 }
 
-test('what one process has acknowledged is in what another one reads from the replica right after it', async () => {
+test('a read from the replica right after an acknowledgement of another process includes the write', async () => {
   const [served, fallen] = [await reads(reader, 'replica'), await reads(reader, 'primary')];
   const stack = await createStack(writer);
   let [rounds, share] = [0, 0];
@@ -194,7 +194,7 @@ test.each([
   expect(await reads(app, 'replica')).toBe(0);
 });
 
-test('a history that is being sent when the replica stops goes on from the primary, and a restarted one serves again', async () => {
+test('a history that is being sent when the replica stops continues from the primary, and a restarted one serves again', async () => {
   const stack = await createStack(writer);
   const messages = Array.from({ length: 4 }, (_, index) => `${index}`.repeat(200_000));
   for (const message of messages) {

@@ -111,7 +111,7 @@ test('every call that reads whole states or events has an answer for the deepest
   }
 });
 
-test('a secret at the bottom is looked for, and its place is told to be none of ours', async () => {
+test('a secret at the end is found, and its location is reported as foreign', async () => {
   const path = ['secret', ...Array.from({ length: 60 }, () => 'a')];
   for (const secret of [
     { of: 'output', name: 'secret' },

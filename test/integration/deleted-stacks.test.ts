@@ -217,7 +217,7 @@ describe('a deleted stack with resources', () => {
     await runUpdate(stack, 1);
   });
 
-  test('can no longer be restored when its time is over, or somebody has ended it', async () => {
+  test('can no longer be restored when its restore period is over, or was ended', async () => {
     const ciphertext = await encrypt(stack);
     await importState(stack, 2);
     const id = await remove(stack);
@@ -296,7 +296,7 @@ describe('a name that is taken', () => {
 describe('at the same time', () => {
   const rounds = 6;
 
-  test('a restore and whoever takes its name: one of them has it', async () => {
+  test('a restore and a creation of its name: one of them gets it', async () => {
     for (let round = 0; round < rounds; round++) {
       const own = await createStack(app);
       await importState(own, 1);
@@ -526,7 +526,7 @@ test('without days, a stack is deleted for good', async () => {
   expect((await restore(app, stack, id)).status).toBe(404);
 });
 
-test('webhooks are told that a stack was restored', async () => {
+test('webhooks are notified that a stack was restored', async () => {
   await createHook(app, stack, 'organization', { payloadUrl: 'https://203.0.113.1/hook' });
   const id = await remove(stack);
   await ok(restore(app, stack, id));

@@ -50,7 +50,7 @@ describe('docker-compose.yml', () => {
       expect(named(name).environment).toMatchObject({ HOLDFAST_MASTER_KEYS: '' });
   });
 
-  test('does not let anybody into Redis without a password', () => {
+  test('does not admit clients to Redis without a password', () => {
     const password = `\${REDIS_PASSWORD:?set it in .env}`;
     expect(named('redis').environment).toEqual({ REDIS_PASSWORD: password });
     for (const name of ['api-1', 'api-2', 'api-3', 'worker'])

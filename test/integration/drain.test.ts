@@ -46,7 +46,9 @@ describe.each([0, 1, 2])('replica %i, which knows the lease', (replica) => {
     for (const _ of [1, 2]) {
       const refused = await append(on, update, batch);
       expect(refused.status).toBe(403);
-      expect(refused.json.message).toMatch(/ends this update gently \(node pool is replaced\): it begins nothing more/);
+      expect(refused.json.message).toMatch(
+        /drains this update \(node pool is replaced\): it begins no more operations/,
+      );
     }
     expect(await stateOf(stack)).toEqual({ resources: ['a'], pending: [] });
     await ok(complete(app, update, 'failed'));
@@ -67,7 +69,7 @@ describe.each([0, 1, 2])('replica %i, which knows the lease', (replica) => {
   });
 });
 
-test('a refused entry leaves no hole in the journal, which can be compacted ahead and from a snapshot', async () => {
+test('a refused entry leaves no gap in the journal, which can be compacted incrementally and from a snapshot', async () => {
   const { stack, update } = await started();
   await ok(append(app, update, creation(1, 'a', stack)));
   const [begin] = creation(3, 'b', stack);
@@ -93,7 +95,7 @@ test('a large batch of a drained update is stored whole, in one transaction', as
   expect((await stateOf(stack)).resources).toHaveLength(301);
 });
 
-test('once the call has returned, no replica lets anything begin', async () => {
+test('once the call has returned, no operation begins at any replica', async () => {
   const { stack, update } = await started();
   let next = 1;
   let isDrained = false;
@@ -130,7 +132,7 @@ test('the lease goes on, and cancelling ends the update as before', async () => 
   expect(await stateOf(stack)).toEqual({ resources: [], pending: ['a'] });
 });
 
-test('an update without a guard is asked nothing more: one statement', async () => {
+test('an update without change limits costs one statement', async () => {
   const { stack, update } = await started();
   await ok(append(app, update, [creation(1, 'a', stack)[0]]));
   const noted = noteStatements(app);

@@ -66,7 +66,7 @@ const notified = async () => {
   return receiver.bodies.map(({ details }) => details.changes);
 };
 
-test('the result of a refresh counts, until an update has mended the stack', async () => {
+test('the result of a refresh counts, until an update has repaired the stack', async () => {
   await createHook(app, stack, 'stack', { payloadUrl: receiver.url, filters: ['drift_detected'] });
   expect(await read('status')).toEqual({ driftDetected: false, latestDriftRun: '', runInProgress: false });
   const clean = await run({ changes: { same: 3 } });
@@ -106,7 +106,7 @@ test('the result of a refresh counts, until an update has mended the stack', asy
   expect(await notified()).toHaveLength(3);
 });
 
-test('an update with --refresh counts by what its steps have found; one without has compared nothing', async () => {
+test('an update with --refresh counts by the findings of its steps; one without has compared nothing', async () => {
   const state = { type: 't', urn: 'u' };
   const refreshed = [
     { op: 'refresh', urn: 'a', old: state, new: state, diffs: ['value'] },
@@ -134,7 +134,7 @@ test('an update with --refresh counts by what its steps have found; one without 
   expect((await read('status')).driftDetected).toBe(false);
 });
 
-test('packed events count, too', async () => {
+test('archived events count, too', async () => {
   const flags = { 'pulumi.flag.refresh': 'true' };
   const id = await run({ kind: 'preview', outputs: [{ op: 'refresh', urn: 'a', old: {}, new: null }], flags });
   expect(await pack(app, id)).toBe(true);
@@ -142,14 +142,14 @@ test('packed events count, too', async () => {
   expect((await read('status')).driftDetected).toBe(true);
 });
 
-test('a run that failed says nothing', async () => {
+test('a failed run yields no result', async () => {
   await run({ changes: { delete: 5 }, status: 'failed' });
   await evaluate();
   expect((await read('runs')).driftRuns).toMatchObject([{ driftDetected: false, status: 'failed' }]);
   expect(await read('status')).toEqual({ driftDetected: false, latestDriftRun: '', runInProgress: false });
 });
 
-test('drift is told if and only if it is recorded, once by any number of workers', async () => {
+test('drift is notified if and only if it is recorded, once by any number of workers', async () => {
   await createHook(app, stack, 'stack', { payloadUrl: receiver.url, filters: ['drift_detected'] });
   await run({ changes: { delete: 1 } });
   await query(app, `alter table webhook_events add constraint refused check (event <> 'drift_detected') not valid`);

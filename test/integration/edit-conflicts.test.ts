@@ -6,7 +6,7 @@ import { createStack, ok, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { createHook } from '../support/webhooks.ts';
 
-// Two admins have read the same and save one after the other: the second is told, and what the first has saved stays.
+// Two admins have read the same object and save one after the other: the second gets a conflict, and the first change stays.
 
 const app = testApp();
 let stack: TestStack;
@@ -185,7 +185,7 @@ const readPath = (path: string) => path.replace(/\/auth\/policies\//, '/auth/pol
 describe.each(Object.keys(kinds))('%s', (kind) => {
   const make = () => (kinds[kind] as () => Promise<Edited>)();
 
-  test('by HTTP, a change of what somebody else has changed is refused with 412, and changes nothing', async () => {
+  test('by HTTP, a change of an object that another user has changed is refused with 412, and changes nothing', async () => {
     const { body, method, path, text } = await make();
     const etag = (await get(readPath(path))).headers['etag'] as string;
     expect(etag).toMatch(/^"[^"]+"$/);
@@ -207,7 +207,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect(text((await get(readPath(path))).json)).toBe('second');
   });
 
-  test('by a procedure, the same is a conflict that says who has changed it', async () => {
+  test('by a procedure, the same is a conflict that names the other user', async () => {
     const { change, path, read, revision, text } = await make();
     const at = { organization: stack.organization };
     const seen = revision((await ask(app, token, read.name, { ...at, ...read.input })).data);
@@ -234,7 +234,7 @@ describe.each(Object.keys(kinds).filter((kind) => !['trust policies', 'access po
   (kind) => {
     const make = () => (kinds[kind] as () => Promise<Edited>)();
 
-    test('by HTTP, what somebody else has changed stays', async () => {
+    test('by HTTP, changes of another user stay', async () => {
       const { body, method, path, text } = await make();
       const etag = (await get(path)).headers['etag'] as string;
       await ok(app.call(method, path, { auth: other.auth, body: body('first') }));
@@ -264,7 +264,7 @@ describe.each(Object.keys(kinds).filter((kind) => !['trust policies', 'access po
   },
 );
 
-test('a tag that somebody else has given another value stays', async () => {
+test('a tag that another user has changed stays', async () => {
   const { organization, project, stack: name } = stack;
   const ref = { organization, project, stack: name };
   const set = (value: string) => command(app, token, 'stacks.setTag', { ...ref, name: 'env', value });
@@ -311,7 +311,7 @@ test('a tag is given a value only if it still is as the caller has seen it', asy
   await command(app, token, 'stacks.removeTag', { ...ref, name: 'zone' });
 });
 
-test('of two that save at once what both have read, one is refused', async () => {
+test('of two concurrent saves of the same object, one is refused', async () => {
   const { body, method, path, text } = await (kinds['role'] as () => Promise<Edited>)();
   const etag = (await get(path)).headers['etag'] as string;
   const texts = ['a', 'b', 'c', 'd'];

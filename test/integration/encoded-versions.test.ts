@@ -91,7 +91,7 @@ test('a damaged chunk makes its chain unreadable, and nothing else; later versio
   expect(checked.unrepaired.length).toBe(10 - left.length);
 });
 
-test('a damaged chunk is replaced from a copy of its version, and those that refer to it are readable again', async () => {
+test('a damaged chunk is replaced from a copy of its version, and versions that refer to it are readable again', async () => {
   await createApp();
   const stack = await createStack(app);
   const texts = await importVersions(app, stack, 8);

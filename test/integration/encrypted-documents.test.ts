@@ -115,7 +115,7 @@ test('encrypted and unencrypted documents can both be read, whether encryption i
   for (const app of apps) {
     for (const [at, stack] of stacks.entries()) expect(await exported(app, stack)).toBe(texts[at]);
   }
-  // A journal over a encrypted base, compacted by a process that does not seal, and the other way round.
+  // A journal over an encrypted base, compacted by a process without encryption, and vice versa.
   for (const [at, stack] of stacks.entries()) {
     const [app, names] = [apps[1 - at] as TestApp, await exportedNames(first, stack)];
     const update = await startUpdate(app, stack, { journal: true });

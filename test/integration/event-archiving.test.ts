@@ -60,7 +60,7 @@ async function stackOf(app: TestApp): Promise<string> {
 
 const textsOf = (events: readonly SampleEvent[]): string[] => events.map(({ text }) => text);
 
-describe('packed events', () => {
+describe('archived events', () => {
   test.each([
     ['plain', plain],
     ['encrypted', encrypted],
@@ -102,7 +102,7 @@ describe('packed events', () => {
     expect(await all()).toEqual(before);
   });
 
-  test('any page size, filter, direction and place of packing', async () => {
+  test('any page size, filter, direction and position of archiving', async () => {
     const event = fc.record({
       gap: fc.integer({ min: 1, max: 3 }),
       type: fc.constantFrom(...types),
@@ -172,7 +172,7 @@ describe('packed events', () => {
 });
 
 describe('the sweep', () => {
-  test('packs what ended, with its delay, and leaves running updates alone', async () => {
+  test('archives events of ended updates after the delay, and leaves running updates alone', async () => {
     const app = plain;
     const ended = await endedUpdate(app, someEvents(40));
     const stack = await createStack(app);
@@ -250,7 +250,7 @@ describe('segments', () => {
     expect(await readPages(app, kept.id)).toEqual(textsOf(someEvents(200)));
   });
 
-  test('are not packed for a deleted stack', async () => {
+  test('are not archived for a deleted stack', async () => {
     const app = plain;
     const update = await endedUpdate(app, someEvents(20));
     await ok(app.call('DELETE', `${update.stack.path}?force=true`, { auth: update.stack.auth }));

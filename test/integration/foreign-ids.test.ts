@@ -93,7 +93,7 @@ interface Answer {
   readonly statements: readonly string[];
 }
 
-/** What the caller is told about an id, and what that costs, without the id itself. */
+/** The response to the caller about an id, and its cost, without the id itself. */
 async function answerTo(
   id: string,
   method: string,

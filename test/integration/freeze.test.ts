@@ -40,7 +40,7 @@ const freeze = (scope: object = {}, rest: object = {}) => ({
 const untilWaiting = (count: number) => untilWaitingAt([app, other], count);
 
 describe('a frozen stack', () => {
-  test.each(['update', 'refresh', 'destroy'])('refuses %s with the note, until it is thawed', async (kind) => {
+  test.each(['update', 'refresh', 'destroy'])('refuses %s with the note, until it is lifted', async (kind) => {
     const stack = await createStack(app);
     const id = await setRule(app, stack, freeze({ project: 'proj', stack: 'dev' }, { until: '2099-01-01T00:00:00Z' }));
     const refused = await create(stack, { kind, at: other });
@@ -93,7 +93,7 @@ describe('a frozen stack', () => {
 });
 
 describe('a freeze that lets updates wait', () => {
-  test('ends for those who wait when it is thawed, at every replica', async () => {
+  test('ends for waiting calls when it is lifted, at every replica', async () => {
     const stack = await createStack(app);
     const id = await setRule(app, stack, freeze({}, { mode: 'wait' }));
     const calls = [create(stack), create(stack, { at: other })];
@@ -119,7 +119,7 @@ describe('a freeze that lets updates wait', () => {
     await cancelById(stack, json.updateID);
   });
 
-  test('refuses those who may not wait, and those who have waited too long', async () => {
+  test('refuses bodies that may not wait, and bodies that have waited too long', async () => {
     const stack = await createStack(app);
     await setRule(app, stack, freeze({}, { mode: 'wait' }));
     for (const seconds of [0, 1]) {
@@ -135,7 +135,7 @@ describe('a freeze that lets updates wait', () => {
 describe('in an emergency', () => {
   const message = 'break-glass: the shop is down';
 
-  test('an admin goes through, before those who wait, and that is on record', async () => {
+  test('an admin passes before waiting calls, which is recorded', async () => {
     const stack = await createStack(app);
     const id = await setRule(app, stack, freeze({}, { mode: 'wait' }));
     const held = create(stack, { at: other });
@@ -157,7 +157,7 @@ describe('in an emergency', () => {
     expect(events[0]?.['update_id']).toBe(first.json.updateID);
   });
 
-  test('nobody else does', async () => {
+  test('other callers do not', async () => {
     const stack = await createStack(app);
     await setRule(app, stack, freeze());
     const { auth } = await person(app, stack.organization, 'member');
@@ -172,7 +172,7 @@ describe('in an emergency', () => {
   });
 });
 
-test('operators freeze and thaw', async () => {
+test('operators freeze and lift freezes', async () => {
   const stack = await createStack(app);
   const run = (...words: string[]) => runAdminCommand(app, ...words, '--organization', stack.organization);
   const frozen = await run('freeze', '--stack', 'proj/dev', '--note', 'Sale', '--until', '2099-01-01T00:00:00Z');

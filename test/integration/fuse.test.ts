@@ -178,7 +178,7 @@ describe('most deletes and replacements', () => {
     expect(await append(app, update, [deletes(2, 'b1')])).toMatchObject(refusal('An update of stack proj/dev'));
   });
 
-  test('what is repeated is counted once', async () => {
+  test('repeated refusals are counted once', async () => {
     const stack = await stackWith(3);
     await setRule(stack, 'change-limit', { changes: 1 });
     const update = await begin(stack);
@@ -278,7 +278,7 @@ describe('approval', () => {
     return status;
   }
 
-  test('a stopped update asks for it; the next run of that commit passes, others do not', async () => {
+  test('a stopped update requests it; the next run of that commit passes, others do not', async () => {
     const request = await asked();
     const { runner, stack } = request;
     const given = await ok(give(request, stack.auth, { reason: 'reviewed with the team', minutes: 5 }));
@@ -317,7 +317,7 @@ describe('approval', () => {
     expect(json.approvals[0]).not.toHaveProperty('approvedBy');
   });
 
-  test('whoever runs it cannot give it, nor pass by one that was given before', async () => {
+  test('the user who runs it can neither give it nor pass by one given before', async () => {
     const stack = await stackWith(3);
     await setRule(stack, 'change-limit', { changes: 0 });
     const [admin, other] = [
@@ -339,7 +339,7 @@ describe('approval', () => {
     expect(await deleting(stack, { auth: admin.auth })).toBe(204);
   });
 
-  describe('through tokens that somebody has made', () => {
+  describe('through tokens that another user has created', () => {
     /** Makes a token of the organization, which may approve, with another's authorization. */
     const makeToken = async (
       { organization }: TestStack,
@@ -362,7 +362,7 @@ describe('approval', () => {
       return json.id as string;
     }
 
-    test('machines approve nothing, whoever has made their tokens, and people do', async () => {
+    test('machines approve nothing, regardless of the creator of their tokens, and users do', async () => {
       const request = await asked();
       const { stack } = request;
       const admin = await person(app, stack.organization, 'admin');
@@ -378,7 +378,7 @@ describe('approval', () => {
       await ok(give(request, admin.auth));
     });
 
-    test('with approvers=tokens they do, but not for those who have made them', async () => {
+    test('with approvers=tokens they do, but not for their creators', async () => {
       const stack = await stackWith(3);
       await setRule(stack, 'change-limit', { changes: 0, approvers: 'tokens' });
       const [admin, other] = [
@@ -408,7 +408,7 @@ describe('approval', () => {
       expect(await deleting(stack, { auth: admin.auth })).toBe(403);
     });
 
-    test('a run of a token is not approved by who has made it, nor passes by what they have approved before', async () => {
+    test('a run of a token cannot be approved by the creator of the token, and does not pass by their earlier approvals', async () => {
       const stack = await stackWith(3);
       await setRule(stack, 'change-limit', { changes: 0 });
       const [admin, other, runner] = [
@@ -484,7 +484,7 @@ describe('approval', () => {
     expect(json.approvals).toEqual([]);
   });
 
-  test('operators give it by a command, also before anybody has asked', async () => {
+  test('operators give it by a command, also before a request', async () => {
     const stack = await stackWith(2);
     await setRule(stack, 'change-limit', { changes: 0 });
     const name = `${stack.organization}/proj/dev`;

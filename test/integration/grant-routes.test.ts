@@ -90,7 +90,7 @@ describe('grants over HTTP', () => {
     ]);
   });
 
-  test('are listed page by page, all or those to somebody', async () => {
+  test('are listed page by page, all or by subject', async () => {
     const of = await scene();
     const { organizationId, userId, tokenId } = of.viewer;
     // With one time, so that pages end between grants of the same time.
@@ -184,7 +184,7 @@ describe('grants over HTTP', () => {
     }
   });
 
-  test('lock nobody out: whoever is denied everything and is the last admin still takes that back', async () => {
+  test('do not lock out the last admin, who can remove a grant that denies everything', async () => {
     const of = await scene();
     const [admin] = await query<{ login: string }>(
       app,
@@ -203,7 +203,7 @@ describe('who may do what with a stack', () => {
   const access = ({ auth, path }: { auth: string; path: string }, suffix = '') =>
     app.call('GET', `${path}/access${suffix}`, { auth });
 
-  test('is shown to those who manage it, with the grants that decide', async () => {
+  test('is shown to users who manage it, with the grants that decide', async () => {
     const of = await scene();
     const { viewer } = of;
     expect((await access({ ...of, auth: viewer.auth })).status).toBe(403);

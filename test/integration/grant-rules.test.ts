@@ -94,7 +94,7 @@ test('a token never may do more than its owner without it', () => {
   );
 });
 
-test('outputs with decrypt allow no reading, and a token of whoever reads may be limited to them', () => {
+test('outputs with decrypt allow no reading, and a token of a reader may be limited to them', () => {
   expect(allowedBy(['decrypt', 'outputs'])).toBe(permissionSet(['outputs', 'decrypt']));
   expect(allowedBy(['decrypt', 'outputs', 'read'])).toBe(permissionSet(['outputs', 'decrypt', 'read']));
   fc.assert(

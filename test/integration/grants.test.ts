@@ -142,7 +142,7 @@ describe('a stack that one may not read', () => {
   });
 });
 
-describe('without being allowed to manage, nobody', () => {
+describe('without the permission to manage, no user', () => {
   test('renames a stack to get around a grant', async () => {
     const { organization } = await organizationOf();
     const member = await person(app, organization, 'member');

@@ -64,7 +64,7 @@ async function save(stack: TestStack, bytes: number): Promise<TestResponse> {
   return app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: incompressible(bytes) });
 }
 
-test('a stalled sender loses its budget to others who need it', async () => {
+test('a stalled sender loses its budget to others that need it', async () => {
   app = await createTestApp({ settings: budgetSettings });
   const server = await WireServer.listen(app);
   const [silent, other] = [await createStack(app), await createStack(app)];

@@ -221,7 +221,7 @@ test.each(['cancelled', 'expired'])(
   },
 );
 
-test('an entry that arrives after a later one is applied in its place', async () => {
+test('an entry that arrives after a later one is applied in order', async () => {
   const journal = await journaled();
   await app.context.compactor.advance(journal.update.id);
   await add(app, journal, 7);
@@ -251,7 +251,7 @@ test('when the thread has died, complete starts over', async () => {
   expect(await exportedNames(app, journal.stack)).toEqual(namesUpTo(5));
 });
 
-test('without room, nothing is kept and complete works as before', async () => {
+test('without capacity, nothing is kept and complete works as before', async () => {
   const full = new OpenReplays({ maxBytes: 100 });
   await using small = await createTestApp({
     database: app.database,
@@ -297,7 +297,7 @@ test('a journal that does not fit is read ahead no further than it fits', async 
   expect(await exportedNames(app, journal.stack)).toEqual(namesUpTo(15));
 });
 
-test('a large journal is compacted ahead on its own, a small one is not', async () => {
+test('a large journal is compacted incrementally on its own, a small one is not', async () => {
   const [large, small] = [await journaled(), await journaled()];
   const names = Array.from({ length: 300 }, (_, at) => `n${at}`);
   await ok(
@@ -307,7 +307,7 @@ test('a large journal is compacted ahead on its own, a small one is not', async 
       names.flatMap((name, at) => creation(5 + 2 * at, name, large.stack)),
     ),
   );
-  await until(() => openReplays.bytes > 0 && openReplays.has(large.update.id), 'compacted ahead');
+  await until(() => openReplays.bytes > 0 && openReplays.has(large.update.id), 'compacted incrementally');
   expect(openReplays.has(small.update.id)).toBe(false);
   await ok(complete(app, large.update));
   await ok(complete(app, small.update));

@@ -91,7 +91,7 @@ async function firstOf(work: (signal: AbortSignal) => Promise<unknown>, count: (
   return count();
 }
 
-test('whole versions become differences, at the set rate, whatever stops it in between', async () => {
+test('whole versions become differences, at the set rate, despite interruptions', async () => {
   const db = withCrashes(app.context.db);
   const parts = { versions: createVersionRepository(db), encoder: createEncoder(app, db) };
   const contextAt = (bytesPerSecond: number) => ({

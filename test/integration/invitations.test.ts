@@ -88,7 +88,7 @@ test('a person accepts an invitation, by tRPC, REST or the account page, and is 
   expect((await browser.get('/account')).text).not.toContain('Invitations');
 });
 
-test('who declines tells the organization only that', async () => {
+test('a user who declines reveals only that to the organization', async () => {
   const who = await stranger();
   await invite(who.login);
   expect((await answer(who, 'me.decline')).error).toBeNull();
@@ -99,7 +99,7 @@ test('who declines tells the organization only that', async () => {
   expect(await answer(who, 'me.accept')).toMatchObject({ status: 404 });
 });
 
-test('an invitation for nobody looks like any other, and is for nobody who gets the login later', async () => {
+test('an invitation for an unknown login looks like any other, and does not apply to a user who gets the login later', async () => {
   const login = `nobody-${Math.random().toString(36).slice(2)}`;
   const known = await stranger();
   const gone = await stranger();
@@ -126,7 +126,7 @@ test('an invitation for nobody looks like any other, and is for nobody who gets 
   expect(await invite('not a login')).toMatchObject({ status: 400 });
 });
 
-test('an invitation ends after 14 days, with the rights of who gave it, and with a membership by other means', async () => {
+test('an invitation ends after 14 days, with the rights of its author, and with a membership by other means', async () => {
   const who = await stranger();
   await invite(who.login);
   await query(app, `update invitations set expires_at = expires_at - interval '14 days'`);
@@ -189,7 +189,7 @@ test('only admins invite, and only the person answers or leaves: no token with s
   expect((await own(who)).length).toBe(1);
 });
 
-test('a member leaves, but not as the last admin, and not what is none of theirs', async () => {
+test('a member can leave their own organization, but not as the last admin', async () => {
   const member = await person(app, organization, 'member');
   expect((await answer(member, 'me.leave')).error).toBeNull();
   expect(await lastEvent()).toMatchObject({ action: 'member.leave', login: member.login, object: member.login });

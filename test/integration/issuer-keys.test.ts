@@ -50,7 +50,7 @@ describe('keys of an issuer', () => {
     await find(keys, issuer);
   });
 
-  test('bridge an outage for as long as the setting says', async () => {
+  test('bridge an outage for the configured time', async () => {
     await using issuer = await TestIssuer.start();
     const bridged = keysOf(issuer, { freshMs: 0, coolDownMs: 0 });
     const strict = keysOf(issuer, { freshMs: 0, coolDownMs: 0, outageMs: -1 });
@@ -141,7 +141,7 @@ describe('a call to another server', () => {
     reached = 0;
   });
 
-  test('goes to the address that was checked, whatever the name leads to a moment later', async () => {
+  test('goes to the address that was checked, even if the name resolves to another a moment later', async () => {
     const answers = [[{ address: '127.0.0.1', family: 4 }], [{ address: '10.9.9.9', family: 4 }]];
     let asked = 0;
     const resolve: ResolveHost = async () => answers[asked++] ?? [];

@@ -73,7 +73,7 @@ function startStuckCompactor(app: TestApp, update: RunningUpdate): ChildProcess 
   return spawn(process.execPath, ['--input-type=module', '-e', script], { env, stdio: 'inherit' });
 }
 
-test('the compaction of a killed process is taken over, and nobody compacts while that process lives', async () => {
+test('the compaction of a killed process is taken over, and no other process compacts while it lives', async () => {
   await using app = await createTestApp({ settings });
   const { stack, update, names } = await journaled(app);
   const stuck = startStuckCompactor(app, update);

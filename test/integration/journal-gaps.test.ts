@@ -77,7 +77,7 @@ describe('complete of a journal with a gap', () => {
     expect(await warningOf(stack, 'export')).toBeUndefined();
   });
 
-  test('as failed ends the update, and the response says what is missing, also when it is repeated', async () => {
+  test('as failed ends the update, and the response names the missing entries, also when repeated', async () => {
     const { stack, update } = await startWithGap();
     for (let attempt = 0; attempt < 2; attempt++) {
       const { headers } = await ok(complete(app, update, 'failed'));
@@ -147,7 +147,7 @@ test('the pages show it: the update, the list of updates, the stack', async () =
   expect((await read('stacks.get', {})).fault).toEqual({ kind: 'warning', message: expect.stringContaining('3-4, 7') });
 });
 
-test('an operator accepts it; the history still says what was missing', async () => {
+test('an operator accepts it; the history still shows the missing entries', async () => {
   const { stack, update } = await startWithGap();
   await ok(cancel(app, stack, update));
   await app.context.compactor.compact(update.id);

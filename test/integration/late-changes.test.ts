@@ -98,7 +98,7 @@ async function sendWhileHeld(count: number): Promise<{ calls: Promise<TestRespon
 }
 
 describe('an import that was answered 503', () => {
-  test('is never a version, though a worker had it in hand and goes on, and the newer state stays', async () => {
+  test('is never a version, even if a worker continues with it, and the newer state stays', async () => {
     const { calls, stacks } = await sendWhileHeld(1);
     const [stack] = stacks as [TestStack];
     const [answer] = (await Promise.all(calls)) as [TestResponse];
@@ -212,7 +212,7 @@ describe('an import as run by a worker', () => {
     return { change, run: () => importer.import({ ...change, requestedBy, body, encoding: 'identity' }) };
   }
 
-  /** What the caller of the change is told after a fault. */
+  /** The response to the caller of the change after a fault. */
   async function outcomeFor(updateId: string): Promise<'committed' | 'failed'> {
     const fault = new UnavailableError('a fault');
     return app.context.changes.resolveFailure(updateId, fault).then(
@@ -236,7 +236,7 @@ describe('an import as run by a worker', () => {
     await expectState(stack, 2, 2);
   });
 
-  test('is rejected each time once its caller was told that it failed', async () => {
+  test('is rejected each time once its caller was informed that it failed', async () => {
     const stack = await createStack(app);
     const { change, run } = await admitted(stack);
     expect(await outcomeFor(change.updateId)).toBe('failed');
@@ -259,7 +259,7 @@ describe('an import as run by a worker', () => {
     await expectState(stack, 0, 0);
   });
 
-  test('ends as its caller is told, whatever the order of commit and fault', async () => {
+  test('ends as reported to its caller, in any order of commit and fault', async () => {
     const seen = new Set<string>();
     for (let round = 0; round < 40; round++) {
       const stack = await createStack(app);

@@ -193,7 +193,7 @@ describe('the reconciling job', () => {
   });
 });
 
-test('a round that another release has left behind in a form of its own is begun again, with its limit', async () => {
+test('an unfinished round in an unknown format is begun again, with its limit', async () => {
   const { context } = app;
   await query(app, 'truncate checkpoints, journal_snapshots, blobs cascade');
   const runs = createRunRepository(context.db);

@@ -116,7 +116,7 @@ describe('an expired lease', () => {
     expect(response?.status).toBeLessThan(300);
   });
 
-  test('can be neither renewed nor completed, whether or not somebody has noticed', async () => {
+  test('can be neither renewed nor completed, whether or not it was noticed', async () => {
     for (const noticed of [false, true]) {
       const stack = await createStack(app);
       const lost = await leave(stack, false);

@@ -39,7 +39,7 @@ function watch(at: number, topics: readonly string[], auth: string, after?: stri
   });
 }
 
-test('a page is told, uncompressed and at once, what another replica has committed', async () => {
+test('a page is notified, uncompressed and at once, of commits of another replica', async () => {
   const [one] = apps;
   const stack = await createStack(one);
   const [topic, organization] = topicsOf(stack);
@@ -56,7 +56,7 @@ test('a page is told, uncompressed and at once, what another replica has committ
   await ofUpdate.gets({ kind: 'update.ended', updateId: update.id });
 });
 
-test('nobody is told of what they may not see, or of what does not exist', async () => {
+test('users are not notified of objects that they may not see or that do not exist', async () => {
   const [one] = apps;
   const stack = await createStack(one);
   const [topic, organization] = topicsOf(stack);
@@ -79,7 +79,7 @@ test('nobody is told of what they may not see, or of what does not exist', async
     expect(await errorOf(name, stack.auth)).toBe('BAD_REQUEST');
 });
 
-test('who loses a session, a membership or a grant loses the stream', async () => {
+test('a user who loses a session, a membership or a grant loses the stream', async () => {
   const [one] = apps;
   const stack = await createStack(one);
   const [topic] = topicsOf(stack);
@@ -135,7 +135,7 @@ test('a replica that stops ends its streams without a word, and another resumes 
   expect(unknown.messages).toEqual([{ topic: null, kind: 'refetch' }]);
 });
 
-test('the proxy passes each notice on at once', async () => {
+test('the proxy passes on each notification at once', async () => {
   const { caddy } = await ensureToolchain({ only: ['caddy'] });
   const home = await mkdtemp(join(tmpdir(), 'holdfast-live-proxy-'));
   const web = createServer((_request, response) => response.end('web'));
@@ -160,7 +160,7 @@ test('the proxy passes each notice on at once', async () => {
   }
 });
 
-test('an organization that opens all streams that it gets leaves some for others, and is told when to ask again', async () => {
+test('an organization that opens all its streams leaves some for others, and learns when to retry', async () => {
   await using small = await createTestApp({ settings: { HOLDFAST_MAX_CONNECTIONS: '16', maxConnectionsPerAddress: 16 } });
   const { url } = await WireServer.listen(small);
   const [greedy, other] = [await createStack(small), await createStack(small)];

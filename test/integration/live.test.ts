@@ -95,7 +95,7 @@ async function topicsOf(app: TestApp, { path }: TestStack): Promise<Topics> {
   };
 }
 
-test('what one replica commits is told by the other: the life of an update, its events, tags', async () => {
+test('commits of one replica are notified by the other: the life of an update, its events, tags', async () => {
   const [one, other] = apps;
   const stack = await createStack(one);
   const topics = await topicsOf(one, stack);
@@ -147,10 +147,10 @@ test('a stream is resumed at another replica from where it was', async () => {
   expect(resumed.has({ kind: 'update.created', updateId: first.id })).toBe(false);
 });
 
-test('who comes back with a place that nobody knows, or after a lost connection, is told to fetch everything', async () => {
+test('a client that returns with an unknown position, or after a lost connection, is instructed to refetch everything', async () => {
   const [one] = apps;
   const topics = await topicsOf(one, await createStack(one));
-  // That the stack was created may be told later.
+  // The notification of the stack's creation may arrive later.
   const ofItself = ({ messages }: Reader) => messages.filter(({ topic }) => topic === null);
   using unknown = await open(one, [topics.stack], 'someone.1.0');
   expect(ofItself(unknown)).toEqual([{ topic: null, kind: 'refetch' }]);
@@ -167,7 +167,7 @@ test('who comes back with a place that nobody knows, or after a lost connection,
   expect(rights.slice(before)).toContain(null);
 });
 
-test('changes of rights are told in their transaction', async () => {
+test('changes of rights are notified in their transaction', async () => {
   const [one, other] = apps;
   const { organization } = await createStack(one);
   const { rights } = hubOf(one);

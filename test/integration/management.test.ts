@@ -34,7 +34,7 @@ test('the service port exposes only what a proxy needs', async () => {
   expect((await get(service, '/api/openapi.json')).text).not.toContain('/metrics');
 });
 
-test('the management port has the figures and nothing of the service', async () => {
+test('the management port has the metrics and nothing of the service', async () => {
   expect((await get(server.management, '/metrics')).text).toMatch(/^holdfast_connections \d+$/m);
   const { status, text } = await get(server.management, '/readyz');
   expect(status).toBe(200);

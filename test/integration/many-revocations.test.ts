@@ -68,7 +68,7 @@ test.each(Object.entries(ways))(
   },
 );
 
-test('a change of a user waits for nobody whose rights end at another place', async () => {
+test('a change of a user does not wait for users with another lock key', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack);
   const client = new pg.Client({ connectionString: app.database.ownerUrl });

@@ -86,7 +86,7 @@ describe('two admins who take the role from each other at once, on two replicas'
   // Before the app's own hook, which drops the database.
   afterEach(() => replica[Symbol.asyncDispose]());
 
-  test('leave one admin, whichever way they take', async () => {
+  test('leave one admin, by any path', async () => {
     const ways: Record<string, (on: TestApp, by: Person, of: Person, path: string) => Promise<unknown>> = {
       removal: (on, by, of, path) => on.call('DELETE', `${path}/${of.login}`, { auth: by.auth }),
       role: (on, by, of, path) => on.call('PATCH', `${path}/${of.login}`, { auth: by.auth, body: { role: 'member' } }),

@@ -84,7 +84,7 @@ test('a migration gives up after a time, and names the table and the session tha
   );
   // A statement of another session may contain a secret.
   expect(failed?.message).not.toContain('select from');
-  expect(lines.some(({ msg }) => msg === 'the migration lets others go first and tries again')).toBe(true);
+  expect(lines.some(({ msg }) => msg === 'the migration lets other sessions go first and tries again')).toBe(true);
   await reader.query('commit');
   expect(await run()).toEqual(['9900_wait']);
 });

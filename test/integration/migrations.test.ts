@@ -63,7 +63,7 @@ test('a migration with a number below one that was applied is refused', async ()
   expect((await client.query(`select to_regclass('late') as late`)).rows).toEqual([{ late: null }]);
 });
 
-test('a new index on updates holds up no writer, and is created again after a failure halfway', async () => {
+test('a new index on updates blocks no writer, and is created again after a failure halfway', async () => {
   await using database = await createTestDatabase();
   await using migrating = await connect(database.ownerUrl);
   await using busy = await connect(database.ownerUrl);

@@ -68,7 +68,7 @@ beforeAll(async () => {
 
 const exported = async (of: { auth: string }, path = stack.path) => app.call('GET', `${path}/export`, of);
 
-describe('who may only read outputs', () => {
+describe('a caller who may only read outputs', () => {
   test('gets the root resource with them, and no secret', async () => {
     const { status, json, headers } = await exported(await holder(['outputs']));
     expect(status).toBe(200);
@@ -150,7 +150,7 @@ test('secrets of another stack, or damaged ones, are left out with decrypt, too'
   expect(headers['x-pulumi-warning']).toMatch(/cannot be decrypted: foreign, broken/);
 });
 
-test('secrets of another provider go with its state to those who may decrypt', async () => {
+test('secrets of another provider are returned with its state to users who may decrypt', async () => {
   await importState({ a: 1, own: encrypted('v1:abc') }, { provider: kms });
   const open = (await exported(await holder(['outputs', 'decrypt']))).json.deployment;
   expect(open).toMatchObject({ secrets_providers: kms, resources: [{ outputs: { a: 1, own: encrypted('v1:abc') } }] });

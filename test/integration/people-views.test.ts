@@ -120,7 +120,7 @@ test('no procedure shows an address but to admins of the organization and to the
   expect([...seen]).toEqual(['members.list']);
 });
 
-test('machines without the management of the organization list nobody', async () => {
+test('machines without the management of the organization list no members', async () => {
   const { organization } = stack;
   for (const [caller, { auth, knows }] of Object.entries(callers)) {
     const isMachine = knows !== null && !['viewer', 'member'].includes(caller);

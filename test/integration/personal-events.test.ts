@@ -145,12 +145,12 @@ async function lastNumber(): Promise<number> {
   return Number(row?.last);
 }
 
-test('each action has a place where it shows', () => {
+test('each action is shown somewhere', () => {
   const names = Object.keys(auditActions) as AuditAction[];
   expect(Object.fromEntries(names.map((name) => [name, placeRuleOf(name)]))).toEqual(decisions);
 });
 
-test('what somebody does with an account is in the log of the server, and in that of no organization', async () => {
+test('actions on accounts are in the log of the server, and not in that of an organization', async () => {
   const since = await lastNumber();
   const actions = [...(await live(someone))].sort();
   expect(await personal('', since)).toEqual(actions);
@@ -197,7 +197,7 @@ test('an organization that manages the account by its identity provider sees it,
   expect(await personal(other, since)).toEqual([]);
 });
 
-test('tokens of an organization are its matter; operators read the log of the server, and nobody else does', async () => {
+test('tokens of an organization are its matter; operators read the log of the server, and other callers do not', async () => {
   const since = await lastNumber();
   const made = await app.call('POST', `/api/orgs/${organization}/tokens`, { auth: admin.auth, body: { name: 'bot' } });
   await operator('revoke', (await ok(Promise.resolve(made))).json.id);

@@ -55,7 +55,7 @@ function entry(name: string, type: string, link = ''): Buffer {
 
 const tarOf = (...entries: readonly Buffer[]): Buffer => gzipSync(Buffer.concat([...entries, Buffer.alloc(1_024)]));
 
-/** What would harm whoever unpacks it without care. */
+/** Contents that would harm a careless unpacker. */
 const hostileArchives: Readonly<Record<string, Buffer>> = {
   // A GiB, as one file of many members.
   'a bomb': Buffer.concat(new Array<Buffer>(64).fill(gzipSync(Buffer.alloc(16 * 1024 * 1024)))),
@@ -425,7 +425,7 @@ describe('policy groups', () => {
     expect(await calls.required()).toHaveLength(1);
   });
 
-  test('show those of their stacks that the caller may read', async () => {
+  test('show the stacks that the caller may read', async () => {
     await newStack('proj', 'prod');
     await ok(calls.call('POST', 'policygroups', { name: 'group' }));
     const both = ['dev', 'prod'].map((name) => ({ name, routingProject: 'proj' }));

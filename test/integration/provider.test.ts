@@ -252,7 +252,7 @@ describe('signing in with the provider', () => {
 });
 
 describe('groups', () => {
-  test('give and take away at each sign-in, with the sessions and updates that depend on it', async () => {
+  test('grant and revoke at each sign-in, with the sessions and updates that depend on them', async () => {
     const { login, sub } = newcomer();
     await signIn(sub);
     const groups = async (names: readonly string[]) => {
@@ -270,7 +270,7 @@ describe('groups', () => {
     );
   });
 
-  test('leave alone what was given by hand', async () => {
+  test('do not change grants made by hand', async () => {
     const { login, sub } = newcomer();
     await signIn(sub);
     // A role that an operator sets is by hand from then on.
@@ -306,7 +306,7 @@ describe('groups', () => {
 });
 
 describe('the policy', () => {
-  test('creates no user for people to whom no group gives a role', async () => {
+  test('creates no user for people without a role by a group', async () => {
     const { login, sub } = newcomer({ groups: ['another'] });
     expect((await signIn(sub)).answer.status).toBe(403);
     expect(await query(app, 'select 1 from users where login = $1', [login])).toEqual([]);

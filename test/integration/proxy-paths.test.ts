@@ -8,7 +8,7 @@ const caddyfile = path.join(import.meta.dirname, '../../deploy/proxy/Caddyfile')
 
 const server = testApp();
 
-/** Served by the container of the web UI in a cluster, or only for those who reach a replica. */
+/** Served by the container of the web UI in a cluster, or only by a replica. */
 const notThroughProxy = /^\/(admin\/queues(\/|$)|fonts\/|metrics$|$)|^\/\*$/;
 
 test('the proxy of the cluster sends every path of the API to the API', () => {

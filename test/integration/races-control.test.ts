@@ -93,7 +93,7 @@ describe('with two calls at once', () => {
   });
 });
 
-test('complete and cancel: the first one sets the status, and both callers are told so', async () => {
+test('complete and cancel: the first one sets the status, and both callers learn it', async () => {
   const seen = new Set<string>();
   for (let round = 0; round < rounds; round++) {
     const stack = await createStack(one);

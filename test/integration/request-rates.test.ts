@@ -98,7 +98,7 @@ async function spend(app: TestApp, auth: string): Promise<void> {
   await until(async () => (await app.call('GET', '/api/user/stacks', { auth })).status === 429, 'the limit is reached');
 }
 
-test('a route that does not say how it is limited keeps the app from starting', () => {
+test('a route without a declared limit keeps the app from starting', () => {
   const app = Fastify();
   registerAddressRate(app, { rates: byToken.context.rates } as never);
   app.get('/fine', { config: { rate: 'held' } }, async () => '');
@@ -129,7 +129,7 @@ describe.each<[string, () => TestApp]>([
     expect(wrong).toEqual([]);
   });
 
-  test('is told what it has too much of, and how long to wait', async () => {
+  test('learns which limit it exceeds, and how long to wait', async () => {
     const app = of();
     await spend(app, stack.auth);
     const { json, headers } = await app.call('GET', '/api/user/stacks', { auth: stack.auth });
@@ -179,7 +179,7 @@ describe.each<[string, () => TestApp]>([
   });
 });
 
-test('what the CLI does not repeat waits for its turn', async () => {
+test('calls that the CLI does not repeat wait in the queue', async () => {
   await using app = await createTestApp({ settings: { HOLDFAST_REQUESTS_PER_MINUTE: '60' } });
   const at = await createStack(app);
   await spend(app, at.auth);
@@ -194,7 +194,7 @@ test('what the CLI does not repeat waits for its turn', async () => {
   expect(metrics).toMatch(/holdfast_requests_limited_total\{limit="token",outcome="rejected"\} [1-9]/);
 });
 
-test('all tokens of a user count together, and those of others do not', async () => {
+test('all tokens of a user count together, and tokens of others do not', async () => {
   await using app = await createTestApp({ settings: { userRequestsPerMinute: 20 } });
   const at = await createStack(app);
   const { json } = await ok(app.call('POST', '/api/user/tokens', { auth: at.auth, body: {} }));

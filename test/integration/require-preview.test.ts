@@ -123,7 +123,7 @@ describe('an update without a preview of its commit and version', () => {
     expect(await messagesOf()).toEqual([]);
   });
 
-  test('is only told so where the rule warns, and a rule of the stack can turn that off', async () => {
+  test('only gets a warning where the rule warns, and a rule of the stack can turn that off', async () => {
     await setRule({ mode: 'warn' });
     expect(await messagesOf()).toEqual([expect.stringMatching(/and there is none of commit ab12.*: pulumi preview$/)]);
     await preview();
@@ -161,7 +161,7 @@ describe('an update without a preview of its commit and version', () => {
     expect(await messagesOf()).toEqual([]);
   });
 
-  test('does not wait for an update after which its preview is out of date', async () => {
+  test('does not wait for an update after which its preview is outdated', async () => {
     await setRule({ mode: 'refuse' });
     await preview();
     const running = await start(await ok(create()));
@@ -170,7 +170,7 @@ describe('an update without a preview of its commit and version', () => {
     expect((await create()).json.message).toContain('was of version 0, and the stack is at 1');
   });
 
-  test('goes through in an emergency, on record', async () => {
+  test('passes in an emergency, which is recorded', async () => {
     const { json: rule } = await setRule({ mode: 'refuse' });
     const message = 'break-glass: the shop is down';
     const writer = await person(app, stack.organization, 'member');
@@ -205,8 +205,8 @@ describe('an update that does more than its preview has said', () => {
       status: 403,
       json: {
         message:
-          `No update of organization ${stack.organization} deletes or replaces what its preview has not said; this one deletes ${bucketType} "b1". ` +
-          'Nothing more begins; what is running is finished and saved. To go on, look at a new preview, and run it again',
+          `No update of organization ${stack.organization} deletes or replaces more than its preview announced; this one deletes ${bucketType} "b1". ` +
+          'No more operations begin; running ones are finished and saved. To go on, look at a new preview, and run it again',
       },
     });
     expect((await append(app, update, batch)).status).toBe(403);
@@ -248,7 +248,7 @@ describe('an update that does more than its preview has said', () => {
     const update = await start(await ok(create()));
     await ok(append(app, update, [begins(1, 'deleting', 'b0')]));
     expect((await append(app, update, [begins(2, 'deleting', 'b1')])).json.message).toContain(
-      'what its preview has not said',
+      'more than its preview announced',
     );
   });
 

@@ -103,7 +103,7 @@ test('the commit of a change is shown however large the environment of its updat
   expect(stacks.items).toMatchObject([{ lastUpdate: { commit: 'abcdef0123456789' } }]);
 });
 
-test('a graph finds what is many pages away', async () => {
+test('a graph finds resources many pages away', async () => {
   const resources = Array.from({ length: 2_100 }, (_, at) => ({ name: `r${String(at).padStart(4, '0')}` }));
   await up([...resources, { name: 'z', dependencies: ['r0000', 'r2099'] }]);
   await index();
@@ -194,7 +194,7 @@ test('versions are listed with what they changed, and any two are compared witho
   expect((await call('versions.diff', { from: 1, to: 9 })).error).toMatchObject({ code: 'NOT_FOUND' });
 });
 
-test('who may not see the stack does not learn that there is one', async () => {
+test('a caller who may not see the stack does not learn that it exists', async () => {
   const stranger = await person(app, 'strangers', 'admin');
   const calls: [string, object][] = [
     ['resources.list', {}],

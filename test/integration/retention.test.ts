@@ -167,7 +167,7 @@ test('rows of organization_storage are deleted after 400 days', async () => {
   ).toHaveLength(2);
 });
 
-test('an approval that is valid is kept, whenever it was asked for', async () => {
+test('a valid approval is kept, regardless of when it was requested', async () => {
   const stack = await createStack(app);
   const { json } = await ok(
     app.call('POST', `${stack.path}/approvals`, { auth: stack.auth, body: { commit: 'a'.repeat(40), reason: 'x' } }),
@@ -250,7 +250,7 @@ test('stacks are created in projects that are being deleted, and projects of new
   expect(left).toHaveLength(20);
 });
 
-test('lost places in a queue are deleted, though nobody waits any more', async () => {
+test('lost entries of a queue are deleted even if no call waits any more', async () => {
   const stack = await createStack(app);
   await query(
     app,

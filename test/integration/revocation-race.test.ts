@@ -99,7 +99,7 @@ test.each(Object.keys(ways))(
           const wasRevoked = isRevoked;
           const { status, text } = await call(on, ++at);
           if (wasRevoked) after += 1;
-          // Whatever was sent after the revocation is refused; 503 and 409 are those of calls that disturb each other.
+          // Every call after the revocation is refused; 503 and 409 result from calls that disturb each other.
           if (wasRevoked && status < 300) late.push({ name, status, text });
           done[`${name} ${n}`] = (done[`${name} ${n}`] ?? 0) + 1;
         }

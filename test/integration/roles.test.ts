@@ -126,7 +126,7 @@ describe('roles of an organization', () => {
     expect([refused.status, refused.json.message]).toEqual([400, expect.stringMatching(message)]);
   });
 
-  test('are limited in number, and are not those of another organization', async () => {
+  test('are limited in number, and exclude other organizations', async () => {
     const [of, other] = [await scene(), await scene()];
     const foreign = await make(other, 'theirs', 'write');
     for (const call of [edit(of, foreign, { name: 'x' }), assign(of, foreign)]) expect((await call).status).toBe(404);
@@ -149,7 +149,7 @@ describe('roles of an organization', () => {
 });
 
 describe('a team with a role', () => {
-  test('does what the role says as it is now, on every replica, until it gets another one', async () => {
+  test('has the current permissions of the role, on every replica, until it gets another one', async () => {
     const of = await scene();
     const { auth, blue } = of;
     const ids = async (): Promise<string[]> =>
@@ -248,7 +248,7 @@ describe('a team with a role', () => {
   });
 });
 
-test('a grant that is added while its role changes has what the role says afterwards', async () => {
+test('a grant added while its role changes has the permissions of the changed role', async () => {
   const of = await scene();
   const id = await make(of, 'releaser', 'write');
   const client = new pg.Client({ connectionString: app.database.ownerUrl });

@@ -254,7 +254,7 @@ describe('groups', () => {
     expect(foreign.json.displayName).toBe('開発チーム');
   });
 
-  test('end the leases of those who lose a grant with them', async () => {
+  test('end the leases of users who lose a grant with them', async () => {
     const { at, by } = await newOrganization();
     const viewer = await person(app, at.organization, 'viewer');
     const { json: group } = await ok(
@@ -276,7 +276,7 @@ describe('groups', () => {
 });
 
 describe('replicas', () => {
-  test('that create one user at once: one does, the other says that it exists', async () => {
+  test('that create one user concurrently: one succeeds, the other reports that it exists', async () => {
     await using replica = await createTestApp({ database: app.database, dataDir: app.dataDir });
     const { at, by } = await newOrganization();
     await using gate = await holdInserts(app, 'scim_users');

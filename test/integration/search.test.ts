@@ -79,7 +79,7 @@ const nameOf = ({ name, project, stack }: Item) => `${project}/${stack} ${name}`
 const find = async (text: string, as?: string): Promise<string[]> =>
   (await read('search.list', { query: text, limit: 200 }, as)).items.map(nameOf);
 
-test('a list goes on after a resource whose name is long in any script', async () => {
+test('a list continues after a resource with a long name in any script', async () => {
   const names = ['網', '路'].map((letter) => letter.repeat(190));
   const stack = await addStack(await createStack(app), 'p'.repeat(100), 's'.repeat(100));
   await write(
@@ -138,7 +138,7 @@ test.each([
   expect((await find(text)).sort()).toEqual([...expected].sort());
 });
 
-test('what has changed long ago is told from what has changed lately', async () => {
+test('old changes are distinguished from recent ones', async () => {
   const stack = await addStack(await createStack(app), 'old', 'prod');
   await write(stack, [{ name: 'first' }]);
   await write(stack, [{ name: 'first' }, { name: 'second' }]);
@@ -311,12 +311,12 @@ test('a caller does not wait for all searches of another', async () => {
   await Promise.all(searches);
 });
 
-test('a query that cannot be read is refused with its place', async () => {
+test('an invalid query is refused with the position of the error', async () => {
   const { error, status } = await ask(app, token, 'search.list', { query: 'a naem:db' });
   expect({ error, status }).toMatchObject({ status: 400, error: { code: 'BAD_REQUEST', kind: 'invalid-query' } });
 });
 
-test('a search that is cut short says so, and goes on where it stopped', async () => {
+test('a truncated search says so, and continues where it stopped', async () => {
   const caller = await callerOf(token);
   const search = new SearchService(app.context, { ms: 60_000, resources: 1 });
   const seen: string[] = [];
@@ -360,7 +360,7 @@ test('the CLI searches by REST', async () => {
   expect((await app.call('GET', at, { auth: other.auth })).status).toBe(404);
 });
 
-test('a resource that was there before the index says that, in a form that the CLI can print', async () => {
+test('a resource older than the index says so, in a form that the CLI can print', async () => {
   const stack = await addStack(await createStack(app), 'old', 'dev');
   const kept = { name: 'kept', type: 'aws:s3/bucket:Bucket' };
   const body = stateOf(stack, [kept]);
@@ -381,7 +381,7 @@ describe('references', () => {
   const names = (nodes: readonly { project: string; stack: string; isReadable: boolean }[]) =>
     nodes.map(({ isReadable, project, stack }) => `${project}/${stack}${isReadable ? '' : ' (hidden)'}`);
 
-  test('show who reads whom, without stacks that may not be read', async () => {
+  test('show which stack reads which, without stacks that may not be read', async () => {
     const net = await addStack(await createStack(app), 'net', 'prod');
     const { organization } = net;
     const place = (project: string, stack: string) => `${organization}/${project}/${stack}`;
@@ -463,7 +463,7 @@ describe('a secret', () => {
     await ok(complete(app, { id: json.updateID, path, lease, version: started.version }));
   });
 
-  test('is shown to who may decrypt, and each read is recorded with its place', async () => {
+  test('is shown to a user who may decrypt, and each read is recorded with its location', async () => {
     const shown = async (place: object) => (await reveal(place)).data?.value;
     expect(await shown({ of: 'output', name: 'url' })).toBe('https://a.example');
     expect(JSON.parse(await shown({ of: 'output', name: 'mixed' }))).toEqual({ a: 1, b: { deep: [true] } });
@@ -495,7 +495,7 @@ describe('a secret', () => {
       expect({ place, ...(await reveal(place)) }).toMatchObject({ place, status: 404 });
   });
 
-  test('is not shown to who may not decrypt, which is recorded as a refusal', async () => {
+  test('is not shown to a user who may not decrypt, which is recorded as a refusal', async () => {
     const denied = await person(app, stack.organization, 'admin');
     await grant(app, denied.organizationId, { userId: denied.userId }, 'deny', ['decrypt']);
     expect(await reveal({ of: 'output', name: 'url' }, denied.token)).toMatchObject({ status: 403 });

@@ -377,7 +377,7 @@ describe('the pages', () => {
     }
   });
 
-  test('send who is not signed in to the sign-in page, and back', async () => {
+  test('send a user who is not signed in to the sign-in page, and back', async () => {
     const { login } = await somebody();
     const browser = new PageBrowser(app);
     const asked = await browser.get('/account');

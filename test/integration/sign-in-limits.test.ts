@@ -45,7 +45,7 @@ function guess(login: string): Promise<number[]> {
 }
 
 describe('wrong passwords from many addresses', () => {
-  test('hold nobody up who has signed in with this browser before, not even from there', async () => {
+  test('do not delay users who have signed in with this browser before, even from the same address', async () => {
     const login = await somebody();
     const known = browserAt('203.0.113.5');
     expect((await known.signIn(login)).status).toBe(303);
@@ -62,7 +62,7 @@ describe('wrong passwords from many addresses', () => {
     expect((await browserAt('198.51.100.1').signIn(login)).status).toBe(303);
   });
 
-  test('a new browser gets the next turn before addresses that have guessed before', async () => {
+  test('a new browser gets the next attempt before addresses that have guessed before', async () => {
     const login = await somebody();
     expect(new Set(await guess(login))).toEqual(new Set([401]));
     expect(new Set(await guess(login))).toEqual(new Set([401]));

@@ -75,7 +75,7 @@ describe('a version is restored', () => {
     await up([{ name: 'a' }, { name: 'b' }]);
   });
 
-  test('as a new one, by name of who asked for it', async () => {
+  test('as a new one, with the name of its author', async () => {
     expect((await change('versions.restore', { version: 1, headVersion: 2 })).data).toEqual({ version: 3 });
     expect((await exportState(app, stack)).text).toBe((await exportState(app, stack, 1)).text);
     expect((await read('versions.list')).items[0]).toMatchObject({
@@ -153,7 +153,7 @@ describe('pending operations', () => {
     expect(await read('stacks.pending')).toMatchObject({ headVersion: 2, items: [], leftBy: null });
   });
 
-  test('are cleared, or what they have created is added, in a new version that keeps all else', async () => {
+  test('are cleared, or their created resources are added, in a new version that keeps everything else', async () => {
     const repairs = [
       { index: 0, urn: urnOf('new'), repair: { action: 'import', id: 'b-"7' } },
       { index: 1, urn: urnOf('a'), repair: { action: 'clear' } },
@@ -276,7 +276,7 @@ describe('two stacks', () => {
     }
   });
 
-  test('are not compared for those who may not read both', async () => {
+  test('are not compared for callers who may not read both', async () => {
     const denied = await person(app, stack.organization, 'admin');
     await grant(app, denied.organizationId, { userId: denied.userId }, 'deny', ['read'], { stacks: '*/prod' });
     expect(await ask(app, denied.token, 'versions.diffStacks', { ...ref(), other: ref(other) })).toMatchObject({

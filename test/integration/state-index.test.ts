@@ -140,7 +140,7 @@ test('many checkpoints are one stack that is due, and the index follows a runnin
   expect(await indexedChanges(app, stack)).toEqual([{ version: 1, name: 'r6', change: 'created', paths: [] }]);
 });
 
-test('of two processes that index a stack, none writes over what the other has written', async () => {
+test('of two processes that index a stack, neither overwrites the rows of the other', async () => {
   await up([{ name: 'a' }]);
   const id = await stackId(app, stack);
   const rows = createStateIndexRepository(app.context.db);

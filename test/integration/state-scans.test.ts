@@ -118,7 +118,7 @@ test('the outputs of a stack are read in slices, too', async () => {
   await ok(app.call('GET', `${stack.path}/export`, { auth }));
 });
 
-test('a request has one place for all its calls, and leaves it when they are answered', async () => {
+test('a request has one queue entry for all its calls, and leaves the queue when they are answered', async () => {
   const begun = jest.spyOn(app.context.scans, 'open');
   const input = Object.fromEntries(
     ['resources.get', 'versions.resources', 'versions.text'].map((name, at) => [at, { ...ref(), ...scanning[name] }]),

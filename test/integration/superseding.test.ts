@@ -86,7 +86,7 @@ test.each(['rule', 'tag'] as const)('a newer commit sends a waiting run of the b
   }
 });
 
-test('the same commit, an earlier build, and runs without the setting send nobody away', async () => {
+test('the same commit, an earlier build, and runs without the setting evict none', async () => {
   const { first, stack } = await heldStack();
   const calls = [create(stack, { commit: 'aaa', build: '7' })];
   await untilWaiting(apps, 1);
@@ -103,7 +103,7 @@ test('the same commit, an earlier build, and runs without the setting send nobod
   await expectToRun(without.stack, without.first, waiting);
 });
 
-test('a run that is between two calls is sent away when it calls again, and takes no place meanwhile', async () => {
+test('a run between two calls is evicted when it calls again, and takes no queue position meanwhile', async () => {
   const { first, stack } = await heldStack();
   await using short = await createTestApp({
     database: apps[0].database,
@@ -120,7 +120,7 @@ test('a run that is between two calls is sent away when it calls again, and take
   await expectToRun(stack, first, [newer]);
 });
 
-test('one that has lost its place is a new run, but sends nobody away', async () => {
+test('a run that has lost its position is a new run, but evicts none', async () => {
   const { first, stack } = await heldStack();
   const newer = create(stack, { commit: 'bbb' });
   await untilWaiting(apps, 1);
@@ -129,7 +129,7 @@ test('one that has lost its place is a new run, but sends nobody away', async ()
   await expectToRun(stack, first, [newer, late]);
 });
 
-test('a notification that was lost does not matter, and a superseded place gets no turn', async () => {
+test('a lost notification does not matter, and a superseded queue entry gets no turn', async () => {
   const { first, stack } = await heldStack();
   const older = create(stack, { commit: 'aaa' });
   await untilWaiting(apps, 1);

@@ -68,7 +68,7 @@ test('a sweep that finds nothing reads no more pages, however many blobs are in 
   expect(many).toBeLessThanOrEqual(few + 10);
 });
 
-test('condemning a batch costs the same per blob, however many others are in use', async () => {
+test('marking a batch as pending deletion costs the same per blob, however many others are in use', async () => {
   await addLive(30_000);
   await client.query(
     `insert into blobs (key, unreferenced_since) select 'checkpoints/bb/' || n, now() - interval '2 days' from generate_series(1, 200) n`,

@@ -41,7 +41,7 @@ test('a user has at most 100 valid tokens, however many are made at once; CLI lo
   expect((await make()).status).toBe(409);
 });
 
-test('an organization has at most 1,000 valid tokens; those of CI runs do not count', async () => {
+test('an organization has at most 1,000 valid tokens; tokens of CI runs do not count', async () => {
   const stack = await createStack(app);
   const add = (count: number, policy: string) =>
     query(
@@ -76,7 +76,7 @@ test('a user has at most 100 sessions: a new one ends the one that was used leas
   expect(await query(app, 'select 1 from sessions where user_id = $1', [userId])).toHaveLength(100);
 });
 
-test('a stack has at most 1,000 requests for approval that wait: a new one takes the place of the oldest', async () => {
+test('a stack has at most 1,000 open requests for approval: a new one replaces the oldest', async () => {
   const stack = await createStack(app);
   await query(
     app,

@@ -87,7 +87,7 @@ describe('a team', () => {
     expect((await patch(of, { addEnvironmentPermission: {} })).json.message).toMatch(/ESC/);
   });
 
-  test('does with a stack what it is given, and running updates end when that is taken back', async () => {
+  test('has the granted permissions on a stack, and running updates end when they are revoked', async () => {
     const of = await scene();
     const { auth, viewer } = of;
     await ok(change(of, 'add', viewer.login));
@@ -133,7 +133,7 @@ describe('a team', () => {
     expect((await listEvents(app, of.organization)).at(-1)?.action).toBe('team.create');
   });
 
-  test('shows stacks only to those who may read them', async () => {
+  test('shows stacks only to users who may read them', async () => {
     const of = await scene();
     const { organizationId, userId } = of.viewer;
     await ok(patch(of, { addStackPermission: level(103) }));
@@ -144,7 +144,7 @@ describe('a team', () => {
   });
 });
 
-test('a stack lists the teams and users who get something on it by grants', async () => {
+test('a stack lists the teams and users with grants on it', async () => {
   const of = await scene();
   const { organizationId, userId } = of.viewer;
   await ok(app.call('PATCH', `${of.path}/tags`, { auth: of.auth, body: { env: 'x' } }));

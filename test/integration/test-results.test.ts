@@ -30,7 +30,7 @@ const passed = file('e2e/a.test.ts', { one: 'passed', two: 'passed' });
 const failed = file('e2e/b.test.ts', { three: 'passed', four: 'failed' });
 
 describe('files that are repeated', () => {
-  test('those that failed', () => {
+  test('failed ones', () => {
     expect(listRepeatable(results(passed, failed), '/repo')).toEqual(['e2e/b.test.ts']);
     expect(listRepeatable(results(passed), '/repo')).toEqual([]);
   });

@@ -50,7 +50,7 @@ const expectRefused = async (answer: Promise<{ status: number; json: Record<stri
 };
 
 describe('an exchange', () => {
-  test('gives a token that works, for as long as it says', async () => {
+  test('issues a token that works for the stated time', async () => {
     const place = await trust(app, issuer, 'plain', [allow()]);
     const answer = await ok(exchange(app, 'plain', await issuer.sign('plain')));
     expect(answer.json).toEqual({
@@ -92,7 +92,7 @@ describe('an exchange', () => {
     await ok(exchange(app, organization, await issuer.sign(organization, {}, key ? { key } : {})));
   });
 
-  test('with keys that were given asks nobody', async () => {
+  test('with given keys sends no request', async () => {
     const key = await makeKey('ES256', 'given');
     const jwks = { keys: [key.jwk] };
     const url = 'https://cluster.internal/issuer';
@@ -145,7 +145,7 @@ describe('an id token is refused', () => {
     for (const token of tokens) await expectRefused(exchange(app, 'strict', token));
   });
 
-  test('that is signed by a key of somebody else, named like one of the issuer or carried along', async () => {
+  test('that is signed by a foreign key, named like one of the issuer or embedded', async () => {
     const [{ kid }] = issuer.keys as [(typeof issuer.keys)[0]];
     const forged = await makeKey('RS256', kid);
     await expectRefused(exchange(app, 'strict', await issuer.sign('strict', {}, { key: forged })));
@@ -277,7 +277,7 @@ describe('what is given', () => {
     ]);
   });
 
-  test('is nothing where a policy denies, whatever kind of token is asked for, and what was given before ends', async () => {
+  test('is denied by a policy for any kind of token, and earlier tokens end', async () => {
     const place = await trust(app, issuer, 'denied', []);
     const ada = await person(app, 'denied', 'admin');
     await team(app, ada.organizationId, 'blue', []);
@@ -328,7 +328,7 @@ describe('what is given', () => {
     expect((await app.call('GET', '/api/orgs/bounded/members', { auth })).status).toBe(403);
   });
 
-  test('as a person is valid in this organization only, and only that person lets CI act so', async () => {
+  test('for a user is valid in this organization only, and only that user can allow it', async () => {
     const place = await trust(app, issuer, 'personal', []);
     const ada = await person(app, 'personal', 'admin');
     await app.createUser('elsewhere', 'admin', ada.login);
@@ -352,7 +352,7 @@ describe('what is given', () => {
     await expectRefused(exchange(app, 'personal', await issuer.sign('personal'), { scope: `user:${ada.login}` }));
   });
 
-  test('ends no later than the organization says', async () => {
+  test('ends no later than the organization allows', async () => {
     const place = await trust(app, issuer, 'short', [allow({ maxExpiration: 86_400 })], { maxExpiration: 40_000 });
     const life = async () =>
       (await ok(exchange(app, 'short', await issuer.sign('short'), { expiration: '86400' }))).json.expires_in;
@@ -455,7 +455,7 @@ describe('a change of policies', () => {
     await expectRefused(exchange(other, 'ending', await issuer.sign('ending')));
   });
 
-  test('that denies wins over what allows, whatever the order', async () => {
+  test('that denies wins over allowing ones, in any order', async () => {
     const place = await trust(app, issuer, 'denying', [
       allow(),
       deny({ rules: { repository: 'acme/secret' } }),

@@ -138,7 +138,7 @@ describe('a token of an organization', () => {
   });
 });
 
-test('a token of a team may do what the team may; admins of the team make and revoke it', async () => {
+test('a token of a team has the rights of the team; admins of the team create and revoke it', async () => {
   const stack = await createStack(app);
   const [lead, other] = [
     await person(app, stack.organization, 'viewer'),
@@ -235,7 +235,7 @@ test('the longest life of tokens is shown before it is set, holds for all tokens
   expect(row).toEqual({ limited: true });
 });
 
-test('no sequence of grants lets a token do more than its owner', async () => {
+test('no sequence of grants gives a token more rights than its owner', async () => {
   const stack = await createStack(app);
   for (const [project, name] of [
     ['proj', 'prod'],

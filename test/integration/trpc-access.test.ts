@@ -163,7 +163,7 @@ test.each(Object.keys(procedureTable))('%s lets in who may call it, and no other
   if (!readsStates(name)) for (const read of stateReads) expect(read).not.toHaveBeenCalled();
 });
 
-test('a stack that one may not see looks like one that is not there', async () => {
+test('a stack that the caller may not see looks like one that does not exist', async () => {
   const { organization, project } = stack;
   for (const subject of ['session of an admin without read', 'session of an outsider', 'token for outputs']) {
     const ask = (name: string, of = organization) =>
@@ -174,7 +174,7 @@ test('a stack that one may not see looks like one that is not there', async () =
   }
 });
 
-test('lists have what one may read', async () => {
+test('lists contain what the caller may read', async () => {
   const count = async (subject: string) =>
     (await (subjects[subject] as Subject).call('stacks.list', {})).data.items.filter(
       (item: { organization: string }) => item.organization === stack.organization,

@@ -99,7 +99,7 @@ describe('members', () => {
     expect(await recorded(3)).toEqual([`member.remove ${login}`, `member.role ${login}`, `member.add ${login}`]);
   });
 
-  test('are not made of nobody, of the deactivated, or by who is no admin; the last admin stays', async () => {
+  test('need an existing active user and an admin; the last admin stays', async () => {
     const root = await siteAdmin();
     expect(await refuse('members.add', { login: 'no-such-user', role: 'member' }, root)).toMatchObject({ status: 404 });
     const gone = await person(app, `${organization}-other`, 'member');
@@ -263,7 +263,7 @@ describe('tokens', () => {
   });
 });
 
-test('issuers are trusted, get policies, and are forgotten; a change that somebody else made meanwhile is not overwritten', async () => {
+test('issuers are trusted, get policies, and are removed; a concurrent change of another user is not overwritten', async () => {
   const url = `https://ci.example.com/${organization}`;
   const { id } = await change('issuers.create', { name: 'ci', url, maxSeconds: 600 });
   const policy = {
@@ -319,7 +319,7 @@ describe('the audit log', () => {
     expect(wrong).toMatchObject({ status: 400 });
   });
 
-  test('is looked through in parts for what no index has, and none is missed', async () => {
+  test('is scanned in parts for values without an index, and none is missed', async () => {
     const count = 5_100;
     await query(
       app,

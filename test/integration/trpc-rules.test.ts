@@ -136,7 +136,7 @@ test('a rule is tried before it is set', async () => {
   ).toMatchObject({ stackCount: 0, stacks: [] });
 });
 
-test('a frozen stack says by which rule', async () => {
+test('a frozen stack names the rule', async () => {
   const mine = { project: stack.project, stack: stack.stack };
   const rule = await change('rules.set', { kind: 'freeze', ...mine, settings: {}, note: 'Migration' });
   expect((await get('stacks.get', mine)).frozen).toEqual({
@@ -146,7 +146,7 @@ test('a frozen stack says by which rule', async () => {
   expect((await get('stacks.get', mine)).frozen).toBeNull();
 });
 
-test('approvals are asked for and given, by others than those who ask', async () => {
+test('approvals are requested, and given by other users than the requesters', async () => {
   const commits = ['a', 'b', 'c'].map((letter) => letter.repeat(40));
   for (const commit of commits)
     await change('approvals.ask', { ...ofStack(), commit, reason: `Because of ${commit[0]}` });
@@ -229,7 +229,7 @@ test('webhooks are made, changed, tried and removed, and their secrets are never
   expect(await lastAudit('webhook.ping')).toMatchObject({ outcome: 'done' });
 });
 
-test('who administers the organization does not reach webhooks of a stack by naming it', async () => {
+test('admins of the organization do not reach webhooks of a stack by naming it', async () => {
   const hook = {
     url: `${target}/own`,
     format: 'raw',
@@ -334,6 +334,6 @@ test('limits are shown with what is used', async () => {
   expect(Object.keys(seen.requestsPerMinute)).toEqual(['token', 'user', 'address']);
 });
 
-test('each kind of rules has a place on the page of rules', () => {
+test('each kind of rule appears on the page of rules', () => {
   expect(['freeze', ...queueKinds, ...limitedKinds].sort()).toEqual([...ruleKindNames].sort());
 });

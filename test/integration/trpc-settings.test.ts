@@ -66,7 +66,7 @@ describe('a rule is changed in its place', () => {
     expect(json).not.toHaveProperty('project');
   });
 
-  test('as it is set: what is not valid, of another kind, or taken, is refused and changes nothing', async () => {
+  test('with invalid, mismatched or taken values is refused and changes nothing', async () => {
     const { id } = await change('rules.set', { kind: 'lock-wait', project: 'proj', settings: { seconds: 5 } });
     await change('rules.set', { kind: 'lock-wait', settings: { seconds: 7 } });
     const tries: [object, number, RegExp][] = [
@@ -91,7 +91,7 @@ describe('a rule is changed in its place', () => {
   });
 });
 
-test('an approval is withdrawn by who has asked and by admins of the stack, and by nobody else', async () => {
+test('an approval can be withdrawn by its requester and by admins of the stack only', async () => {
   const commit = (letter: string) => letter.repeat(40);
   const asking = (letter: string, by = member.token) =>
     change('approvals.ask', { ...place(), commit: commit(letter) }, by) as Promise<{ id: string }>;
@@ -160,7 +160,7 @@ describe('tokens', () => {
     expect(await statusOf((await change('tokens.rotate', { id: own.id, ...now })).value)).toBe(200);
   });
 
-  test('without an end end with the longest life of the organizations, which is told before', async () => {
+  test('without an end, end with the longest lifetime of the organizations, which is announced before', async () => {
     const { organizationId } = admin;
     for (const life of ['tokens.lifeOfMine', 'tokens.life']) expect(await read(life)).toEqual({ maxSeconds: null });
     await query(app, 'update organization_access set max_token_seconds = 864000 where organization_id = $1', [

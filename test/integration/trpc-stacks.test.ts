@@ -141,7 +141,7 @@ describe('a stack', () => {
     expect(await find()).toBe(0);
   });
 
-  test('with drift is told from one without, and from one that nobody has compared', async () => {
+  test('with drift is distinguished from one without, and from one that was never compared', async () => {
     const drifting = async () =>
       (await ask(app, token, 'stacks.list', { organization: stack.organization, status: 'drifted' })).data.items.length;
     const update = await startUpdate(app, stack, { kind: 'refresh' });

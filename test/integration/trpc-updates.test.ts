@@ -66,7 +66,7 @@ describe('updates', () => {
     expect([await follower(later.id), await follower(last.id)]).toEqual([null, null]);
   });
 
-  test('tell who held the stack while they waited, their figures, and outputs that they removed', async () => {
+  test('show the holder of the stack during the wait, their statistics, and removed outputs', async () => {
     const before = await ended();
     const holder = await ended('destroy');
     const waiting = await startUpdate(app, stack);
@@ -165,7 +165,7 @@ describe('a run', () => {
     });
   });
 
-  test('is not cancelled by who may only read, which is recorded', async () => {
+  test('cannot be cancelled by a caller who may only read, which is recorded', async () => {
     const viewer = await person(app, stack.organization, 'viewer');
     const update = await startUpdate(app, stack);
     const refused = await command(app, viewer.token, 'updates.cancel', { ...ref(), updateId: update.id });
@@ -200,7 +200,7 @@ describe('a run', () => {
 });
 
 describe('the queue', () => {
-  test('has who holds a stack and who waits for it, in order, as far as one may read', async () => {
+  test('shows the holder of a stack and the waiting calls in order, as far as the caller may read', async () => {
     const busy = await createStack(app);
     const ownToken = busy.auth.slice('token '.length);
     const { organization } = busy;

@@ -67,7 +67,7 @@ describe('a request', () => {
     expect(status).toBe(403);
   });
 
-  test('has an answer that nobody stores', async () => {
+  test('has a response that is not stored anywhere', async () => {
     const { auth } = await person(app, 'headers', 'member');
     const { headers } = await app.call('GET', queryPath('me.get'), { auth, accept: null });
     expect(headers['cache-control']).toBe('no-store');

@@ -79,7 +79,7 @@ test('functions of the owner are not for all users, and have a search path of th
   ]);
 });
 
-test('a server without the rights says which command gives them; a role that does not exist is not granted anything', async () => {
+test('a server without the rights names the command that grants them; a role that does not exist is granted nothing', async () => {
   await query(app, `revoke update on stacks from ${appRole}`);
   await expect(assertMigrated(start(app.database.url))).rejects.toThrow(
     `The database user "${appRole}" lacks rights (stacks). As the owner of the tables, run \`holdfast migrate --app-role ${appRole}\`.`,

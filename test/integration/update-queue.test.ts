@@ -64,7 +64,7 @@ const untilWaiting = (count: number): Promise<void> => until(() => waiting() ===
 const cancel = (stack: TestStack, updateId: string) =>
   ok(apps[0].call('POST', `${stack.path}/update/${updateId}/cancel`, { auth: stack.auth }));
 
-test('calls at two replicas get the stack in the order in which they came, and are told that they waited', async () => {
+test('calls at two replicas get the stack in the order of arrival, and learn that they waited', async () => {
   const stack = await createStack(apps[0]);
   const first = await startUpdate(apps[0], stack);
   const calls: Promise<Created>[] = [];
@@ -90,7 +90,7 @@ test('calls at two replicas get the stack in the order in which they came, and a
   expect(order).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
-test('nobody overtakes those who wait, even if the stack is free', async () => {
+test('no call overtakes waiting ones, even if the stack is free', async () => {
   const stack = await createStack(apps[0]);
   const first = await startUpdate(apps[0], stack);
   await cancel(stack, first.id);
@@ -107,7 +107,7 @@ test('nobody overtakes those who wait, even if the stack is free', async () => {
   await untilWaiting(1);
   calls.push(create(servers[1], stack));
   await untilWaiting(2);
-  // Being told wrongly does not help.
+  // A wrong notification does not help.
   await client.query(
     `select pg_notify('holdfast_update_queue', id::text) from update_queue_waiters where process_id <> $1`,
     [other],
@@ -123,7 +123,7 @@ test('nobody overtakes those who wait, even if the stack is free', async () => {
   await client.query(`delete from update_queue_processes where id = $1`, [other]);
 });
 
-test('a call whose client has gone loses its place', async () => {
+test('a call whose client has gone loses its position', async () => {
   const stack = await createStack(apps[0]);
   const first = await startUpdate(apps[0], stack);
   const client = new AbortController();
@@ -140,7 +140,7 @@ test('a call whose client has gone loses its place', async () => {
   await cancel(stack, json.updateID);
 });
 
-test('who waits too long is told who holds the stack, since when and from which CI run', async () => {
+test('a call that waits too long learns who holds the stack, since when and from which CI run', async () => {
   const stack = await createStack(apps[0]);
   await ok(apps[0].call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { 'lock-wait': '1s' } }));
   const environment = { 'ci.system': 'X', 'ci.build.url': 'https://ci.example/7' };
@@ -162,7 +162,7 @@ test('who waits too long is told who holds the stack, since when and from which 
   expect(wrong.status).toBe(400);
 });
 
-test('a hold ends with a redirect that keeps the place', async () => {
+test('a wait ends with a redirect that keeps the queue position', async () => {
   const stack = await createStack(apps[0]);
   const first = await startUpdate(apps[0], stack);
   await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' } });
@@ -181,7 +181,7 @@ test('a hold ends with a redirect that keeps the place', async () => {
   await cancel(stack, (await later).json.updateID);
 });
 
-test('the place of somebody else, and a lost one, are new places', async () => {
+test('the queue entry of another caller, and a lost one, become new entries', async () => {
   const stack = await createStack(apps[0]);
   const first = await startUpdate(apps[0], stack);
   await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' } });
@@ -234,7 +234,7 @@ test('a replica that stops passes its calls on, and one that dies does not stop 
   await cancel(stack, last.json.updateID);
 });
 
-test('a stack whose update has lost its lease goes to the first who waits', async () => {
+test('a stack whose update has lost its lease goes to the first waiting call', async () => {
   const stack = await createStack(apps[0]);
   const first = await startUpdate(apps[0], stack);
   const waits = create(servers[0], stack);

@@ -118,7 +118,7 @@ describe('rules over HTTP', () => {
 });
 
 describe('the rules of a stack', () => {
-  test('are those with its names and tags, the most specific first', async () => {
+  test('are the grants for its names and tags, the most specific first', async () => {
     const stack = await createStack(app);
     await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { env: 'prod' } }));
     const tag = { name: 'env', value: 'prod' };
@@ -157,7 +157,7 @@ describe('the rules of a stack', () => {
     expect(await create()).toEqual(without);
   });
 
-  test('are kept away from tags that somebody without the permission manage changes', async () => {
+  test('do not apply through tags that a user without the permission manage changes', async () => {
     const stack = await createStack(app);
     const { auth } = await person(app, stack.organization, 'member');
     const setTags = (body: object) => app.call('PATCH', `${stack.path}/tags`, { auth, body });

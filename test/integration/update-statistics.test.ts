@@ -74,7 +74,7 @@ const statisticsOf = async (path: string) =>
   (await ok(app.call('GET', `${path}/statistics`, { auth: stack.auth }))).json;
 const pack = () => archiveEvents(app.context);
 
-test('steps, the critical path and failed runs of the commit are kept when the events are packed', async () => {
+test('steps, the critical path and failed runs of the commit are kept when the events are archived', async () => {
   const failed = await run({ status: 'failed' });
   const path = await run({
     changes: { create: 3, same: 1 },
@@ -123,7 +123,7 @@ test('steps, the critical path and failed runs of the commit are kept when the e
   expect((await statisticsOf(destroy)).steps.criticalPath.steps.map(name)).toEqual(['app', 'db', 'net']);
 });
 
-test('earlier updates of the last 90 days say what is usual, and whoever updates is told what is not', async () => {
+test('earlier updates of the last 90 days define the usual values, and users are informed of deviations', async () => {
   await setRule(app, stack, { kind: 'require-preview', settings: { mode: 'warn' } });
   for (const deletes of [0, 1, 0, 2, 0, 2]) await run({ changes: { delete: deletes, create: 1 } });
   await run({ changes: { delete: 500 }, status: 'failed' });
@@ -162,7 +162,7 @@ test('the time in the queue is known at once', async () => {
   expect((await app.call('GET', `${path}/statistics`, { auth: stack.auth })).status).toBe(404);
 });
 
-test('what cannot be read leaves the figures out, and the events are packed', async () => {
+test('without readable events the statistics are left out, and the events are archived', async () => {
   const path = await run({ state: { a: [] }, steps: [['a', 'create', 1, 2]] });
   const id = path.split('/').at(-1);
   await query(app, `update updates set environment = 'no JSON' where id = $1`, [id]);

@@ -121,7 +121,7 @@ test('a state before the first version, and one that an update only read, are en
   expect(await exportVersion(app, stack, 2)).toBe(texts[0]);
 });
 
-test('what replays a journal reads an encoded version like a whole one', async () => {
+test('a replay of a journal reads an encoded version like a whole one', async () => {
   const stack = await createStack(app);
   const texts = await importVersions(app, stack, 3);
   await encodeAll(app);

@@ -33,7 +33,7 @@ function withSteps<T extends object>(target: T): T {
       return async (...args: unknown[]) => {
         await visit?.();
         const result: unknown = await value.apply(object, args);
-        // What an opened blob holds must be closed by whoever reads it.
+        // The reader of an opened blob must close its resources.
         if (name !== 'open') await visit?.();
         return result;
       };

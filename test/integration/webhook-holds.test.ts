@@ -42,14 +42,14 @@ const environment = { 'git.head': commit, 'git.headName': 'refs/heads/main', 'vc
 const create = (path = 'update', on = app) =>
   on.call('POST', `${stack.path}/${path}`, { auth: stack.auth, body: { metadata: { message: '', environment } } });
 
-/** Events of ours that were told, without those that updates have anyway. */
+/** Our own events that were recorded, without the events that every update has. */
 // biome-ignore lint/suspicious/noExplicitAny: bodies of every shape.
 async function notified(): Promise<any[]> {
   await deliverDue(app);
   return receiver.bodies.filter(({ type }) => !/_(started|succeeded|failed)$/.test(type));
 }
 
-test('an update that waits for long is told of once, whichever process holds its call', async () => {
+test('webhooks are notified once of an update that has waited for long, whichever process has its call', async () => {
   await createHook(app, stack, 'stack', { payloadUrl: receiver.url });
   await setRule(app, stack, { kind: 'lock-wait', settings: { seconds: 600 } });
   await setRule(app, stack, { kind: 'wait-alert', settings: { seconds: 600 } });
@@ -81,7 +81,7 @@ test('an update that waits for long is told of once, whichever process holds its
   ]);
 });
 
-test('freezes, and updates that they refuse or hold', async () => {
+test('freezes, and updates that they refuse or defer', async () => {
   await createHook(app, stack, 'organization', { payloadUrl: receiver.url, groups: ['holdfast'] });
   const freeze = { kind: 'freeze', note: 'Black Friday', project: 'proj', stack: 'dev' };
   const id = await setRule(app, stack, { ...freeze, settings: {} });
@@ -116,7 +116,7 @@ test('freezes, and updates that they refuse or hold', async () => {
   expect(events.find(({ type }) => type === 'update_frozen')).toMatchObject({ details: { kind: 'update', commit } });
 });
 
-test('a freeze that is changed to be for another stack is told to the webhooks of both', async () => {
+test('a freeze that moves to another stack notifies the webhooks of both', async () => {
   const other: TestStack = { ...stack, stack: 'other', path: stack.path.replace(/dev$/, 'other') };
   await ok(app.call('POST', other.path.replace(/\/other$/, ''), { auth: stack.auth, body: { stackName: 'other' } }));
   await createHook(app, stack, 'stack', { payloadUrl: `${receiver.url}/dev` });
@@ -150,7 +150,7 @@ test('a freeze that is changed to be for another stack is told to the webhooks o
   ]);
 });
 
-test('an update that a rule stops, and the approval that is asked for and given', async () => {
+test('an update that a rule stops, and the approval that is requested and given', async () => {
   await createHook(app, stack, 'stack', { payloadUrl: receiver.url });
   await createHook(app, stack, 'organization', {
     payloadUrl: `${receiver.url}/slack`,

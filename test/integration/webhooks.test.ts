@@ -121,7 +121,7 @@ describe('what is told', () => {
     expect(types()).toEqual(['update_started', 'update_succeeded']);
   });
 
-  test('by filters and groups; a webhook of a stack is told of that stack only', async () => {
+  test('by filters and groups; a webhook of a stack gets events of that stack only', async () => {
     const filtered = async (path: string, hook: object, place: 'stack' | 'organization' = 'organization') =>
       createHook(app, stack, place, { displayName: path, payloadUrl: hookUrl(path), ...hook });
     await filtered('/failed', { filters: ['update_failed'] });
@@ -157,7 +157,7 @@ describe('what is told', () => {
 describe('signatures', () => {
   const whsec = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`;
 
-  test('are those of Standard Webhooks and of the vendor', async () => {
+  test('match Standard Webhooks and the vendor', async () => {
     const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: whsec });
     await runUpdate();
     await deliverDue(app);
@@ -231,7 +231,7 @@ describe('signatures', () => {
     expect(await signature()).toBe(expected('first'));
     await change({ secret: 'second' });
     expect(await signature()).toBe(expected('second'));
-    // Otherwise the secret would sign for, or go to, whoever owns the other server.
+    // Otherwise the secret would sign for, or go to, the owner of the other server.
     const elsewhere = await app.call('PATCH', hook, {
       auth: stack.auth,
       body: { payloadUrl: 'https://other.example/' },
@@ -288,7 +288,7 @@ describe('attempts', () => {
     ]);
   });
 
-  test('of several workers never overlap, and a slow receiver does not hold up another', async () => {
+  test('of several workers never overlap, and a slow receiver does not delay another', async () => {
     await createHook(app, stack, 'stack', { displayName: 'slow', payloadUrl: hookUrl('/slow'), groups: ['stacks'] });
     await createHook(app, stack, 'stack', { displayName: 'fast', payloadUrl: hookUrl('/fast'), groups: ['stacks'] });
     // Of events without an update, nothing but the claim keeps the workers apart.
@@ -340,7 +340,7 @@ describe('attempts', () => {
     expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
   });
 
-  test('that a stopping process gives up are made by others', async () => {
+  test('abandoned by a stopping process are made by others', async () => {
     await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
     await runUpdate();
     const stop = new AbortController();
@@ -517,7 +517,7 @@ describe('webhooks', () => {
     ).toEqual([]);
   });
 
-  test('what was recorded while a webhook was removed is deleted, and holds nothing up', async () => {
+  test('events recorded while a webhook was removed are deleted, and block nothing', async () => {
     await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
     await runUpdate();
     await query(app, 'alter table webhooks disable trigger webhooks_forgotten');

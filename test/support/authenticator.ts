@@ -16,7 +16,7 @@ export class SoftwareAuthenticator {
   /** Whether its user has proved to be the owner. */
   isVerified = true;
   counter = 0;
-  /** By which the site knows its user; told with each answer once a passkey was made. */
+  /** The id by which the site knows its user; part of each response once a passkey was created. */
   userHandle: string | undefined;
 
   constructor() {

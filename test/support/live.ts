@@ -42,7 +42,7 @@ export class LivePage implements Disposable {
     return page;
   }
 
-  /** What the page was told. */
+  /** The notifications that the page received. */
   get messages(): StreamEvent['data'][] {
     return this.events.filter(({ event }) => event === 'message').map(({ data }) => data);
   }

@@ -1,4 +1,4 @@
-/** The pages for people, and whether they are for those only who are signed in. */
+/** The pages, and whether they require a sign-in. */
 export const pages: Record<string, 'session' | 'public'> = {
   'GET /sign-in': 'public',
   'POST /sign-in': 'public',

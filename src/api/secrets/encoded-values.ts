@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { type JsonKind, JsonScanner, type Span } from '../../shared/platform/json/json-scanner.ts';
-import { denseTurnBytes, nextSlice, scanInSlices, timeSliceBytes } from '../../shared/platform/slices/slices.ts';
+import { denseSliceBytes, nextSlice, scanInSlices, timeSliceBytes } from '../../shared/platform/slices/slices.ts';
 
 /** The current CLI sends at most 1000 values; older ones send all values of a state (pkg/resource/stack/secrets.go). */
 const maxItems = 100_000;
@@ -113,7 +113,7 @@ async function scanBody(
     },
     maxDepth,
   });
-  await scanInSlices(scanner, body, denseTurnBytes);
+  await scanInSlices(scanner, body, denseSliceBytes);
   scanner.end();
   if (!isObject) throw new InvalidRequestError('body must be object');
 }

@@ -1,4 +1,4 @@
-import { denseTurnBytes, Slices } from '../../shared/platform/slices/slices.ts';
+import { denseSliceBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import { diffProperties } from '../../shared/search/property-leaves.ts';
 import { joinPath, type ResourceView, viewResource } from '../../shared/search/resource-facts.ts';
 import { comparedMembers, isSameInStacks } from './resources/canonical-resource.ts';
@@ -59,7 +59,7 @@ export async function describeDifference(
 async function compare(was: ResourceView, is: ResourceView, { secrets, values, withOutputs }: Describing) {
   const paths: StackProperty[] = [];
   let pathCount = 0;
-  const slices = new Slices(denseTurnBytes);
+  const slices = new Slices(denseSliceBytes);
   const add = async (path: string, before: Buffer | null | undefined, after: Buffer | null | undefined) => {
     if (++pathCount <= maxPaths) paths.push(await values.property(path, before, after));
   };

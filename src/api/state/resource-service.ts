@@ -1,7 +1,7 @@
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { scanJsonInSlices } from '../../shared/platform/json/scan-in-slices.ts';
-import { denseTurnBytes } from '../../shared/platform/slices/slices.ts';
+import { denseSliceBytes } from '../../shared/platform/slices/slices.ts';
 import { listLeafPathsInSlices } from '../../shared/search/property-leaves.ts';
 import { joinPath, type ResourceView, viewResource } from '../../shared/search/resource-facts.ts';
 import { resourceKey } from '../../shared/search/resource-key.ts';
@@ -137,7 +137,7 @@ export class ResourceService {
       // Of a member that is repeated, the last one counts.
       if (at.length === path.length && at.every((each, index) => each === path[index])) found = sliceOf(values, span);
     };
-    await scanJsonInSlices(values, path.length, onValue, denseTurnBytes);
+    await scanJsonInSlices(values, path.length, onValue, denseSliceBytes);
     return found;
   }
 

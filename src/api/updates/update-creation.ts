@@ -2,7 +2,7 @@ import { ciRunOf } from '../../shared/audit/audit-event.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import { denseTurnBytes, Slices } from '../../shared/platform/slices/slices.ts';
+import { denseSliceBytes, Slices } from '../../shared/platform/slices/slices.ts';
 import type { UnindexedStack } from '../../shared/search/state-index-repository.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -147,7 +147,7 @@ async function readTexts(
   if (!message.isWellFormed() || message.includes('\0')) {
     throw new InvalidRequestError('metadata.message is not valid text: it contains a NUL or half a surrogate pair');
   }
-  const slices = new Slices(denseTurnBytes);
+  const slices = new Slices(denseSliceBytes);
   const textOf = async (value: unknown): Promise<string> => {
     const text = JSON.stringify(value);
     await slices.spend(text.length);

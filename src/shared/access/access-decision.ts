@@ -16,7 +16,7 @@ const Text = Nullable(Type.String());
 /** Allows or denies permissions on the stacks that have the given names and tag. Null matches everything. */
 export const GrantFacts = Type.Object({
   deny: Type.Boolean(),
-  /** Given to the token itself, not to its owner. */
+  /** Granted to the token itself, not to its owner. */
   token: Type.Boolean(),
   permissions: Type.Integer(),
   project: Text,
@@ -29,7 +29,7 @@ export type GrantFacts = Static<typeof GrantFacts>;
 
 const ScopeFacts = Type.Object({ permissions: Type.Integer(), project: Text, stack: Text });
 
-/** All that decides about the holder of a token in one organization. The function token_facts in the database collects it. */
+/** Everything that decides what the holder of a token may do in one organization. The database function token_facts collects it. */
 export const SubjectFacts = Type.Object({
   /** From the role. */
   base: Type.Integer(),
@@ -47,7 +47,8 @@ export interface StackFacts {
 
 /**
  * What the holder of a token may do with a stack: what the role and the grants of the owner allow, less what any grant denies, and no
- * more than the token's own scopes and grants give. Who may read a stack may read its outputs, so a token may be limited to them. The function effective_permissions in the database is the same rule, for lists.
+ * more than the token's own scopes and grants give. A holder who may read a stack may also read its outputs, so a token may be limited to
+ * outputs alone. The function effective_permissions in the database is the same rule, for lists.
  */
 export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet {
   const matching = matchingGrants(subject.grants, stack);
@@ -65,7 +66,7 @@ export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet 
   return usable((left | outputs) & ofToken);
 }
 
-/** Those of the grants that concern the stack. */
+/** The grants that apply to the stack. */
 export function matchingGrants<Grant extends GrantFacts>(grants: readonly Grant[], stack: StackFacts): Grant[] {
   return grants.filter((grant) => namesMatch(grant, stack) && tagMatches(grant, stack.tags));
 }

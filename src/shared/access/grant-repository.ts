@@ -35,10 +35,10 @@ const DistinguishedRow = Type.Object({ distinguishes: Type.Boolean() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const DefaultsRow = Type.Object({ defaultPermissions: Nullable(Type.Integer()) });
 
-/** To whom a grant is given. */
+/** The subject of a grant. */
 export type GrantSubject = { readonly userId: string } | { readonly teamId: string } | { readonly tokenId: string };
 
-/** A stack on which grants hold by its names and tags. */
+/** A stack that grants apply to by its names and tags. */
 export interface GrantedStack {
   readonly project: string;
   readonly stack: string;
@@ -48,7 +48,7 @@ export interface GrantedStack {
 /** A role that a grant may give: one of the organization, or a built-in one. */
 export type GrantRole = { readonly roleId: string } | { readonly builtIn: Role };
 
-/** A place in the list of grants, which is in order of time, oldest first. */
+/** A position in the list of grants, which is ordered by time, oldest first. */
 export interface GrantPlace {
   readonly micros: number;
   readonly id: string;
@@ -57,7 +57,7 @@ export interface GrantPlace {
 export interface NewGrant {
   readonly organizationId: string;
   readonly effect: 'allow' | 'deny';
-  /** Those of the role, if it gives one. */
+  /** The permissions of the role, if the grant gives one. */
   readonly permissions: PermissionSet;
   readonly role?: GrantRole;
   /** Patterns in which `*` stands for any characters; null matches all. */
@@ -70,7 +70,7 @@ export interface NewGrant {
   readonly createdBy: string | null;
 }
 
-/** The grant `g` as it decides. */
+/** The columns of the grant `g` that decide. */
 export const grantFacts = sql.fragment`jsonb_build_object(
   'deny', g.effect = 'deny', 'token', g.token_id is not null, 'permissions', g.permissions, 'project', g.project_pattern,
   'stack', g.stack_pattern, 'tagName', g.tag_name, 'tagValue', g.tag_value)`;
@@ -129,7 +129,7 @@ export function createGrantRepository(db: Queryable) {
         /* grants.list */
         select ${given} from ${joined} where g.organization_id = ${organizationId} order by g.created_at, g.id`),
 
-    /** A page of all grants, or of those to one subject, a range of one index; with `stack`, of those that hold on it. */
+    /** A page of all grants or of the grants to one subject, read as a range of one index; with `stack`, only grants that apply to it. */
     listPage: (
       organizationId: string,
       {
@@ -167,7 +167,7 @@ export function createGrantRepository(db: Queryable) {
         select ${given} from ${joined}
         where g.organization_id = ${organizationId} and g.id = any (${sql.array([...ids], 'uuid')}) order by g.created_at, g.id`),
 
-    /** The grant that says the same, if there is one. */
+    /** The identical grant, if there is one. */
     findSame: async (grant: NewGrant): Promise<string | null> => {
       const { role } = grant;
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -195,7 +195,7 @@ export function createGrantRepository(db: Queryable) {
       db.any(sql.rows(GrantRow)`
         /* grants.listAssigned */ select ${given} from ${joined} where ${assigned(teamId)} order by g.created_at, g.id`),
 
-    /** Whether some grant of the organization holds on one of these and not on the other. */
+    /** Whether some grant of the organization applies to one of these and not to the other. */
     distinguishes: async (organizationId: string, one: GrantedStack, other: GrantedStack): Promise<boolean> => {
       const { distinguishes } = await db.one(sql.rows(DistinguishedRow)`
         /* grants.distinguishes */

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 
-/** What one may do with a stack. `outputs` is reading the stack's outputs and nothing else; `read` includes it. */
+/** What a caller may do with a stack. `outputs` is reading the stack's outputs and nothing else; `read` includes it. */
 export const permissions = ['read', 'preview', 'write', 'admin', 'decrypt', 'manage', 'outputs'] as const;
 export type Permission = (typeof permissions)[number];
 
@@ -22,7 +22,7 @@ const bits: Readonly<Record<Permission, PermissionSet>> = {
   outputs: 64,
 };
 
-/** The permission without which this one is worth nothing. With `outputs`, `decrypt` also works alone: for secret outputs. */
+/** The permission that this one needs to have any effect. With `outputs`, `decrypt` also works alone: for secret outputs. */
 const needs: Readonly<Partial<Record<Permission, Permission>>> = {
   preview: 'read',
   write: 'preview',
@@ -47,7 +47,7 @@ export function isOutputsOnly(set: PermissionSet): boolean {
   return hasPermission(set, 'outputs') && !hasPermission(set, 'read');
 }
 
-/** Whether a usable set permits what needs the permission. Who may only read outputs gets secrets with them, and decrypts nothing else. */
+/** Whether a usable set permits what needs the permission. A caller who may only read outputs gets the secrets in them and decrypts nothing else. */
 export function permits(set: PermissionSet, permission: Permission): boolean {
   return permission === 'outputs'
     ? hasPermission(set, 'outputs') || hasPermission(set, 'read')
@@ -59,7 +59,7 @@ export function namesOf(set: PermissionSet): Permission[] {
   return permissions.filter((name) => hasPermission(set, name));
 }
 
-/** What allowing these allows: them and all that they need. */
+/** What allowing these grants: the permissions themselves and all that they need. */
 export function allowedBy(names: readonly Permission[]): PermissionSet {
   if (names.includes('outputs') && names.includes('decrypt')) {
     const others = allowedBy(names.filter((name) => name !== 'decrypt'));
@@ -77,7 +77,7 @@ export function allowedBy(names: readonly Permission[]): PermissionSet {
   return set;
 }
 
-/** What denying these denies: them and all that need them. */
+/** What denying these takes away: the permissions themselves and all that need them. */
 export function deniedBy(names: readonly Permission[]): PermissionSet {
   return permissionSet(permissions.filter((name) => (allowedBy([name]) & permissionSet(names)) !== 0));
 }

@@ -67,7 +67,7 @@ export function createAuditChainRepository(db: Queryable) {
     horizon_xid < pg_snapshot_xmin(pg_current_snapshot()) as "isReached", dropped_before::text as "droppedBefore"`;
   const exported = { blobs: sql.fragment`c.exported_batch`, receiver: sql.fragment`c.sent_batch` };
   return {
-    /** The highest number that was given to an event, committed or not. */
+    /** The highest number assigned to an event, committed or not. */
     readLastNumber: async (): Promise<number> => {
       const row = await db.one(sql.rows(NumberRow)`
         /* auditChaining.readLastNumber */
@@ -76,8 +76,8 @@ export function createAuditChainRepository(db: Queryable) {
     },
 
     /**
-     * Lets events up to `through`, read before, be chained once all transactions that are older than this one have ended. Replaces a
-     * horizon that is not used up only if it was set in another database server: its id lies in the future.
+     * Lets events up to `through`, read before, be chained once all transactions that are older than this one have ended. Replaces a horizon that is
+     * not used up only if another database server set it: its id lies in the future.
      */
     setHorizon: (through: number) =>
       db.query(sql.nothing`
@@ -177,10 +177,10 @@ export function createAuditChainRepository(db: Queryable) {
       return row.added;
     },
 
-    /** Lets DDL wait for a short time only: whoever comes behind it waits as well. */
+    /** Lets DDL wait for a short time only, because statements queued behind it wait as well. */
     limitLockWait: () => db.query(sql.nothing`/* auditChaining.limitLockWait */ set local lock_timeout = '2s'`),
 
-    /** First days of the current month and of those ahead, and of the oldest month that is kept for `days`. By the database's clock. */
+    /** First days of the current month, of the months ahead, and of the oldest month that is kept for `days`. By the database's clock. */
     readMonths: (ahead: number, days: number) =>
       db.one(sql.rows(Type.Object({ months: Type.Array(Type.String()), keptFrom: Type.String() }))`
         /* auditChaining.readMonths */
@@ -220,7 +220,7 @@ export function createAuditChainRepository(db: Queryable) {
       return row.dropped;
     },
 
-    /** Batches whose events were not exported there yet, in the order of their chains. */
+    /** Batches whose events were not exported to the target yet, in the order of their chains. */
     listUnexported: (
       target: ExportTarget,
       { except = [], limit }: { readonly except?: readonly string[]; readonly limit: number },
@@ -232,7 +232,7 @@ export function createAuditChainRepository(db: Queryable) {
         where ${exported[target]} < c.batch and c.organization_id <> all (${sql.array([...except], 'uuid')})
         order by b.organization_id, b.batch limit ${limit}`),
 
-    /** Whether a batch of a month before this one was not exported there yet. */
+    /** Whether a batch of an earlier month was not exported to the target yet. */
     hasUnexportedBefore: (target: ExportTarget, month: string) =>
       db.exists(sql.rows(NumberRow)`
         /* auditChaining.hasUnexportedBefore */

@@ -4,8 +4,8 @@ import type { AuditAction } from './audit-actions.ts';
 const Text = Type.Union([Type.String(), Type.Null()]);
 
 /**
- * How the actor has signed in: `token` is a personal one, `id-token` one that was given for an id token; `session` a browser in which the actor
- * signed in before. With `lease`, the actor is the owner of the update.
+ * How the actor signed in: `token` is a personal token, `id-token` a token issued for an id token, `session` a browser
+ * session. With `lease`, the actor is the owner of the update.
  */
 const SignIn = Type.Union([
   Type.Literal('token'),
@@ -22,7 +22,7 @@ const SignIn = Type.Union([
   Type.Literal('none'),
 ]);
 
-/** Who acts, and from where. Travels with jobs to the worker that commits the change. */
+/** The actor and the origin of an action. Travels with jobs to the worker that commits the change. */
 export const AuditSource = Type.Object({
   /** `operator`: a command on the server's own command line. */
   actor: Type.Union([Type.Literal('user'), Type.Literal('operator'), Type.Literal('server')]),
@@ -32,7 +32,7 @@ export const AuditSource = Type.Object({
   tokenName: Text,
   signIn: SignIn,
   role: Text,
-  /** What has granted the role, or permits the call; null: the membership. */
+  /** What grants the role or permits the call; null: the membership. */
   grantedBy: Text,
   address: Text,
   userAgent: Text,
@@ -40,7 +40,7 @@ export const AuditSource = Type.Object({
 });
 export type AuditSource = Readonly<Static<typeof AuditSource>>;
 
-/** What was done, or refused. */
+/** The action that was done or refused. */
 export interface AuditEvent {
   readonly action: AuditAction;
   /** Name of the organization; null for the server as a whole. */

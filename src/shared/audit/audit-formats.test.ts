@@ -24,7 +24,7 @@ const event: ListedEventRow = {
   details: '{"reason":"a=b\\nc"}',
 };
 
-test('CSV quotes what needs it, and no value runs as a formula', () => {
+test('CSV quotes values where needed, and no value runs as a formula', () => {
   expect(headerLine('csv').split(',').length).toBe(18);
   expect(eventLine('csv', event, '1')).toBe(
     [
@@ -34,7 +34,7 @@ test('CSV quotes what needs it, and no value runs as a formula', () => {
   );
 });
 
-test('CEF escapes what separates its fields', () => {
+test('CEF escapes the separators of its fields', () => {
   const line = eventLine('cef', { ...event, object: 'o|p=s\\t' }, '1.0');
   expect(line).toMatch(
     /^CEF:0\|Holdfast\|Holdfast\|1\.0\|stack\.delete\|Refused: Deleted a stack: o\\\|p=s\\\\t\|6\|rt=1772359200123 /,

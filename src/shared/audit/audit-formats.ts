@@ -15,7 +15,7 @@ export function describeEvent({
   return `${outcome === 'refused' ? 'Refused: ' : ''}${done}${object === '' ? '' : `: ${object}`}`;
 }
 
-/** The name of the actor; operators and the server cannot be confused with users. */
+/** The name of the actor, written so that operators and the server cannot be confused with users. */
 export function actorName({ actor, login }: Pick<ListedEventRow, 'actor' | 'login'>): string {
   if (actor === 'user') return login;
   return actor === 'operator' ? `operator:${login}` : 'server:';
@@ -47,14 +47,14 @@ export function headerLine(format: AuditFormat): string {
   return format === 'csv' ? `${columns.map(([name]) => name).join(',')}\r\n` : '';
 }
 
-/** Of a body in this format. */
+/** The content type of a body in this format. */
 export const contentTypes: Readonly<Record<AuditFormat, string>> = {
   csv: 'text/csv; charset=utf-8; header=present',
   cef: 'text/plain; charset=utf-8',
   jsonl: 'application/x-ndjson',
 };
 
-/** Events as a file of their own. Empty if there are none. */
+/** Events as a complete file. Empty if there are none. */
 export function batchText(format: AuditFormat, events: readonly ListedEventRow[], version: string): string {
   if (events.length === 0) return '';
   return [headerLine(format), ...events.map((event) => eventLine(format, event, version))].join('');

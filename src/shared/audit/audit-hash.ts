@@ -37,7 +37,7 @@ export function hashBatch(batch: HashedBatch): Buffer {
   return createHash('sha256').update(JSON.stringify(head)).update(eventHashes).update(previousHash).digest();
 }
 
-/** Where the hash of a batch is in the blob store. The key says it all, so a late put changes nothing. */
+/** The key of a batch's hash in the blob store. The key contains everything, so a late put changes nothing. */
 export function headKey(organizationId: string, batch: number, hash: Buffer): string {
   return `${headPrefix(organizationId)}${String(batch).padStart(12, '0')}-${hash.toString('hex')}`;
 }

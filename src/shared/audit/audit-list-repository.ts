@@ -26,7 +26,7 @@ export const ListedRow = Type.Object({
 });
 export type ListedEventRow = Row<typeof ListedRow>;
 
-/** A place in the list, which is in order of time, newest first. */
+/** A position in the list, which is ordered by time, newest first. */
 export interface AuditPlace {
   readonly micros: number;
   readonly number: number;

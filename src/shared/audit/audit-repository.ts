@@ -3,7 +3,7 @@ import { type Queryable, type SqlFragment, sql } from '../platform/db/sql.ts';
 import type { AuditAction } from './audit-actions.ts';
 import { type AuditEvent, type AuditSource, detailsJson } from './audit-event.ts';
 
-/** Stands for the server as a whole where events belong to an organization. */
+/** Stands for the server as a whole in columns that name an organization. */
 export const serverId = '00000000-0000-0000-0000-000000000000';
 
 const UpdateIdRow = Type.Object({ updateId: Type.String() });
@@ -13,7 +13,7 @@ const columns = sql.fragment`
   organization_id, organization, action, outcome, actor, user_id, login, token_id, token_name, sign_in, role, granted_by,
   address, user_agent, ci_run, object, update_id, request_id, details`;
 
-/** What differs between events, as SQL. */
+/** The parts that differ between events, as SQL. */
 interface EventValues {
   readonly action: AuditAction;
   readonly organization: SqlFragment;
@@ -38,7 +38,7 @@ export function objectText(object: SqlFragment, optional: readonly string[] = []
 }
 
 /**
- * The statement that adds an event for the row of `from`. With a lease, user and token are those of the update, and the role is the one
+ * The statement that adds an event for the row of `from`. With a lease, user and token are taken from the update, and the role is the one
  * that the user or the token has now; a token without a user is named as in the calls that it makes. The CI run is that of the update.
  */
 export function auditInsertion(source: AuditSource, event: EventValues, from: SqlFragment): SqlFragment {

@@ -4,7 +4,7 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 const PauseRow = Type.Object({ failures: Type.Integer(), isDue: Type.Boolean() });
 const AgeRow = Type.Object({ seconds: Type.Number() });
 
-/** When events may be sent again after a failure, for all workers, by the database clock. */
+/** The time at which events may be sent again after a failure, for all workers, by the database clock. */
 export function createAuditSendingRepository(db: Queryable) {
   const inSeconds = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
   return {

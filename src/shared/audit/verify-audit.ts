@@ -10,10 +10,10 @@ import { hashBatch, hashBytes, hashEvent, headPrefix, readHeadKey } from './audi
 import { serverId } from './audit-repository.ts';
 
 const batchesAtOnce = 50;
-/** More than one pass of the chaining has. */
+/** More events than one pass of the chaining has. */
 const eventsAtOnce = 1_000;
 
-/** What is wrong with the chain of an organization. */
+/** A problem in the chain of an organization. */
 export interface AuditProblem {
   readonly organizationId: string;
   readonly kind: 'changed' | 'missing' | 'reordered' | 'inserted' | 'chain' | 'head';
@@ -63,7 +63,7 @@ class AuditVerifier {
   }
 
   async run(): Promise<void> {
-    // Chains first: a batch that is chained afterwards is beyond what they say.
+    // Chains first: a batch that is chained afterwards lies beyond their recorded end.
     for (const chain of await this.#auditChains.listChains()) {
       if (!this.#isMeant(chain.organizationId)) continue;
       this.chains.set(chain.organizationId, { chain, batch: chain.baseBatch, hash: chain.baseHash });
@@ -163,7 +163,7 @@ class AuditVerifier {
       if (!found.has(number)) this.#report(organizationId, 'missing', `event ${number} of batch ${batch} is missing`);
   }
 
-  /** Compares the chains with what the blob store says about them. */
+  /** Compares the chains with their heads in the blob store. */
   async compareHeads(blobs: BlobStore): Promise<void> {
     for (const [id, { batch: last, chain }] of this.chains) {
       let newest = 0;

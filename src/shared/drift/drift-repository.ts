@@ -20,7 +20,7 @@ const RunRow = Type.Object({
   createdAt: Timestamp,
   endedAt: Nullable(Timestamp),
   status: Type.String(),
-  /** The update after which the stack was as its program says again. */
+  /** The update that brought the stack back to what its program says. */
   remedyId: Nullable(Type.String()),
   remedyEndedAt: Nullable(Timestamp),
 });
@@ -34,9 +34,9 @@ const StatusRow = Type.Object({
 const NewsRow = Type.Object({ isNews: Type.Boolean() });
 const CountRow = Type.Object({ count: Type.Integer() });
 
-/** Runs that have compared states with reality. Triggers add them when their updates end. */
+/** Runs that compared states with reality. Triggers add them when their updates end. */
 export function createDriftRepository(db: Queryable) {
-  // An update, also the one that has compared, brings the stack back to what its program says.
+  // An update, including the one that made the comparison, brings the stack back to what its program says.
   const remedy = sql.fragment`
     select u.id, u.ended_at from updates u
     where u.stack_id = r.stack_id and u.number >= r.number and u.kind in ('update', 'destroy') and not u.dry_run and u.status = 'succeeded'`;
@@ -53,15 +53,15 @@ export function createDriftRepository(db: Queryable) {
         from drift_runs r join updates u on u.id = r.update_id join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
         where r.state = 'waiting' order by r.number limit ${limit}`),
 
-    /** Removes a run that has compared nothing. */
+    /** Removes a run that compared nothing. */
     forget: (updateId: string) =>
       db.query(
         sql.nothing`/* drift.forget */ delete from drift_runs where update_id = ${updateId} and state = 'waiting'`,
       ),
 
     /**
-     * Records what a run has found, once. Returns whether that is news: the run before it found no drift, or another one, or the state
-     * was changed since. Null if it was recorded before.
+     * Records the drift that a run found, once. Returns whether the drift is new: the run before it found none or a different one, or the state was
+     * changed since. Null if it was recorded before.
      */
     finish: async (updateId: string, isDetected: boolean, changes: string): Promise<boolean | null> => {
       const row = await db.maybeOne(sql.rows(NewsRow)`
@@ -109,7 +109,7 @@ export function createDriftRepository(db: Queryable) {
         from (${named(ref)}) s left join lateral (
           select * from drift_runs r where r.stack_id = s.id and r.state = 'done' order by r.number desc limit 1) r on true`),
 
-    /** Stacks of which the last run has found drift that nothing has repaired since. */
+    /** Stacks whose last run found drift that nothing has repaired since. */
     countDrifted: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* drift.countDrifted */

@@ -8,7 +8,7 @@ const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const countLimit = 100_000;
 
-/** Which updates have events to pack. */
+/** Which updates have events to archive. */
 export function createArchivingRepository(db: Queryable) {
   return {
     /**
@@ -16,7 +16,7 @@ export function createArchivingRepository(db: Queryable) {
      * or in the future, because the clock was set back.
      */
     listDue: (delaySeconds: number, last: DueUpdate | null, limit: number) => {
-      // Two ranges of the index, without what ended in between.
+      // Two ranges of the index, without updates that ended in between.
       const dueIn = (range: ReturnType<typeof sql.fragment>) => sql.fragment`
         select u.id, u.ended_at from updates u
         where not u.events_archived and ${range}
@@ -45,7 +45,7 @@ export function createArchivingRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Ended updates that are not packed, counted up to 100,000. */
+    /** Ended updates whose events are not archived, counted up to 100,000. */
     countWaiting: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* archiving.countWaiting */

@@ -1,6 +1,6 @@
 import { InvalidRequestError, PayloadTooLargeError } from '../platform/errors/errors.ts';
 import { JsonScanner, type ValueListener } from '../platform/json/json-scanner.ts';
-import { denseTurnBytes, scanInSlices } from '../platform/slices/slices.ts';
+import { denseSliceBytes, scanInSlices } from '../platform/slices/slices.ts';
 import type { EngineEventText } from './event-repository.ts';
 
 /** The CLI sends at most 50 (pkg/backend/httpstate/client/client.go), but a small body can contain millions. */
@@ -26,7 +26,7 @@ export interface EventBatch {
 export async function splitEventBatch(body: Buffer, maxEventBytes: number): Promise<EventBatch> {
   const splitter = new EventBatchSplitter(body, maxEventBytes);
   const scanner = new JsonScanner({ reportDepth: 5, onValue: splitter.onValue });
-  await scanInSlices(scanner, body, denseTurnBytes);
+  await scanInSlices(scanner, body, denseSliceBytes);
   scanner.end();
   return splitter.end();
 }

@@ -18,7 +18,7 @@ async function* toArchive(samples: readonly Sample[], chunkBytes = 300_000): Asy
   }
 }
 
-/** The events as a reader puts them together. */
+/** The events as a reader joins them. */
 function read(frames: readonly Frame[]): Sample[] {
   return frames.flatMap((frame, number) => {
     if (frame.heads.length === 0) return [];

@@ -9,11 +9,11 @@ const chunkBytes = 256 * 1024;
 /** An update whose events are read. */
 export interface EventOwner {
   readonly id: string;
-  /** False only if all its events were packed. */
+  /** False only if all its events were archived. */
   readonly mayHaveRows: boolean;
 }
 
-/** Reads the events of an update, whether they are in rows, packed, or both. */
+/** Reads the events of an update, whether they are in rows, archived, or both. */
 export class EventReader {
   readonly #rows: EventRepository;
   readonly #segments: EventSegments;
@@ -24,8 +24,8 @@ export class EventReader {
   }
 
   /**
-   * Events in the selection's order, each sequence once, several at a time. Packing moves rows into segments in one transaction, so what is not in a
-   * row when the rows are read is in a segment then and later: rows are always read first.
+   * Events in the selection's order, each sequence once, several at a time. Archiving moves rows into segments in one transaction, so an event that
+   * is not in a row when the rows are read is in a segment then and later: rows are always read first.
    */
   async *read(
     { id: updateId, mayHaveRows }: EventOwner,
@@ -62,7 +62,7 @@ export class EventReader {
     return { sequence, type, bytes, text: event ?? (() => this.#largeText(updateId, sequence)) };
   }
 
-  /** A text that is read in chunks, the rest of it from its segment if it is packed meanwhile. */
+  /** A text that is read in chunks; the rest comes from its segment if it is archived meanwhile. */
   async *#largeText(updateId: string, sequence: number): AsyncGenerator<EventText> {
     let isArchived = false;
     let chars = 0;
@@ -91,7 +91,7 @@ async function* charactersOf(text: StoredEvent['text']): AsyncGenerator<string> 
   yield decoder.end();
 }
 
-/** Both in order; of two with the same sequence the packed one, which was there first. */
+/** Merges both in order; of two events with the same sequence, takes the archived one, which was there first. */
 async function* merged(
   rows: readonly StoredEvent[],
   archived: AsyncGenerator<readonly StoredEvent[]>,

@@ -12,7 +12,7 @@ const EventRow = Type.Object({
   bytes: Type.Integer(),
   /** Null if it is larger than requested; read it with `readText` then. */
   event: Nullable(Type.String()),
-  /** Whether the update also has packed events in the direction of reading. */
+  /** Whether the update also has archived events in the direction of reading. */
   hasArchived: Type.Boolean(),
 });
 export type EventRow = Row<typeof EventRow>;
@@ -38,7 +38,7 @@ export interface EngineEventText {
   readonly urn: string | null;
 }
 
-/** Which events to read, and in which order. */
+/** The events to read, and their order. */
 export interface EventSelection extends EventFilter {
   /** Sequence after which to start; -1 for all. With `newestFirst`, the one before which to start. */
   readonly beyond: number;
@@ -52,7 +52,7 @@ class FenceError extends Error {
 
 export type EventRepository = ReturnType<typeof createEventRepository>;
 
-/** Engine events as raw text, keyed by (update, sequence), until they are packed. */
+/** Engine events as raw text, keyed by (update, sequence), until they are archived. */
 export function createEventRepository(db: Queryable) {
   const insert = async (
     tx: Queryable,
@@ -122,8 +122,7 @@ export function createEventRepository(db: Queryable) {
     },
 
     /**
-     * Events that are in rows, in order of sequence or newest first: as many as `limit` and `maxBytes` allow, but at least one if
-     * there is any.
+     * Events in rows, in order of sequence or newest first: as many as `limit` and `maxBytes` allow, but at least one if there is any.
      */
     list: (
       updateId: string,
@@ -158,7 +157,7 @@ export function createEventRepository(db: Queryable) {
       return row?.text ?? null;
     },
 
-    /** Events of an ended update that are to be packed, in order of sequence after `after`, limited like those of `list`. */
+    /** Events of an ended update to archive, in order of sequence after `after`, limited as in `list`. */
     listArchivable: (updateId: string, after: number, { limit, maxBytes }: { limit: number; maxBytes: number }) =>
       db.any(sql.rows(ArchivableRow)`
         /* engineEvents.listArchivable */

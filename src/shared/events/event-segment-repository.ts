@@ -48,7 +48,7 @@ export interface SequenceRange {
 
 export type EventSegmentRepository = ReturnType<typeof createEventSegmentRepository>;
 
-/** Segments: the packed events of ended updates. */
+/** Segments: the archived events of ended updates. */
 export function createEventSegmentRepository(db: Queryable) {
   const columns = sql.fragment`
     g.id, g.first_sequence as "firstSequence", g.last_sequence as "lastSequence", g.frames, g.sha256,
@@ -105,7 +105,7 @@ export function createEventSegmentRepository(db: Queryable) {
       db.maybeOne(sql.rows(SegmentRow)`
         /* eventSegments.find */ select ${columns} from event_segments g where g.id = ${id}`),
 
-    /** The stack and the update whose events these are; null if they are gone. */
+    /** The stack and the update that the events belong to; null if they are gone. */
     findOwner: (id: string) =>
       db.maybeOne(sql.rows(OwnerRow)`
         /* eventSegments.findOwner */
@@ -114,7 +114,7 @@ export function createEventSegmentRepository(db: Queryable) {
         join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where g.id = ${id}`),
 
-    /** Claims segments that are due to be read back: damaged ones, then those not read for the longest time. */
+    /** Claims segments that are due to be read back: damaged ones, then the least recently read. */
     claimChecks: ({ periodSeconds, claimSeconds, limit }: CheckClaim) =>
       db.any(sql.rows(ClaimedRow)`
         /* eventSegments.claimChecks */

@@ -21,7 +21,7 @@ import {
 
 /** Smallest chunk that Node's decoder accepts. */
 const minChunkBytes = 64;
-/** Frames of one event that are read at once. */
+/** Number of frames of one event that are read at once. */
 const framesAtOnce = 4;
 /** Segments per statement. */
 const segmentsAtOnce = 2;
@@ -39,13 +39,13 @@ export interface StoredEvent {
   readonly text: EventText | (() => AsyncIterable<EventText>);
 }
 
-/** How much the reader is going to take, to read that many frames at once. */
+/** How much the reader will take, so that the same number of frames is read at once. */
 export interface Appetite {
   readonly events: number;
   readonly bytes: number;
 }
 
-/** Packed events are damaged. A retry does not help. */
+/** Archived events are damaged. A retry does not help. */
 export class EventsDamagedError extends FaultError {
   override readonly name = 'EventsDamagedError';
   override readonly code = 'events-damaged';
@@ -53,7 +53,7 @@ export class EventsDamagedError extends FaultError {
 
 type SegmentPlace = Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | 'storedBytes'>;
 
-/** Reads packed events. What it reads is checked; a damaged segment is marked and reported, and stays referenced. */
+/** Reads archived events and checks them; a damaged segment is marked and reported, and stays referenced. */
 export class EventSegments {
   readonly #rows: EventSegmentRepository;
   readonly #documents: DocumentStore;
@@ -66,8 +66,8 @@ export class EventSegments {
   }
 
   /**
-   * The packed events in the range that the filter selects, in the direction of reading, as many at once as are in a frame. Reads
-   * only frames that may have some. Throws EventsDamagedError, and what the blob store throws.
+   * The archived events in the range that the filter selects, in the direction of reading, a frame at a time. Reads only frames that may have
+   * matches. Throws EventsDamagedError, and what the blob store throws.
    */
   async *read(
     updateId: string,
@@ -91,7 +91,7 @@ export class EventSegments {
     }
   }
 
-  /** One packed event; null if there is none with this sequence. */
+  /** One archived event; null if there is none with this sequence. */
   async find(updateId: string, sequence: number): Promise<StoredEvent | null> {
     const range = { beyond: sequence - 1, until: sequence, newestFirst: false };
     for await (const [event] of this.read(updateId, range, { urn: null, types: null }, { events: 1, bytes: 0 }))
@@ -100,7 +100,7 @@ export class EventSegments {
   }
 
   /**
-   * Reads what is stored frame by frame, as readers of events do. Throws DamagedBytesError unless it has the text with this index
+   * Reads the stored bytes frame by frame, as readers of events do. Throws DamagedBytesError unless it has the text with this index
    * and hash, what the blob store throws, and `signal`'s reason.
    */
   async verify(place: SegmentPlace, { frames }: SegmentIndex, sha256: Buffer, signal?: AbortSignal): Promise<void> {
@@ -261,8 +261,8 @@ export class EventSegments {
       updateId: owner?.updateId,
       err: damage,
     };
-    if (marked.isNew) this.#logger.error(facts, 'packed events are damaged');
-    else this.#logger.warn(facts, 'packed events are still damaged');
+    if (marked.isNew) this.#logger.error(facts, 'archived events are damaged');
+    else this.#logger.warn(facts, 'archived events are still damaged');
     return true;
   }
 }
@@ -272,7 +272,7 @@ export function bytesIn(events: readonly StoredEvent[]): number {
   return events.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** A frame with its place among the others. */
+/** A frame with its position among the others. */
 interface PlacedFrame extends IndexedFrame {
   readonly number: number;
   /** Position of its compressed bytes. */
@@ -289,7 +289,7 @@ function placeFrames(index: SegmentIndex): { index: SegmentIndex; all: readonly 
   return { index, all };
 }
 
-/** How many of the frames, which must be adjacent, the reader is going to need. An estimate, and at least one. */
+/** How many of the frames, which must be adjacent, the reader will need. An estimate, and at least one. */
 function runLength(
   frames: readonly PlacedFrame[],
   { low, high }: { readonly low: number; readonly high: number },
@@ -320,7 +320,7 @@ function decodeFrame(frame: IndexedFrame, encoded: Buffer): Buffer {
     throw asDamage(error);
   }
   if (hash('sha256', text, 'base64') !== frame.sha256) {
-    throw new DamagedBytesError('The SHA-256 of a frame is not that of the bytes that were written');
+    throw new DamagedBytesError('The SHA-256 of a frame does not match the bytes that were written');
   }
   return text;
 }

@@ -6,17 +6,17 @@ import { textOf } from './event-text.ts';
 
 /** About 100 bytes each. */
 const maxKeptUrns = 50_000;
-/** A step whose event is larger counts as one that the preview did not say, in bytes. */
+/** A step whose event has more bytes than this counts as one that the preview did not announce. */
 const maxEventBytes = 8 * 1024 * 1024;
 const appetite = { events: 500, bytes: 4 * 1024 * 1024 };
 
-/** Most events are of resources that stay: only the others are parsed. */
+/** Most events are about unchanged resources: only the others are parsed. */
 const mayChange = /"op"\s*:\s*"[a-z-]*(?:delete|replace)/;
 const isChange = /delete|replace/;
 
 /**
- * Which resources a preview said it would delete or replace, by their keys. A preview that has ended never changes, so those of the last
- * ones that were asked for are kept.
+ * The resources that a preview announced it would delete or replace, by their keys. A preview that has ended never changes, so the results for the
+ * most recently requested previews are cached.
  */
 export class EventsOfPreviews implements PreviewedChanges {
   readonly #events: EventReader;

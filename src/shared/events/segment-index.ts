@@ -10,12 +10,12 @@ const IndexedFrame = Type.Object({
   size: Type.Integer(),
   /** Of the decompressed frame, base64. */
   sha256: Type.String(),
-  /** Sequences of the first and the last event that begin in the frame. */
+  /** Sequence numbers of the first and the last event that begin in the frame. */
   first: Type.Integer(),
   last: Type.Integer(),
   /** Number of those events. 0: the frame continues the event of an earlier one. */
   count: Type.Integer(),
-  /** Their types, by their place in the list of the segment. */
+  /** Their types, as indexes into the list of the segment. */
   types: Type.Array(Type.Integer()),
   /** Hashes of their resources: 4 bytes each, base64. */
   urns: Type.String(),
@@ -26,7 +26,7 @@ const SegmentIndex = Type.Object({ types: Type.Array(Type.String()), frames: Typ
 export type SegmentIndex = Static<typeof SegmentIndex>;
 const indexSchema = standard(SegmentIndex);
 
-/** Which events to read, by what they are about. */
+/** A filter of events by their subject. */
 export interface EventFilter {
   /** Only events about this resource; null for all. */
   readonly urn: string | null;
@@ -34,7 +34,7 @@ export interface EventFilter {
   readonly types: readonly string[] | null;
 }
 
-/** Reads an index from its text. Throws if it is not one. */
+/** Reads an index from its text. Throws if the text is not an index. */
 export function parseIndex(text: string): SegmentIndex {
   const checked = indexSchema['~standard'].validate(JSON.parse(text));
   if ('issues' in checked) throw new Error(`The index of a segment is not one: ${JSON.stringify(checked.issues[0])}`);

@@ -7,7 +7,7 @@ const LoginRow = Type.Object({ login: Type.String() });
 const TokenRow = Type.Object({ id: Type.String(), login: Type.String() });
 
 /**
- * Where a bootstrap file removes what it does not list: in these organizations, or everything that a file has added.
+ * Where a bootstrap file removes entries that it does not list: in these organizations, or everything that a file has added.
  */
 export interface ManagedScope {
   readonly managedIds: readonly string[];
@@ -33,7 +33,7 @@ export function createBootstrapRepository(tx: Queryable) {
       return row.revision;
     },
 
-    /** Tells apart what a file may change: equal digests before and after mean that it changed nothing. */
+    /** A digest of everything that a file may change: equal digests before and after mean that it changed nothing. */
     readDigest: async (): Promise<string> => {
       const row = await tx.one(sql.rows(Type.Object({ digest: Type.String() }))`
         /* bootstrap.readDigest */ select md5(concat_ws('|',

@@ -10,7 +10,7 @@ import { createIdentityRepository } from './identity-repository.ts';
 export interface BootstrapResult {
   /** Removed because the file no longer lists it. */
   readonly removed: readonly string[];
-  /** What the operator should check. */
+  /** Warnings for the operator. */
   readonly warnings: readonly string[];
 }
 
@@ -111,7 +111,7 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
     for (const name of await bootstrap.listWithoutAdmin(managedIds)) warnings.push(`organization ${name} has no admin`);
     if (scope.everywhere && siteAdminIds.length === 0) warnings.push('the file lists no site admin: there is none');
     if ((await bootstrap.readDigest()) !== before) {
-      // What happened to other organizations, and to tokens of people, is no matter of an organization.
+      // Changes to other organizations and to personal tokens do not concern an organization.
       for (const organization of [null, ...organizationIds.keys()]) {
         const shown = organization === null ? removed : (removedFrom.get(organization) ?? []);
         const details = { revision: file.revision ?? null, removed: shown.slice(0, 20) };

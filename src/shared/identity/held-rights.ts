@@ -5,10 +5,10 @@ import { rolePermissions } from '../access/roles.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { createIdentityRepository, type HeldAccess } from './identity-repository.ts';
 
-/** What somebody with this access to an organization may do with one of its stacks. */
+/** What a caller with this access to an organization may do with one of its stacks. */
 export function permissionsOn({ role, facts, policyId }: HeldAccess, stack: StackFacts): PermissionSet {
   const held = facts ? decide(facts, stack) : role === null ? noPermissions : rolePermissions[role];
-  // A CI run decides neither who may do what with a stack nor which rules it has, whatever role and scopes its token has.
+  // A CI run changes neither the grants nor the rules of a stack, regardless of the role and scopes of its token.
   return policyId === null ? held : held & ~permissionSet(['manage']);
 }
 
@@ -16,15 +16,15 @@ export function permissionsOn({ role, facts, policyId }: HeldAccess, stack: Stac
 export interface HeldRights {
   /** Whether a stack with these names and tags may be written to. */
   mayWrite(stack: StackFacts): boolean;
-  /** Whether other grants may hold on the stack, of these names and tags so far, under the next ones, or none would. */
+  /** Whether the change of names and tags is allowed to change which grants apply to the stack, or changes none. */
   mayBecome(organizationId: string, stack: StackFacts, next: StackFacts): Promise<boolean>;
   /** Whether a stack with these names and tags may be managed. */
   mayManage(stack: StackFacts): boolean;
 }
 
 /**
- * Returns what the holder of a token may do in an organization: nothing if the token is no longer valid there. This stays so until
- * the end of the transaction, and so do grants. Call before any other lock is taken.
+ * Returns what the holder of a token may do in an organization: nothing if the token is no longer valid there. The result and the grants stay
+ * unchanged until the end of the transaction. Call before any other lock is taken.
  */
 export async function holdRights(tx: Queryable, tokenId: string, organization: string): Promise<HeldRights> {
   const access = await createIdentityRepository(tx).holdAccess(tokenId, organization);

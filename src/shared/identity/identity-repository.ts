@@ -15,13 +15,13 @@ const CallerRow = Type.Object({
   tokenId: Type.String(),
   tokenKind: TokenKind,
   tokenName: Nullable(Type.String()),
-  /** The policy that gave the token for an id token; null for other tokens. */
+  /** The policy by which the token was issued for an id token; null for other tokens. */
   policyId: Nullable(Type.String()),
   /** Of a team's token. */
   teamName: Nullable(Type.String()),
-  /** Whether the token may do less than its owner. */
+  /** Whether the token is more limited than its owner. */
   isScoped: Type.Boolean(),
-  /** Whether the token is that of an identity provider. */
+  /** Whether the token belongs to an identity provider. */
   isProvisioning: Type.Boolean(),
   /** Whether it stands for a session of a browser. */
   isSession: Type.Boolean(),
@@ -31,14 +31,14 @@ const CallerRow = Type.Object({
   role: Nullable(Role),
   /** Whether the token is one of the requested organization, or its owner is a member there. */
   belongs: Type.Boolean(),
-  /** What decides in the requested organization; null where the role alone does. */
+  /** The facts that decide in the requested organization; null where the role alone decides. */
   facts: Nullable(SubjectFacts),
   /** Tags of the requested stack as JSON text, if `facts` decide about it and it exists. */
   stackTags: Nullable(Type.String()),
 });
 export type CallerRow = Row<typeof CallerRow>;
 
-/** What a call asks for: names from its path. */
+/** The target of a call: names from its path. */
 export interface RequestedPlace {
   readonly organization: string | null;
   readonly project: string | null;
@@ -49,7 +49,7 @@ export interface RequestedPlace {
 export interface HeldAccess {
   readonly role: Role | null;
   readonly facts: SubjectFacts | null;
-  /** The policy that gave the token for an id token; null for other tokens. */
+  /** The policy by which the token was issued for an id token; null for other tokens. */
   readonly policyId: string | null;
 }
 
@@ -95,7 +95,7 @@ export function createIdentityRepository(db: Queryable) {
           and (t.expires_at is null or t.expires_at > now()) and u.deactivated_at is null`;
   return {
     /**
-     * Returns who holds a valid token, and what decides about them at `place`. Runs on every request, hence one round trip. Where
+     * Returns the holder of a valid token and what decides about their rights at `place`. Runs on every request, hence one round trip. Where
      * roles alone decide, no grants are read.
      */
     findCaller: (tokenHash: Buffer, place: RequestedPlace) =>
@@ -108,8 +108,8 @@ export function createIdentityRepository(db: Queryable) {
         /* identity.findSessionCaller */ ${callerAt(place)} where t.id = ${sessionId} and t.is_session and ${isValid}`),
 
     /**
-     * Returns what the holder of the token may do in the organization, or null if the token is not valid there. It stays so until the
-     * end of the transaction: a transaction that changes it waits, and then sees what this one has created. Call before any other
+     * Returns what the holder of the token may do in the organization, or null if the token is not valid there. The result holds until the end of
+     * the transaction: a transaction that would change it waits, and then sees what this one has created. Call before any other
      * lock is taken.
      */
     holdAccess: async (tokenId: string, organization: string): Promise<HeldAccess | null> => {
@@ -121,7 +121,7 @@ export function createIdentityRepository(db: Queryable) {
       return { role: held.role, facts: held.facts, policyId: held.policyId };
     },
 
-    /** Whether the token, and its user if it has one, is valid. It stays so until the end of the transaction. */
+    /** Whether the token, and its user if it has one, is valid. The result holds until the end of the transaction. */
     holdOwner: async (tokenId: string): Promise<boolean> => {
       const row = await db.one(sql.rows(HeldOwnerRow)`
         /* identity.holdOwner */ select hold_owner(${tokenId}) as "isValid"`);
@@ -167,7 +167,7 @@ export function createIdentityRepository(db: Queryable) {
       return { id: found.id, created: false };
     },
 
-    /** Creates the user if there is none of this login. Does not lock one that exists. */
+    /** Creates the user if the login is free. Does not lock an existing user. */
     ensureUser: async (login: string): Promise<Row<typeof UserRow>> => {
       const created = await db.maybeOne(sql.rows(UserRow)`
         /* identity.insertUser */ insert into users (login) values (${login}) on conflict (login) do nothing returning id, login`);

@@ -5,7 +5,7 @@ import { Timestamp } from '../platform/schema/standard-schema.ts';
 
 /** How long an invitation can be accepted, in days. */
 export const invitationDays = 14;
-/** How many of an organization may be open at once. */
+/** Maximum number of open invitations of an organization. */
 export const maxInvitations = 100;
 
 const InvitationRow = Type.Object({
@@ -13,7 +13,7 @@ const InvitationRow = Type.Object({
   organization: Type.String(),
   login: Type.String(),
   role: Role,
-  /** Login of the admin, or what the token is called that was used. */
+  /** Login of the admin, or the name of the token that was used. */
   invitedBy: Type.String(),
   createdAt: Timestamp,
   expiresAt: Timestamp,
@@ -50,7 +50,7 @@ export function createInvitationRepository(db: Queryable) {
       return row.count;
     },
 
-    /** Adds an invitation, or replaces the one for the same login: it then lasts anew. */
+    /** Adds an invitation, or replaces the one for the same login and restarts its period. */
     put: (invitation: {
       readonly organizationId: string;
       readonly login: string;

@@ -53,7 +53,7 @@ export function createPasskeyRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    /** Records a use. Returns false if the passkey is gone, or was used by somebody else since it was read. */
+    /** Records a use. Returns false if the passkey is gone, or was used concurrently since it was read. */
     use: async ({ counter, credentialId }: PasskeyRow, next: number): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* passkeys.use */
@@ -61,7 +61,7 @@ export function createPasskeyRepository(db: Queryable) {
       return rowCount > 0;
     },
 
-    /** Removes a passkey of a user. Returns whether it was there. */
+    /** Removes a passkey of a user. Returns whether it existed. */
     remove: async (userId: string, credentialId: string): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* passkeys.remove */ delete from passkeys where user_id = ${userId} and credential_id = ${credentialId}`);

@@ -16,13 +16,13 @@ export function createPasswordRepository(db: Queryable) {
         select u.id as "userId", u.login, p.password_hash as "passwordHash"
         from users u join user_passwords p on p.user_id = u.id where u.login = ${login} and u.deactivated_at is null`),
 
-    /** Whether the user still has this password; locks it until the end of the transaction, so that a change of it waits. */
+    /** Whether the user still has this password; locks it until the end of the transaction, so that a change waits. */
     hold: (userId: string, passwordHash: string) =>
       db.exists(sql.rows(IdRow)`
         /* passwords.hold */
         select user_id as id from user_passwords where user_id = ${userId} and password_hash = ${passwordHash} for share`),
 
-    /** Sets the password; a trigger ends all sessions of the user that a password before has begun. */
+    /** Sets the password; a trigger ends all sessions of the user that began with an earlier password. */
     set: (userId: string, passwordHash: string) =>
       db.query(sql.nothing`
         /* passwords.set */

@@ -101,7 +101,7 @@ export function createPeopleRepository(db: Queryable) {
       db.query(sql.nothing`
         /* people.removeMembership */ delete from memberships where organization_id = ${organizationId} and user_id = ${userId}`),
 
-    /** From then on, only this can reactivate a deactivated user: no identity provider can. */
+    /** From then on, only this method can reactivate a deactivated user; an identity provider cannot. */
     setActive: (userId: string, isActive: boolean) =>
       db.query(sql.nothing`
         /* people.setActive */

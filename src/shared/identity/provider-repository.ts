@@ -55,7 +55,7 @@ export function createProviderRepository(db: Queryable) {
         insert into sign_in_flows (flow_hash, kind, data, expires_at)
         values (${sql.binary(hash)}, ${kind}, ${data}, now() + make_interval(secs => ${seconds}))`),
 
-    /** Takes a flow, which only one caller can; null if there is none. */
+    /** Takes a flow, which only one caller can do; null if there is none. */
     takeFlow: async (hash: Buffer, kind: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(DataRow)`
         /* providers.takeFlow */
@@ -80,7 +80,7 @@ export function createProviderRepository(db: Queryable) {
         insert into mapped_memberships (organization_id, user_id, role) values (${organizationId}, ${userId}, ${role})
         on conflict (organization_id, user_id) do update set role = excluded.role`),
 
-    /** The role was set by hand: groups no longer have a say in it. */
+    /** The role was set by hand: groups no longer affect it. */
     forgetMappedRole: (organizationId: string, userId: string) =>
       db.query(sql.nothing`
         /* providers.forgetMappedRole */

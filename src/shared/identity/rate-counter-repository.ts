@@ -3,11 +3,11 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 
 const RateCounterRow = Type.Object({ source: Type.String(), level: Type.Number() });
 
-/** What one process has seen of a source since its last report. */
+/** Failures or requests of a source that one process has counted since its last report. */
 export interface RateCounterReport {
   readonly source: string;
   readonly events: number;
-  /** How much the level drops per second. */
+  /** How much the counter drops per second. */
   readonly perSecond: number;
   readonly highest: number;
 }
@@ -19,11 +19,11 @@ const tables = {
   requests: { name: sql.fragment`rate_counters`, comment: sql.fragment`/* rateCounters.report */` },
 };
 
-/** Levels of failed lookups of tokens and leases, or of requests, across all replicas by the clock of the database. */
+/** Counters of failed lookups of tokens and leases, or of requests, across all replicas by the clock of the database. */
 export function createRateCounterRepository(db: Queryable, of: keyof typeof tables) {
   const table = tables[of];
   return {
-    /** Adds what this process has seen, in one statement. Returns the new level of each source. */
+    /** Adds the counts of this process, in one statement. Returns the new counter of each source. */
     report: (reports: readonly RateCounterReport[]) => {
       const column = (name: Exclude<keyof RateCounterReport, 'source'>) =>
         sql.array(
@@ -51,7 +51,7 @@ export function createRateCounterRepository(db: Queryable, of: keyof typeof tabl
     },
 
     /**
-     * Deletes sources without a report for `seconds`, and those that are in the future because the clock was set back.
+     * Deletes sources without a report for `seconds`, and sources that are in the future because the clock was set back.
      */
     deleteOlderThan: (seconds: number) =>
       db.query(sql.nothing`

@@ -54,7 +54,7 @@ function findContradictions(file: BootstrapFile): string[] {
       const weakness = token === undefined ? null : describeWeakToken(token);
       if (weakness !== null)
         problems.push(`${memberPlace}: the token ${weakness}; make one with: openssl rand -hex 24`);
-      // It would never be accepted.
+      // A token with a wrong checksum would never be accepted.
       if (token !== undefined && tokenForm(token, 'hf-') === 'faulty') {
         problems.push(
           `${memberPlace}: the token of ${login} looks like a generated token (hf- and 49 letters and digits), but its checksum is wrong`,

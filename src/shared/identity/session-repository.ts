@@ -88,7 +88,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
 
     /**
      * Adds a session of an active user and returns its id; null if the user was deactivated meanwhile. Locks the user, so that a
-     * deactivation sees the session. Ends the one that was used least recently if there are too many.
+     * deactivation sees the session. Ends the least recently used session if there are too many.
      */
     insert: async ({ address, hash, method, userAgent, userId }: NewSession): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -112,7 +112,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
         select s.id, s.method, s.created_at as "createdAt", s.last_seen_at as "lastSeenAt", s.user_agent as "userAgent", s.address
         from sessions s where s.user_id = ${userId} and ${isLive} order by s.last_seen_at desc, s.id limit 100`),
 
-    /** Ends a session of a user. Returns whether it was there. */
+    /** Ends a session of a user. Returns whether it existed. */
     remove: async (userId: string, id: string): Promise<boolean> => {
       const { rowCount } = await db.query(sql.nothing`
         /* sessions.remove */ delete from sessions where user_id = ${userId} and id = ${id}`);
@@ -128,7 +128,7 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
 
     deleteEnded: () => db.query(sql.nothing`/* sessions.deleteEnded */ delete from sessions s where not (${isLive})`),
 
-    /** Deletes what sessions had among the tokens, a day after the last moment at which they could live. */
+    /** Deletes the token rows of sessions, a day after the latest time at which the sessions could end. */
     deleteExpiredTokens: () =>
       db.query(sql.nothing`
         /* sessions.deleteExpiredTokens */

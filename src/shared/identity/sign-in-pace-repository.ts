@@ -2,10 +2,10 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes } from '../platform/schema/standard-schema.ts';
 
-/** Attempts of a login that need not wait, and how soon they are forgotten: one in so many seconds. */
+/** Attempts of a login that need not wait, and how soon they are forgotten: one per this many seconds. */
 const freeAttempts = 20;
 const forgetSeconds = 180;
-/** The level does not rise further, so that a login is as it was an hour after an attack. */
+/** The counter does not rise further, so that a login is back to normal an hour after an attack. */
 const maxLevel = 40;
 /** The longest time between two attempts. */
 export const maxPaceSeconds = 30;
@@ -18,8 +18,8 @@ const KeyRow = Type.Object({ key: Bytes });
 export function createSignInPaceRepository(db: Queryable) {
   return {
     /**
-     * Takes the turn of a login for one attempt, if there is one: beyond the free attempts, the time to the next turn doubles from a second
-     * to the longest time. Returns 0, or the milliseconds until the next turn. Of calls at once, one gets the turn.
+     * Reserves the next time slot of a login for one attempt, if it has begun: beyond the free attempts, the time to the next slot doubles from a
+     * second to the longest time. Returns 0, or the milliseconds until the next slot. Of concurrent calls, one gets the slot.
      */
     take: async (loginHash: string): Promise<number> => {
       const { waitMs } = await db.one(sql.rows(WaitRow)`
@@ -48,7 +48,7 @@ export function createSignInPaceRepository(db: Queryable) {
         /* signInPaces.giveBack */
         update sign_in_paces set level = greatest(level - 1, 0) where login_hash = ${loginHash}`),
 
-    /** Deletes what no longer slows anything down. */
+    /** Deletes counters that no longer delay any attempt. */
     deleteOld: () =>
       db.query(sql.nothing`
         /* signInPaces.deleteOld */

@@ -29,7 +29,7 @@ const IdRow = Type.Object({ id: Type.String() });
 /** Teams and their members. */
 export function createTeamRepository(db: Queryable) {
   const columns = sql.fragment`id, name, display_name as "displayName", description`;
-  /** Grants `g` that allow something on one stack, whatever its tags are. */
+  /** Grants `g` that allow something on one stack, regardless of its tags. */
   const byName = (teamId: string) => sql.fragment`
     g.team_id = ${teamId} and g.effect = 'allow' and g.tag_name is null and g.project_pattern is not null and g.stack_pattern is not null
     and position('*' in g.project_pattern || g.stack_pattern) = 0`;
@@ -54,7 +54,7 @@ export function createTeamRepository(db: Queryable) {
 
     /** Deletes the team with its grants and tokens. */
     remove: (id: string) =>
-      // Locked first: whoever is starting an update by one of the tokens still refers to their rows.
+      // Locked first: a transaction that is starting an update with one of the tokens still refers to their rows.
       db.query(sql.nothing`
         /* teams.remove */
         with locked as materialized (select lock_exclusive(organization_id) from teams where id = ${id})
@@ -101,7 +101,7 @@ export function createTeamRepository(db: Queryable) {
       db.query(sql.nothing`
         /* teams.describe */ update teams set display_name = ${displayName}, description = ${description} where id = ${id}`),
 
-    /** Stacks that are given to the team by name; with `facts`, those that may be read by what they say. */
+    /** Stacks that are granted to the team by name; with `facts`, only stacks that these allow to read. */
     listStacks: (teamId: string, facts: SubjectFacts | null) =>
       db.any(sql.rows(TeamStackRow)`
         /* teams.listStacks */
@@ -110,7 +110,7 @@ export function createTeamRepository(db: Queryable) {
           or effective_permissions(${facts === null ? null : JSON.stringify(facts)}::jsonb, organization_id, project_pattern, stack_pattern) & 1 = 1)
         group by 1, 2 order by 1, 2`),
 
-    /** Takes away what was given on a stack by its name, except by the grant `kept`. Returns whether there was anything. */
+    /** Removes grants on a stack by its name, except the grant `kept`. Returns whether there were any. */
     removeStack: async (
       teamId: string,
       { project, stack }: { project: string; stack: string },

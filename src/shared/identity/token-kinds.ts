@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 
-/** To what a token belongs: a user, a team, an organization with a role there, or an organization without one. */
+/** The owner of a token: a user, a team, an organization with a role there, or an organization without one. */
 export const tokenKinds = ['personal', 'team', 'organization', 'service'] as const;
 export const TokenKind = Type.Union([
   Type.Literal('personal'),

@@ -21,14 +21,14 @@ const TokenRow = Type.Object({
   createdBy: Nullable(Type.String()),
   expiresAt: Nullable(Timestamp),
   lastUsedAt: Nullable(Timestamp),
-  /** Until when the secret before the last rotation is valid. */
+  /** Expiry of the secret that the last rotation replaced. */
   previousUntil: Nullable(Timestamp),
 });
 export type TokenRow = Row<typeof TokenRow>;
 
 const ListedTokenRow = Type.Object({
   ...TokenRow.properties,
-  /** Whether it was given for the id token of a CI run. */
+  /** Whether it was issued for the id token of a CI run. */
   isOfRun: Type.Boolean(),
   /** Whether the bootstrap file lists it, where it is replaced. */
   isListed: Type.Boolean(),
@@ -37,7 +37,7 @@ const ListedTokenRow = Type.Object({
 });
 export type ListedTokenRow = Row<typeof ListedTokenRow>;
 
-/** A place in a list of tokens, newest first. */
+/** A position in a list of tokens, newest first. */
 export interface TokenListPlace {
   readonly micros: number;
   readonly id: string;
@@ -54,7 +54,7 @@ const AffectedRow = Type.Object({
   ends: Type.Boolean(),
 });
 
-/** To whom a token belongs. */
+/** The owner of a token. */
 export type TokenOwner =
   | { readonly kind: 'personal'; readonly userId: string }
   | { readonly kind: 'team'; readonly organizationId: string; readonly teamId: string }
@@ -81,13 +81,13 @@ export interface NewToken {
   readonly expiresAt: Date | null;
   /** Null for an operator. */
   readonly createdBy: string | null;
-  /** The policy that gave the token for an id token with these claims. */
+  /** The policy by which the token was issued for an id token with these claims. */
   readonly exchange?: { readonly policyId: string; readonly claims: Claims };
 }
 
 const InsertedRow = Type.Object({ id: Type.String(), expiresAt: Nullable(Timestamp) });
 const CountRow = Type.Object({ count: Type.Integer() });
-/** Of the advisory lock of an owner, under which its tokens are counted and made. */
+/** Class of the advisory lock of an owner, under which its tokens are counted and created. */
 const makingLock = 99;
 const MakerRow = Type.Object({ maker: Nullable(Type.String()) });
 const RotatedRow = Type.Object({
@@ -109,7 +109,7 @@ export function createTokenRepository(db: Queryable) {
       : 'teamId' in reach
         ? sql.fragment`t.kind = 'team' and t.team_id = ${reach.teamId}`
         : sql.fragment`t.kind in ('organization', 'service') and t.organization_id = ${reach.organizationId}`;
-  // Those of sessions are shown, and end, with the sessions.
+  // Tokens of sessions are shown, and end, with their sessions.
   const isValid = sql.fragment`not t.is_session and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`;
   const columns = sql.fragment`
     t.id, t.kind, t.name, t.description, coalesce(u.login, e.name) as owner, t.role, t.scopes, t.is_provisioning as "isProvisioning",
@@ -143,7 +143,7 @@ export function createTokenRepository(db: Queryable) {
         /* tokens.list */
         select ${columns} from ${joined} where ${within(reach)} and ${isValid} order by t.created_at, t.id`),
 
-    /** A page of valid tokens, newest first; with `ofRuns`, also those that were given to CI runs. */
+    /** A page of valid tokens, newest first; with `ofRuns`, including tokens issued to CI runs. */
     listPage: (
       reach: TokenReach,
       {
@@ -172,7 +172,7 @@ export function createTokenRepository(db: Queryable) {
       return result.rowCount > 0;
     },
 
-    /** Waits for others that make a token of this owner, and returns how many valid ones there are, counted up to `limit`. */
+    /** Waits for concurrent transactions that create a token for this owner, and returns the number of valid tokens, counted up to `limit`. */
     countForNew: async (reach: TokenReach, limit: number): Promise<number> => {
       const id = 'userId' in reach ? reach.userId : 'teamId' in reach ? reach.teamId : reach.organizationId;
       await db.query(sql.nothing`
@@ -185,8 +185,8 @@ export function createTokenRepository(db: Queryable) {
     },
 
     /**
-     * Deletes up to `limit` tokens that ended days ago: `named` are those of teams and organizations. Not those of a bootstrap file, which
-     * would make them valid again.
+     * Deletes up to `limit` tokens that ended days ago: `named` are tokens of teams and organizations. Tokens of a bootstrap file stay, because the
+     * file would make them valid again.
      */
     deleteEnded: async (
       { named, ofOthers }: { readonly named: number; readonly ofOthers: number },
@@ -206,7 +206,7 @@ export function createTokenRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** The user who has the secret of a token that belongs to none: who has rotated it last, or has made it; null: an operator. */
+    /** The user who has the secret of a token without a user: the one who last rotated it or created it; null: an operator. */
     findMaker: async (id: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(MakerRow)`
         /* tokens.findMaker */ select coalesce(rotated_by, created_by) as maker from api_tokens where id = ${id}`);
@@ -214,8 +214,8 @@ export function createTokenRepository(db: Queryable) {
     },
 
     /**
-     * Replaces the secret of a valid token, and begins its life anew. The secret before stays valid for `overlapSeconds`; with 0, leases
-     * that were started with the token end as well. Returns null if there is no such token.
+     * Replaces the secret of a valid token and restarts its lifetime. The previous secret stays valid for `overlapSeconds`; with 0, leases that were
+     * started with the token end as well. Returns null if there is no such token.
      */
     rotate: async (
       id: string,
@@ -240,7 +240,7 @@ export function createTokenRepository(db: Queryable) {
       return row;
     },
 
-    /** The longest life that the organizations of a user let their tokens have, in seconds; null: no limit. */
+    /** The longest token lifetime that the organizations of a user allow, in seconds; null: no limit. */
     findMaxSecondsOfUser: async (userId: string): Promise<number | null> => {
       const row = await db.one(sql.rows(Type.Object({ seconds: Nullable(Type.Integer()) }))`
         /* tokens.findMaxSecondsOfUser */
@@ -256,7 +256,7 @@ export function createTokenRepository(db: Queryable) {
       return row.seconds;
     },
 
-    /** Tokens whose life a policy of `seconds` would shorten: those that it would end first. */
+    /** Tokens whose lifetime a policy of `seconds` would shorten, the first to end first. */
     listAffected: (organizationId: string, seconds: number) =>
       db.any(sql.rows(AffectedRow)`
         /* tokens.listAffected */
@@ -269,7 +269,7 @@ export function createTokenRepository(db: Queryable) {
             or t.user_id in (select user_id from memberships where organization_id = ${organizationId}))
         order by n.at, t.id`),
 
-    /** Null: no limit. Shortens the life of tokens that are there, and of those that will be made. */
+    /** Null: no limit. Shortens the lifetime of existing and future tokens. */
     setMaxSeconds: (organizationId: string, seconds: number | null) =>
       db.query(sql.nothing`
         /* tokens.setMaxSeconds */

@@ -20,9 +20,9 @@ const JobRow = Type.Object({ job: Type.String() });
 const ShownRow = Type.Object({ id: Type.String(), job: Type.String() });
 const NoRow = Type.Object({});
 
-/** What a queued job may do. */
+/** The rights of a queued job. */
 export interface JobAdmission {
-  /** As written by this release or another one, whose payload this one may not know. */
+  /** As written by this release or another one; this one may not know its payload. */
   readonly job: unknown;
   readonly encryption: BodyEncryption | null;
   /** The admission has expired or was revoked: the job must not run. */
@@ -33,7 +33,7 @@ export interface JobAdmission {
 
 export type AdmissionRepository = ReturnType<typeof createAdmissionRepository>;
 
-/** What each queued job may do, by job id. The id is all that is trusted from Redis. */
+/** The rights of each queued job, by job id. Only the id is trusted from Redis. */
 export function createAdmissionRepository(db: Queryable) {
   return {
     /** Admits a job for `seconds` from now. */
@@ -73,7 +73,7 @@ export function createAdmissionRepository(db: Queryable) {
       return row ? (JSON.parse(row.job) as unknown) : null;
     },
 
-    /** Returns the known jobs among `ids`, including those that ended recently. */
+    /** Returns the known jobs among `ids`, including recently ended ones. */
     findJobs: async (ids: readonly string[]): Promise<ReadonlyMap<string, unknown>> => {
       const rows = await db.any(sql.rows(ShownRow)`
         /* admissions.findJobs */

@@ -12,7 +12,7 @@ const change = { stackId, updateId, requestedBy: 'u1', source: serverSource, adm
 const from = { organization: 'acme', project: 'shop', stack: 'dev' };
 const to = { ...from, stack: 'prod' };
 
-/** Jobs as written by the releases that share a queue with this one. */
+/** Jobs as releases that share a queue write them. */
 const queued = [
   { name: 'apply-checkpoint', schema: 1, kind: 'full', fence, arrivalSequence: 7, ...body },
   { name: 'apply-checkpoint', schema: 1, kind: 'delta', fence, arrivalSequence: null, ...body },

@@ -6,11 +6,11 @@ import type { QueueStates } from './queue-names.ts';
 export interface DispatchOptions {
   /** Size of the body in the payload store. Selects the queue. */
   readonly bytes?: number;
-  /** Seal of the body in the payload store. */
+  /** Encryption key of the body in the payload store. */
   readonly encryption?: BodyEncryption | null;
-  /** The fairness key: whose share of the workers the job uses, e.g. the organization. */
+  /** The fairness key, e.g. the organization: the job uses its share of the workers. */
   readonly fairnessKey?: string;
-  /** For work that the caller can do in another way: throws QueueAwayError as soon as the queue is unreachable. */
+  /** For work that the caller can do otherwise: throws QueueAwayError as soon as the queue is unreachable. */
   readonly onlyWhileReachable?: boolean;
 }
 

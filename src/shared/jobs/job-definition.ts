@@ -52,7 +52,7 @@ export interface WriteDefinition<I, J> {
   readonly record: TUnsafe<J & QueuedBody>;
   /** Label in the metrics. */
   readonly label: (input: I) => string;
-  /** `imports`: for calls that the CLI does not repeat; they wait for room instead of being refused. */
+  /** `imports`: for calls that the CLI does not repeat; they wait for capacity instead of being refused. */
   readonly budget: BudgetName;
   /**
    * Skip the write if the client has disconnected by the time its body is complete: it may have repeated the call elsewhere,

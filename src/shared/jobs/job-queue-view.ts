@@ -10,7 +10,7 @@ import type { JobData, Queues } from './queues.ts';
 const shownStates = ['active', 'wait', 'prioritized', 'delayed', 'failed'] as const;
 export type ShownState = (typeof shownStates)[number];
 
-/** Maximum length of text from Redis that is shown, since others may have written it. */
+/** Maximum length of text from Redis that is shown, since other clients may have written it. */
 const shownCharacters = 200;
 const idPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -30,7 +30,7 @@ export interface ShownJob {
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
   readonly fault: string | null;
-  /** Whether it was given up and can be run again. */
+  /** Whether it failed permanently and can be run again. */
   readonly canRetry: boolean;
 }
 
@@ -51,7 +51,10 @@ interface FoundQueue {
   readonly jobs: readonly { readonly queued: QueuedJob<JobData>; readonly state: ShownState }[];
 }
 
-/** The queues, and jobs that were given up. Jobs for which a call waited cannot be run again: their callers got the error and repeat the calls themselves. */
+/**
+ * The queues, and jobs that failed permanently. Jobs for which a call waited cannot be run again: their callers got the error and repeat
+ * the calls themselves.
+ */
 export class JobQueueView {
   readonly #queues: Queues;
   readonly #monitor: QueueMonitor;
@@ -80,7 +83,7 @@ export class JobQueueView {
     return { redis: this.#monitor.redis, queues: shown };
   }
 
-  /** A job of the queue that was given up, as it may be run again; `retry` is null if it may not. Null: there is none. Throws UnavailableError. */
+  /** A permanently failed job of the queue, as it may be run again; `retry` is null if it may not. Null: there is none. Throws UnavailableError. */
   async findFailed(name: QueueName, id: string): Promise<{ readonly name: string; readonly retry: Job | null } | null> {
     const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
     if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return null;
@@ -88,7 +91,7 @@ export class JobQueueView {
     return { name: textOf(queued.name), retry: retryOf(admitted) };
   }
 
-  /** Removes a job that was given up. Returns whether it was there. Throws UnavailableError. */
+  /** Removes a job that failed permanently. Returns whether it existed. Throws UnavailableError. */
   async discard(name: QueueName, id: string): Promise<boolean> {
     const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
     if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return false;

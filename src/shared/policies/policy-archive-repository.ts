@@ -29,7 +29,7 @@ export type PolicyArchiveRepository = ReturnType<typeof createPolicyArchiveRepos
 export function createPolicyArchiveRepository(db: Queryable) {
   return {
     /**
-     * Gives a version its archive, in place of an earlier one. Returns false if it was published or removed meanwhile, or if the
+     * Stores the archive of a version, replacing an earlier one. Returns false if it was published or removed meanwhile, or if the
      * archive's blob is pending deletion.
      */
     set: async (id: string, archive: StoredDocument): Promise<boolean> => {
@@ -56,7 +56,7 @@ export function createPolicyArchiveRepository(db: Queryable) {
         from policy_pack_versions v join policy_packs p on p.id = v.pack_id join organizations o on o.id = p.organization_id
         where v.id = ${id} and v.sha256 is not null`),
 
-    /** Claims archives that are due to be read back: those not read for the longest time, and damaged ones every hour. */
+    /** Claims archives that are due to be read back: the least recently read ones, and damaged ones every hour. */
     claimChecks: ({ periodSeconds, claimSeconds, limit }: CheckClaim) =>
       db.any(sql.rows(ClaimedRow)`
         /* policyArchives.claimChecks */

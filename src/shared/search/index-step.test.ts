@@ -26,7 +26,7 @@ const resourceOf = (index: number, acl: string): Buffer => {
   );
 };
 
-/** Bytes of memory that what `make` returns takes: the least of three, since other things come and go meanwhile. */
+/** Bytes of memory that the result of `make` takes: the minimum of three measurements, to exclude other allocations. */
 async function memoryOf(make: () => Promise<object>): Promise<number> {
   const used = (): number => {
     collect();
@@ -59,7 +59,7 @@ test('a state of many resources is indexed with a few hundred bytes of memory fo
   expect((await memoryOf(build)) / count).toBeLessThan(800);
 });
 
-test('of resources that a state has twice, the last one counts, also if it is the one that is indexed already', async () => {
+test('of duplicate resources in a state, the last one counts, even if it is the indexed one', async () => {
   const [before, after] = [resourceOf(1, 'private'), resourceOf(1, 'public')];
   const rowsOf = ({ changes, written }: ReturnType<IndexStepBuilder['finish']>) => ({
     counts: changes?.counts,

@@ -5,10 +5,10 @@ import type { ChangeKind, IndexStep, ResourceChange, VersionChanges } from './st
 
 /** Changed resources of a version whose texts are kept to be compared, in bytes; of others only the fact is recorded. */
 const maxKeptBytes = 32 * 1024 * 1024;
-/** Names of properties that are recorded of one resource. */
+/** Maximum number of property names recorded for one resource. */
 const maxPaths = 50;
 
-/** Resources by digest, to recognize one without reading its members. */
+/** Resources by digest, to recognize a resource without reading its members. */
 function byDigest(digests: ReadonlyMap<string, string>): Map<string, string> {
   return new Map([...digests].map(([key, digest]) => [digest, key]));
 }
@@ -30,7 +30,7 @@ export class IndexStepBuilder {
     { readonly urn: string; readonly type: string; readonly text: Buffer | null }
   >();
   readonly #created = new PackedRows<ResourceChange>();
-  /** Of resources that there were before the version. */
+  /** Of resources that existed before the version. */
   readonly #changed = new PackedRows<ResourceChange>();
   readonly #counts = { updated: 0, replaced: 0, deleted: 0 };
   #keptBytes = 0;
@@ -82,7 +82,7 @@ export class IndexStepBuilder {
     this.#differing.delete(key);
   }
 
-  /** Whether the state before the version has to be read to tell how resources have changed. */
+  /** Whether the state before the version has to be read to determine how resources have changed. */
   needsBase(): boolean {
     if (this.#base === null) return false;
     if (this.#differing.size > 0) return true;

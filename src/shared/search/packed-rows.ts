@@ -1,19 +1,19 @@
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { wholeUnzstdOptions, wholeZstdOptions } from '../state/documents/document-codec.ts';
 
-/** Text of a block, in characters. Takes about 1 ms to compress, and is what a reader holds at a time. */
+/** Text of a block, in characters. Takes about 1 ms to compress; a reader holds one block at a time. */
 const defaultBlockChars = 256 * 1024;
 
 interface Block {
   readonly bytes: Buffer;
   readonly textBytes: number;
-  /** Place of its first row among all that were added. */
+  /** Position of its first row among all added rows. */
   readonly start: number;
 }
 
 /**
- * Rows by key, compressed in blocks, so that many take a tenth of the memory of objects, and most of that outside of V8's heap. Rows are
- * plain JSON. Of several with the same key, the last one counts.
+ * Rows by key, compressed in blocks, so that many rows take a tenth of the memory of objects, most of it outside of V8's heap. Rows are plain JSON.
+ * Of several rows with the same key, the last one counts.
  */
 export class PackedRows<T extends { readonly key: string }> {
   readonly #blockChars: number;
@@ -48,7 +48,7 @@ export class PackedRows<T extends { readonly key: string }> {
     this.#places.delete(key);
   }
 
-  /** The rows in the order in which they were added, some hundreds at a time. Can be read more than once. */
+  /** The rows in the order in which they were added, a few hundred at a time. Can be read more than once. */
   *batches(): Generator<T[]> {
     for (const { bytes, start, textBytes } of this.#blocks) {
       const text = zstdDecompressSync(bytes, wholeUnzstdOptions(textBytes)).toString('utf8');

@@ -1,5 +1,5 @@
 import { JsonScanner } from '../platform/json/json-scanner.ts';
-import { denseTurnBytes, Slices, scanInSlices } from '../platform/slices/slices.ts';
+import { denseSliceBytes, Slices, scanInSlices } from '../platform/slices/slices.ts';
 
 /** The member by which the CLI recognizes special values, and its value for secrets (sdk/go/common/resource/properties.go). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
@@ -9,19 +9,19 @@ const secretSignature = '"1b47061264138c4ac30d75fd1eb44270"';
 const maxDepth = 8;
 /** With more values, only the outermost properties are compared. */
 const maxLeaves = 2_000;
-/** With more values than this, no list of them is made: a resource of some MiB may have millions. */
+/** With more values than this, they are not listed: a resource of a few MiB may have millions. */
 const maxListed = 20_000;
-/** Depths to which leaves are looked for, and how many there may be. */
+/** Depths at which leaves are searched, and the maximum number of leaves. */
 const attempts = [
   [maxDepth, maxLeaves],
   [1, maxListed],
 ] as const;
-/** What a leaf costs of a slice, when leaves are compared. */
+/** The cost of a leaf within a slice, when leaves are compared. */
 const leafBytes = 100;
 /** Longer names of properties are cut, in characters. */
 const maxPathLength = 200;
 
-/** A value that has no parts that are told apart: a scalar, an empty object or array, a secret, an asset. */
+/** A value that is compared as a whole: a scalar, an empty object or array, a secret, an asset. */
 export interface Leaf {
   readonly path: string;
   readonly start: number;
@@ -43,7 +43,7 @@ export interface PropertyDifference {
 export async function diffProperties(before: Buffer | null, after: Buffer | null): Promise<PropertyDifference[]> {
   if (before !== null && after !== null && before.equals(after)) return [];
   const [old = [], next = []] = await leavesOf([before, after]);
-  const slices = new Slices(denseTurnBytes);
+  const slices = new Slices(denseSliceBytes);
   const side = (source: Buffer | null, leaf: Leaf | undefined) =>
     leaf === undefined || source === null
       ? null
@@ -72,7 +72,10 @@ export async function listLeafPathsInSlices(text: Buffer | null): Promise<string
   return [''];
 }
 
-/** The leaves of objects, all to the same depth: the deepest that leaves few of them. With too many even at the outermost, each object is one. */
+/**
+ * The leaves of objects, all at the same depth: the deepest that yields few enough. With too many even at the outermost depth, each object
+ * is one leaf.
+ */
 async function leavesOf(texts: readonly (Buffer | null)[]): Promise<readonly (readonly Leaf[])[]> {
   for (const [depth, most] of attempts) {
     const lists: (readonly Leaf[] | null)[] = [];
@@ -90,12 +93,12 @@ class TooManyLeaves extends Error {}
 async function listLeaves(text: Buffer | null, depth: number): Promise<readonly Leaf[] | null> {
   if (text === null) return [];
   const { leaves, scanner } = leafScanner(text, depth);
-  if (!(await scanInSlices(scanner, text, denseTurnBytes).then(() => true, unlessTooMany))) return null;
+  if (!(await scanInSlices(scanner, text, denseSliceBytes).then(() => true, unlessTooMany))) return null;
   scanner.end();
   return leaves;
 }
 
-/** Returns false for what ends a scan; throws all else. */
+/** Returns false for the error that ends a scan; rethrows any other. */
 function unlessTooMany(error: unknown): false {
   if (error instanceof TooManyLeaves) return false;
   throw error;
@@ -104,7 +107,7 @@ function unlessTooMany(error: unknown): false {
 /** A scanner that is to be fed `text`, and the leaves that it has found. It throws TooManyLeaves. */
 function leafScanner(text: Buffer, depth: number): { readonly scanner: JsonScanner; readonly leaves: Leaf[] } {
   const leaves: Leaf[] = [];
-  /** By depth: what is known of the object that is open there. */
+  /** By depth: the open object at that depth. */
   const signed: (undefined | 'secret' | 'other')[] = [];
   const scanner = new JsonScanner({
     reportDepth: depth + 1,
@@ -116,7 +119,7 @@ function leafScanner(text: Buffer, depth: number): { readonly scanner: JsonScann
       const signature = isContainer ? signed[at] : undefined;
       if (isContainer) signed[at] = undefined;
       if (at === 0) return;
-      // One level more is read than reported, because it tells what its parent is.
+      // One level more is read than reported, because it determines the kind of its parent.
       if (at > depth) return;
       if (isContainer && signature === undefined && at < depth && (leaves.at(-1)?.start ?? -1) >= start) return;
       while ((leaves.at(-1)?.start ?? -1) >= start) leaves.pop();

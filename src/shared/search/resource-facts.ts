@@ -1,6 +1,6 @@
 import { type JsonSpan, scanMembers, sliceOf } from '../platform/json/json-text.ts';
 import { scanJsonInSlices, scanMembersInSlices } from '../platform/json/scan-in-slices.ts';
-import { denseTurnBytes, nextSlice, Slices } from '../platform/slices/slices.ts';
+import { denseSliceBytes, nextSlice, Slices } from '../platform/slices/slices.ts';
 import { parseQualifiedName, type StackRef } from '../stacks/names.ts';
 import { diffProperties } from './property-leaves.ts';
 import { deletedKey, providerKey, resourceKey, shortHash, withoutStack } from './resource-key.ts';
@@ -14,12 +14,12 @@ const maxTextLength = 2_000;
 const maxPlaceLength = 200;
 /** How many dependencies of one resource are indexed. */
 const maxDependencies = 2_000;
-/** Members of one resource that are told to differ. A resource has about 30. */
+/** Maximum number of differing members reported for one resource. A resource has about 30. */
 const maxMembers = 20_000;
 /** Members that are compared in one slice. */
 const membersPerTurn = 1_000;
 
-/** What the index says of a resource: no values of properties, except the name of a stack that is read and versions of providers. */
+/** The index entry of a resource: no property values, except the name of a referenced stack and versions of providers. */
 export interface ResourceFacts {
   readonly key: string;
   readonly digest: string;
@@ -85,7 +85,7 @@ export class ResourceView {
       if (path.length === 1 && kind === 'string' && found.length < limit)
         found.push(JSON.parse(text.toString('utf8', start, end)) as string);
     };
-    await scanJsonInSlices(text, 1, onValue, denseTurnBytes);
+    await scanJsonInSlices(text, 1, onValue, denseSliceBytes);
     return found;
   }
 
@@ -110,7 +110,7 @@ export class ResourceView {
 
 /** Reads the members of a resource, in slices of the event loop if it is large. Throws JsonSyntaxError. */
 export async function viewResource(text: Buffer): Promise<ResourceView> {
-  const members = text.length <= denseTurnBytes ? scanMembers(text) : await scanMembersInSlices(text);
+  const members = text.length <= denseSliceBytes ? scanMembers(text) : await scanMembersInSlices(text);
   return new ResourceView(text, members ?? new Map());
 }
 
@@ -118,7 +118,7 @@ export function digestOf(text: Buffer): string {
   return shortHash(text);
 }
 
-/** What the index says of a resource of this stack. */
+/** The index entry of a resource of this stack. */
 export async function readFacts(view: ResourceView, digest: string, stack: StackRef): Promise<ResourceFacts> {
   const { urn } = view;
   const type = view.string('type');
@@ -147,17 +147,17 @@ export async function readFacts(view: ResourceView, digest: string, stack: Stack
   };
 }
 
-/** Members that differ without a change that anybody made, or that are told apart otherwise. */
+/** Members that differ without a change by a user, or that are compared separately. */
 const ignoredMembers = new Set(['urn', 'inputs', 'outputs', 'created', 'modified', 'sourcePosition', 'stackTrace']);
 
-/** How a resource has changed from one version to another, by names of properties; `updated` without any if nothing has. */
+/** How a resource has changed from one version to another, by names of properties; `updated` without names if nothing has changed. */
 export async function compareResources(
   before: ResourceView,
   after: ResourceView,
 ): Promise<{ readonly change: 'updated' | 'replaced'; readonly paths: readonly string[] }> {
   const isReplaced = differs(before, after, 'id') || differs(before, after, 'created');
   const paths = await differingMembers(before, after);
-  const slices = new Slices(denseTurnBytes);
+  const slices = new Slices(denseSliceBytes);
   for (const part of ['inputs', 'outputs']) {
     for (const { path } of await diffProperties(before.raw(part), after.raw(part))) {
       paths.add(joinPath(part, path));
@@ -193,7 +193,7 @@ function differs(before: ResourceView, after: ResourceView, name: string): boole
   return was !== '' && is !== '' && was !== is;
 }
 
-/** Whether two values are the same but for the stack's name in URNs, which a rename changes. */
+/** Whether two values are equal except for the stack's name in URNs, which a rename changes. */
 async function sameReferences(before: Buffer | null, after: Buffer | null): Promise<boolean> {
   if (before === null || after === null) return before === after;
   return before.equals(after) || (before.includes('urn:pulumi:') && isSameWithoutStack(before, after));
@@ -217,7 +217,7 @@ async function inputString(view: ResourceView, name: string): Promise<string | n
   return storable(JSON.parse(sliceOf(inputs, span).toString('utf8')) as string, 200);
 }
 
-/** The stack that a reference names, as the CLI reads it: parts that are missing are those of the stack that has the reference. */
+/** The stack that a reference names, as the CLI reads it: missing parts are taken from the stack that has the reference. */
 async function readStackName(view: ResourceView, { organization, project }: StackRef): Promise<string | null> {
   const parts = (await inputString(view, 'name'))?.split('/') ?? [];
   const [first = '', second = '', third = ''] = parts;

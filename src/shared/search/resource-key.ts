@@ -11,8 +11,8 @@ export const shortHashLength = 22;
 const wholeHash = Buffer.alloc(43);
 
 /**
- * The text of a URN without what a rename of the stack changes: its type, with those of its parents, and its name. The root has the
- * stack's name in its own, which is left out, too.
+ * The text of a URN without the parts that a rename of the stack changes: its type, with the types of its parents, and its name. The name of the
+ * root contains the stack's name, which is left out, too.
  */
 export function withoutStack(urn: string): string {
   const parts = parseUrn(urn);

@@ -1,12 +1,12 @@
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
-import { denseTurnBytes, inSlices, slicesOf } from '../platform/slices/slices.ts';
+import { denseSliceBytes, inSlices, slicesOf } from '../platform/slices/slices.ts';
 
-/** A larger resource is passed over, in bytes. */
+/** Maximum size of a resource, in bytes; larger ones are skipped. */
 export const maxResourceBytes = 8 * 1024 * 1024;
 
 export interface ResourceScan {
-  /** Resources that were passed over, because they are too large. */
+  /** Resources that were skipped because they are too large. */
   readonly skipped: number;
   /** Length of the document, in bytes. */
   readonly bytes: number;
@@ -24,7 +24,7 @@ export async function scanResources(
 ): Promise<ResourceScan> {
   const texts = new RecentText(maxResourceBytes);
   let skipped = 0;
-  /** Those that have ended in the current chunk, whose memory some of them share. */
+  /** Resources that have ended in the current chunk; some of them share its memory. */
   let found: Buffer[] = [];
   const scanner = new JsonScanner({
     reportDepth: 3,
@@ -38,7 +38,7 @@ export async function scanResources(
     },
   });
   for await (const chunk of inSlices(document)) {
-    for (const slice of slicesOf(chunk, denseTurnBytes)) {
+    for (const slice of slicesOf(chunk, denseSliceBytes)) {
       texts.beginChunk(slice);
       scanner.write(slice);
       texts.endChunk();

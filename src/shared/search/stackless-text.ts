@@ -1,15 +1,15 @@
 import { createHash, type Hash } from 'node:crypto';
-import { denseTurnBytes, Slices } from '../platform/slices/slices.ts';
+import { denseSliceBytes, Slices } from '../platform/slices/slices.ts';
 import { withoutStack } from './resource-key.ts';
 
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Whether two JSON texts are the same but for the stack's name in URNs. Takes slices of the event loop. */
+/** Whether two JSON texts are equal except for the stack's name in URNs. Takes slices of the event loop. */
 export async function isSameWithoutStack(before: Buffer, after: Buffer): Promise<boolean> {
   const digest = async (text: Buffer): Promise<string> => {
     const hash = createHash('sha256');
-    await hashWithoutStack(hash, text, new Slices(denseTurnBytes));
+    await hashWithoutStack(hash, text, new Slices(denseSliceBytes));
     return hash.digest('base64');
   };
   return (await digest(before)) === (await digest(after));
@@ -24,11 +24,11 @@ export async function hashWithoutStack(hash: Hash, text: Buffer, slices: Slices)
   }
 }
 
-/** Slices of about `denseTurnBytes` that end after a quote or a backslash, where no URN goes on. */
+/** Slices of about `denseSliceBytes` that end after a quote or a backslash, where no URN continues. */
 function* slicesAtQuotes(text: Buffer): Generator<Buffer> {
   let from = 0;
-  while (text.length - from > denseTurnBytes) {
-    const least = from + denseTurnBytes;
+  while (text.length - from > denseSliceBytes) {
+    const least = from + denseSliceBytes;
     const nextQuote = text.indexOf(quote, least);
     const end = nextQuote < 0 ? text.length : nextQuote;
     const nextBackslash = text.subarray(least, end).indexOf(backslash);

@@ -24,7 +24,7 @@ const StateRow = Type.Object({
   baseVersion: Type.Integer(),
   baseCheckpointId: Nullable(Type.String()),
   checkpointId: Nullable(Type.String()),
-  /** Nothing is added to it any more. */
+  /** It is final: nothing is added to it any more. */
   isEnded: Type.Boolean(),
 });
 /** The state of a version, or of the head of a stack without versions (version 0). */
@@ -39,16 +39,16 @@ const UnindexedRow = Type.Object({
   stack: Type.String(),
   tags: Type.String(),
 });
-/** A stack of which the index does not show the newest state. */
+/** A stack whose newest state is not indexed. */
 export type UnindexedStack = Row<typeof UnindexedRow>;
 
 const LagRow = Type.Object({
-  /** Stacks of which the index does not show the newest state, counted up to 10,000. */
+  /** Stacks whose newest state is not indexed, counted up to 10,000. */
   stacks: Type.Integer(),
   /** Time since the first of them has changed. */
   oldestSeconds: Type.Integer(),
 });
-/** How far the index is behind. */
+/** The lag of the index. */
 export type IndexLag = Row<typeof LagRow>;
 
 const TextRow = Type.Object({ text: Type.String() });
@@ -67,17 +67,17 @@ export interface ResourceChange {
   readonly pathCount: number;
 }
 
-/** Rows that are made as they are read, some hundreds at a time. Can be read more than once. */
+/** Rows that are generated as they are read, a few hundred at a time. Can be read more than once. */
 interface Batches<T> {
   batches(): Iterable<readonly T[]>;
 }
 
-/** What a version has changed. */
+/** The changes of a version. */
 export interface VersionChanges extends Batches<ResourceChange> {
   readonly counts: Readonly<Record<ChangeKind, number>>;
 }
 
-/** What brings the index from one state to the next. */
+/** One step of the index, from one state to the next. */
 export interface IndexStep {
   readonly state: IndexedState;
   readonly resourceCount: number;
@@ -97,7 +97,7 @@ export type StateIndexRepository = ReturnType<typeof createStateIndexRepository>
 /** The index of states: what is due, what is indexed, and the statements that write it. */
 export function createStateIndexRepository(db: Queryable) {
   return {
-    /** Claims stacks that are due: first those with new commits, at least `delaySeconds` old. Any number of processes may. */
+    /** Claims stacks that are due, first stacks with new commits at least `delaySeconds` old. Safe in any number of processes. */
     claim: (options: {
       readonly claim: string;
       readonly claimSeconds: number;
@@ -118,7 +118,7 @@ export function createStateIndexRepository(db: Queryable) {
         ) next
         where d.stack_id = next.stack_id returning d.stack_id as "stackId", d.is_backlog as "isBacklog"`),
 
-    /** Ends a claim: the stack is no longer due, or due again because of what was committed meanwhile. */
+    /** Ends a claim: the stack is no longer due, or due again because of a commit in between. */
     release: async (stackId: string, claim: string): Promise<void> => {
       await db.query(sql.command('state_index_release')`
         /* stateIndex.release */
@@ -138,7 +138,7 @@ export function createStateIndexRepository(db: Queryable) {
           claimed_until = clock_timestamp() + make_interval(secs => least(3600, ${retrySeconds}::integer * 2 ^ least(failures, 10)))
         where stack_id = ${stackId} and claim = ${claim}`),
 
-    /** Notes all stacks as due, and their indexes as outdated. Returns how many stacks. */
+    /** Marks all stacks as due, and their indexes as outdated. Returns the number of stacks. */
     noteAll: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* stateIndex.noteAll */
@@ -162,7 +162,7 @@ export function createStateIndexRepository(db: Queryable) {
       return row.count;
     },
 
-    /** Stacks of the same organization, but for this one, of which the index does not show the newest state; the first to change first. */
+    /** Other stacks of the same organization whose newest state is not indexed, in the order of their changes. */
     listUnindexed: ({ id, organization }: { readonly id: string; readonly organization: string }, limit: number) =>
       db.any(sql.rows(UnindexedRow)`
         /* stateIndex.listUnindexed */
@@ -185,7 +185,7 @@ export function createStateIndexRepository(db: Queryable) {
       return row.stacks === 0 ? null : row;
     },
 
-    /** The stack and what its index shows; null if the stack is gone. */
+    /** The stack and the state that its index shows; null if the stack is gone. */
     open: async (stackId: string): Promise<IndexRow | null> => {
       await db.query(sql.command('state_index_open')`
         /* stateIndex.open */
@@ -233,7 +233,10 @@ export function createStateIndexRepository(db: Queryable) {
       return digests;
     },
 
-    /** Forgets what is indexed, so that it is indexed anew. Changes of versions stay with `keepsChanges`, and as known with `keepsKnown`. */
+    /**
+     * Clears the index of a stack, so that it is indexed anew. `keepsChanges` keeps the changes of versions, and `keepsKnown` their marks
+     * as known.
+     */
     reset: (
       stackId: string,
       { keepsChanges, keepsKnown }: { readonly keepsChanges: boolean; readonly keepsKnown: boolean },
@@ -314,7 +317,7 @@ async function insertRows(db: Queryable, stackId: string, rows: readonly Resourc
       inputs_hash = excluded.inputs_hash, outputs_hash = excluded.outputs_hash, reads = excluded.reads`);
 }
 
-/** Replaces what was known of this version. */
+/** Replaces the known changes of this version. */
 async function insertChanges(
   db: Queryable,
   stackId: string,

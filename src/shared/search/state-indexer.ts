@@ -16,15 +16,15 @@ import {
 /** Another process may write the same index; then it is read again. */
 const attempts = 5;
 
-/** How many versions were indexed, and how many bytes of documents were read for that. */
+/** The number of indexed versions, and the bytes of documents that were read for them. */
 export interface IndexProgress {
   readonly versions: number;
   readonly bytes: number;
 }
 
 /**
- * Keeps the index of a stack's newest state, and of what each version has changed. Reads documents as streams, and writes only rows that
- * differ, in one transaction for each version. What it has read of the index is checked there, so of two processes one begins anew.
+ * Maintains the index of a stack's newest state, and of the changes of each version. Reads documents as streams, and writes only rows that differ,
+ * in one transaction for each version. The transaction verifies the part of the index that was read, so of two processes one starts over.
  */
 export class StateIndexer {
   readonly #db: Database;
@@ -57,7 +57,7 @@ export class StateIndexer {
         if (isWritten) versions++;
         attempt = isWritten ? 1 : attempt + 1;
       } catch (error) {
-        // Replaced by a newer one while it was looked for.
+        // Replaced by a newer one during the lookup.
         if (!(error instanceof DocumentMissingError) || attempt === attempts) throw error;
         attempt++;
       }
@@ -66,13 +66,12 @@ export class StateIndexer {
   }
 
   /**
-   * Indexes the stack anew. With `allVersions`, what each version has changed is found out again, too, from the oldest one on; all their
-   * documents are read.
+   * Indexes the stack anew. With `allVersions`, also recomputes the changes of each version, from the oldest one on; all their documents are read.
    */
   async rebuild(stackId: string, { allVersions }: { readonly allVersions: boolean }): Promise<IndexProgress> {
     const shown = await this.#rows.open(stackId);
     const head = await this.#rows.findHead(stackId);
-    // Otherwise versions in between would seem to have changed nothing.
+    // Otherwise versions in between would appear to have changed nothing.
     const keepsKnown = !allVersions && (shown?.version ?? -1) >= (head?.baseVersion ?? 0);
     await this.#rows.reset(stackId, { keepsChanges: !allVersions, keepsKnown });
     if (allVersions) {
@@ -89,7 +88,7 @@ export class StateIndexer {
     return this.index(stackId);
   }
 
-  /** The state to index next: the one that is shown, if it has changed, or the one after it. Null if there is none. */
+  /** The state to index next: the indexed one, if it has changed, or the one after it. Null if there is none. */
   async #findNext(stackId: string, index: IndexRow): Promise<IndexedState | null> {
     if (index.version === null) return this.#rows.findHead(stackId);
     for (const state of await this.#rows.listStates(stackId, index.version, 2)) {

@@ -8,7 +8,7 @@ export interface EncryptedSecret {
   readonly encrypted: Buffer;
 }
 
-/** Encrypts short secrets of the server's own with its first master key, each bound to its owner. */
+/** Encrypts the server's own short secrets with its first master key, each bound to its owner. */
 export class EncryptedSecrets {
   readonly #ring: KeyRing | null;
 

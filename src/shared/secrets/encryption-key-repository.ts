@@ -22,7 +22,7 @@ const OwnerRow = Type.Object({
   stack: Type.String(),
 });
 
-/** Selects the stacks whose keys are meant. */
+/** Selects stacks by scope. */
 export type KeyScope =
   | { readonly kind: 'stack'; readonly stackId: string }
   | { readonly kind: 'organization'; readonly organizationId: string }
@@ -41,7 +41,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       ? sql.fragment`true`
       : sql.fragment`exists (
           select 1 from master_keys where master_keys.id = ${masterKeyId} and canary = ${sql.binary(storedCanary)})`;
-  // A deleted stack that can be restored goes on with its keys then. Whoever ends that deletes them under the lock of the stack's row.
+  // A deleted stack that can be restored keeps its keys. A transaction that makes it unrestorable deletes them under the lock of the stack's row.
   const hasFuture = sql.fragment`(s.deleted_at is null or s.restorable_until is not null)`;
   const inScope = (scope: KeyScope) => {
     if (scope.kind === 'stack') return sql.fragment`s.id = ${scope.stackId}::uuid`;

@@ -24,7 +24,7 @@ describe('a list of master keys', () => {
     ['nothing', '', 'Master key 1 in HOLDFAST_MASTER_KEYS'],
     ['a short key', `k1:${key(16)}`, '"k1" has 16 bytes; it must be 32'],
     ['a long key', `k1:${good},k2:${key(33)}`, '"k2" has 33 bytes'],
-    ['letters that are no base64', `k1:${good.slice(0, 5)}!!${good.slice(5)}`, '"k1" is not valid base64'],
+    ['letters that are not base64', `k1:${good.slice(0, 5)}!!${good.slice(5)}`, '"k1" is not valid base64'],
     ['the URL of a KMS without an id', 'vault://h/transit/k', 'Master key 1 in HOLDFAST_MASTER_KEYS'],
     ['a URL of another kind', 'k1:azurekms://hhhhh', '"k1" has'],
     ['a URL that is not complete', 'k1:vault://h', '"k1": the key must be vault://'],

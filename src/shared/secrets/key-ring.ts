@@ -56,8 +56,8 @@ export class KeyRing {
   readonly #storedCanaries: ReadonlyMap<string, Buffer>;
 
   /**
-   * The keys by id, 32 bytes each. At least one; the first is the current one. `storedCanaries` has those of keys that are nowhere but
-   * in the table of master keys.
+   * The keys by id, 32 bytes each. At least one; the first is the current one. `storedCanaries` has the canaries of keys that exist only in the
+   * table of master keys.
    */
   constructor(keys: ReadonlyMap<string, Buffer>, storedCanaries: ReadonlyMap<string, Buffer> = new Map()) {
     this.#keys = keys;

@@ -16,7 +16,7 @@ export function parseMasterKeys(text: string): readonly MasterKeyEntry[] {
   const entries = new Map<string, MasterKeyEntry>();
   for (const [index, pair] of text.split(',').entries()) {
     const at = pair.indexOf(':');
-    // Without an id, the text may be a key, so do not show it. A URL without one has // there, as one key in 4,096 has.
+    // Without an id, the text may be a key, so do not show it. A URL without an id has // there, and so does one key in 4,096.
     if (at < 1 || (pair.startsWith('//', at + 1) && keyOf(pair.slice(at + 1).trim()) === null))
       throw new MasterKeyError(
         `Master key ${index + 1} in HOLDFAST_MASTER_KEYS is not of the form id:base64 or id:URL`,

@@ -17,7 +17,7 @@ const UseRow = Type.Object({ stackId: Nullable(Type.String()), wrappedKey: Bytes
 
 export type MasterKeyRepository = ReturnType<typeof createMasterKeyRepository>;
 
-/** What is known of master keys, by their ids in HOLDFAST_MASTER_KEYS. Rows are never deleted: backups may need them. */
+/** Master keys by their ids in HOLDFAST_MASTER_KEYS. Rows are never deleted: backups may need them. */
 export function createMasterKeyRepository(db: Queryable) {
   return {
     find: (id: string) =>

@@ -11,13 +11,13 @@ import type { MasterKeyRepository, MasterKeyRow } from './master-key-repository.
 
 const keyBytes = 32;
 const requestMs = 5_000;
-/** Data keys that are tried when a key is used for the first time since canaries exist. Some may be damaged. */
+/** Number of data keys that are tried for a master key without a canary. Some may be damaged. */
 const triedUses = 20;
 
-/** What opening the list gives. */
+/** The result of opening the list. */
 export interface OpenedMasterKeys {
   readonly ring: KeyRing;
-  /** Those of the keys that a KMS wraps. */
+  /** The keys that a KMS wraps. */
   readonly wrapped: readonly WrappedMasterKey[];
 }
 
@@ -36,7 +36,7 @@ export interface MasterKeyParts {
 }
 
 /**
- * Opens HOLDFAST_MASTER_KEYS. A key in a KMS is made when its id is first used, wrapped by the KMS and stored so; from then on the
+ * Opens HOLDFAST_MASTER_KEYS. A key in a KMS is created when its id is first used, and stored as wrapped by the KMS; from then on the
  * process has it in memory and does not call the KMS again. Throws MasterKeyError if a key is not the one that was used under its
  * id, and PartUnavailableError if a KMS cannot be reached or does not unwrap a key.
  */
@@ -58,10 +58,10 @@ export async function openMasterKeys(text: string, parts: MasterKeyParts): Promi
   return { ring, wrapped };
 }
 
-/** What a KMS wraps a master key for. */
+/** The context for which a KMS wraps a master key. */
 export const kmsContext = (id: string): string => `master-key/${id}`;
 
-/** The key behind a KMS, which is made if the id is new. */
+/** The key behind a KMS; created if the id is new. */
 async function openWrapped(id: string, kms: Kms, { rows, wait }: MasterKeyParts): Promise<WrappedMasterKey> {
   const row = (await repeatAtStart(() => rows.find(id), wait)) ?? (await makeWrapped(id, kms, { rows, wait }));
   if (row.wrappedKey === null)
@@ -83,9 +83,9 @@ async function makeWrapped(
   const bytes = randomBytes(keyBytes);
   const attempt = async (): Promise<Buffer> => {
     const wrappedKey = await kms.wrap(bytes, kmsContext(id));
-    // Nothing may depend on a key before the KMS has given it back.
+    // Nothing may depend on a key before the KMS has unwrapped it once.
     if (!(await kms.unwrap(wrappedKey, kmsContext(id))).equals(bytes))
-      throw new KmsError(kms, 'refused', 'it does not give back what it has wrapped');
+      throw new KmsError(kms, 'refused', 'it does not unwrap what it has wrapped');
     return wrappedKey;
   };
   const wrappedKey = await atStart(id, kms, attempt, { judge: judgeOf(kms, null), wait });

@@ -37,7 +37,7 @@ export class StackCipher {
   }
 
   /**
-   * Decrypts ciphertexts of the given stacks (the addressed one and those that had its name before).
+   * Decrypts ciphertexts of the given stacks (the addressed one and stacks that had its name before).
    * Throws InvalidRequestError if a ciphertext belongs to none of them.
    */
   async decrypt(stackIds: readonly string[], ciphertexts: readonly Buffer[]): Promise<Buffer[]> {

@@ -1,7 +1,7 @@
 import { ConflictError, NotFoundError } from '../platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from './names.ts';
 
-/** Its time is over, or somebody has ended it: its data is being deleted. */
+/** Its restore period is over or was ended: its data is being deleted. */
 export class StackPurgedError extends ConflictError {
   override readonly name = 'StackPurgedError';
   override readonly code = 'stack-purged';
@@ -10,7 +10,7 @@ export class StackPurgedError extends ConflictError {
   }
 }
 
-/** Another stack has the name by now. `free`: one that nobody has. */
+/** Another stack has the name by now. `free`: an unused name. */
 export class NameTakenError extends ConflictError {
   override readonly name = 'NameTakenError';
   override readonly code = 'stack-name-taken';

@@ -23,7 +23,7 @@ export function nameMatches(pattern: string | null, name: string): boolean {
   return at === pattern.length;
 }
 
-/** The pattern as LIKE takes it. */
+/** The pattern in the syntax of LIKE. */
 export function likePattern(pattern: string): string {
   return pattern.replace(/[\\%_]/g, '\\$&').replaceAll('*', '%');
 }

@@ -27,13 +27,13 @@ export type RestorableStackRow = Row<typeof RestorableStackRow>;
 const TagsRow = Type.Object({ tags: Type.String() });
 const FreeRow = Type.Object({ name: Type.String() });
 
-/** A place in the list of deleted stacks: the last deleted first. */
+/** A position in the list of deleted stacks, the last deleted first. */
 export interface DeletedStackPlace {
   readonly deletedMicros: string;
   readonly id: string;
 }
 
-/** Deleted stacks that still have their data, and what ends that. */
+/** Deleted stacks that still have their data: restoring and purging them. */
 export function createRestorableStackRepository(db: Queryable) {
   const columns = sql.fragment`
     s.id, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project, s.name as stack,
@@ -49,7 +49,7 @@ export function createRestorableStackRepository(db: Queryable) {
   const of = (organization: string, id: string) =>
     sql.fragment`o.name = ${organization} and s.id = ${id}::uuid and s.deleted_at is not null`;
   return {
-    /** Those of an organization that can be restored, the last deleted first. */
+    /** Stacks of an organization that can be restored, the last deleted first. */
     list: (organization: string, before: DeletedStackPlace | null, limit: number) =>
       db.any(sql.rows(RestorableStackRow)`
         /* restorableStacks.list */
@@ -91,14 +91,14 @@ export function createRestorableStackRepository(db: Queryable) {
           checkpoint_id = deleted_checkpoint_id, deleted_checkpoint_id = null, project_id = ${projectId}, name = ${name}, updated_at = now()
         where id = ${id}`),
 
-    /** The locked stack cannot be restored any more: its data keys are deleted now, and all else by the sweep. */
+    /** Makes the locked stack unrestorable: deletes its data keys now, and leaves everything else to the sweep. */
     endTime: (id: string) =>
       db.query(sql.nothing`
         /* restorableStacks.endTime */
         with keys as (delete from encryption_keys where stack_id = ${id})
         update stacks set restorable_until = null, restorable_in = null, deleted_checkpoint_id = null where id = ${id}`),
 
-    /** Which of these names no live stack of the project has; the first one. */
+    /** The first of these names that no live stack of the project has. */
     findFreeName: async (projectId: string, names: readonly string[]): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(FreeRow)`
         /* restorableStacks.findFreeName */

@@ -87,8 +87,8 @@ export function createStackListRepository(db: Queryable) {
 
   return {
     /**
-     * The organizations of a token's holder in order of their names: one of them or all, from the name `from` on. Without those whose
-     * stacks the roles of their members do not show at all.
+     * The organizations of a token's holder in order of their names: one of them or all, from the name `from` on. Excludes organizations whose
+     * stacks the holder's role does not show at all.
      */
     listOrganizations: (tokenId: string, { name, from }: { name: string | null; from: string | null }) =>
       db.any(sql.rows(OrganizationRow)`
@@ -103,7 +103,7 @@ export function createStackListRepository(db: Queryable) {
           and (${from}::text is null or o.name >= ${from})
         order by o.name`),
 
-    /** Whether the project has a stack that may be read by what `facts` say. */
+    /** Whether the project has a stack that `facts` allow to read. */
     hasReadableStack: async (organization: string, project: string, facts: object): Promise<boolean> => {
       const row = await db.one(sql.rows(FoundRow)`
         /* stackLists.hasReadableStack */
@@ -115,7 +115,7 @@ export function createStackListRepository(db: Queryable) {
     },
 
     /**
-     * A page of stacks. Reads no more rows than it returns, in each table: an organization only when those before it do not fill
+     * A page of stacks. Reads no more rows than it returns, in each table: an organization only when the ones before it do not fill
      * the page, and by lateral joins, because Postgres would rather read all of a table than a tenth of it through an index.
      */
     list: (filter: StackFilter) =>

@@ -156,7 +156,7 @@ export function createStackRepository(db: Queryable) {
         where stack_id = ${id} and project_name = ${project} and stack_name = ${stack}`),
 
     /**
-     * Hides the stack and frees its name; a sweep deletes what belongs to it when these days are over. Clears the pointers, so that
+     * Hides the stack and frees its name; a sweep deletes its data when these days are over. Clears the pointers, so that
      * deleting checkpoints and updates does not touch this row.
      */
     markDeleted: (id: string, { days, by }: { readonly days: number; readonly by: string }) => {

@@ -41,7 +41,7 @@ export function readTags(stored: string): Tags {
   return Object.assign(Object.create(null), JSON.parse(stored)) as Tags;
 }
 
-/** The tags of a stack once it is in this project: the one that names the project is kept right. */
+/** The tags of a stack once it is in this project: updates the tag that names the project. */
 export function tagsIn(project: string, tags: Tags): Tags {
   return tags['pulumi:project'] === undefined ? tags : { ...tags, 'pulumi:project': project };
 }

@@ -15,24 +15,24 @@ import { renameDeployment } from './deployments/rename-deployment.ts';
 import type { DocumentStore } from './documents/document-store.ts';
 import { recordVersion } from './versions/record-version.ts';
 
-/** A deleted stack, and what it is to be called. */
+/** A deleted stack, and its new name. */
 export interface Restoration {
   readonly organization: string;
   readonly id: string;
-  /** Null: as before. */
+  /** Null: its previous name. */
   readonly project: string | null;
   readonly stack: string | null;
   readonly requestedBy: string | null;
 }
 
-/** What belongs to the transaction of a change. */
+/** The parts of a change that its transaction needs. */
 export interface RestorationSteps {
-  /** Before any lock on a stack: rights and limits. */
+  /** Called before any lock on a stack: checks rights and limits. */
   readonly hold: (tx: Queryable) => Promise<void>;
   readonly record: (tx: Queryable, from: RestorableStackRow, to: StackRef) => Promise<void>;
 }
 
-/** Restores deleted stacks, and ends the time in which they can be restored. */
+/** Restores deleted stacks, and ends their restore period. */
 export class DeletedStackRestorer {
   readonly #checkpoints: CheckpointRepository;
   readonly #db: Database;
@@ -75,7 +75,7 @@ export class DeletedStackRestorer {
         const restorable = createRestorableStackRepository(tx);
         const stacks = createStackRepository(tx);
         const locked = assertRestorable(await restorable.lock(organization, id));
-        // Its name and state may be others than those that were read.
+        // Its name and state may have changed since they were read.
         if (locked.deletedMicros !== found.deletedMicros)
           throw new ConflictError(`Stack '${formatStackRef(locked)}' was restored and deleted again meanwhile`);
         const projectId = isRenamed ? await stacks.ensureProject(locked.organizationId, to.project) : locked.projectId;
@@ -89,7 +89,7 @@ export class DeletedStackRestorer {
     return to;
   }
 
-  /** Deletes its data keys at once, and leaves its data to the sweep. Throws NotFoundError, and StackPurgedError if that was done before. */
+  /** Deletes its data keys at once, and leaves its data to the sweep. Throws NotFoundError, and StackPurgedError if it was purged before. */
   async purge(
     { id, organization }: Pick<Restoration, 'id' | 'organization'>,
     { hold, record }: { hold: RestorationSteps['hold']; record: (tx: Queryable, from: StackRef) => Promise<void> },
@@ -115,7 +115,7 @@ export class DeletedStackRestorer {
   }
 
   async #nameTaken(found: RestorableStackRow, to: StackRef): Promise<NameTakenError> {
-    // Of another project, its own names are not looked at.
+    // A stack of another project: its own names are not considered.
     if (to.project !== found.project) return new NameTakenError(to, null);
     const names = ['restored', ...Array.from({ length: 8 }, (_, index) => `restored-${index + 2}`)];
     const free = await createRestorableStackRepository(this.#db).findFreeName(

@@ -40,7 +40,7 @@ interface Rows {
   readonly updates: UpdateRepository;
   readonly checkpoints: CheckpointRepository;
   readonly compactions: CompactionRepository;
-  /** Null: those of the document store. */
+  /** Null: the rows of the document store. */
   readonly chunks: ChunkRepository | null;
 }
 

@@ -2,15 +2,15 @@ import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 
-/** Maximum size of the raw text of an URN. */
+/** Maximum size of the raw text of a URN. */
 const maxUrnBytes = 64 * 1024;
 const maxEdges = 200_000;
 
-/** Which resources depend on each other, by the keys of their URNs. */
+/** Dependencies among resources, by the keys of their URNs. */
 export interface Dependencies {
-  /** Those on which a resource depends. */
+  /** The resources on which a resource depends. */
   readonly before: ReadonlyMap<string, readonly string[]>;
-  /** Those that depend on a resource. */
+  /** The resources that depend on a resource. */
   readonly after: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -78,7 +78,7 @@ function push(map: Map<string, string[]>, key: string, value: string): void {
   else map.set(key, [value]);
 }
 
-/** The key of a URN in JSON text; of a reference to a provider without the id at its end. */
+/** The key of a URN in JSON text; for a provider reference, without the id at its end. */
 function keyOf(text: Buffer | null, isReference = false): string {
   const value: unknown = text && JSON.parse(text.toString('utf8'));
   if (typeof value !== 'string') return '';

@@ -1,39 +1,39 @@
 import { urnKey } from '../state/deployments/live-urns.ts';
 import { metadataOf, parsedEvent } from './step-times.ts';
 
-/** What an update says of one resource that was tried more than once. */
+/** Signs that one resource was tried more than once. */
 interface RetriedResource {
   readonly urn: string;
-  /** How often a step of it was begun that had been begun before. */
+  /** How often a step of it began that had begun before. */
   readonly repeats: number;
-  /** Messages about it that speak of another attempt. */
+  /** Messages about it that mention another attempt. */
   readonly messages: number;
 }
 
-/** Signs of retries, as far as an update says so. */
+/** Signs of retries, as far as an update reports them. */
 export interface Retries {
   readonly repeats: number;
   readonly messages: number;
-  /** Those with the most. */
+  /** The resources with the most retries. */
   readonly resources: readonly RetriedResource[];
 }
 
-/** More steps, and more resources that are retried, are not looked at. */
+/** Further steps and further retried resources are ignored. */
 const maxBegun = 20_000;
 const maxResources = 1_000;
 const maxShown = 10;
-/** Longer messages are logs, in characters of JSON. */
+/** Maximum length of a message, in characters of JSON; longer ones are logs. */
 const maxMessageChars = 16_384;
 const maxUrnChars = 4_000;
 
-/** What providers write: `Retry #2; creation failed`, `retrying in 5s`, `attempt 3 of 10`. */
+/** Phrases of providers: `Retry #2; creation failed`, `retrying in 5s`, `attempt 3 of 10`. */
 const speaksOfRetry = /\bretry(?:ing)?\b|\bretried\b|\battempt #?\d/i;
-/** Advice about what a person can do is no sign. */
+/** Advice to the user is not a sign of a retry. */
 const isAdvice = /\b(?:please|then|to|you can|should|must|cannot|not) (?:be )?(?:retry|retried)\b/i;
 
 /**
- * Collects signs of retries from the events of an update, in their order: steps that begin again, and messages of providers that say so.
- * What a provider or an SDK repeats without a word cannot be seen.
+ * Collects signs of retries from the events of an update, in their order: steps that begin again, and messages of providers that mention retries.
+ * Silent retries of a provider or an SDK cannot be detected.
  */
 export class RetrySigns {
   readonly #begun = new Set<string>();

@@ -13,11 +13,11 @@ import { statisticsOf } from './step-statistics.ts';
 import { type Step, StepTimes, stepEventTypes } from './step-times.ts';
 import { countsOf } from './update-counts.ts';
 
-/** A step whose event is larger is left out, in bytes. */
+/** Maximum size of a step's event, in bytes; larger ones are left out. */
 const maxEventBytes = 4 * 1024 * 1024;
 const appetite = { events: 1_000, bytes: 4 * 1024 * 1024 };
 
-/** Finds out what ended updates have done and how long it took, and keeps it. Memory depends on `StepTimes` only. */
+/** Computes and stores the counts and durations of ended updates. Memory depends on `StepTimes` only. */
 export class StatisticsRecorder {
   readonly #db: Database;
   readonly #events: EventReader;
@@ -36,7 +36,7 @@ export class StatisticsRecorder {
     this.#verifier = parts.verifier;
   }
 
-  /** Any number of processes may do this. Throws what reading events or states throws. */
+  /** Safe in any number of processes. Throws what reading events or states throws. */
   async keep(updateId: string): Promise<void> {
     const statistics = createStatisticsRepository(this.#db);
     const update = await statistics.findEnded(updateId);
@@ -66,7 +66,7 @@ export class StatisticsRecorder {
     return { times, retries };
   }
 
-  /** Of what the update has left and, if it has deleted something, of what there was before. Null if there is nothing to compare. */
+  /** Dependencies in the state after the update and, if it has deleted something, in the state before. Null if there is nothing to compare. */
   async #dependencies(update: EndedUpdate, { isCut, steps }: StepTimes): Promise<Dependencies | null> {
     if (update.isPreview || isCut || steps.length === 0) return null;
     const scanner = new DependencyScanner(new Set(steps.map(({ urn }) => urnKey(urn))));

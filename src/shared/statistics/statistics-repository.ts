@@ -4,7 +4,7 @@ import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { StackRef } from '../stacks/names.ts';
 import { environmentColumn } from '../updates/update-repository.ts';
 
-/** What is compared with earlier updates, in the order in which it is told. */
+/** The values that are compared with earlier updates, in the order of messages. */
 export const comparedCounts = ['creates', 'updates', 'replaces', 'deletes'] as const;
 export type Counts = Readonly<Record<(typeof comparedCounts)[number], number>>;
 
@@ -29,7 +29,7 @@ const ShownRow = Type.Object({
   /** Null before the end; of a running update, until now. */
   seconds: Nullable(Type.Number()),
   resourceChanges: Type.String(),
-  /** All null while there are no figures. */
+  /** All null while there are no statistics. */
   commit: Nullable(Type.String()),
   steps: Nullable(Type.String()),
 });
@@ -47,26 +47,26 @@ const UsualRow = Type.Object({
 const CountRow = Type.Object({ count: Type.Integer() });
 const ChangesRow = Type.Object({ resourceChanges: Type.String() });
 
-/** What earlier updates are like: ranges in which four fifths of them are. */
+/** The usual values of earlier updates: ranges that contain four fifths of them. */
 export interface Usual {
-  /** How many there are. */
+  /** The number of updates. */
   readonly count: number;
   readonly seconds: readonly [number, number];
   readonly counts: Readonly<Record<(typeof comparedCounts)[number], readonly [number, number]>>;
 }
 
-/** So far back earlier updates are compared, and so many of them. */
+/** The period and the maximum number of earlier updates that are compared. */
 export const comparedDays = 90;
 const comparedUpdates = 1_000;
 
 const maxChangesBytes = 65_536;
 
-/** What updates have done and how long it took: table `update_statistics`. */
+/** Counts and durations of updates: table `update_statistics`. */
 export function createStatisticsRepository(db: Queryable) {
   const changes = sql.fragment`
     case when octet_length(u.resource_changes) <= ${maxChangesBytes} then u.resource_changes else '{}' end as "resourceChanges"`;
   return {
-    /** An update that has ended and has no figures yet; null: there is none, or it was no run of a client. */
+    /** An ended update without statistics; null: there is none, or it was not run by a client. */
     findEnded: (updateId: string) =>
       db.maybeOne(sql.rows(EndedRow)`
         /* statistics.findEnded */
@@ -91,7 +91,7 @@ export function createStatisticsRepository(db: Queryable) {
         from updates u where u.id = ${id}
         on conflict (update_id) do nothing`),
 
-    /** The update, if it belongs to that stack, with what is known of it. */
+    /** The update with its statistics, if it belongs to that stack. */
     find: (updateId: string, ref: StackRef) =>
       db.maybeOne(sql.rows(ShownRow)`
         /* statistics.find */
@@ -104,7 +104,7 @@ export function createStatisticsRepository(db: Queryable) {
           where s.id = u.stack_id and o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}
             and s.deleted_at is null)`),
 
-    /** What updates of this kind of the stack were like, those without errors; null if there were none. Without the one that is compared. */
+    /** The usual values of successful updates of this kind of the stack; null if there were none. Excludes the update that is compared. */
     findUsual: async (stackId: string, kind: string, except: string | null): Promise<Usual | null> => {
       const range = (column: ReturnType<typeof sql.fragment>) =>
         sql.fragment`percentile_disc(array[0.1, 0.9]) within group (order by ${column})`;

@@ -29,7 +29,7 @@ const pathOf = (steps: readonly Step[], needs: Readonly<Record<string, readonly 
 };
 
 describe('the critical path', () => {
-  test('goes back from the last step to those for which each waited', () => {
+  test('goes back from the last step to the steps that each waited for', () => {
     const steps = [
       step('net', 0, 5),
       step('bucket', 0, 40),
@@ -75,7 +75,7 @@ describe('steps of events', () => {
   const event = (timestamp: unknown, type: string, metadata: unknown) =>
     JSON.stringify({ timestamp, [type]: { metadata } });
 
-  test('begin and end; those of resources that stay are left out', () => {
+  test('begin and end; steps of unchanged resources are left out', () => {
     const times = new StepTimes();
     times.add(event(10, 'resourcePreEvent', { op: 'create', urn: 'a', type: 't' }));
     times.add(event(10, 'resourcePreEvent', { op: 'same', urn: 'b', type: 't' }));
@@ -103,7 +103,7 @@ describe('steps of events', () => {
   });
 });
 
-test('dependencies are found among the resources that are asked for', async () => {
+test('dependencies are found among the requested resources', async () => {
   const resources = [
     { dependencies: ['net', 'other'], urn: 'db', provider: 'prov::id-1', inputs: { dependencies: ['app'], urn: 'x' } },
     { urn: 'app', dependencies: ['db', 'db2'] },
@@ -127,7 +127,7 @@ describe('what is unusual', () => {
     seconds: [1, 9],
     counts: { creates: [0, 3], updates: [1, 1], replaces: [0, 0], deletes: [0, 2] },
   } as const;
-  test('is told with what is usual', () => {
+  test('is reported with the usual values', () => {
     const counts = countsOf('{"create":3,"update":2,"delete":14,"replace":-1,"same":"x"}');
     expect(counts).toEqual({ creates: 3, updates: 2, replaces: 0, deletes: 14 });
     expect(describeUnusual(counts, usual)).toBe('updates 2, usually 1; deletes 14, usually 0 to 2');
@@ -159,7 +159,7 @@ describe('signs of retries', () => {
     expect(found(events)).toEqual({ repeats: 2, messages: 0, resources: [{ urn: 'a', repeats: 2, messages: 0 }] });
   });
 
-  test('are messages that speak of another attempt', () => {
+  test('are messages that mention another attempt', () => {
     const events = [
       ...messages(
         'a',

@@ -4,7 +4,7 @@ import type { Step } from './step-times.ts';
 
 const maxSlowest = 10;
 const maxPathSteps = 100;
-/** Times are whole seconds: what ended in the second in which another began may have ended before it. */
+/** Times are whole seconds: a step that ended in the second in which another began may have ended before it. */
 const toleranceSeconds = 1;
 
 /** A step as it is shown. */
@@ -17,9 +17,9 @@ export interface ShownStep {
   readonly seconds: number;
 }
 
-/** What is known of the steps of an update. */
+/** The statistics of the steps of an update. */
 export interface StepStatistics {
-  /** How many have ended, and how many of them failed. */
+  /** The number of ended steps, and how many of them failed. */
   readonly count: number;
   readonly failed: number;
   readonly slowest: readonly ShownStep[];
@@ -52,8 +52,8 @@ export function statisticsOf(
 }
 
 /**
- * From the step that ended last back to the one for which it waited, and so on: of those that had to end before it, the one that ended
- * last. The first step comes first.
+ * From the step that ended last back to the step that it waited for, and so on: of the steps that had to end before it, the one that ended last. The
+ * first step comes first.
  */
 function criticalPath(steps: readonly Step[], { before, after }: Dependencies): Step[] {
   const byResource = Map.groupBy(steps, ({ urn }) => urnKey(urn));
@@ -65,7 +65,7 @@ function criticalPath(steps: readonly Step[], { before, after }: Dependencies): 
     seen.add(step);
     const { operation, startedAt, urn } = step;
     const key = urnKey(urn);
-    // A resource is deleted after those that depend on it, and created after those on which it depends; its replacement has several steps.
+    // A resource is deleted after its dependents, and created after its dependencies; its replacement has several steps.
     const others = isDelete(step) ? (after.get(key) ?? []) : (before.get(key) ?? []);
     const candidates = [key, ...others]
       .flatMap((other) => byResource.get(other) ?? [])

@@ -11,17 +11,17 @@ export interface Step {
   readonly isFailed: boolean;
 }
 
-/** The types of events that tell of steps. */
+/** The types of events about steps. */
 export const stepEventTypes = ['resourcePreEvent', 'resOutputsEvent', 'resOpFailedEvent'] as const;
 
 /** More steps than these are counted, and their times are not compared. */
 const maxSteps = 20_000;
-/** Longer names belong to no resource that a program names. */
+/** Maximum length of a URN; no program produces longer ones. */
 const maxUrnChars = 4_000;
 
 /** Steps that do nothing to a resource. */
 const idle: ReadonlySet<string> = new Set(['same', 'read', 'refresh', 'replace', 'discard', 'remove-pending-replace']);
-/** Most events are of resources that stay: only the others are parsed. */
+/** Most events are about unchanged resources: only the others are parsed. */
 const mayBeStep = /"op"\s*:\s*"(?!(?:same|read|refresh|replace|discard)")/;
 
 /** Collects the steps of an update from its events, in their order. Keeps `maxSteps` at most. */
@@ -33,7 +33,7 @@ export class StepTimes {
   readonly #steps: Step[] = [];
   #count = 0;
 
-  /** Those that have ended, in the order of their ends. */
+  /** The steps that have ended, in the order of their ends. */
   get steps(): readonly Step[] {
     return this.#steps;
   }
@@ -43,7 +43,7 @@ export class StepTimes {
     return this.#count > this.#steps.length + this.#open.size;
   }
 
-  /** Adds an event as its client has sent it. Anything that tells of no step is ignored. */
+  /** Adds an event as its client has sent it. Events that are not about a step are ignored. */
   add(text: string): void {
     if (!mayBeStep.test(text)) return;
     const event = parsedEvent(text);

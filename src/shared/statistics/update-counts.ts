@@ -3,7 +3,7 @@ import { type Counts, comparedCounts, type Usual } from './statistics-repository
 /** Fewer updates say nothing about what is usual. */
 const minUpdates = 5;
 
-/** The counts of a summary, whose text was sent by a client: anything that is no count is left out. */
+/** The counts of a summary, whose text was sent by a client: anything that is not a count is left out. */
 export function countsOf(resourceChanges: string): Counts {
   const values = parsed(resourceChanges);
   const count = (operation: string): number => {
@@ -22,7 +22,7 @@ function parsed(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** What a preview does more of than earlier updates, as in `deletes 14, usually 0 to 2`; null if nothing. */
+/** The operations that a preview has more of than earlier updates, as in `deletes 14, usually 0 to 2`; null if none. */
 export function describeUnusual(counts: Counts, usual: Usual | null): string | null {
   if (!usual || usual.count < minUpdates) return null;
   const unusual = comparedCounts.flatMap((name) => {

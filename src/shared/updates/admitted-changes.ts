@@ -34,11 +34,11 @@ export interface AdmittedChange {
   /** Id of the update that records the change, chosen before the change is made. */
   readonly updateId: string;
   readonly admission: Admission;
-  /** Who asked for it; the commit needs their permission to write. Absent for operators. */
+  /** The user who requested it; the commit needs their permission to write. Absent for operators. */
   readonly source?: AuditSource | undefined;
 }
 
-/** What somebody may do with stacks of an organization; see holdRights. */
+/** The rights of a caller on stacks of an organization; see holdRights. */
 interface Rights {
   mayWrite(stack: RuledStack): boolean;
   mayManage(stack: RuledStack): boolean;
@@ -47,8 +47,8 @@ interface Rights {
 type HoldRights = (tx: Queryable, tokenId: string, organization: string) => Promise<Rights>;
 
 /**
- * Throws ForbiddenError unless the stack may get these names and tags: without the permission to manage it, neither rules nor grants may
- * begin or cease to hold for it.
+ * Throws ForbiddenError unless the stack may get these names and tags: without the permission to manage it, no rule or grant may begin or cease to
+ * apply to it.
  */
 export type AssertMayBecome = (next: RuledStack) => Promise<void>;
 
@@ -72,7 +72,7 @@ export class StackChangedError extends ConflictError {
   }
 }
 
-/** The change is too late, or its caller was already told that it failed. */
+/** The change is too late, or its caller was already informed that it failed. */
 export class ChangeGivenUpError extends ConflictError {
   override readonly name = 'ChangeGivenUpError';
   override readonly code = givenUpCode;
@@ -89,7 +89,7 @@ const givenUp: Outcome = {
 
 /**
  * Commits changes without a sequence number that would identify late ones: only on the head for which they were admitted, only
- * before their deadline, and never after their caller was told that they failed.
+ * before their deadline, and never after their caller was informed that they failed.
  */
 export class AdmittedChanges {
   readonly #db: Database;
@@ -134,7 +134,7 @@ export class AdmittedChanges {
   }
 
   /**
-   * Makes the change in one transaction, with the stack's row locked and the rights of who asked for it held. Does nothing if an earlier
+   * Makes the change in one transaction, with the stack's row and the requester's rights locked. Does nothing if an earlier
    * run has committed it. Throws StackChangedError, StackBusyError, FrozenError, ChangeGivenUpError, NotFoundError, ForbiddenError and what `work`
    * throws, without changing anything.
    */
@@ -190,7 +190,7 @@ export class AdmittedChanges {
     throw error;
   }
 
-  /** Null: an operator's. Before the stack is locked, as everywhere. */
+  /** Null: an operator. Before the stack is locked, as everywhere. */
   async #holdRights(tx: Queryable, { source, stackId }: AdmittedChange): Promise<Rights | null> {
     if (!source || source.tokenId === null) return null;
     const { organization } = assertFound(await createStackRepository(tx).findById(stackId));

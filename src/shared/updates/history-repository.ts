@@ -6,7 +6,7 @@ import type { UpdateKind, UpdateStatus } from './update-state.ts';
 
 const Text = Nullable(Type.String());
 
-/** What histories and the get call show. The four texts are all null if together they exceed the requested size. */
+/** The fields that histories and the get call show. The four texts are all null if together they exceed the requested size. */
 const UpdateInfoRow = Type.Object({
   id: Type.String(),
   number: Type.Integer(),
@@ -31,7 +31,7 @@ export type UpdateInfoRow = Row<typeof UpdateInfoRow>;
 const UpdateStatusRow = Type.Object({
   id: Type.String(),
   status: Type.Unsafe<UpdateStatus>(Type.String()),
-  /** Whether events may be in rows. False for good once all are packed. */
+  /** Whether events may be in rows. False for good once all are archived. */
   mayHaveEventRows: Type.Boolean(),
 });
 const TextRow = Type.Object({ text: Type.String() });

@@ -31,7 +31,7 @@ export function describeLoss(loss: LeaseLoss): string {
   return losses[loss];
 }
 
-/** What is left of the update, and what its user has to do. */
+/** The state that the update leaves, and what its user has to do. */
 export function describeRest(loss: LeaseLoss): string {
   return loss === 'database-restored'
     ? 'Run `pulumi refresh` before the next update, which compares the state with what exists'
@@ -40,7 +40,7 @@ export function describeRest(loss: LeaseLoss): string {
 
 const notValid = 'The lease of this update is no longer valid: it has ended, was cancelled or has expired';
 
-/** What is wrong with a lease that the database does not know, or not as valid, when it may have lost it at `lostAt`. */
+/** Describes a lease that the database does not know, or not as valid, when it may have lost it at `lostAt`. */
 export function describeUnknown(lostAt: Date | null): string {
   if (lostAt === null) return notValid;
   const refresh = describeRest('database-restored');

@@ -36,7 +36,7 @@ export interface LockedUpdate {
   readonly missingEntries: string | null;
 }
 
-/** What has become of a call that completes an update: see the function complete_update in the schema. */
+/** The outcome of a call that completes an update: see the function complete_update in the schema. */
 export type Completion =
   | { readonly outcome: 'ended' | 'repeated'; readonly kind: UpdateKind; readonly missingEntries: string | null }
   | { readonly outcome: 'gap'; readonly missingEntries: string }
@@ -59,7 +59,7 @@ export interface Started {
   readonly stackVersion: number | null;
   readonly journalVersion: number;
 }
-/** What has become of a call that starts an update: see the function start_update in the schema. */
+/** The outcome of a call that starts an update: see the function start_update in the schema. */
 export type Start =
   | Started
   | { readonly outcome: 'no-access' | 'not-found' }
@@ -90,7 +90,7 @@ export interface NewStart {
   readonly id: string;
   readonly ref: StackRef;
   readonly tokenId: string;
-  /** What the stack must have, as JSON text; null: any. */
+  /** Tags that the stack must have, as JSON text; null: any. */
   readonly tags: string | null;
   readonly leaseHash: Buffer;
   readonly leaseSeconds: number;
@@ -133,7 +133,7 @@ export function createLockedUpdateRepository(tx: Queryable) {
 
     /**
      * Locks the update and completes it for the holder of its lease, and adds `action` to the audit log, all in one statement. Changes
-     * nothing unless the outcome is `ended`. `knowsOutputs`: what it has removed is known to the caller, who records it.
+     * nothing unless the outcome is `ended`. `knowsOutputs`: the caller knows the removed outputs and records them.
      */
     complete: (
       {
@@ -179,8 +179,8 @@ export function createLockedUpdateRepository(tx: Queryable) {
 
     /**
      * Locks the stack, then the update. Null if there is no such update, or if its stack was deleted. Two statements: journal
-     * batches and reads of secrets hold only a share lock and do not change the update's row, so a single statement that waited for
-     * them would return what there was before its wait.
+     * batches and reads of secrets hold only a share lock and do not change the update's row, so a single statement that waited for them would
+     * return the data from before its wait.
      */
     lock: async (updateId: string): Promise<LockedUpdate | null> => {
       const locked = await tx.maybeOne(sql.prepared('updates_lock_with_stack', IdRow)`
@@ -210,7 +210,7 @@ export function createLockedUpdateRepository(tx: Queryable) {
     },
 
     /**
-     * Ends an active update, releases the stack if that held it, publishes `stackVersion` and records what its journal lacks.
+     * Ends an active update, releases the stack if the update held it, publishes `stackVersion` and records the entries that its journal lacks.
      * `keepLease`: keeps the hash, so that its holder can be distinguished from others.
      */
     end: (ended: {

@@ -2,8 +2,8 @@ import { Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 
 /**
- * Why a run has not run, or not to its end. Triggers (migration 0055) note `superseded` and `sent-away`, and by the names of their rules
- * those that were stopped while they ran: `change limit`, `protected-types`, `require-preview`.
+ * Why a run did not run, or not to its end. Triggers record `superseded` and `sent-away`, and runs that were stopped while they ran, by the names of
+ * the rules: `change limit`, `protected-types`, `require-preview`.
  */
 export type RefusalReason = 'busy' | 'frozen' | 'limit' | 'preview-needed' | 'has-consumers';
 
@@ -19,14 +19,14 @@ interface RefusedRun {
   readonly commit: string | null;
   readonly branch: string | null;
   readonly url: string | null;
-  /** In line, in ms. */
+  /** Time in the queue, in ms. */
   readonly waitedMs: number;
 }
 
 const CountRow = Type.Object({ count: Type.Integer() });
 const maxMessage = 1_000;
 
-/** Runs that were refused, and counts of those that have ended, as long as pages show them. */
+/** Refused runs, and counts of ended runs, as long as pages show them. */
 export function createRefusedRunRepository(db: Queryable) {
   return {
     /** The same refusal within a minute is counted, not added. */
@@ -42,7 +42,7 @@ export function createRefusedRunRepository(db: Queryable) {
         on conflict (repeat_key) where repeat_key is not null do update set times = r.times + 1, message = excluded.message,
           waited_ms = r.waited_ms + excluded.waited_ms, refused_at = excluded.refused_at`),
 
-    /** Deletes up to `limit` that are older. Returns how many. */
+    /** Deletes up to `limit` older ones. Returns how many. */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* refusedRuns.deleteOld */
@@ -54,7 +54,7 @@ export function createRefusedRunRepository(db: Queryable) {
       return count;
     },
 
-    /** Deletes up to `limit` counts of days that are longer ago. Returns how many. */
+    /** Deletes up to `limit` counts of earlier days. Returns how many. */
     deleteOldDays: async (days: number, limit: number): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* refusedRuns.deleteOldDays */

@@ -27,7 +27,7 @@ export async function cancelUpdate(
     stackId: stack.id,
     status: 'cancelled',
     reason: loss ?? reason,
-    // After a loss the hash is kept, so that the holder can be told why. It no longer grants access.
+    // After a loss the hash is kept, so that the holder can be informed of the reason. It no longer grants access.
     keepLease: loss !== null,
     stackVersion: update.stackVersion,
     missingEntries,
@@ -35,7 +35,7 @@ export async function cancelUpdate(
   return true;
 }
 
-/** What the audit log says of the gaps in the journal of an update that ends. */
+/** The audit details about gaps in the journal of an update that ends. */
 export function describeGap({ missingEntries }: LockedUpdate): { readonly missingEntries?: string } {
   return missingEntries === null ? {} : { missingEntries };
 }

@@ -36,30 +36,30 @@ const WaitedRow = Type.Object({ waitedMs: Type.Integer() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const PositionRow = Type.Object({ position: Type.Integer() });
 
-/** The channel on which the database says whose turn it is: ids of places. */
+/** The channel on which the database notifies calls that may continue: ids of queue entries. */
 export const updateQueueChannel = 'holdfast_update_queue';
 /** On the same channel: rules for updates have changed. */
 export const rulesMessage = 'rules';
-/** On the same channel: fewer updates run in an organization in which a limit holds calls back. */
+/** On the same channel: fewer updates run in an organization in which a limit defers calls. */
 export const heldMessage = 'held';
-/** On the same channel, before the id of a place: a newer run has taken it. */
+/** On the same channel, before the id of a queue entry: a newer run has taken its position. */
 export const supersededMessage = 'superseded:';
 
-/** A process that died keeps the places of its calls for this time, in seconds. */
+/** A process that died keeps the queue positions of its calls for this time, in seconds. */
 const keptAfterDeathSeconds = 10;
 
-/** What runs, as far as newer runs may take its place. */
+/** The run of a waiting call, as far as newer runs may supersede it. */
 export interface WaitingRun {
-  /** Which runs follow each other. */
+  /** Identifies runs that supersede each other. */
   readonly line: string;
   readonly commit: string;
   readonly url: string | null;
-  /** Of which builds `build` is a number; null: the order of arrival decides alone. */
+  /** The pipeline that `build` counts builds of; null: only the order of arrival decides. */
   readonly builds: string | null;
   readonly build: number | null;
 }
 
-/** What waits, for people. */
+/** The waiting run, as shown to users. */
 export interface ShownRun {
   readonly kind: string;
   readonly commit: string | null;
@@ -67,11 +67,11 @@ export interface ShownRun {
   readonly url: string | null;
 }
 
-/** The run that has taken a place, or who has sent it away. */
+/** The run that superseded a queued one, or the user who removed it from the queue. */
 export interface SupersedingRun {
   readonly commit: string;
   readonly url: string | null;
-  /** Who has sent it away; missing: the run of a newer commit has its place. */
+  /** The user who removed it from the queue; missing: the run of a newer commit superseded it. */
   readonly sentBy?: string;
   readonly reason?: string;
 }
@@ -81,26 +81,26 @@ export function readSuperseding(json: string | null): SupersedingRun | null {
   return json === null ? null : (JSON.parse(json) as SupersedingRun);
 }
 
-/** Who waits, and where. */
+/** A waiting call and its position. */
 interface PlaceOwner {
   readonly stackId: string;
   readonly tokenId: string;
   readonly processId: string;
 }
 
-/** So many look again when a limit may let one go: several updates may have ended. */
+/** Number of calls that check again when a limit may admit one: several updates may have ended. */
 const firstHeld = 4;
 
 export type UpdateQueueRepository = ReturnType<typeof createUpdateQueueRepository>;
 
 /** Calls that wait for a stack, in the order in which they arrived. All times are by the database's clock. */
 export function createUpdateQueueRepository(db: Queryable) {
-  // As first_lock_waiter has it, of a place `w` of process `p`.
+  // The condition of first_lock_waiter, for a queue entry `w` of process `p`.
   const counts = sql.fragment`w.superseded_by is null and p.alive_until > clock_timestamp()`;
   const order = sql.fragment`not w.is_urgent, w.number`;
   const waited = sql.fragment`extract(epoch from clock_timestamp() - arrived_at)::float8 as "waitedSeconds"`;
   return {
-    /** Takes the last place, and that of older runs of the same line. */
+    /** Joins the end of the queue, or takes the position of older runs of the same series. */
     join: async ({
       isUrgent,
       processId,
@@ -136,7 +136,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return place;
     },
 
-    /** Takes the place from who waits at it, for somebody who wants it gone. Returns whether anybody still waited there. */
+    /** Evicts a waiting call from the queue on behalf of a user. Returns whether the call was still waiting. */
     sendAway: async (
       id: string,
       stackId: string,
@@ -158,14 +158,14 @@ export function createUpdateQueueRepository(db: Queryable) {
       return rows.length > 0;
     },
 
-    /** The run that has taken the place, as JSON; null if none has. */
+    /** The run that superseded the queue entry, as JSON; null if none has. */
     findSuperseding: async (id: string): Promise<SupersedingRun | null> => {
       const row = await db.maybeOne(sql.rows(SupersedingRow)`
         /* updateQueue.findSuperseding */ select superseded_by::text as "supersededBy" from update_queue_waiters where id = ${id}`);
       return readSuperseding(row?.supersededBy ?? null);
     },
 
-    /** Places of this process that newer runs have taken. Needed where a notification was lost. */
+    /** Queue entries of this process that newer runs have superseded. Needed where a notification was lost. */
     listSuperseded: async (processId: string): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(GivenIdRow)`
         /* updateQueue.listSuperseded */
@@ -173,7 +173,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Takes up a place again. Null if it was lost or belongs to somebody else. */
+    /** Resumes a queue entry. Null if it was lost or belongs to another caller. */
     resume: (id: string, { stackId, tokenId, processId }: PlaceOwner) =>
       db.maybeOne(sql.rows(PlaceRow)`
         /* updateQueue.resume */
@@ -181,7 +181,7 @@ export function createUpdateQueueRepository(db: Queryable) {
         where id = ${id} and stack_id = ${stackId} and token_id = ${tokenId} and (process_id is not null or kept_until > clock_timestamp())
         returning id, number, superseded_by::text as "supersededBy", ${waited}`),
 
-    /** Tells webhooks that somebody waits for long at these places, once for each. */
+    /** Notifies webhooks that the calls at these queue entries have waited for long, once for each. */
     notifyOfLate: (ids: readonly string[]) =>
       db.query(sql.nothing`
         /* updateQueue.notifyOfLate */
@@ -198,21 +198,21 @@ export function createUpdateQueueRepository(db: Queryable) {
         cross join lateral (
           select count(*) from update_queue_waiters o where o.stack_id = w.stack_id and o.superseded_by is null and o.number < w.number) ahead`),
 
-    /** Whether webhooks have still to be told that a freeze holds back the call at this place. From then on they are told. */
+    /** Marks that webhooks were notified that a freeze defers the call at this queue entry. Returns whether they had not been notified before. */
     noteFreeze: async (id: string): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* updateQueue.noteFreeze */ update update_queue_waiters set is_freeze_notified = true where id = ${id} and not is_freeze_notified`);
       return result.rowCount > 0;
     },
 
-    /** Keeps the place for a client that was asked to call again, for `seconds`. */
+    /** Keeps the queue entry for a client that was asked to call again, for `seconds`. */
     keep: (id: string, processId: string, seconds: number) =>
       db.query(sql.nothing`
         /* updateQueue.keep */
         update update_queue_waiters set process_id = null, kept_until = clock_timestamp() + make_interval(secs => ${seconds})
         where id = ${id} and process_id = ${processId}`),
 
-    /** Gives up the place, and wakes the first one if the stack is free: it may have been the turn of this one. */
+    /** Leaves the queue, and wakes the first call if the stack is free: this one may have been the first. */
     leave: (id: string, stackId: string) =>
       db.query(sql.nothing`
         /* updateQueue.leave */
@@ -223,7 +223,7 @@ export function createUpdateQueueRepository(db: Queryable) {
         where exists (select 1 from gone)
           and exists (select 1 from stacks where id = ${stackId} and active_update_id is null)`),
 
-    /** The first place of the queue at which a call waits now. */
+    /** The first queue entry at which a call waits now. */
     findFirst: async (stackId: string): Promise<string | null> => {
       const { id } = await db.one(
         sql.rows(IdRow)`/* updateQueue.findFirst */ select first_lock_waiter(${stackId}) as id`,
@@ -231,7 +231,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return id;
     },
 
-    /** Notes the limit that holds the place back; null: none does. Returns whether that is new. */
+    /** Records the limit that defers the queue entry; null: none does. Returns whether that is new. */
     noteLimit: async (id: string, limit: { organizationId: string; key: string } | null): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* updateQueue.noteLimit */
@@ -240,7 +240,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return result.rowCount > 0;
     },
 
-    /** The places of this process that are among the first which their limits hold back. */
+    /** The queue entries of this process that are among the first that their limits defer. */
     listFirstHeld: async (processId: string): Promise<readonly string[]> => {
       const rows = await db.any(sql.rows(GivenIdRow)`
         /* updateQueue.listFirstHeld */
@@ -252,7 +252,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Ends the waiting at the place: its turn has come. Returns how long it has lasted, in ms; null if a newer run has taken the place. */
+    /** Ends the wait of a call whose turn has come. Returns how long it has waited, in ms; null if a newer run has superseded it. */
     take: async (id: string): Promise<number | null> => {
       const row = await db.maybeOne(sql.rows(WaitedRow)`
         /* updateQueue.take */
@@ -261,7 +261,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       return row?.waitedMs ?? null;
     },
 
-    /** Says that the calls of this process wait for `seconds` more. */
+    /** Extends the wait of this process's calls by `seconds`. */
     renewProcess: (processId: string, seconds: number) =>
       db.query(sql.nothing`
         /* updateQueue.renewProcess */
@@ -271,7 +271,7 @@ export function createUpdateQueueRepository(db: Queryable) {
     removeProcess: (processId: string) =>
       db.query(sql.nothing`/* updateQueue.removeProcess */ delete from update_queue_processes where id = ${processId}`),
 
-    /** The places of this process whose turn it is, of these stacks. Needed where a notification was lost. */
+    /** The queue entries of this process whose turn it is, for these stacks. Needed where a notification was lost. */
     listNext: (processId: string, stackIds: readonly string[]) =>
       db.any(sql.rows(NextRow)`
         /* updateQueue.listNext */
@@ -282,7 +282,7 @@ export function createUpdateQueueRepository(db: Queryable) {
         where s.id = any (${sql.array([...stackIds], 'uuid')}) and first.process_id = ${processId}
           and not exists (select 1 from updates u where u.id = s.active_update_id and u.expires_at > clock_timestamp() and u.end_reason is null)`),
 
-    /** Removes places that were not taken up again in time, and processes that have ended. */
+    /** Removes queue entries that were not resumed in time, and processes that have ended. */
     removeGone: () =>
       db.query(sql.nothing`
         /* updateQueue.removeGone */
@@ -302,14 +302,14 @@ export function createUpdateQueueRepository(db: Queryable) {
         left join users us on us.id = u.requested_by left join api_tokens t on t.id = u.token_id
         where s.id = ${stackId}`),
 
-    /** How many wait for the stack. */
+    /** The number of calls that wait for the stack. */
     count: async (stackId: string): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
         /* updateQueue.count */ select count(*)::int as count from update_queue_waiters where stack_id = ${stackId} and superseded_by is null`);
       return count;
     },
 
-    /** The position of the place in its queue, from 1; one more than all if it is in none. */
+    /** The position of the entry in its queue, from 1; one beyond the end if it is in none. */
     positionOf: async (id: string, stackId: string): Promise<number> => {
       const { position } = await db.one(sql.rows(PositionRow)`
         /* updateQueue.positionOf */

@@ -44,7 +44,7 @@ export const UpdateRow = Type.Object({
   /** When the compaction of the ended update was verified. */
   compactedAt: Nullable(Timestamp),
   fullCommitted: Type.Integer(),
-  /** Whether it has a guard that is asked about what it begins. */
+  /** Whether it has change limits that apply to its begin entries. */
   isLimited: Type.Boolean(),
 });
 export type UpdateRow = Row<typeof UpdateRow>;
@@ -110,7 +110,7 @@ export function createUpdateRepository(db: Queryable) {
       select 1 from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
       where s.id = u.stack_id and o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}
         and s.deleted_at is null)`;
-  // The database's time as a value that an index can be searched for: read once, not for each row.
+  // The database's time as a value that an index scan can use: read once, not for each row.
   const once = sql.fragment`(select clock_timestamp())`;
   const ofLiveStack = sql.fragment`exists (select 1 from stacks s where s.id = u.stack_id and s.deleted_at is null)`;
 

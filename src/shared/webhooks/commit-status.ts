@@ -11,8 +11,7 @@ const ofUpdates = /^(update|preview|destroy|refresh)_(started|succeeded|failed)$
 const namePart = /^(?!\.{1,2}$)[\w.-]{1,100}$/;
 
 /**
- * The request for an event. What names the commit was sent by the client of the update: it must look like a repository and a commit
- * of the host that the webhook is for.
+ * The request for an event. The client of the update sent the names: they must look like a repository and a commit of the webhook's host.
  */
 export function statusRequestOf(format: string, base: string, token: string | null, facts: EventFacts): StatusRequest {
   const { event, update } = facts;
@@ -64,7 +63,7 @@ function shortened(text: string): string {
   return text.length <= maxDescriptionChars ? text : `${text.slice(0, maxDescriptionChars - 1)}…`;
 }
 
-/** GitLab refuses to set a status again that the commit has: whoever repeats a request that got through sees this. */
+/** GitLab refuses to set a status that the commit already has, as after a repeated request that had succeeded. */
 export function isAlreadySet(format: string, status: number, body: string): boolean {
   return format === 'gitlab_status' && status === 400 && body.includes('Cannot transition status');
 }

@@ -59,12 +59,12 @@ const CountRow = Type.Object({ count: Type.Integer() });
 const WaitingRow = Type.Object({ count: Type.Integer(), seconds: Type.Number() });
 
 /**
- * Which deliveries a process attempts. `unsigned` ones need no master key, so that any worker can make them; API replicas, which have
+ * The deliveries that a process attempts. `unsigned` ones need no master key, so that any worker can make them; API replicas, which have
  * the keys, make the `signed` ones.
  */
 export type DeliveryShare = 'all' | 'signed' | 'unsigned';
 
-/** What an attempt has come to. */
+/** The result of an attempt. */
 export interface AttemptRecord {
   readonly state: 'waiting' | 'delivered' | 'failed' | 'left-out';
   /** Seconds until the next attempt of a delivery that waits. */
@@ -77,12 +77,12 @@ export interface AttemptRecord {
   readonly responseBody: string | null;
 }
 
-/** Attempts at one webhook at once, over all processes: a slow receiver must not hold up the others. */
+/** Attempts at one webhook at once, over all processes: a slow receiver must not delay the others. */
 const attemptsPerWebhook = 4;
 /** Any number, the same in each release: claims are made one after another. */
 const claimLock = 5_641_377;
 
-/** Deliveries of events: what is due, who attempts it, what came of it. All times are the database's. */
+/** Deliveries of events: what is due, which process attempts it, and the results. All times are the database's. */
 export function createDeliveryRepository(db: Queryable) {
   const claimedColumns = sql.fragment`d.id, d.webhook_id as "webhookId", d.event_id as "eventId", e.update_id as "updateId", e.event,
     e.occurred_at as "occurredAt", d.attempts, d.is_manual as "isManual", w.is_active as "isActive", w.url, w.format,
@@ -98,8 +98,8 @@ export function createDeliveryRepository(db: Queryable) {
         select id from webhook_deliveries where state = 'waiting' and next_at <= (select clock_timestamp()) limit 1`),
 
     /**
-     * Takes up to `limit` deliveries that are due, for `seconds`. Nobody else gets them meanwhile, nor others that tell the same webhook
-     * of the same update, so that what tells the end of an update never overtakes what tells its start. Call in a transaction of its own.
+     * Takes up to `limit` deliveries that are due, for `seconds`. No other process gets them meanwhile, nor other deliveries about the same update
+     * to the same webhook, so that the event of an update's end never overtakes that of its start. Call in a transaction of its own.
      */
     claim: async (options: { readonly limit: number; readonly seconds: number; readonly share: DeliveryShare }) => {
       const ofShare = {
@@ -148,7 +148,7 @@ export function createDeliveryRepository(db: Queryable) {
         )
         select ${claimedColumns} from added d join webhooks w on w.id = d.webhook_id join webhook_events e on e.id = d.event_id`),
 
-    /** Records what came of an attempt, unless another attempt was begun since. */
+    /** Records the result of an attempt, unless another attempt was begun since. */
     note: (id: string, attempt: number, outcome: AttemptRecord) =>
       db.query(sql.nothing`
         /* webhookDeliveries.note */
@@ -159,7 +159,7 @@ export function createDeliveryRepository(db: Queryable) {
           response_body = ${outcome.responseBody}
         where id = ${id} and attempts = ${attempt} and state = 'waiting'`),
 
-    /** Gives an attempt back that was not made. */
+    /** Returns a claimed attempt that was not made. */
     release: (id: string, attempt: number) =>
       db.query(sql.nothing`
         /* webhookDeliveries.release */
@@ -203,7 +203,10 @@ export function createDeliveryRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Deletes what ended, or never had a webhook, before `days` days ago, and events that nothing delivers. Returns how many deliveries. */
+    /**
+     * Deletes deliveries that ended, or that never had a webhook, more than `days` days ago, and events without deliveries. Returns how
+     * many deliveries.
+     */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* webhookDeliveries.deleteOld */

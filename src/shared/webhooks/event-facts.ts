@@ -16,7 +16,7 @@ export interface EventOrigin {
   readonly ciUrl: string;
 }
 
-/** What webhooks are told, in any format. The same for each attempt. */
+/** The facts of an event, in any format. The same for each attempt. */
 export interface EventFacts {
   readonly event: string;
   readonly occurredAt: string;
@@ -42,7 +42,7 @@ export interface EventFacts {
 
 const maxChars = 300;
 
-/** What is told of an event. Of an update that has begun, or waits, nothing of its end: it may have ended meanwhile. */
+/** The facts of an event. For an update that has begun or waits, nothing about its end, although it may have ended meanwhile. */
 export function factsOf(source: EventSource): EventFacts {
   const { dryRun, endedAt, endReason, event, kind, status, updateId } = source;
   const hasBegun = describeEvent(event).group === 'holdfast';
@@ -91,7 +91,7 @@ function originOf(environment: string | null): EventOrigin {
   };
 }
 
-/** Counts of operations, of those that are numbers. */
+/** Counts of operations that are numbers. */
 function countsOf(changes: string | null): Readonly<Record<string, number>> {
   const entries = Object.entries(objectOf(changes)).filter(
     (entry): entry is [string, number] => Number.isSafeInteger(entry[1]) && /^[a-z-]{1,40}$/.test(entry[0]),
@@ -104,7 +104,7 @@ function objectOf(text: string | null): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(text ?? '{}');
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
   } catch {
-    // What a client has sent; there is nothing to tell of it.
+    // Sent by a client, without usable facts.
     return {};
   }
 }
@@ -124,7 +124,7 @@ function summaryOf({ details, event, update }: EventFacts): string {
     .join(', ');
 }
 
-/** What happened, in a few words. */
+/** The event in a few words. */
 export function sentenceOf(facts: EventFacts): string {
   const { update } = facts;
   const text =

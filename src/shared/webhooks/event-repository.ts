@@ -33,10 +33,10 @@ export type EventSource = Row<typeof SourceRow>;
 /** Parts of an environment above this are not read, in bytes. */
 const maxEnvironmentBytes = 1024 * 1024;
 
-/** What webhooks are told of. Events of updates and stacks are recorded by triggers. */
+/** The events that webhooks receive. Triggers record events of updates and stacks. */
 export function createWebhookEventRepository(db: Queryable) {
   return {
-    /** Records an event for each webhook that asks for it. See `notifyWebhooks`. */
+    /** Records an event for each webhook that selects it. See `notifyWebhooks`. */
     notify: (notified: {
       readonly organizationId: string;
       readonly stackId: string | null;
@@ -65,7 +65,7 @@ export function createWebhookEventRepository(db: Queryable) {
       return row.id;
     },
 
-    /** What is known of the event now. */
+    /** The current facts of the event. */
     readSource: (id: string) =>
       db.one(sql.rows(SourceRow)`
         /* webhookEvents.readSource */

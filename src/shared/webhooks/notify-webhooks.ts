@@ -3,7 +3,7 @@ import { createWebhookEventRepository } from './event-repository.ts';
 import { type WebhookEventName, webhookEvents } from './webhook-events.ts';
 
 /**
- * Records an event for all webhooks that ask for it, in the transaction of what happened: it is told if and only if that is committed.
+ * Records an event for all webhooks that select it, in the transaction of the change: it is delivered if and only if the change is committed.
  * One statement, also where there is no webhook. `details` are a few values, never a secret.
  */
 export async function notifyWebhooks(

@@ -22,7 +22,7 @@ const source = (more: Partial<EventSource> = {}): EventSource => ({
 const payload = (format: string, more: Partial<EventSource> = {}) =>
   JSON.parse(payloadOf(format, 'id', factsOf(source(more))));
 
-test('what a client has sent does not become a link, a mention or an address', () => {
+test('client input does not become a link, a mention or an address', () => {
   const environment = JSON.stringify({ 'ci.build.url': 'javascript:alert(1)' });
   const sent = { login: '<!channel>', stack: '[click](https://evil.example)', environment };
   expect(payload('slack', sent).text).toContain('&lt;!channel&gt;');
@@ -32,7 +32,7 @@ test('what a client has sent does not become a link, a mention or an address', (
   expect(card).not.toContain('javascript');
 });
 
-test('anything that clients can send makes a payload in each format', () => {
+test('any client input yields a payload in each format', () => {
   const text = fc.option(fc.oneof(fc.string({ unit: 'binary' }), fc.json()), { nil: null });
   fc.assert(
     fc.property(text, text, fc.string({ unit: 'binary' }), (environment, resourceChanges, message) => {
@@ -50,7 +50,7 @@ test('an update that was cancelled says so', () => {
   expect(payload('slack', { endReason: 'cancelled' }).text).toContain('update was cancelled');
 });
 
-test('drift is told with what was found, not with what the update has done', () => {
+test('drift is reported with its findings, not with the changes of the update', () => {
   const drift = { event: 'drift_detected', details: '{"changes":{"delete":2}}' };
   expect(payload('slack', drift).text).toContain('has drifted (2 delete)');
 });
@@ -60,7 +60,7 @@ test('an event of a later release is described by its name', () => {
   expect(payload('slack', { event: 'stack_frozen', updateId: null }).text).toContain('stack frozen');
 });
 
-test('all events and groups can be selected, and those that the CLI offers', () => {
+test('all events and groups can be selected, including the ones that the CLI offers', () => {
   for (const [name, { group }] of Object.entries(webhookEvents))
     expect([isEventName(name), isEventGroup(group)]).toEqual([true, true]);
   // orgGroupFilters in pkg/cmd/pulumi/org/org_webhook_new.go

@@ -95,7 +95,7 @@ function mark({ event, update }: EventFacts): string {
   return update.result === 'succeeded' ? '✔ ' : '✖ ';
 }
 
-/** The headers that tell what a request is about. */
+/** The headers that describe a request. */
 export function eventHeaders(id: string, seconds: number, event: string): Readonly<Record<string, string>> {
   return {
     'content-type': 'application/json',

@@ -27,7 +27,7 @@ export class WebhookDelivery {
     this.#share = share;
   }
 
-  /** Begins attempts at what is due, as far as there is room. Returns how many. */
+  /** Begins due attempts up to the concurrency limit. Returns how many. */
   async begin(signal: AbortSignal): Promise<number> {
     const { db } = this.#parts;
     const limit = attemptsAtOnce - this.#running.size;
@@ -59,7 +59,7 @@ export class WebhookDelivery {
   }
 }
 
-/** Delivers what is due, until the process stops. */
+/** Delivers due events until the process stops. */
 export function startWebhooks(context: Parts & { readonly lifecycle: Lifecycle }, share: DeliveryShare): void {
   const { lifecycle, logger } = context;
   const delivery = new WebhookDelivery(context, share);

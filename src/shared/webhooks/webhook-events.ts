@@ -1,8 +1,8 @@
-/** An event that webhooks are told of. */
+/** An event that webhooks receive. */
 interface WebhookEvent {
-  /** By which webhooks may select it together with others. */
+  /** The group by which webhooks may select it. */
   readonly group: string;
-  /** What happened, after the name of the stack. */
+  /** The text that follows the name of the stack. */
   readonly text: string;
   /** The vendor's name of its kind, sent as a header; default: the name of the event. */
   readonly kind?: string;
@@ -14,9 +14,9 @@ const ours = { group: 'holdfast' } as const;
 const preview = { group: 'stacks', kind: 'stack_preview' } as const;
 
 /**
- * Every event that is told. To tell another one, add a line and call `notifyWebhooks` in the transaction of what happened. Events of
- * group `holdfast` are ours: the CLI's commands know no filter for them, the API and webhooks without filters do. Those of updates,
- * stacks, freezes, approvals and guards are recorded by triggers.
+ * Every event. To add one, add a line and call `notifyWebhooks` in the transaction of the change. Events of
+ * group `holdfast` are ours: the CLI's commands know no filter for them, the API and webhooks without filters do. Triggers record the events of
+ * updates, stacks, freezes, approvals and change limits.
  */
 export const webhookEvents = {
   stack_created: { ...stack, text: 'was created' },
@@ -33,11 +33,11 @@ export const webhookEvents = {
   drift_detected: { group: 'deployments', text: 'has drifted' },
   update_started: { ...ours, kind: 'stack_update', text: 'update started' },
   preview_started: { ...ours, kind: 'stack_preview', text: 'preview started' },
-  update_waiting: { ...ours, kind: 'stack_update', text: 'an update waits for long' },
-  update_frozen: { ...ours, kind: 'stack_update', text: 'an update was held back by a freeze' },
+  update_waiting: { ...ours, kind: 'stack_update', text: 'an update has waited for long' },
+  update_frozen: { ...ours, kind: 'stack_update', text: 'an update was deferred by a freeze' },
   update_stopped: { ...ours, kind: 'stack_update', text: 'update was stopped' },
   outputs_removed: { ...ours, text: 'outputs that other stacks read are removed' },
-  approval_asked: { ...ours, text: 'an approval is asked for' },
+  approval_asked: { ...ours, text: 'an approval was requested' },
   approval_given: { ...ours, text: 'a commit was approved' },
   stack_restored: { ...ours, text: 'was restored after its deletion' },
   freeze_set: { ...ours, text: 'updates were frozen' },
@@ -47,14 +47,14 @@ export const webhookEvents = {
 
 export type WebhookEventName = keyof typeof webhookEvents;
 
-/** The events that webhooks can select, with what they say. */
+/** The events that webhooks can select, with their texts. */
 export function listEvents(): { readonly name: string; readonly group: string; readonly text: string }[] {
   return Object.entries(webhookEvents)
     .filter(([name]) => name !== 'ping')
     .map(([name, { group, text }]) => ({ name, group, text }));
 }
 
-/** What is known of an event by its name, also of one that a later release has recorded. */
+/** The definition of an event by its name, also for events that a later release has recorded. */
 export function describeEvent(name: string): WebhookEvent {
   return Object.hasOwn(webhookEvents, name)
     ? webhookEvents[name as WebhookEventName]
@@ -63,7 +63,7 @@ export function describeEvent(name: string): WebhookEvent {
 
 /** Groups of the vendor and ours. Some have no events here. */
 const groups = new Set(['stacks', 'deployments', 'policies', 'environments', 'change_requests', 'holdfast']);
-/** The vendor's events that the CLI offers and that do not happen here. */
+/** Events that the vendor's CLI offers and that do not occur here. */
 const othersEvents =
   /^(import_failed|deployment_\w+|drift_(detection|remediation)_(succeeded|failed)|policy_violation_(mandatory|advisory)|(imported_)?environment_\w+|change_request_\w+)$/;
 

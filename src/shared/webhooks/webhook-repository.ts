@@ -23,7 +23,7 @@ export type WebhookRow = Row<typeof WebhookRow>;
 const SecretRow = Type.Object({ id: Type.String(), encrypted: Bytes, masterKeyId: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
 
-/** Whose webhooks are meant: those of an organization, or of one of its stacks. */
+/** The owner of webhooks: an organization, or one of its stacks. */
 export interface WebhookPlace {
   readonly organizationId: string;
   readonly stackId: string | null;
@@ -32,7 +32,7 @@ export interface WebhookPlace {
 /** The fields of a webhook that can be changed. */
 export type WebhookChange = Pick<WebhookRow, 'displayName' | 'url' | 'format' | 'isActive' | 'events' | 'groups'>;
 
-/** Who is told of what happens. */
+/** The webhooks of organizations and stacks. */
 export function createWebhookRepository(db: Queryable) {
   const columns = sql.fragment`w.id, w.organization_id as "organizationId", w.stack_id as "stackId", w.name,
     w.display_name as "displayName", w.url, w.format, w.is_active as "isActive", w.events, w.event_groups as "groups",
@@ -105,7 +105,7 @@ export function createWebhookRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** Secrets of webhooks in the order of their ids; those that another master key than `except` encrypts. */
+    /** Secrets of webhooks that another master key than `except` encrypts, in the order of their ids. */
     listSecrets: (except: string | null, after: string | null, limit: number) =>
       db.any(sql.rows(SecretRow)`
         /* webhooks.listSecrets */

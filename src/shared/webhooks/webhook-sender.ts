@@ -23,7 +23,7 @@ const pausesSeconds = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 21_600, 28_
 const hidden = new Set(['authorization', 'private-token']);
 const maxLoggedChars = 4_096;
 
-/** What an attempt sends. */
+/** The request of an attempt. */
 interface Message {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -50,8 +50,8 @@ export class WebhookSender {
   }
 
   /**
-   * Makes a claimed attempt and records what came of it. When it could not be recorded, the claim ends by itself, and the attempt is
-   * made again under the same `webhook-id`. Throws only if that is so.
+   * Makes a claimed attempt and records its result. If the result cannot be recorded, this throws, the claim expires, and the attempt is made again
+   * under the same `webhook-id`.
    */
   async attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<AttemptRecord> {
     const begun = performance.now();

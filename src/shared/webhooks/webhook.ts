@@ -9,7 +9,7 @@ const maxNameChars = 100;
 const maxSecretChars = 500;
 const maxSelected = 100;
 
-/** What a webhook is to be; null: without a filter, or without a secret. */
+/** The definition of a webhook; null: without a filter, or without a secret. */
 export interface WebhookDefinition {
   readonly displayName: string;
   readonly url: string;
@@ -56,7 +56,7 @@ export function checkSecret(secret: string): void {
     throw new InvalidRequestError('After whsec_, a secret is at least 16 bytes in Base64');
 }
 
-/** Scheme, host and port: what may be logged of a URL, whose path can be a secret. */
+/** Scheme, host and port: the part of a URL that may be logged, because its path can be a secret. */
 export function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : '';
 }

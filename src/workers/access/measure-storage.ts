@@ -3,7 +3,10 @@ import type { AppContext } from '../../shared/context.ts';
 
 const organizationsAtOnce = 50;
 
-/** Measures what organizations keep, each some times a day. A failed measurement does not block the others. Returns how many it has measured. */
+/**
+ * Measures the bytes that organizations keep, a few times a day each. A failed measurement does not block the others. Returns how many it
+ * measured.
+ */
 export async function measureStorage(
   { db, logger }: Pick<AppContext, 'db' | 'logger'>,
   signal?: AbortSignal,

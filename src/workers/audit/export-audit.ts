@@ -9,8 +9,8 @@ const batchesAtOnce = 50;
 
 /**
  * Writes the events of chained batches to the blob store, one object for each batch. Its key and its bytes depend on the
- * batch and the format alone, so a run that was killed is repeated, and a late put changes nothing. Returns how many batches. A batch that
- * cannot be written holds its own organization up; its error is thrown after the others are done.
+ * batch and the format alone, so a run that was killed is repeated, and a late put changes nothing. Returns how many batches. A batch that cannot be
+ * written blocks only its own organization; its error is thrown after the others are done.
  */
 export async function exportAudit(
   { blobs, config, db, logger, metrics }: Pick<AppContext, 'blobs' | 'config' | 'db' | 'logger' | 'metrics'>,
@@ -53,7 +53,7 @@ export async function exportAudit(
   return exported;
 }
 
-/** Where the events of a batch are in the blob store. */
+/** The key of a batch's events in the blob store. */
 export function exportKey(
   batch: { readonly organizationId: string; readonly batch: number; readonly month: string },
   format: AuditFormat,

@@ -12,7 +12,7 @@ const batchesAtOnce = 50;
 const timeoutMs = 30_000;
 const firstPauseSeconds = 30;
 const maxPauseSeconds = 3_600;
-/** After so many organizations whose batches it could not take, the receiver is considered out of order. */
+/** After this many organizations with failed batches, the receiver is considered unavailable. */
 const maxRefused = 3;
 /** Statuses by which the receiver refuses everything, not one batch. */
 const refusesAll = new Set([401, 403, 404, 405, 408, 429]);
@@ -27,7 +27,7 @@ export interface AuditReceiver {
   readonly outgoing: Outgoing;
 }
 
-/** Calls as the server makes them, and besides to the host of the receiver, which the operator has named. */
+/** Calls with the rules of the server, plus the receiver's host, which the operator has configured. */
 export function receiverCalls(url: string, { hosts, networks, plainOrigins }: AllowList): Outgoing {
   const { hostname, origin, protocol } = new URL(url);
   return new Outgoing({

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { driftOfEvent, driftOfSummary } from './drift.ts';
 
-describe('what a run says about drift', () => {
-  test('the summary of a refresh counts what differs', () => {
+describe('drift found by a run', () => {
+  test('the summary of a refresh counts differences', () => {
     expect(driftOfSummary('{"same":3,"update":1,"delete":2}')).toEqual({ update: 1, delete: 2 });
     expect(driftOfSummary('{"same":3,"refresh":1}')).toEqual({});
   });

@@ -1,10 +1,10 @@
 /** How many resources differ from the state, by the operation that would repair the state (`update`, `delete`, …). */
 export type DriftCounts = Readonly<Record<string, number>>;
 
-/** Operations by which a refresh says that a resource is as the state has it, or that it was not compared. */
+/** Operations by which a refresh reports that a resource matches the state, or that it was not compared. */
 const unchanged = new Set(['same', 'refresh', 'read', 'discard']);
 
-/** What the summary of a refresh says. Anything that is no count is left out: the text was sent by a client. */
+/** The drift in the summary of a refresh. Anything that is not a count is left out: a client sent the text. */
 export function driftOfSummary(resourceChanges: string): DriftCounts {
   const entries = Object.entries(parsed(resourceChanges) ?? {}).filter(
     ([operation, count]) => /^[a-z-]{1,40}$/.test(operation) && !unchanged.has(operation) && isCount(count),
@@ -16,7 +16,7 @@ function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) > 0;
 }
 
-/** What an event of an update with --refresh says of one resource; null: it is not about a refresh. */
+/** The drift of one resource in an event of an update with --refresh; null: the event is not about a refresh. */
 export function driftOfEvent(text: string): 'same' | 'update' | 'delete' | null {
   const event = parsed(text) as { resOutputsEvent?: { metadata?: Readonly<Record<string, unknown>> } } | null;
   const metadata = event?.resOutputsEvent?.metadata;

@@ -5,15 +5,15 @@ import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
 import { type DriftCounts, driftOfEvent, driftOfSummary } from './drift.ts';
 
 const runsAtOnce = 50;
-/** An event with more says nothing that is needed, in bytes. */
+/** Maximum size of an event, in bytes; larger ones contain nothing relevant. */
 const maxEventBytes = 4 * 1024 * 1024;
 const appetite = { events: 1_000, bytes: 4 * 1024 * 1024 };
 
 type Parts = Pick<AppContext, 'db' | 'eventReader' | 'logger'>;
 
 /**
- * Finds out what runs that have ended say about drift, records it, and tells webhooks of drift that is news, in the same transaction.
- * Any number of processes may do this. Returns how many runs were recorded.
+ * Evaluates the drift found by ended runs, records it, and notifies webhooks of new drift, in the same transaction. Safe in any number of processes.
+ * Returns how many runs were recorded.
  */
 export async function evaluateDrift(parts: Parts, signal: AbortSignal): Promise<number> {
   const { db, logger } = parts;
@@ -25,7 +25,7 @@ export async function evaluateDrift(parts: Parts, signal: AbortSignal): Promise<
       await evaluate(parts, run);
       done++;
     } catch (error) {
-      logger.warn({ updateId: run.updateId, err: error }, 'drift: this run will be looked at again');
+      logger.warn({ updateId: run.updateId, err: error }, 'drift: this run will be evaluated again');
     }
   }
   return done;
@@ -47,7 +47,7 @@ async function evaluate(parts: Parts, run: WaitingRun): Promise<void> {
   });
 }
 
-/** What an update with --refresh has found; null if it has compared nothing. */
+/** The drift that an update with --refresh found; null if it compared nothing. */
 async function driftInEvents({ eventReader }: Parts, updateId: string): Promise<DriftCounts | null> {
   const found = { update: 0, delete: 0 };
   let hasCompared = false;

@@ -10,7 +10,7 @@ type Parts = Pick<
   'blobs' | 'config' | 'db' | 'documents' | 'eventSegments' | 'events' | 'statistics' | 'logger' | 'metrics'
 >;
 
-/** Packs the events of updates that ended long enough ago. Safe on any number of replicas. Returns how many it finished. */
+/** Archives the events of updates that ended long enough ago. Safe on any number of replicas. Returns how many it finished. */
 export async function archiveEvents(context: Parts, signal?: AbortSignal, limits?: SegmentLimits): Promise<number> {
   const { config, db, statistics, logger, metrics } = context;
   const archiving = createArchivingRepository(db);
@@ -25,18 +25,18 @@ export async function archiveEvents(context: Parts, signal?: AbortSignal, limits
         metrics.eventBytesArchived.labels('raw').inc(rawBytes);
         metrics.eventBytesArchived.labels('stored').inc(storedBytes);
       };
-      // Nothing depends on them: events are packed without.
+      // Nothing depends on them: events are archived anyway.
       await statistics
         .keep(update.id)
         .catch((error: unknown) =>
-          logger.warn({ updateId: update.id, err: error }, 'sweep: the figures of an ended update are missing'),
+          logger.warn({ updateId: update.id, err: error }, 'sweep: the statistics of an ended update are missing'),
         );
       try {
         if (await archiver.pack(update.id, onSegment, signal)) archived++;
       } catch (error) {
         await assertStoreReachable(context.blobs, error);
         metrics.maintenancePostponed.labels('archive-events').inc();
-        logger.error({ updateId: update.id, err: error }, 'sweep: events of an ended update could not be packed');
+        logger.error({ updateId: update.id, err: error }, 'sweep: events of an ended update could not be archived');
       }
       if (signal?.aborted) return archived;
       last = update;

@@ -12,7 +12,7 @@ import type { DocumentStore } from '../../shared/state/documents/document-store.
 
 const compress = promisify(zstdCompress);
 
-/** Nobody waits for this compression. Higher levels take several times as long and gain a few percent. */
+/** No call waits for this compression. Higher levels take several times as long and gain a few percent. */
 const zstdOptions = { params: { [constants.ZSTD_c_compressionLevel]: 9, [constants.ZSTD_c_checksumFlag]: 1 } };
 
 /** Limits of reading rows. */
@@ -38,12 +38,12 @@ export interface ArchivedSegment {
   readonly storedBytes: number;
 }
 
-/** The rows are not those that were packed any more: the transaction must be rolled back. */
+/** The rows have changed since they were archived: the transaction must be rolled back. */
 class RowsChangedError extends Error {
   override readonly name = 'RowsChangedError';
 }
 
-/** Packs the events of ended updates: rows into segments. */
+/** Archives the events of ended updates: moves rows into segments. */
 export class EventArchiver {
   readonly #db: Database;
   readonly #events: EventRepository;
@@ -66,9 +66,9 @@ export class EventArchiver {
   }
 
   /**
-   * Packs the rows of an ended update, which no longer change. Each segment is stored and read back before one transaction adds its
+   * Archives the rows of an ended update, which no longer change. Each segment is stored and read back before one transaction adds its
    * row and deletes the rows that it replaces; so this may stop anywhere, and run several times at once. `onSegment` is awaited
-   * after each. Returns false if rows are left: the update runs, its stack was deleted, someone else packs it, or the signal fired.
+   * after each. Returns false if rows are left: the update runs, its stack was deleted, another process archives it, or the signal fired.
    */
   async pack(
     updateId: string,

@@ -12,7 +12,7 @@ import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
  */
 export type DistrustReason = 'unknown' | 'expired' | 'replayed' | 'altered' | 'body';
 
-/** A job as Redis has it. */
+/** A job as stored in Redis. */
 export interface QueuedRecord {
   readonly id?: string | undefined;
   readonly name: string;
@@ -31,7 +31,7 @@ export class NotAdmittedError extends Error {
   }
 }
 
-/** Looks up what queued jobs may do. Trusts only the job id from Redis, which must refer to a row written by an API. */
+/** Looks up the rights of queued jobs. Trusts only the job id from Redis, which must refer to a row written by an API. */
 export class AdmittedJobs {
   readonly #admissions: AdmissionRepository;
   readonly #metrics: Metrics;
@@ -74,7 +74,7 @@ export class AdmittedJobs {
   distrust(reason: DistrustReason, jobId: string | undefined): void {
     this.#metrics.queueRejected.labels(reason).inc();
     const fields = { reason, jobId: shown(jobId) };
-    this.#warning.warn(reason, fields, 'rejected a job or body from Redis that no API has put there');
+    this.#warning.warn(reason, fields, 'rejected a job or body from Redis that no API process wrote');
   }
 }
 

@@ -3,7 +3,7 @@ import { type BlobStore, BlobStoreUnavailableError } from '../../shared/platform
 const checkMs = 5_000;
 
 /**
- * Tells the failure of one item, whose task goes on with the next, from a blob store that is away, for which every item would fail. Throws
+ * Distinguishes the failure of one item, whose task continues with the next, from an unavailable blob store, for which every item would fail. Throws
  * BlobStoreUnavailableError for the latter.
  */
 export async function assertStoreReachable(blobs: Pick<BlobStore, 'check'>, failure: unknown): Promise<void> {

@@ -15,7 +15,7 @@ import type { BodyBuffer } from '../../shared/state/documents/body-buffer.ts';
 import type { BodyEncoding, ByteSource } from '../../shared/state/documents/byte-source.ts';
 import type { OpenedBody, WriteBody } from '../../shared/state/documents/write-body.ts';
 
-/** Runs a job; `seal` is that of its body. A job without a handler does not compile. */
+/** Runs a job; `seal` belongs to its body. A job without a handler does not compile. */
 export type JobHandlers = {
   readonly [N in JobName]: (job: Extract<Job, { name: N }>, encryption: BodyEncryption | null) => Promise<void>;
 };

@@ -21,11 +21,11 @@ import type { JobHandlers } from './handlers.ts';
 interface JobQueue {
   /** All jobs that may run; others wait in `background`. */
   readonly runs: PQueue;
-  /** Jobs that no call waits for. Each takes its place in `runs` when it is its turn here. */
+  /** Background jobs, which no call waits for. Each enters `runs` when its turn comes here. */
   readonly background: PQueue;
   /** Number of jobs that a call waits for and that have not ended. */
   awaited: number;
-  /** Ends the time in which no job begins that no call waits for. */
+  /** Ends the time in which no background job begins. */
   patience: NodeJS.Timeout | null;
   /** When each job that has not started was added, in ms; the first is the oldest. */
   readonly waitingSince: Set<{ readonly ms: number }>;
@@ -39,7 +39,7 @@ export interface InProcessDispatcherOptions {
   readonly logger: Logger;
   /** Maximum wait of `run`, in ms. */
   readonly waitMs: number;
-  /** How long the jobs that no call waits for are held back while calls wait, in ms; then one at a time runs. */
+  /** How long background jobs are deferred while calls wait, in ms; then one at a time runs. */
   readonly patienceMs?: number;
   /** Called for each job that has ended: committed, rejected or failed permanently. */
   readonly onEnded: (job: Job) => Promise<void>;
@@ -51,9 +51,10 @@ const usualPatienceMs = 1_000;
 
 /**
  * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but those of a fairness key with
- * many unfinished jobs run after the others, and while calls wait, no job begins that no call waits for, or after a second only one
- * at a time: otherwise the calls of a burst wait for each other's later work, too. Faults are retried with a growing, jittered pause; rejections are final. Jobs live only in memory, which is enough: waiting callers get an error if
- * the process ends, and the sweep finds jobs that no one waits for.
+ * many unfinished jobs run after the others, and while calls wait, no background job begins, or after a second only one at a time: otherwise the
+ * calls of a burst would also wait for each other's background work. Faults are retried with a growing, jittered pause; rejections are
+ * final. Jobs live only in memory, which is enough: waiting callers get an error if the process ends, and the sweep finds jobs that no one
+ * waits for.
  */
 export class InProcessDispatcher implements JobDispatcher {
   readonly #handlers: JobHandlers;
@@ -133,7 +134,7 @@ export class InProcessDispatcher implements JobDispatcher {
     return queue.background.add(() => queue.runs.add(run, { priority }), { priority });
   }
 
-  /** Leaves all places, or later all but one, to jobs that calls wait for, as long as there are any. */
+  /** Leaves all slots, or later all but one, to jobs that calls wait for, as long as there are any. */
   #countAwaited(queue: JobQueue, change: 1 | -1): void {
     queue.awaited += change;
     const { background, runs } = queue;

@@ -10,7 +10,7 @@ export interface Maintenance {
   observe?(): Promise<void>;
   /**
    * Runs the task. May stop early when the signal fires, without losing work. `place` is where an earlier run stopped. A number as the result
-   * is how much it has done, for operators.
+   * reports the amount of work, for operators.
    */
   run(signal: AbortSignal, claim: { readonly place: string | null; readonly holder: string }): Promise<unknown>;
 }

@@ -27,7 +27,7 @@ export function createAbandonedPackRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Deletes those that still have none. Returns how many. */
+    /** Deletes the ones that still have none. Returns how many. */
     deletePacks: async (ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* policyPacks.deleteUnused */

@@ -10,12 +10,12 @@ const delaySeconds = 2;
 const claimSeconds = 120;
 const stacksAtOnce = 20;
 /**
- * Indexing takes at most a quarter of the time of a process, so that a burst of saved states is not held up by it. The pause after a
+ * Indexing takes at most a quarter of the time of a process, so that it does not delay a burst of saved states. The pause after a
  * stack is no longer than this, in ms.
  */
 const pauseShare = 3;
 const maxPauseMs = 500;
-/** How long a stack may wait for calls that begin and end updates, in ms, and the pauses of that wait. */
+/** How long indexing of a stack may wait for calls that begin and end updates, in ms, and the pauses of that wait. */
 const maxYieldMs = 2_000;
 const yieldMs = 100;
 /** Rate at which a process reads the states of all stacks after `holdfast admin index rebuild --all`, in bytes per second. */
@@ -25,7 +25,7 @@ const minChargeBytes = 16 * 1024;
 
 type Parts = Pick<AppContext, 'db' | 'indexer' | 'logger' | 'metrics'>;
 
-/** Indexes what is due, as `indexDue`, until the process stops. Any number of processes may. */
+/** Indexes due stacks, as `indexDue`, until the process stops. Safe in any number of processes. */
 export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle'>): void {
   const { lifecycle, logger } = context;
   const stop = new AbortController();
@@ -46,7 +46,7 @@ export function startIndexing(context: Parts & Pick<AppContext, 'lifecycle'>): v
   });
 }
 
-/** Says when the next stack of which the whole index is outdated may be read. */
+/** Determines when the next stack with an outdated index may be read. */
 export class BacklogPace {
   readonly #bytesPerSecond: number;
   #readyAt = 0;
@@ -77,7 +77,7 @@ export async function indexDue(
       const { bytes, versions } = await indexer.index(stack.stackId, signal);
       metrics.versionsIndexed.inc(versions);
       if (stack.isBacklog) backlog.spend(Math.max(bytes, minChargeBytes));
-      // What is left is indexed when the claim is over.
+      // The rest is indexed after the claim ends.
       if (signal?.aborted) return;
       await rows.release(stack.stackId, claim);
       indexed++;

@@ -33,7 +33,7 @@ const batchesBack = 4;
 
 /** Progress of deleting one stack. Losing it only costs another scan of deleted rows. */
 interface Progress {
-  /** The chunk of updates being deleted; empty at the start and after each chunk. */
+  /** The batch of updates being deleted; empty at the start and after each batch. */
   readonly updateIds: readonly string[];
   /** Start positions of the last batches and of the next one, oldest first; empty if the table has no rows left. */
   readonly cursors: Readonly<Record<HistoryTable, readonly HistoryCursor[]>>;

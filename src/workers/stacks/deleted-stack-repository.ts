@@ -70,7 +70,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return row.count;
     },
 
-    /** The same stacks: those whose time is over last. */
+    /** The same stacks, most recently expired first. */
     list: (limit: number) =>
       db.any(sql.rows(DeletedStackRow)`
         /* deletedStacks.list */
@@ -152,7 +152,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return { count, last };
     },
 
-    /** Deletes updates that have no events or entries in rows left, with their checkpoints, journal snapshots and packed events. */
+    /** Deletes updates that have no events or entries in rows left, with their checkpoints, journal snapshots and archived events. */
     deleteUpdates: (ids: readonly string[]) =>
       db.one(sql.rows(UpdateBatchRow)`
         /* deletedStacks.deleteUpdates */

@@ -6,7 +6,7 @@ const IdRow = Type.Object({ id: Type.String() });
 /** Projects without stacks. Both in one transaction: a stack may be created between a search and the lock. */
 export function createEmptyProjectRepository(db: Queryable) {
   return {
-    /** Locks up to `limit` of them. Those in which somebody is creating a stack are left out. */
+    /** Locks up to `limit` of them. Projects in which a stack is being created are left out. */
     lock: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* projects.lockEmpty */
@@ -15,7 +15,7 @@ export function createEmptyProjectRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Deletes those that are still empty. Returns how many. */
+    /** Deletes the ones that are still empty. Returns how many. */
     delete: async (ids: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* projects.deleteEmpty */

@@ -21,7 +21,7 @@ export function encodeInSlices(context: AppContext): Maintenance {
   let backlog = 0;
   context.metrics.gauge(
     'holdfast_versions_to_encode',
-    `States that are due to be looked at for encoding, counted up to ${countedStates}, as of the last sweep interval.`,
+    `States that are due for encoding, counted up to ${countedStates}, as of the last sweep interval.`,
     () => backlog,
   );
   return {

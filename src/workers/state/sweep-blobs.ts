@@ -8,8 +8,8 @@ const faultLimit = 16;
 const faultPauseSeconds = 60;
 
 /**
- * Deletes blobs that have been unreferenced for long enough. First it condemns them under a lock that prevents new
- * references, then it deletes their objects. The rows stay for the grace period, after which the objects are deleted
+ * Deletes blobs that have been unreferenced for long enough. First it marks them as pending deletion under a lock that
+ * prevents new references, then it deletes their objects. The rows stay for the grace period, after which the objects are deleted
  * again, because an upload may have been in flight all that time. The next run resumes an interrupted one. Returns how
  * many objects were deleted for the first time. Throws the first fault after trying the others.
  */

@@ -18,7 +18,7 @@ import type {
   VersionRow,
 } from '../../shared/state/versions/version-repository.ts';
 
-/** How versions refer to each other, and how they are cut. */
+/** The references between versions, and their chunking. */
 export interface EncodingShape {
   /** Every so many versions one is compressed alone. A damaged one makes at most as many unreadable. */
   readonly keyEvery: number;
@@ -46,9 +46,9 @@ const damagedSeconds = 3600;
 /** Of a deleted stack that may be restored. */
 const deletedSeconds = 24 * 3600;
 
-/** What was done for a state. */
+/** The work done for a state. */
 export interface EncodingResult {
-  /** Versions encoded, and those of them whose bytes an earlier version already had. */
+  /** Encoded versions, and how many of them had the bytes of an earlier version. */
   readonly encoded: number;
   readonly shared: number;
   /** Bytes of text that were read. */
@@ -93,8 +93,9 @@ export class VersionEncoder {
   }
 
   /**
-   * Encodes the state from which the update of a due state began, and the state itself unless it is the newest, whose turn comes with
-   * the next. Postpones the state while one of the two is in use or damaged, or the stack is deleted and may be restored. Throws what the blob store throws, and
+   * Encodes the state from which the update of a due state began, and the state itself unless it is the newest, which is encoded after the
+   * next. Postpones the state while one of the two is in use or damaged, or the stack is deleted and may be restored. Throws what the blob
+   * store throws, and
    * `signal`'s reason.
    */
   async encodeDue(due: DueState, signal?: AbortSignal): Promise<EncodingResult> {
@@ -245,7 +246,7 @@ export function baseNumber(
   return number - step;
 }
 
-/** Finds the chunk of the base that has most in common with a chunk. */
+/** Finds the chunk of the base that has the most in common with a chunk. */
 class Counterparts {
   readonly keys: ReadonlySet<string>;
   readonly #chunks: readonly ChunkRow[];

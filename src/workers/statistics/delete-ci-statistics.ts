@@ -5,7 +5,7 @@ import { createRefusedRunRepository } from '../../shared/updates/refused-run-rep
 const keptDays = 100;
 const rowsAtOnce = 5_000;
 
-/** Deletes what pages about CI no longer show. Returns how many rows. */
+/** Deletes statistics that pages about CI no longer show. Returns how many rows. */
 export async function deleteOldCiStatistics({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<number> {
   const refused = createRefusedRunRepository(db);
   let all = 0;

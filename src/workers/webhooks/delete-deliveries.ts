@@ -5,7 +5,7 @@ import { createDeliveryRepository } from '../../shared/webhooks/delivery-reposit
 const logDays = 30;
 const eventsAtOnce = 1_000;
 
-/** Deletes events that were delivered, or given up, long ago, and what no webhook is to get any more. */
+/** Deletes events that were delivered or given up long ago, and events without remaining deliveries. */
 export async function deleteOldDeliveries({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<void> {
   const deliveries = createDeliveryRepository(db);
   await deliveries.deleteOrphans();

@@ -89,7 +89,7 @@ async function lostEvents(cluster: Cluster, { events, name, stackPath }: Journal
   return lost;
 }
 
-/** Number of packed events. */
+/** Number of archived events. */
 export async function countArchivedEvents(cluster: Cluster): Promise<number> {
   const [row] = await query<{ count: number }>(
     cluster,

@@ -4,11 +4,11 @@ import { beginning, creation } from '../../support/journal-entries.ts';
 import { JournalPipeline, type Target } from './pipelines.ts';
 
 const limited = /deletes or replaces at most 0/;
-const drained = /ends this update gently/;
+const drained = /drains this update/;
 /** Longer than a clock is set ahead, so that an approval ends only with the test. */
 const approvedMinutes = 7 * 24 * 60;
 
-/** What the updates of this pipeline were told by rules. */
+/** The messages of rules to the updates of this pipeline. */
 export interface VerifierStatistics {
   stopped: number;
   approved: number;

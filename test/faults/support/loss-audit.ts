@@ -4,15 +4,15 @@ import { sha256 } from './documents.ts';
 import { readState } from './pipelines.ts';
 import type { AnyWatched, WatchedUpdate } from './watched-pipelines.ts';
 
-/** What is not in the states after a loss, and who was told. */
+/** Writes that the states lack after a loss, and the clients that were informed. */
 export interface LossReport {
   /** Writes that were acknowledged. */
   acknowledged: number;
   /** Those of them that are gone. */
   lost: number;
-  /** Updates that lack writes, and whose clients were told to refresh. */
+  /** Updates that lack writes, and whose clients were asked to refresh. */
   reported: number;
-  /** Updates that lack writes, but had succeeded before the loss: nobody was left to be told. */
+  /** Updates that lack writes, but had succeeded before the loss: no client was left to inform. */
   over: number;
   /** Updates whose client was refused without having lost anything. */
   refused: number;
@@ -20,7 +20,7 @@ export interface LossReport {
   readonly concealed: string[];
 }
 
-/** Compares the states with what clients were told. `backAt`: when the database accepted writes again, in ms. */
+/** Compares the states with the responses to clients. `backAt`: when the database accepted writes again, in ms. */
 export async function reportLoss(
   cluster: Pick<Cluster, 'url' | 'token' | 'databaseUrl'>,
   pipelines: readonly AnyWatched[],

@@ -22,7 +22,7 @@ export interface WatchedUpdate {
 /** Longer than a database is away in these tests, in ms. */
 const patienceMs = 150_000;
 
-/** A pipeline whose client is told about everything: it repeats each call of a running update until that is answered. */
+/** A pipeline whose client learns every outcome: it repeats each call of a running update until it gets a response. */
 export abstract class WatchedPipeline extends Pipeline {
   readonly updates: WatchedUpdate[] = [];
 
@@ -55,7 +55,7 @@ export abstract class WatchedPipeline extends Pipeline {
   /** Between the last write and the end. */
   protected async rest(): Promise<void> {}
 
-  /** The audit judges what the clients were told. */
+  /** The audit checks the responses to the clients. */
   protected override note(error: unknown): void {
     this.counts.failedCalls.push(`${this.name}: ${(error as Error).message}`);
   }

@@ -5,7 +5,7 @@ import { createStack, deployment, ok } from '../../support/state.ts';
 import { createTestApp } from '../../support/test-app.ts';
 
 await runInCluster({}, async () => {
-  test('what a worker commits is recorded with who asked for it', async () => {
+  test('a commit of a worker is recorded with its requester', async () => {
     await using app = await createTestApp();
     const { auth, organization, path } = await createStack(app);
     const headers = { 'user-agent': 'pulumi-cli/1' };

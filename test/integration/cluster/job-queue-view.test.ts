@@ -115,7 +115,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
     });
   });
 
-  test('a job that was given up can be run again, or discarded; one with a body only by its caller', async () => {
+  test('a job that failed permanently can be run again or discarded; one with a body only by its caller', async () => {
     const token = Buffer.from(admin.slice(6), 'base64').toString().split(':')[1] as string;
     const jobs = async () => (await ask(app, token, 'operator.queues')).data.queues[0].jobs;
     const failed = async () => (await jobs()).filter(({ state }: { state: string }) => state === 'failed');

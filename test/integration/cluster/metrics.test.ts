@@ -56,7 +56,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
     };
   }
 
-  test('api and worker tell of both queues, of Redis and of bytes in flight', async () => {
+  test('api and worker report both queues, Redis and bytes in flight', async () => {
     for (const url of [api.management as string, worker.url]) {
       await until(async () => ((await metrics(url))('holdfast_redis_memory_bytes') ?? 0) > 100_000, 'a look was had');
       const figure = await metrics(url);

@@ -264,7 +264,7 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
     expect(await exportedNames(app, stack)).toHaveLength(7);
   });
 
-  test('cannot get a job run whose call was told that it failed', async () => {
+  test('cannot run a job whose caller was informed that it failed', async () => {
     const before = await distrusted('expired');
     let [jobId, data] = ['', ''];
     const update = await startUpdate(app, stack);

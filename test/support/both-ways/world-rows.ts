@@ -123,7 +123,7 @@ function plain(row: Row, { before, names, table }: Naming): Row {
         : Object.fromEntries(Object.entries(value).map(([name, each]) => [name, write(each, name)]));
     if (typeof value !== 'string') return value;
     if (time.test(value) && !before.has(value))
-      // How long a lease lasts is told apart, in minutes.
+      // Durations of leases are compared in minutes.
       return table === 'updates' && /^(expires_at|must_end_at)$/.test(column) && typeof started === 'string'
         ? `${Math.round((Date.parse(value) - Date.parse(started)) / 60_000)} minutes`
         : '<time>';

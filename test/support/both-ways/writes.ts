@@ -182,7 +182,7 @@ export async function playWrites(
   const answers: object[] = [];
   let isOver = false;
   for (const write of writes) {
-    // Whether a repeat, or a call after the end, is told what it is before or after the change is left open: both are right.
+    // A repeat, or a call after the end, may get the response from before or after the change: both are right.
     const isRepeat = 'order' in write && write.order !== 'next';
     const change: Late['late'] = 'late' in write && !isOver && !isRepeat ? write.late : null;
     isOver ||= change !== null;

@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
-import { denseTurnBytes, nextSlice, Slices } from '../../../shared/platform/slices/slices.ts';
+import { denseSliceBytes, nextSlice, Slices } from '../../../shared/platform/slices/slices.ts';
 import type { ResourceView } from '../../../shared/search/resource-facts.ts';
 import { withoutStack } from '../../../shared/search/resource-key.ts';
 import { hashWithoutStack } from '../../../shared/search/stackless-text.ts';
@@ -28,7 +28,7 @@ export interface CanonicalResource {
 /** `withOutputs`: whether outputs are compared, too. Takes slices of the event loop. */
 export async function canonicalOf(view: ResourceView, withOutputs: boolean): Promise<CanonicalResource> {
   const secrets: (string | null)[] = [];
-  const slices = new Slices(denseTurnBytes);
+  const slices = new Slices(denseSliceBytes);
   const hash = createHash('sha256');
   for (const name of await comparedMembers(view, withOutputs)) {
     hash.update(`\n${name}:`);
@@ -56,7 +56,7 @@ export async function isSameInStacks(name: string, before: Buffer, after: Buffer
 
 async function comparableDigest(name: string, text: Buffer): Promise<string> {
   const hash = createHash('sha256');
-  await hashComparable(hash, name, text, new Slices(denseTurnBytes));
+  await hashComparable(hash, name, text, new Slices(denseSliceBytes));
   return hash.digest('base64');
 }
 

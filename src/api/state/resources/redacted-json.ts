@@ -1,5 +1,5 @@
 import { replaceRanges } from '../../../shared/platform/json/member-edits.ts';
-import { denseTurnBytes, scanInSlices } from '../../../shared/platform/slices/slices.ts';
+import { denseSliceBytes, scanInSlices } from '../../../shared/platform/slices/slices.ts';
 import { cutDeep } from '../../platform/http/cut-deep.ts';
 import { hasNoSecrets, type SecretPlace, secretScanner } from './secret-values.ts';
 
@@ -16,7 +16,7 @@ const encryptedSecret = Buffer.from(
  */
 export async function redactedText(text: Buffer): Promise<Buffer> {
   const { scanner, secrets } = secretScanner(text);
-  await scanInSlices(scanner, text, denseTurnBytes);
+  await scanInSlices(scanner, text, denseSliceBytes);
   scanner.end();
   return replaceRanges(
     text,
@@ -28,7 +28,7 @@ export async function redactedText(text: Buffer): Promise<Buffer> {
 export async function listSecretsInSlices(text: Buffer): Promise<SecretPlace[]> {
   if (hasNoSecrets(text)) return [];
   const { scanner, secrets } = secretScanner(text);
-  await scanInSlices(scanner, text, denseTurnBytes);
+  await scanInSlices(scanner, text, denseSliceBytes);
   scanner.end();
   return secrets;
 }

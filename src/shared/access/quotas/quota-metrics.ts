@@ -24,7 +24,7 @@ interface QuotaGaugeParts {
 }
 
 /**
- * Registers metrics for organizations with limits: those with their own, then, if the settings have any, those that these apply to;
+ * Registers metrics for organizations with limits: organizations with their own limits, then, if the settings have any, the others;
  * the first 200 by name.
  */
 export function registerQuotaGauges(metrics: Metrics, { db, payloads, quotas, defaults }: QuotaGaugeParts): void {
@@ -39,7 +39,7 @@ export function registerQuotaGauges(metrics: Metrics, { db, payloads, quotas, de
     for (const row of rows) {
       const { organization } = row;
       const limits = await quotas.limitsOf(organization);
-      // The limit is that of each room.
+      // The limit applies to each in-flight budget.
       const inFlightBytes = budgets && Math.max(...budgets.map((budget) => budget.get(organization) ?? 0));
       const used: Partial<Record<QuotaName, number | null>> = { ...row, inFlightBytes };
       for (const name of quotaNames) {

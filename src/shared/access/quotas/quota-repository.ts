@@ -32,7 +32,7 @@ export function createQuotaRepository(db: Queryable) {
   const columns = sql.fragment`
     q.stacks, q.kept_bytes as "keptBytes", q.in_flight_bytes as "inFlightBytes", q.updates,
     q.requests_per_second as "requestsPerSecond"`;
-  // Deleted ones count for as long as they can be restored.
+  // Deleted stacks count for as long as they can be restored.
   const keptStacks = (organizationId: string) => sql.fragment`
     select s.id from stacks s join projects p on p.id = s.project_id
     where p.organization_id = ${organizationId}
@@ -96,7 +96,7 @@ export function createQuotaRepository(db: Queryable) {
       return row?.used ?? 0;
     },
 
-    /** Returns the usage of all organizations, or only of those with their own limits: those first, then by name. */
+    /** Returns the usage of all organizations, or only of organizations with their own limits: these first, then by name. */
     listUsage: (options: { onlyOwnLimits: boolean; limit: number | null }) =>
       db.any(sql.rows(UsageRow)`
         /* quotas.listUsage */
@@ -116,8 +116,8 @@ export function createQuotaRepository(db: Queryable) {
         from organizations o left join organization_usage w on w.organization_id = o.id where o.name = ${organization}`),
 
     /**
-     * Returns the organizations whose kept bytes are due for measurement: all, or only those with their own limit.
-     * Excludes those whose last measurement took more than 1% of the time since then.
+     * Returns the organizations whose kept bytes are due for measurement: all, or only organizations with their own limit.
+     * Excludes organizations whose last measurement took more than 1% of the time since then.
      */
     listMeasured: async (all: boolean): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`

@@ -73,7 +73,7 @@ export function tooManyBytes(organization: string, limit: number, used: number):
   );
 }
 
-/** The organization's bodies in flight were at their limit for as long as a call waits. The CLI retries writes. */
+/** The organization's bodies in flight were at their limit for as long as a call may wait. The CLI retries writes. */
 export class TooManyInFlightError extends UnavailableError {
   override readonly name = 'TooManyInFlightError';
   override readonly code = 'quota-in-flight';

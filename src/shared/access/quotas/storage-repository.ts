@@ -26,16 +26,16 @@ const DayRow = Type.Object({
 const TableRow = Type.Object({ name: Type.String(), bytes: Type.Number(), rows: Type.Number() });
 const DatabaseRow = Type.Object({ bytes: Type.Number() });
 
-/** A measurement is this old before the next one, and at least 100 times as old as it took. */
+/** Minimum age of a measurement before the next one; it must also be at least 100 times as old as it took. */
 const everyHours = 6;
 /** The same where nothing was found: it may be a new organization. */
 const emptyHours = 1;
 const comparedDays = 30;
 const keptDays = 400;
 
-/** What organizations keep, measured some times a day, and what the database itself takes. */
+/** The bytes that organizations keep, measured a few times a day, and the size of the database itself. */
 export function createStorageRepository(db: Queryable) {
-  // Deleted ones count for as long as they can be restored.
+  // Deleted stacks count for as long as they can be restored.
   const keptStacks = (organizationId: string) => sql.fragment`
     select s.id from stacks s join projects p on p.id = s.project_id where p.organization_id = ${organizationId}
       and (s.deleted_at is null or s.restorable_until is not null)`;
@@ -44,7 +44,7 @@ export function createStorageRepository(db: Queryable) {
       ? sql.fragment`n.state_bytes + n.journal_bytes + n.event_bytes`
       : sql.fragment`b.state_bytes + b.journal_bytes + b.event_bytes`;
   return {
-    /** Organizations that are to be measured. */
+    /** Organizations that are due for measurement. */
     listDue: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* storage.listDue */

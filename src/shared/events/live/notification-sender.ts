@@ -13,14 +13,14 @@ import {
   raisedName,
 } from './notification.ts';
 
-/** Time in which notices are collected, in ms. The first after a silence waits for the shorter one. */
+/** Time for which notifications are collected, in ms. The first one after a silence waits for the shorter time. */
 const firstMs = 20;
 const gapMs = 100;
-/** The same for kinds of which a running update may cause many. */
+/** The same for kinds that a running update may cause many of. */
 const frequentMs = 250;
 const retryMs = 1_000;
 const closeMs = 1_000;
-/** Of a failed database, so many notices are kept. When there are more, all are replaced by one that says so. */
+/** Maximum number of notifications kept while the database fails. If there are more, a single one that says so replaces them all. */
 const maxPending = 5_000;
 /** Each has at most 128 bytes, and a notification at most 8,000. */
 const perPayload = 60;
@@ -28,8 +28,8 @@ const perPayload = 60;
 const frequent: ReadonlySet<NotificationKind> = new Set(['events.appended']);
 
 /**
- * Tells all replicas what this process has committed. Notices are collected in memory and sent in the background: no call waits for it,
- * and what a process that dies had collected is lost. Whoever shows something must look from time to time.
+ * Notifies all replicas of what this process has committed. Notifications are collected in memory and sent in the background: no call waits for
+ * that, and a process that dies loses what it has collected. Pages must therefore also poll from time to time.
  */
 export class NotificationSender {
   readonly #channel: NotificationChannel;
@@ -53,12 +53,12 @@ export class NotificationSender {
     });
   }
 
-  /** The channel on which it sends: whoever also listens needs no connection of their own. */
+  /** The channel on which it sends; a listener can share its connection. */
   get channel(): NotificationChannel {
     return this.#channel;
   }
 
-  /** Tells of something that was committed. Returns at once. */
+  /** Notifies of a commit. Returns at once. */
   notify(notification: Notification): void {
     if (this.#isClosed) return;
     const speed = frequent.has(notification.kind) ? 'later' : 'soon';
@@ -71,7 +71,7 @@ export class NotificationSender {
     this.#flushIn(speed, speed === 'later' ? frequentMs : firstMs);
   }
 
-  /** Sends what was collected, if that is possible at once, and closes the connection. */
+  /** Sends the collected notifications, if that is possible at once, and closes the connection. */
   async close(): Promise<void> {
     const flushed = Promise.all([this.#flush('later'), this.#flush('soon')]);
     await Promise.race([flushed, sleep(closeMs, undefined, { ref: false })]);
@@ -114,7 +114,7 @@ export class NotificationSender {
       await this.#channel.send(payloads);
       this.#hasFailed = false;
     } catch (error) {
-      if (!this.#hasFailed) this.#logger.debug({ err: error }, 'live: notices could not be sent yet');
+      if (!this.#hasFailed) this.#logger.debug({ err: error }, 'live: notifications could not be sent yet');
       this.#hasFailed = true;
       this.#hasLost ||= isPartial;
       for (const notification of notifications) this.notify(notification);

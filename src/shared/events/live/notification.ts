@@ -11,7 +11,7 @@ const kinds = [
 /** What has happened. */
 export type NotificationKind = (typeof kinds)[number];
 
-/** Something that was committed, for those who look at it. Ids are those of the database; null: not known, or of no such thing. */
+/** Something that was committed, for the pages that show it. Ids are database ids; null: not known or not applicable. */
 export interface Notification {
   readonly kind: NotificationKind;
   readonly organizationId: string | null;
@@ -19,29 +19,29 @@ export interface Notification {
   readonly updateId: string | null;
 }
 
-/** Somebody's rights have changed: those of a user, or of people in an organization. */
+/** Rights have changed: the rights of a user, or of members of an organization. */
 export interface RightsNotification {
   readonly of: 'organization' | 'user';
   readonly id: string;
 }
 
-/** Some notices of one process, in their order. */
+/** Notifications of one process, in order. */
 export interface NotificationBatch {
-  /** Unique; the same for all who receive it. */
+  /** Unique; the same for all receivers. */
   readonly id: string;
   readonly notifications: readonly Notification[];
-  /** Other notices were lost. */
+  /** Other notifications were lost. */
   readonly isPartial: boolean;
 }
 
-/** The channel of all notices. */
+/** The channel of all notifications. */
 export const liveChannel = 'holdfast_live';
-/** Under this name, triggers raise what a transaction has changed (migration 0052). */
+/** Under this name, triggers raise the changes of a transaction. */
 export const raisedName = 'holdfast_live';
 
 const lostLine = 'lost';
 
-/** As triggers write it: kind, organization, stack, update. Null if it is of a kind that a newer release has. */
+/** As triggers write it: kind, organization, stack, update. Null if the kind is unknown. */
 export function parseNotification(text: string): Notification | null {
   const [kind, organizationId, stackId, updateId] = text.split(' ');
   const known = kinds.find((each) => each === kind);
@@ -59,7 +59,7 @@ export function formatBatch({ id: batchId, isPartial, notifications }: Notificat
   return [batchId, ...(isPartial ? [lostLine] : []), ...notifications.map(formatNotification)].join('\n');
 }
 
-/** Reads the payload of a notification; null: it is none that this release knows. */
+/** Reads the payload of a notification; null: it is not one that this release knows. */
 export function parsePayload(payload: string): NotificationBatch | RightsNotification | null {
   const [head = '', ...lines] = payload.split('\n');
   const [word, of, rightsOf] = head.split(' ');

@@ -7,16 +7,16 @@ const EarlierRow = Type.Object({ request: Bytes, tokenId: Type.String(), isRecen
 const ReplacedRow = Type.Object({ id: Type.String(), expiresAt: Timestamp });
 
 export interface Exchange {
-  /** What identifies the id token. */
+  /** The identity of the id token. */
   readonly key: Buffer;
-  /** What was asked for, and from where. */
+  /** The request and its origin. */
   readonly request: Buffer;
   readonly tokenId: string;
-  /** When nobody accepts the id token any more. */
+  /** The time from which the id token is no longer accepted. */
   readonly expiresAt: Date;
 }
 
-/** Which id tokens were exchanged, for all replicas. */
+/** The exchanged id tokens, shared by all replicas. */
 export function createExchangeRepository(db: Queryable) {
   return {
     /** Returns whether this is the first exchange of the id token. Waits for one that is being committed. */
@@ -36,7 +36,7 @@ export function createExchangeRepository(db: Queryable) {
         select request, token_id as "tokenId", exchanged_at > clock_timestamp() - make_interval(secs => ${recentSeconds}) as "isRecent"
         from exchanged_id_tokens where key = ${sql.binary(key)} for update`),
 
-    /** Gives a token that was never used another secret. Returns null if it was used, or is not valid. */
+    /** Gives a token that was never used a new secret. Returns null if it was used, or is not valid. */
     replaceUnused: (tokenId: string, hash: Buffer) =>
       db.maybeOne(sql.rows(ReplacedRow)`
         /* exchanges.replaceUnused */

@@ -50,7 +50,7 @@ export interface NewIssuer {
   readonly createdBy: string | null;
 }
 
-/** What a change sets; what is missing stays. */
+/** The values that a change sets; missing ones stay. */
 export interface IssuerChange {
   readonly name?: string;
   readonly maxSeconds?: number | null;
@@ -61,7 +61,7 @@ export interface IssuerChange {
 
 export type IssuerRepository = ReturnType<typeof createIssuerRepository>;
 
-/** Issuers that organizations trust, and their policies. A trigger revokes the tokens of a policy that goes. */
+/** Issuers that organizations trust, and their policies. A trigger revokes the tokens of a policy that is deleted. */
 export function createIssuerRepository(db: Queryable) {
   const columns = sql.fragment`i.id, i.organization_id as "organizationId", i.name, i.url, i.audience, i.replay,
     i.max_seconds as "maxSeconds", i.jwks, i.policy_version as "policyVersion", i.created_at as "createdAt",
@@ -111,7 +111,7 @@ export function createIssuerRepository(db: Queryable) {
         with turn as materialized (select lock_shared(${id}))
         select ${columns}, clock_timestamp() as now from turn, trusted_issuers i where i.id = ${id} for share of i`),
 
-    /** Waits for exchanges that are being committed, so that a change sees their tokens. Returns whether it is there. */
+    /** Waits for exchanges that are being committed, so that a change sees their tokens. Returns whether the issuer exists. */
     lock: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* issuers.lock */
@@ -131,7 +131,7 @@ export function createIssuerRepository(db: Queryable) {
           jwks = case when ${change.jwks !== undefined} then ${change.jwks ?? null} else i.jwks end
         where i.id = ${id} returning ${columns}`),
 
-    /** Deletes the issuer with its policies, and so revokes the tokens that they gave. */
+    /** Deletes the issuer with its policies, and so revokes the tokens issued under them. */
     remove: (id: string) => db.query(sql.nothing`/* issuers.remove */ delete from trusted_issuers where id = ${id}`),
 
     listPolicies: (issuerId: string) =>
@@ -169,7 +169,7 @@ export function createIssuerRepository(db: Queryable) {
         /* issuers.countPolicyChange */
         update trusted_issuers set policy_version = policy_version + 1, modified_at = now() where id = ${issuerId}`),
 
-    /** Valid tokens that the issuer's policies have given. */
+    /** Valid tokens that were issued under the issuer's policies. */
     listTokens: (issuerId: string) =>
       db.any(sql.rows(TokenRow)`
         /* issuers.listTokens */

@@ -10,13 +10,13 @@ import { isAbout, requestedKind, rulesMatch, type TrustPolicy } from './trust-po
 export interface PolicyMaker {
   /** Null for an operator, or a token without a user. */
   readonly userId: string | null;
-  /** Whose personal tokens the maker may give away; `anyone` for an operator. */
+  /** The user whose personal tokens the author may let the issuer obtain; `anyone` for an operator. */
   readonly actsFor: string | null | 'anyone';
 }
 
 /**
- * Makes these the policies of the issuer, which is locked. Those that stay the same stay, with the tokens that they gave; the tokens
- * of the others are revoked, and all tokens that a policy now denies. Throws InvalidRequestError.
+ * Makes these the policies of the issuer, which is locked. Unchanged policies stay, with the tokens issued under them; the tokens of the others are
+ * revoked, and so are all tokens that a policy now denies. Throws InvalidRequestError.
  */
 export async function replacePolicies(
   tx: Queryable,
@@ -65,7 +65,7 @@ async function withOwner(
   const user = await createIdentityRepository(tx).findUser(owner);
   const membership = user && (await createPeopleRepository(tx).findMembership(organizationId, user.id));
   if (!user || !membership) throw new InvalidRequestError(`${quoted} is not a member of the organization`);
-  // An admin cannot make tokens of other people either.
+  // An admin cannot create tokens for other users either.
   if (decision === 'allow' && actsFor !== 'anyone' && actsFor !== user.id)
     throw new InvalidRequestError(
       `Only ${quoted} or an operator (holdfast admin issuer allow) can let CI act as ${quoted}`,

@@ -28,7 +28,7 @@ const maxRules = 20;
 const maxPatterns = 50;
 const maxPatternChars = 500;
 const maxPolicies = 100;
-/** Claims that all tokens of an issuer for an organization share, so that they limit nothing. */
+/** Claims that all tokens of an issuer for an organization share, so a rule for them limits nothing. */
 const commonClaims = ['aud', 'iss'];
 
 /** Reads the policies of an issuer, in order. Throws InvalidRequestError. */
@@ -95,7 +95,7 @@ function rulesOf({ decision, rules }: WrittenPolicy): Record<string, string[]> {
   );
   if (decision === 'allow' && !limits)
     throw new InvalidRequestError(
-      'A policy that allows needs a rule for a claim besides aud and iss, with more than *: otherwise every pipeline of the issuer has a token for the asking',
+      'A policy that allows needs a rule for a claim besides aud and iss, with more than *: otherwise every pipeline of the issuer could obtain a token',
     );
   return Object.fromEntries(entries);
 }

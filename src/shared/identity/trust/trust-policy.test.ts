@@ -87,7 +87,7 @@ const Asked: fc.Arbitrary<TrustRequest> = fc.oneof(
     .map(([kind, owner]) => ({ kind, owner, admin: false })),
 );
 
-/** The same rules, written as plainly as possible. */
+/** The same rules, written as simply as possible. */
 function holds(rules: TrustPolicy['rules'], given: Claims): boolean {
   return Object.entries(rules).every(([path, patterns]) => {
     const [first = '', second] = path.split('.');
@@ -98,7 +98,7 @@ function holds(rules: TrustPolicy['rules'], given: Claims): boolean {
   });
 }
 
-test('whatever the policies, nothing is given that no policy allows, or that one denies', () => {
+test('for any policies, no token is issued that no policy allows or that one denies', () => {
   fc.assert(
     fc.property(fc.array(Policy, { maxLength: 5 }), AnyClaims, Asked, (policies, given, asked) => {
       const result = decideTrust(policies, given, asked);
@@ -116,7 +116,7 @@ test('whatever the policies, nothing is given that no policy allows, or that one
   );
 });
 
-test('a denial that names no kind refuses every kind, whatever else allows it', () => {
+test('a denial that names no kind refuses every kind, even if another policy allows it', () => {
   const [denial] = parsePolicies([{ decision: 'deny', rules: { sub: 'repo:evil/*' } }]) as [TrustPolicy];
   fc.assert(
     fc.property(fc.array(Policy, { maxLength: 5 }), fc.nat(5), AnyClaims, Asked, (policies, at, given, asked) => {

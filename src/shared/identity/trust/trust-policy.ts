@@ -17,7 +17,7 @@ export const TrustDecision = Type.Union([Type.Literal('allow'), Type.Literal('de
 export const TrustKind = Type.Union([TokenKind, Type.Literal('any')]);
 export type TrustKind = Static<typeof TrustKind>;
 
-/** What holders of an issuer's tokens are given, or not. */
+/** What holders of an issuer's tokens may obtain, or may not. */
 export const TrustPolicy = Type.Object({
   decision: TrustDecision,
   tokenKind: TrustKind,
@@ -30,7 +30,7 @@ export const TrustPolicy = Type.Object({
 });
 export type TrustPolicy = Static<typeof TrustPolicy>;
 
-/** What somebody with an id token asks for. `organization` means a service's token where the policy gives one. */
+/** The request of a caller with an id token. `organization` means a service token where the policy issues one. */
 export interface TrustRequest {
   readonly kind: 'organization' | 'team' | 'personal';
   /** Name of the team, or login; null for the organization. */

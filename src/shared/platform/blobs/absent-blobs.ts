@@ -2,7 +2,7 @@ import type { BlobStore } from './blob-store.ts';
 
 const concurrentRequests = 8;
 
-/** Returns those of `keys` that do not exist, with one `stat` per key. Throws BlobStoreUnavailableError. */
+/** Returns the `keys` that do not exist, with one `stat` per key. Throws BlobStoreUnavailableError. */
 export async function filterAbsent(store: Pick<BlobStore, 'stat'>, keys: readonly string[]): Promise<string[]> {
   const remaining = [...keys];
   const absent: string[] = [];

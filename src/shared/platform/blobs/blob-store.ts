@@ -49,7 +49,7 @@ export interface BlobStore {
    * `after` is the previous page's `next`.
    */
   list(prefix: string, after?: string): Promise<BlobPage>;
-  /** Returns those of `keys` (up to a few thousand) that the store is certain do not exist. */
+  /** Returns the `keys` (up to a few thousand) that the store is certain do not exist. */
   findAbsent(keys: readonly string[]): Promise<string[]>;
   /** Removes unfinished puts older than `olderThanMs`, left by dead processes. Returns how many were removed. Throws the first fault after trying others. */
   sweepUnfinished(olderThanMs: number): Promise<number>;

@@ -132,7 +132,7 @@ export class FileBlobStore implements BlobStore {
     assertBlobKey(key);
     const target = this.#pathOf(key);
     await this.#unlessMissing(key, () => unlink(target));
-    // The caller deletes its row next, so nobody would find a file that reappears. Sync even if missing: an earlier attempt
+    // The caller deletes its row next, so a file that reappears would never be found. Sync even if missing: an earlier attempt
     // may have stopped here.
     await io('flushing a directory', () => syncDirectory(path.dirname(target)));
   }

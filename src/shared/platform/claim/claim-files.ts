@@ -6,20 +6,20 @@ import { Value } from 'typebox/value';
 import { syncPath } from '../files/durable-files.ts';
 import { ProcessIdentity } from './process-identity.ts';
 
-/** What a claim says of its owner. */
+/** The owner of a claim, as recorded in it. */
 export const ClaimOwner = Type.Intersect([
   ProcessIdentity,
   Type.Object({
     id: Type.String(),
     /** The lock file that the owner has locked, if it could. */
     lock: Type.Union([Type.String(), Type.Null()]),
-    /** The owner has given the claim back. */
+    /** The owner has released the claim. */
     isReleased: Type.Boolean(),
   }),
 ]);
 export type ClaimOwner = Type.Static<typeof ClaimOwner>;
 
-/** The claim that counts. */
+/** The effective claim. */
 export interface Claim {
   readonly number: number;
   readonly text: string;
@@ -28,9 +28,8 @@ export interface Claim {
 }
 
 /**
- * The claims of a directory, as files with increasing numbers. The highest counts. A claim is made by creating the file with the
- * next number, which one process only can do, and never changes: so nobody overwrites the claim of another, however long a process
- * sleeps between two of its steps.
+ * The claims of a directory, as files with increasing numbers. The highest counts. A claim is made by creating the file with the next number, which
+ * only one process can do, and never changes: no process overwrites the claim of another, however long it sleeps between two steps.
  */
 export class ClaimFiles {
   readonly #folder: string;
@@ -39,7 +38,7 @@ export class ClaimFiles {
     this.#folder = folder;
   }
 
-  /** Returns the claim that counts; null if there is none. */
+  /** Returns the effective claim; null if there is none. */
   readLast(): Claim | null {
     for (;;) {
       const number = this.#numbers().at(-1);
@@ -70,12 +69,12 @@ export class ClaimFiles {
     }
     syncPath(this.#folder);
     if (this.#numbers().at(-1) === number) return true;
-    // The number was free again, because others have come and gone since we looked.
+    // The number was free again, because other processes have started and ended since the check.
     rmSync(this.#file(number), { force: true });
     return false;
   }
 
-  /** Removes what is left of the claims before this one. */
+  /** Removes the remains of earlier claims. */
   removeBefore(number: number): void {
     for (const name of this.#names()) {
       const of = numberOf(name);
@@ -83,12 +82,12 @@ export class ClaimFiles {
     }
   }
 
-  /** Where the owner of a claim shows that it is alive. */
+  /** The file in which the owner of a claim shows that it is alive. */
   beatFile(number: number): string {
     return `${this.#file(number)}.beat`;
   }
 
-  /** Returns what the owner has written there; null if nothing. */
+  /** Returns what the owner has written to it; null if nothing. */
   readBeat(number: number): string | null {
     return readOrNull(this.beatFile(number));
   }
@@ -99,7 +98,7 @@ export class ClaimFiles {
       .sort((one, other) => one - other);
   }
 
-  /** None if somebody has removed the folder. */
+  /** None if the folder was removed. */
   #names(): string[] {
     try {
       return readdirSync(this.#folder);

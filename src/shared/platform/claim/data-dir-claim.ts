@@ -14,7 +14,7 @@ export class DataDirInUseError extends OperatorError {
   override readonly name = 'DataDirInUseError';
 }
 
-/** Whether what was written may be acknowledged. */
+/** Whether a write may be acknowledged. */
 export interface WriteFence {
   /** Returns false if the data belong to another server by now, or if that cannot be seen. */
   holds(): boolean;
@@ -24,21 +24,21 @@ interface ClaimOptions {
   readonly logger: Logger;
   readonly takeLock?: TakeLock;
   readonly beatMs?: number;
-  /** How long an owner that cannot be seen must have shown no sign of life. */
+  /** How long an owner that cannot be observed must have shown no sign of life. */
   readonly watchMs?: number;
 }
 
 const beatMsByDefault = 2_000;
-/** Longer than a live server is ever held up. */
+/** Longer than a live server is ever blocked. */
 const watchMsByDefault = 15_000;
 const lookMs = 100;
-/** How long the lock of a process that has ended may need to go. */
+/** How long the release of an ended process's lock may take. */
 const lockWaitMs = 10_000;
 
 /**
- * The claim of a data directory, so that two servers never run on it at once. Where there are locks, the kernel tells whether the
- * owner is alive, in whichever container. Where there are none, and between machines, the owner shows by a number that it increases
- * that it is alive: a newcomer that cannot see the owner waits and looks. No clock is compared with that of another process.
+ * The claim of a data directory, so that two servers never run on it at once. Where file locks exist, the kernel shows whether the owner is alive,
+ * in any container. Where they do not, and between machines, the owner increases a number to show that it is alive: a newcomer that cannot
+ * observe the owner waits and watches that number. Clocks of different processes are never compared.
  */
 export class DataDirClaim implements WriteFence {
   readonly #folder: string;
@@ -108,8 +108,8 @@ export class DataDirClaim implements WriteFence {
   }
 
   /**
-   * Takes the lock for a program that uses the directory as long as it runs, to be passed to it. So one that has outlived its server
-   * is found where it cannot be seen. Returns null where there are no locks, and 'held' if another such program still runs.
+   * Takes the lock for a child program that uses the directory while it runs, and to which the lock is passed. A program that has outlived its
+   * server is thus detected even where it cannot be observed. Returns null where there are no locks, and 'held' if another such program still runs.
    */
   async lockFor(program: string): Promise<FileLock | null | 'held'> {
     const file = path.join(this.#folder, `${program}.lock`);
@@ -119,7 +119,7 @@ export class DataDirClaim implements WriteFence {
     return lock;
   }
 
-  /** Gives the directory back. */
+  /** Releases the directory. */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
@@ -138,7 +138,7 @@ export class DataDirClaim implements WriteFence {
     this.#beating = true;
     try {
       if (this.#files.readLast()?.number !== this.#claim.number) return this.#lose();
-      // In place: a full disk has room for it. Closed, so that network file systems send it.
+      // In place, so that it works on a full disk. Closed, so that network file systems send it.
       const file = await open(this.#files.beatFile(this.#claim.number), 'r+');
       try {
         await file.write(beatText(++this.#beats), 0);
@@ -146,7 +146,7 @@ export class DataDirClaim implements WriteFence {
         await file.close();
       }
     } catch (error) {
-      // A newcomer has removed it, or is about to take the directory over: the next look will tell.
+      // A newcomer has removed it, or is about to take over the directory: the next check will tell.
       this.#logger.warn({ err: error }, 'the claim of the data directory cannot be renewed');
     } finally {
       this.#beating = false;
@@ -189,7 +189,7 @@ async function lockUnlessInUse(
   return lock === 'unsupported' ? null : lock;
 }
 
-/** Resolves once the claim counts no longer or its owner is taken for dead. Throws DataDirInUseError if it is alive. */
+/** Resolves once the claim is no longer effective or its owner is considered dead. Throws DataDirInUseError if it is alive. */
 async function untilFree(
   directory: string,
   files: ClaimFiles,
@@ -203,14 +203,14 @@ async function untilFree(
     const fate = fateOf(owner);
     if (fate === 'ended') return;
     const isSameLock = lock !== null && owner.lock === lock.inode;
-    // We have the lock that the owner had, and its system still runs, so that system has released it.
+    // This process has the owner's lock, and the owner's system still runs, so that system has released it.
     if (isSameLock && owner.boot !== null && owner.boot === ownIdentity().boot) return;
     // With a lock on another file, this is a copy of the owner's directory.
     if (fate === 'running' && (lock === null || owner.lock === null)) throw inUse(directory, claim);
   }
   logger.warn(
     { directory, host: owner?.host, pid: owner?.pid, seconds: watchMs / 1000 },
-    'waiting: the data directory is claimed by a server that cannot be seen from here; looking for signs of life',
+    'waiting: the data directory is claimed by a server that cannot be observed from here; checking for signs of life',
   );
   const beat = files.readBeat(number);
   const end = performance.now() + watchMs;

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, fstatSync, openSync } from 'node:fs';
 
 /**
- * A lock that the kernel releases when the last process that has the descriptor ends, however it ends. All processes of the
- * running system see it, in whichever container they are, and other machines do on network file systems that pass locks on.
+ * A lock that the kernel releases when the last process with the descriptor ends, however it ends. All processes of the running system see it, in
+ * any container, and so do other machines on network file systems that support locks.
  */
 export interface FileLock {
   /** May be passed to a child, which then holds the lock, too. */
@@ -13,12 +13,12 @@ export interface FileLock {
   release(): void;
 }
 
-/** Takes a lock; `held`: another process has it; `unsupported`: there are no locks here. */
+/** Takes a lock; `held`: another process has it; `unsupported`: locks do not exist here. */
 export type TakeLock = (file: string) => FileLock | 'held' | 'unsupported';
 
 /**
- * Locks a file, which is created if needed and stays. By the program `flock`, because Node has no such call: a lock belongs to
- * the open file that we share with it, and so stays when the program ends.
+ * Locks a file, which is created if needed and stays. Uses the program `flock`, because Node has no such call: a lock belongs to the open file that
+ * we share with it, and so stays when the program ends.
  */
 export const takeFileLock: TakeLock = (file) => {
   const descriptor = openSync(file, 'a', 0o640);

@@ -5,14 +5,14 @@ import Type from 'typebox';
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 
-/** Which process, of which namespace of which running system. Parts that the system does not tell are null. */
+/** Identifies a process by id, namespace and running system. Parts that the system does not provide are null. */
 export const ProcessIdentity = Type.Object({
   host: Type.String(),
   /** Of the running system: another one after a restart of the machine, and on another machine. */
   boot: nullableText,
   pidNamespace: nullableText,
   pid: Type.Number(),
-  /** When the process started, which tells it from another one with a reused id. */
+  /** When the process started, which distinguishes it from another one with a reused id. */
   start: nullableText,
 });
 export type ProcessIdentity = Type.Static<typeof ProcessIdentity>;
@@ -23,7 +23,7 @@ export function ownIdentity(): ProcessIdentity {
   return { host: hostname(), boot, pidNamespace, pid: process.pid, start: startOf(process.pid) };
 }
 
-/** What has become of a process. `unknown`: it cannot be seen from here. */
+/** The fate of a process. `unknown`: it cannot be observed from here. */
 export function fateOf(identity: ProcessIdentity): 'running' | 'ended' | 'unknown' {
   const { boot, pidNamespace } = ownPlace();
   if (boot === null || pidNamespace === null) return 'unknown';

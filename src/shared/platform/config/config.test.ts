@@ -56,11 +56,11 @@ test.each([
   ['HOLDFAST_LISTEN', '9090', 'must be an address and a port, such as 0.0.0.0:9090. '],
   ['HOLDFAST_PUBLIC_URL', 'pulumi.example.com', 'must be a URL that begins with http:// or https://. '],
   ['HOLDFAST_OIDC_NAME', 'x'.repeat(61), 'must be a text of 1 to 60 characters. '],
-])('says what %s must be when it is %j', (name, value, sentence) => {
+])('describes the valid values of %s when it is %j', (name, value, sentence) => {
   expect(problemsOf({ [name]: value })).toContain(`  ${name}: ${sentence}`);
 });
 
-test.each(Object.entries(Settings.properties))('what %s must be can be said in words', (_, schema) => {
+test.each(Object.entries(Settings.properties))('the constraint of %s can be described in words', (_, schema) => {
   // Readers of a log should not have to read a regular expression.
   if ('pattern' in schema) expect((schema as { form?: string }).form).toMatch(/\w/);
   expect(expected(schema)).not.toContain('undefined');

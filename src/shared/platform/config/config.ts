@@ -33,7 +33,7 @@ export function loadConfig(): Config {
   return config;
 }
 
-/** Parses environment variables. Tests replace what no setting says by `tuning`. Throws ConfigError. */
+/** Parses environment variables. Tests replace values without a setting by `tuning`. Throws ConfigError. */
 export function parseConfig(
   environment: Readonly<Record<string, string | undefined>>,
   tuning: Partial<Tuning> = {},
@@ -98,7 +98,7 @@ function toConfig(settings: Settings, tuning: Tuning) {
     publicUrl:
       settings.HOLDFAST_PUBLIC_URL ??
       `${front.tls ? 'https' : 'http'}://${shownHost.includes(':') ? `[${shownHost}]` : shownHost}:${listen.port}`,
-    /** How long a person stays signed in by a browser. */
+    /** How long a user stays signed in by a browser. */
     sessions: {
       idleSeconds: tuning.sessionIdleSeconds,
       maxSeconds: settings.HOLDFAST_SESSION_HOURS * 3600,
@@ -146,10 +146,10 @@ function toConfig(settings: Settings, tuning: Tuning) {
       address: tuning.addressRequestsPerMinute,
     },
     checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
-    /** Of members whom an identity provider adds. */
+    /** Role of members whom an identity provider adds. */
     scimDefaultRole: settings.HOLDFAST_SCIM_DEFAULT_ROLE,
     leaseSeconds: settings.HOLDFAST_LEASE_SECONDS,
-    /** Of calls that create updates of stacks which another update holds. */
+    /** Limits of calls that create updates of locked stacks. */
     updateQueue: {
       waitSeconds: settings.HOLDFAST_LOCK_WAIT_SECONDS,
       holdSeconds: settings.HOLDFAST_HOLD_SECONDS,
@@ -165,7 +165,7 @@ function toConfig(settings: Settings, tuning: Tuning) {
       periodSeconds: tuning.scrubDays * 86_400,
     },
     eventArchiving: { delaySeconds: tuning.eventArchiveDelaySeconds },
-    /** Older versions are stored as what distinguishes them from others. `bytesPerSecond` 0: they are not. */
+    /** Older versions are stored as differences from others. `bytesPerSecond` 0: they are not. */
     encoding: { bytesPerSecond: tuning.encodeBytesPerSecond },
     /** 0: the data of deleted stacks is deleted at once. */
     deletedStackDays: settings.HOLDFAST_DELETED_STACK_DAYS,
@@ -216,9 +216,9 @@ function toConfig(settings: Settings, tuning: Tuning) {
       retentionDays: settings.HOLDFAST_AUDIT_RETENTION_DAYS,
       isExported: settings.HOLDFAST_AUDIT_EXPORT,
     },
-    /** Where the server may call on behalf of users. */
+    /** The addresses that the server may call on behalf of users. */
     outgoingAllow: allowListOf(settings),
-    /** How long keys of an issuer are used after they could have been fetched last. */
+    /** How long keys of an issuer are used after the last successful fetch. */
     issuerOutageMs: tuning.issuerOutageSeconds * 1000,
     drainMs: settings.HOLDFAST_DRAIN_SECONDS * 1000,
     shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,
@@ -253,7 +253,7 @@ export const holdfastVersion: string = (
   JSON.parse(readFileSync(path.join(import.meta.dirname, '../../../../package.json'), 'utf8')) as { version: string }
 ).version;
 
-/** Where the build of the web UI is, or will be. */
+/** The directory of the web UI build, which may not exist yet. */
 export const webFolder = path.join(import.meta.dirname, '../../../../dist/web');
 
 /**

@@ -44,11 +44,11 @@ export function ensureMasterKeys(directory: string, generate: () => string): str
 
 /**
  * Stores the first admin's token, readable by the owner of the process only. Returns the name of the file. The token must be stored before
- * the database knows it: a process that is killed in between leaves a token that nobody accepts, not one that nobody has.
+ * the database knows it: a process that is killed in between leaves a token that is not accepted, rather than an accepted token that is lost.
  */
 export function storeFirstToken(directory: string, token: string): string {
   const file = path.resolve(directory, 'first-token');
-  // Of a first start that did not get as far as its commit.
+  // Left by a first start that did not reach its commit.
   rmSync(file, { force: true });
   createFileDurably(file, `${token}\n`, { mode: 0o600 });
   return file;

@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox';
 
-/** The keywords of the schemas of settings; `form` says in words what `pattern` demands. */
+/** The keywords of the schemas of settings; `form` describes `pattern` in words. */
 interface SettingSchema {
   readonly type?: string;
   readonly minimum?: number;
@@ -11,7 +11,7 @@ interface SettingSchema {
   readonly form?: string;
 }
 
-/** Returns what the value of a setting must be, for people who have given another one: "true or false". */
+/** Describes the valid values of a setting, for users who have given an invalid one: "true or false". */
 export function expected(schema: TSchema): string {
   const { type, anyOf, form, minimum, maximum, minLength, maxLength } = schema as SettingSchema;
   if (form !== undefined) return form;

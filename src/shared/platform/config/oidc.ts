@@ -25,7 +25,7 @@ export function oidcProblems(settings: Given): string[] {
   return problems;
 }
 
-/** How people sign in with a provider; null: they cannot. */
+/** How users sign in with a provider; null: they cannot. */
 export function oidcConfig(settings: Settings) {
   const { HOLDFAST_OIDC_ISSUER: issuer, HOLDFAST_OIDC_CLIENT_ID: clientId } = settings;
   if (issuer === undefined || clientId === undefined) return null;

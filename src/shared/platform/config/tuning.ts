@@ -2,7 +2,7 @@ import { totalmem } from 'node:os';
 import type { Settings } from './settings.ts';
 
 /**
- * What no operator sets: constants, and what follows from settings. Sizes are in bytes. Tests replace single values
+ * Values that no operator sets: constants, and values derived from settings. Sizes are in bytes. Tests replace single values
  * (`parseConfig`).
  */
 export type Tuning = ReturnType<typeof tuningOf>;
@@ -10,7 +10,7 @@ export type Tuning = ReturnType<typeof tuningOf>;
 const mib = 1024 * 1024;
 const gib = 1024 * mib;
 
-/** A process plans with no more memory than this, unless the setting says so: V8 does not use much more by itself. */
+/** Maximum default memory budget of a process, because V8 does not use much more by itself. */
 const maxDefaultMemoryBytes = 2 * gib;
 
 export function tuningOf(settings: Settings) {
@@ -21,7 +21,7 @@ export function tuningOf(settings: Settings) {
     // ---- Memory of a process ----
     /** Of checkpoint, journal and event bodies that wait for workers. */
     inFlightBytes: Math.ceil(memoryBytes / 8),
-    /** The same for imports, which are counted separately so that they never hold up checkpoints. */
+    /** The same for imports, which are counted separately so that they never delay checkpoints. */
     importInFlightBytes: Math.ceil(memoryBytes / 16),
     /** Of bodies that are decompressed and parsed in memory. Bodies up to 64 KiB do not count; a single one may take more. */
     bufferedBodyBytes: Math.ceil(memoryBytes / 32),
@@ -40,7 +40,7 @@ export function tuningOf(settings: Settings) {
     maxEventBytes: mib,
     /** Of a secret to encrypt. */
     maxSecretBytes: 16 * mib,
-    /** Bodies from this size on, as sent, go to the large queue so that they do not hold up the others. */
+    /** Bodies from this size on, as sent, go to the large queue so that they do not delay the others. */
     largeBytes: 8 * mib,
 
     // ---- Clients ----
@@ -49,13 +49,13 @@ export function tuningOf(settings: Settings) {
     headersTimeoutSeconds: Math.min(20, settings.HOLDFAST_KEEP_ALIVE_SECONDS),
     /** Averaged over about a minute. */
     minBodyBytesPerSecond: 16 * 1024,
-    /** A person is signed out after this time without a request. */
+    /** A user is signed out after this time without a request. */
     sessionIdleSeconds: Math.min(settings.HOLDFAST_SESSION_HOURS, 12) * 3600,
-    /** Invalid tokens and leases, from one address. */
+    /** Limits of invalid tokens and leases from one address. */
     invalidTokensPerMinute: 60,
     userRequestsPerMinute: 2 * requestsPerMinute,
     addressRequestsPerMinute: 4 * requestsPerMinute,
-    /** How long tokens of a CI issuer that cannot be reached are checked with the keys that it had before. */
+    /** How long tokens of an unreachable CI issuer are verified with the last known keys. */
     issuerOutageSeconds: 3600,
 
     // ---- Stores ----
@@ -65,20 +65,20 @@ export function tuningOf(settings: Settings) {
     s3TimeoutMs: Math.min(30_000, storeTimeoutMs),
 
     // ---- Updates and the work in the background ----
-    /** A waiting update is told of by webhooks after this time, unless a rule says otherwise. */
+    /** Webhooks are notified of a waiting update after this time, unless a rule says otherwise. */
     waitAlertSeconds: 600,
     largeJobConcurrency: Math.ceil(settings.HOLDFAST_JOB_CONCURRENCY / 2),
     /** How long a request waits for its job. */
     jobWaitSeconds: 120,
     /** A damaged state can be rebuilt from the journal of its update for this long. */
     journalGraceSeconds: 3600,
-    /** How long after the end of an update its engine events are packed: the last of them may come late. */
+    /** How long after the end of an update its engine events are archived: the last of them may arrive late. */
     eventArchiveDelaySeconds: 2 * settings.HOLDFAST_SWEEP_SECONDS,
     /** How long an upload may take to arrive. No blob is deleted sooner, and a deleted one is deleted again after it. */
     blobGraceSeconds: Math.min(3600, settings.HOLDFAST_BLOB_RETENTION_SECONDS),
     /** Each stored checkpoint is read back within this time. */
     scrubDays: 30,
-    /** Of the text of states, by one worker: about a quarter of a core with the default. */
+    /** Rate for the text of states, for one worker: about a quarter of a core with the default. */
     encodeBytesPerSecond: 4 * settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
     /** Objects and rows that a run which compares the blob store with the database checks. */
     reconcileObjectsPerSecond: 500,

@@ -9,8 +9,8 @@ const encrypted = (bytes: Buffer, at = 3, name = 'name'): Buffer => {
   return Buffer.concat([chunk, tag]);
 };
 
-describe('a encrypted chunk', () => {
-  it.each([0, 1, 65_535, 65_536, 65_537, 524_288])('of %i bytes opens to what it was', (size) => {
+describe('an encrypted chunk', () => {
+  it.each([0, 1, 65_535, 65_536, 65_537, 524_288])('of %i bytes is decrypted to its original content', (size) => {
     const bytes = randomBytes(size);
     const closed = encrypted(bytes);
     expect(closed).toHaveLength(size + tagBytes);

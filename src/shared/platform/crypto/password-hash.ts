@@ -10,7 +10,7 @@ const tagBytes = 32;
 /** Each takes 19 MiB and a thread of the pool that files and DNS also need. */
 const atOnce = 2;
 const maxWaiting = 50;
-/** Browsers that are known go first, and find room when others do not. */
+/** Known browsers have priority, and a share of the queue of their own. */
 const maxWaitingKnown = 100;
 const queue = new PQueue({ concurrency: atOnce });
 
@@ -30,11 +30,11 @@ export async function hashPassword(password: string): Promise<string> {
 
 const phcPattern =
   /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{22,86})\$([A-Za-z0-9+/]{43})$/;
-/** Compared with when there is no password, so that the refusal takes as long. No password has this tag. */
+/** Compared with when there is no password, so that a refusal takes the same time. No password has this tag. */
 const nobodySalt = randomBytes(saltBytes);
 const nobodyTag = randomBytes(tagBytes);
 
-/** Whether the password is the one that was hashed; null: there is none, which takes as long. Throws UnavailableError. */
+/** Whether the password is the one that was hashed; null: there is none, which takes the same time. Throws UnavailableError. */
 export async function verifyPassword(
   password: string,
   stored: string | null,

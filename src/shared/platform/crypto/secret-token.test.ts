@@ -23,7 +23,7 @@ test('one wrong character or two swapped ones are detected', () => {
   }
 });
 
-test('tokens of operators are told apart from ours', () => {
+test('tokens of operators are distinguished from generated ones', () => {
   for (const text of ['at-least-16-characters-of-randomness', 'hf-', `hf-${'a'.repeat(48)}`, `hf-${'a'.repeat(50)}`])
     expect(tokenForm(text, 'hf-')).toBe('other');
   expect(tokenForm(mintToken('hf-').token, 'lease-')).toBe('other');

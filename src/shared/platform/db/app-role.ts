@@ -1,14 +1,14 @@
 import pg from 'pg';
 import { OperatorError } from '../errors/errors.ts';
 
-/** The user that is to run the server cannot. */
+/** The database user of the server lacks permissions. */
 export class AppRoleError extends OperatorError {
   override readonly name = 'AppRoleError';
 }
 
 /**
- * Lets a role do what the server and workers need: read and change all rows, use sequences, call functions. It owns nothing, so it can
- * neither change the schema nor drop tables. What later migrations of the same owner add is granted to it as well. Repeatable.
+ * Grants a role what the server and workers need: read and change all rows, use sequences, call functions. The role owns nothing, so it can neither
+ * change the schema nor drop tables. Objects that later migrations of the same owner add are granted to it as well. Repeatable.
  */
 export async function grantToApp(client: pg.Client, role: string): Promise<void> {
   const { rows } = await client.query<{ found: boolean }>(

@@ -16,7 +16,7 @@ const CountRow = Type.Object({ points: Type.Integer(), leftMs: Type.Number() });
 /** Ms since 1970 by the clock of Postgres: replicas whose own clocks differ count together. */
 const nowMs = sql.fragment`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
 
-/** Counts attempts in Postgres for all replicas; in memory while Postgres cannot be asked. */
+/** Counts attempts in Postgres for all replicas; in memory while Postgres is unavailable. */
 export class AttemptLimiter {
   readonly #db: Queryable;
   readonly #limit: AttemptLimit;
@@ -34,7 +34,7 @@ export class AttemptLimiter {
     });
   }
 
-  /** Counts an attempt before it is made. Returns how many there are now. Throws TooManyRequestsError if there were too many. */
+  /** Counts an attempt before it is made. Returns the current count. Throws TooManyRequestsError if there were too many. */
   async count(key: string): Promise<number> {
     const { leftMs, points } = await this.#count(key).catch(() => this.#countInMemory(key));
     if (points <= this.#limit.attempts) return points;

@@ -8,7 +8,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** Callers of a gate that stay inside until they are told to leave. */
+/** Callers of a gate that stay inside until they are released. */
 class Callers {
   readonly inside: string[] = [];
   readonly failed: string[] = [];
@@ -19,7 +19,7 @@ class Callers {
     this.#gate = new ConnectionGate(poolSize);
   }
 
-  /** Names that begin with "first" go first. */
+  /** Names that begin with "first" have priority. */
   async arrive(...names: string[]): Promise<void> {
     for (const name of names) {
       const stay = async (): Promise<void> => {
@@ -47,7 +47,7 @@ class Callers {
   }
 }
 
-describe('without work that goes first', () => {
+describe('without priority work', () => {
   test('all connections are used, and others wait in order', async () => {
     const callers = new Callers(2);
     await callers.arrive('a', 'b', 'c', 'd');
@@ -58,7 +58,7 @@ describe('without work that goes first', () => {
     expect([callers.inside, callers.waiting]).toEqual([[], 0]);
   });
 
-  test('whoever waits too long gets an error', async () => {
+  test('a caller that waits too long gets an error', async () => {
     const callers = new Callers(1);
     await callers.arrive('a', 'b');
     await jest.advanceTimersByTimeAsync(5_000);
@@ -69,7 +69,7 @@ describe('without work that goes first', () => {
   });
 });
 
-describe('work that goes first', () => {
+describe('priority work', () => {
   test('gets the next connection', async () => {
     const callers = new Callers(2);
     await callers.arrive('a', 'b', 'c', 'first 1', 'first 2');
@@ -98,7 +98,7 @@ describe('work that goes first', () => {
     expect(callers.inside).toEqual(['a']);
   });
 
-  test('overtakes nobody who has waited long', async () => {
+  test('overtakes no caller that has waited long', async () => {
     const callers = new Callers(1);
     await callers.arrive('a', 'b', 'c');
     await jest.advanceTimersByTimeAsync(499);
@@ -111,7 +111,7 @@ describe('work that goes first', () => {
     expect(callers.inside).toEqual(['c']);
   });
 
-  test('does not hold back others for long, however much of it there is', async () => {
+  test('does not delay other work for long, however much of it there is', async () => {
     const callers = new Callers(4);
     await callers.arrive('first', 'a', 'b', 'c');
     for (let at = 1; at <= 6; at++) {
@@ -124,7 +124,7 @@ describe('work that goes first', () => {
     expect(callers.inside).toContain('c');
   });
 
-  test('may start work that does not go first', async () => {
+  test('may start work without priority', async () => {
     const gate = new ConnectionGate(1);
     const order: string[] = [];
     const note = (name: string) => gate.run(5_000, async () => void order.push(name));

@@ -9,24 +9,24 @@ export class AcquireTimeoutError extends Error {
   }
 }
 
-/** How long, in ms, the share of others stays small after work that goes first: it usually has more statements. */
+/** How long, in ms, the share of other work stays small after priority work, which usually has more statements. */
 const pauseMs = 100;
-/** Nobody is overtaken or held back for longer than this, in ms. */
+/** No caller is overtaken or throttled for longer than this, in ms. */
 const patienceMs = 500;
 
 const goesFirst = new AsyncLocalStorage<boolean>();
 
-/** Runs `work`, whose statements get connections before those of others. For the few short calls that others depend on. */
+/** Runs `work`, whose statements get connections before other statements. For the few short calls that other calls depend on. */
 export function runFirst<T>(work: () => T): T {
   return goesFirst.run(true, work);
 }
 
-/** Runs `work` like any other, even if the caller goes first. */
+/** Runs `work` without priority, even if the caller has it. */
 export function runInOrder<T>(work: () => T): T {
   return goesFirst.run(false, work);
 }
 
-/** Whether the current work goes first. */
+/** Whether the current work has priority. */
 export function isFirst(): boolean {
   return goesFirst.getStore() === true;
 }
@@ -38,9 +38,9 @@ interface Waiting {
 }
 
 /**
- * Admits as many callers as the pool has connections; the others wait in order, up to a time limit, which the pool itself lacks.
- * Work that goes first (`runFirst`) is admitted before others, and while there is such work, these use only half of the connections:
- * all of them together would keep Postgres busy for the whole of its statements. Whoever has waited long is next in any case.
+ * Admits as many callers as the pool has connections; the others wait in order, up to a time limit, which the pool itself lacks. Priority work
+ * (`runFirst`) is admitted before other work, which uses only half of the connections while there is priority work: all connections
+ * together would keep Postgres busy for the whole of its statements. A caller that has waited long is next in any case.
  */
 export class ConnectionGate {
   readonly #size: number;
@@ -60,7 +60,7 @@ export class ConnectionGate {
     return this.#first.size + this.#others.size;
   }
 
-  /** Whether there is work that goes first, or was within the last moment. */
+  /** Whether there is priority work, or was a moment ago. */
   get servesFirst(): boolean {
     return performance.now() - this.#lastFirstAt < pauseMs;
   }
@@ -70,7 +70,7 @@ export class ConnectionGate {
     const first = isFirst();
     if (first) this.#lastFirstAt = performance.now();
     const queue = first ? this.#first : this.#others;
-    // A newcomer overtakes nobody in its queue.
+    // A newcomer overtakes no waiting caller in its queue.
     if (queue.size === 0 && this.#free > 0 && (first || this.#hasCapacity())) this.#enter(first);
     else await this.#wait(limitMs, queue);
     try {
@@ -104,7 +104,7 @@ export class ConnectionGate {
     if (!first) this.#othersInside += 1;
   }
 
-  /** Passes free connections directly to those who wait, so that a newcomer cannot overtake them. */
+  /** Passes free connections directly to waiting callers, so that a newcomer cannot overtake them. */
   #admit(): void {
     while (this.#free > 0) {
       const [first] = this.#first;
@@ -123,12 +123,12 @@ export class ConnectionGate {
     this.#planRecheck();
   }
 
-  /** Whether one more of the others may have a connection. */
+  /** Whether one more caller without priority may have a connection. */
   #hasCapacity(): boolean {
     return !this.servesFirst || this.#othersInside < Math.max(Math.floor(this.#size / 2), 1);
   }
 
-  /** Those who are held back although connections are free must not depend on another call. */
+  /** Callers that are throttled although connections are free must not depend on another call. */
   #planRecheck(): void {
     if (this.#recheck || this.#free === 0 || this.#others.size === 0) return;
     this.#recheck = setTimeout(() => {

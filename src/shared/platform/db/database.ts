@@ -19,7 +19,7 @@ export interface DatabaseOptions {
   readonly connectTimeoutMs: number;
   /** Maximum wait for a free connection of the pool. */
   readonly acquireTimeoutMs: number;
-  /** The setting that `url` comes from. */
+  /** The setting that contains `url`. */
   readonly setting?: PostgresSetting;
 }
 
@@ -37,7 +37,7 @@ export interface Database extends Queryable {
   channel(name: string): NotificationChannel;
   /** Calls `listener` for each message that a statement has raised, when its transaction has ended. */
   onRaised(listener: (message: RaisedMessage) => void): void;
-  /** Whether there is work that goes first (see ConnectionGate): what nobody waits for should wait. */
+  /** Whether there is priority work (see ConnectionGate): background work should wait. */
   servesFirst(): boolean;
   poolState(): { acquired: number; idle: number; waiting: number };
   close(): Promise<void>;

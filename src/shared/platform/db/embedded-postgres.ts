@@ -24,7 +24,7 @@ interface EmbeddedPostgresOptions {
   readonly flags?: readonly string[];
   readonly silenceMs?: number;
   readonly choosePort?: () => Promise<number>;
-  /** Takes a lock that Postgres then holds with all of its processes, as long as one of them runs. */
+  /** Takes a lock that Postgres and all of its processes then hold while one of them runs. */
   readonly takeLock?: () => Promise<FileLock | null | 'held'>;
 }
 
@@ -67,7 +67,7 @@ export async function startEmbeddedPostgres(
   const lock = await takeLock();
   if (lock === 'held')
     throw new EmbeddedPostgresError(
-      `The Postgres of an earlier server still runs on ${dataDir}, where this process does not see it; stop the container in which that server has run`,
+      `The Postgres of an earlier server still runs on ${dataDir}, where this process cannot see it; stop the container in which that server ran`,
     );
   const password = readFileSync(passwordFile, 'utf8').trim();
   const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'wal_compression=on'];
@@ -199,7 +199,7 @@ async function untilReady(
   child.stderr?.on('data', (chunk: Buffer) => {
     timer.refresh();
     tail = (tail + chunk.toString()).slice(-4000);
-    logger.debug({ postgres: chunk.toString().trim() }, 'the embedded Postgres has written');
+    logger.debug({ postgres: chunk.toString().trim() }, 'output of the embedded Postgres');
     if (!isRecovering && tail.includes(recoveryLine)) {
       isRecovering = true;
       logger.warn('waiting for the embedded Postgres: it is recovering, because it was not shut down properly');

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
 
-/** How a migration waits for tables that other sessions use. All in ms. */
+/** How a migration waits for tables that are in use by other sessions. All in ms. */
 export interface LockPatience {
   /** How long one statement waits for a lock. Calls that need the table wait behind it. */
   readonly lockMs: number;
@@ -41,8 +41,8 @@ const newIndex = /\bcreate\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+
 const relogMs = 30_000;
 
 /**
- * Gives up locks that are not available soon and tries again later, so that no call queues behind a migration for long. Indexes that
- * are built or dropped concurrently may wait: calls do not queue behind them. Reports the sessions that hold a migration up.
+ * Gives up locks that are not available soon and tries again later, so that no call queues behind a migration for long. Indexes that are built or
+ * dropped concurrently may wait: calls do not queue behind them. Reports the sessions that block a migration.
  */
 export class LockWaits {
   readonly #client: pg.Client;
@@ -113,7 +113,7 @@ export class LockWaits {
         if (!lockStates.has(String((error as { code?: unknown }).code))) throw error;
         await recover();
         if (performance.now() - began + pauseMs > this.#patience.giveUpMs) throw this.#giveUp();
-        this.#logger.warn({ ...this.#last, pauseMs }, 'the migration lets others go first and tries again');
+        this.#logger.warn({ ...this.#last, pauseMs }, 'the migration lets other sessions go first and tries again');
         await sleep(pauseMs);
       }
     }

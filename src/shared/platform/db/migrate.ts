@@ -22,14 +22,14 @@ const lockPollMs = 200;
 
 /**
  * Applies all pending migrations of `migrations/`, each as `loadMigrationFiles` says. Concurrent runs wait for each other
- * (advisory lock). A run that loses Postgres resumes when it is available again; one that finds a table in use tries again for about ten
+ * (advisory lock). A run that loses Postgres resumes when Postgres is available again; a run that finds a table in use retries for about ten
  * minutes. Returns the applied names. With `appRole`, that role may then run server and workers; see `grantToApp`. Throws TableInUseError.
  */
 export async function migrate(
   start: PostgresStart,
   options: {
     readonly appRole?: string | null;
-    /** Others than those of this release, for tests. */
+    /** Other migrations than those of this release, for tests. */
     readonly directory?: string;
     readonly patience?: LockPatience;
   } = {},
@@ -54,7 +54,7 @@ export async function migrate(
   return names;
 }
 
-/** The connection leads through a pooler that gives its session to others between statements. */
+/** The connection leads through a pooler that gives its session to other clients between statements. */
 class SharedSessionError extends OperatorError {
   override readonly name = 'SharedSessionError';
 }
@@ -62,8 +62,8 @@ class SharedSessionError extends OperatorError {
 const sessionLooks = 10;
 
 /**
- * Throws SharedSessionError behind a pooler of transactions: a migration needs a session of its own for its lock, which would else stay
- * behind and block the next migration.
+ * Throws SharedSessionError behind a pooler of transactions: a migration needs a session of its own for its lock, which would otherwise stay behind
+ * and block the next migration.
  */
 async function assertOwnSession(client: pg.Client, observer: pg.Client): Promise<void> {
   for (let look = 0; look < sessionLooks; look++) {

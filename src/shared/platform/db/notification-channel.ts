@@ -6,24 +6,24 @@ const retryMs = 1_000;
 const sendMs = 5_000;
 const closeMs = 1_000;
 
-/** Whoever listens on a channel. */
+/** A listener on a channel. */
 export interface ChannelListener {
   onMessage(payload: string): void;
-  /** From now on, nothing is missed; `isAgain`: something may have been since the last time. */
+  /** From now on, nothing is missed; `isAgain`: notifications may have been missed since the last time. */
   onOpen(isAgain: boolean): void;
-  /** What is said from now on is missed. */
+  /** Notifications from now on are missed. */
   onLost(): void;
 }
 
 /**
- * Sends and receives notifications on one channel. All who listen get them in the same order, that of their commits. Uses one connection,
+ * Sends and receives notifications on one channel. All listeners get them in the same order, the order of the commits. Uses one connection,
  * opened when it is first needed. Behind a pooler of transactions nothing is received.
  */
 export class NotificationChannel {
   readonly #connector: PostgresConnector;
   readonly #name: string;
   readonly #listeners = new Set<ChannelListener>();
-  /** Those that have been told of a connection before. */
+  /** Listeners that were notified of a connection before. */
   readonly #openedBefore = new WeakSet<ChannelListener>();
   #connection: Promise<PostgresConnection> | undefined;
   /** The connection on which notifications arrive. */
@@ -37,7 +37,7 @@ export class NotificationChannel {
     this.#name = name;
   }
 
-  /** Listens as soon as there is a connection: that of the first thing that is sent, or of `open`. */
+  /** Listens as soon as there is a connection: opened by the first send, or by `open`. */
   listen(listener: ChannelListener): void {
     this.#listeners.add(listener);
     if (this.#listening) this.#notifyOpen(listener);

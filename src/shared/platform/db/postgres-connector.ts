@@ -172,7 +172,7 @@ async function look(client: pg.Client, mustTakeWrites: boolean): Promise<boolean
   return isPooled(client, rows[0]?.pid);
 }
 
-/** Whether the process that serves the connection is another than its login said: a pooler gives its clients ids of its own. */
+/** Whether the serving process is another than the login reported: a pooler gives its clients ids of its own. */
 export function isPooled(client: pg.Client, backendPid: number | undefined): boolean {
   return (client as unknown as { processID: number | null }).processID !== backendPid;
 }

@@ -71,7 +71,7 @@ export function createPostgresDriver(
         end: () => connection().end(),
         query: async (text, values, options) => {
           const { client, host, isPooled, destroy } = connection();
-          // Behind a pooler another session may not have the statement, or one of another release under its name.
+          // Behind a pooler, another session may lack the statement, or have one of another release under its name.
           const name = isPooled ? undefined : options?.name;
           const limitMs = Math.min(queryLimit.getStore() ?? queryMs, queryMs);
           try {
@@ -95,7 +95,7 @@ export function createPostgresDriver(
             };
           } catch (error) {
             if (error instanceof BackendTerminatedError) {
-              // Nothing can be asked on a connection that still owes an answer.
+              // A connection that still owes a response cannot send another query.
               report(clientEventEmitter, error);
               destroy();
               dropIdle(host.name, error);
@@ -103,7 +103,7 @@ export function createPostgresDriver(
             }
             const { code } = error as { code?: unknown };
             if (name !== undefined && hasStaleStatement(error)) {
-              // It would fail for as long as the connection lives, and so may the others.
+              // It would fail for as long as the connection lives, and other statements may fail as well.
               const stale = new BackendTerminatedError(new StaleStatementError(error));
               report(clientEventEmitter, stale);
               destroy();

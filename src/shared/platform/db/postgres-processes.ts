@@ -25,8 +25,8 @@ export async function stopOrphan(dataDir: string, timeoutMs: number, logger: Log
 }
 
 /**
- * Whether the process is the Postgres of the directory. `ended`: it has ended, but still has its number, because its parent has
- * not asked for its exit code; a new Postgres would refuse to start beside it.
+ * Whether the process is the Postgres of the directory. `ended`: it has ended but still has its id, because its parent has not read its
+ * exit code; a new Postgres would refuse to start beside it.
  */
 function stateOf(pid: number, dataDir: string): 'running' | 'ended' | 'gone' {
   const listing = spawnSync('ps', ['-o', 'stat=,args=', '-p', String(pid)], { encoding: 'utf8' });
@@ -42,10 +42,13 @@ function stateOf(pid: number, dataDir: string): 'running' | 'ended' | 'gone' {
   }
 }
 
-/** Kills a Postgres with all of its processes. It must not stop by itself: it would remove the file of another one that runs by now. */
+/**
+ * Kills a Postgres with all of its processes. It must not stop by itself: it would remove the file of another instance that has started
+ * meanwhile.
+ */
 export function killWithChildren(postgres: ChildProcess): void {
   const children = postgres.pid === undefined ? [] : childrenOf(postgres.pid);
-  // First, or it would start others.
+  // First, or it would start new processes.
   postgres.kill('SIGKILL');
   for (const pid of children) {
     try {

@@ -9,7 +9,7 @@ export interface RaisedMessage {
 
 /**
  * Calls `onRaised` for each message with a detail that statements of the connection raise, once their transaction has ended: not before
- * others see what it has changed. Transactions that were rolled back, and those of which nobody knows, are told too.
+ * others see what it has changed. Messages of transactions that were rolled back, or whose outcome is unknown, are reported too.
  */
 export function watchRaised(client: pg.Client, onRaised: (message: RaisedMessage) => void): void {
   let raised: RaisedMessage[] = [];

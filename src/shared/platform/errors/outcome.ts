@@ -21,7 +21,7 @@ const Rejection = Type.Object({
 });
 type Rejection = Type.Static<typeof Rejection>;
 
-/** The outcome of a chunk of work: committed, or rejected permanently. Faults are thrown instead, and retried. */
+/** The outcome of a piece of work: committed, or rejected permanently. Faults are thrown instead, and retried. */
 export const Outcome = Type.Union([
   Type.Object({ result: Type.Literal('committed') }),
   Type.Object({ result: Type.Literal('rejected'), rejection: Rejection }),

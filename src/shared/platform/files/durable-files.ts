@@ -15,7 +15,7 @@ export function makeFolderDurably(directory: string): void {
   try {
     syncPath(top);
   } catch (error) {
-    // We may lack access to the directory above. Then whoever created our directory is responsible for syncing its name.
+    // We may lack access to the directory above. Then the creator of our directory is responsible for syncing its name.
     if (firstCreated !== undefined || !isDenied(error)) throw error;
   }
 }

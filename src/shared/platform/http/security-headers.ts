@@ -1,6 +1,6 @@
 /**
- * Headers of every response of every listener. Only the CLI and other programs are meant to read responses, so browsers may do nothing
- * with them. There is no Access-Control header, so pages of other sites cannot call the API. HSTS is left to the proxy: it would
+ * Headers of every response of every listener. Responses are meant for the CLI and other programs, so browsers may do nothing with
+ * them. There is no Access-Control header, so pages of other sites cannot call the API. HSTS is left to the proxy: it would
  * apply to all ports of the host.
  */
 export const securityHeaders = {

@@ -204,7 +204,7 @@ describe('the JSON scanner', () => {
     );
   });
 
-  test('says the same about a text whether it reports all of its values or passes over them', () => {
+  test('gives the same result for a text whether it reports all of its values or skips them', () => {
     const verdict = (chunks: readonly Buffer[], reportDepth: number, maxDepth: number): string => {
       const scanner = new JsonScanner({ reportDepth, maxDepth, onValue: () => {} });
       try {

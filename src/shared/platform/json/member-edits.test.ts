@@ -27,7 +27,7 @@ describe('editMembers', () => {
     expect(edit(text, edits)).toBe(expected);
   });
 
-  test('tells each edit the value so far', () => {
+  test('passes each edit the value so far', () => {
     const seen: (string | undefined)[] = [];
     const record: MemberEdit = (value) => {
       seen.push(value?.toString('utf8'));
@@ -46,7 +46,7 @@ describe('editMembers', () => {
     expect(seen).toEqual(['[1, 2]', undefined]);
   });
 
-  test('does what the same edit of the parsed object does', () => {
+  test('has the same effect as the edit of the parsed object', () => {
     const names = fc.constantFrom('a', 'b', '__proto__', 'é"\\', 'urn');
     const object = fc.uniqueArray(fc.tuple(names, fc.jsonValue()), { selector: ([name]) => name });
     const edits = fc.uniqueArray(fc.tuple(names, fc.option(fc.jsonValue())), { selector: ([name]) => name });

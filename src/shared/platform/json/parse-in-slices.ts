@@ -1,5 +1,5 @@
 import { PayloadTooLargeError } from '../errors/errors.ts';
-import { denseTurnBytes, nextSlice, scanInSlices, slicesOf, timeSliceBytes } from '../slices/slices.ts';
+import { denseSliceBytes, nextSlice, scanInSlices, slicesOf, timeSliceBytes } from '../slices/slices.ts';
 import { JsonScanner, type Span } from './json-scanner.ts';
 
 /** Maximum nesting of a control body. Deployments and events have their own, higher limit. */
@@ -40,7 +40,7 @@ async function scanOuter(text: Buffer): Promise<Outer> {
     },
     maxDepth,
   });
-  await scanInSlices(scanner, text, isLarge ? denseTurnBytes : timeSliceBytes);
+  await scanInSlices(scanner, text, isLarge ? denseSliceBytes : timeSliceBytes);
   scanner.end();
   return { ...root, ends };
 }

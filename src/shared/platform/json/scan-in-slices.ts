@@ -1,4 +1,4 @@
-import { denseTurnBytes, nextSlice, scanInSlices, timeSliceBytes } from '../slices/slices.ts';
+import { denseSliceBytes, nextSlice, scanInSlices, timeSliceBytes } from '../slices/slices.ts';
 import { JsonScanner } from './json-scanner.ts';
 import type { JsonSpan } from './json-text.ts';
 import { decodeJsonString } from './rewrite-strings.ts';
@@ -8,8 +8,8 @@ const unicode = 0x75;
 const surrogatePair = /^\\ud[89ab]..\\ud[c-f]/i;
 
 /**
- * Like `scanJson`, but scans at most about `sliceBytes` per event loop tick: `denseTurnBytes` where there may be as many values to report as there
- * is room for. Throws JsonSyntaxError.
+ * Like `scanJson`, but scans at most about `sliceBytes` per event loop tick: `denseSliceBytes` where values to report may be as dense as
+ * possible. Throws JsonSyntaxError.
  */
 export async function scanJsonInSlices(
   text: Buffer,
@@ -25,7 +25,7 @@ export async function scanJsonInSlices(
   scanner.end();
 }
 
-/** Like `scanMembers`, for objects with as many members as there is room for. Throws JsonSyntaxError. */
+/** Like `scanMembers`, for objects with any number of members. Throws JsonSyntaxError. */
 export async function scanMembersInSlices(text: Buffer): Promise<Map<string, JsonSpan> | null> {
   const members = new Map<string, JsonSpan>();
   let isObject = false;
@@ -33,7 +33,7 @@ export async function scanMembersInSlices(text: Buffer): Promise<Map<string, Jso
     if (path.length === 1) members.set(String(path[0]), span);
     else isObject = span.kind === 'object';
   };
-  await scanJsonInSlices(text, 1, onValue, denseTurnBytes);
+  await scanJsonInSlices(text, 1, onValue, denseSliceBytes);
   return isObject ? members : null;
 }
 

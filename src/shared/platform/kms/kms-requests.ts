@@ -29,7 +29,7 @@ export async function postJson(
   }
 }
 
-/** What a failed connection was about. */
+/** Describes why a connection failed. */
 export function unreachableReason(error: unknown): string {
   const { cause, message, name } = error as Error & { cause?: { message?: string; code?: string } };
   if (name === 'TimeoutError') return 'no response in time';
@@ -55,7 +55,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Of a proxy in between, for example. The status says enough.
+    // For example, the page of a proxy in between. The status is enough.
     return null;
   }
 }

@@ -30,7 +30,7 @@ export class KmsError extends OperatorError {
   }
 }
 
-/** What the services need besides their URLs. */
+/** Options that the services need besides their URLs. */
 export interface KmsAccess {
   /** Reads the token of Vault; called for each request, because agents renew it. Null: none is set. */
   readonly readVaultToken: () => string | null;

@@ -12,7 +12,7 @@ const RunRow = Type.Object({
   isRunning: Type.Boolean(),
   startedAt: Nullable(Timestamp),
   endedAt: Nullable(Timestamp),
-  /** How much the last run has done; null: it does not say. */
+  /** How much the last run did; null: not reported. */
   count: Nullable(Type.Integer()),
   /** Of the last run; null: it has not failed. */
   failedAt: Nullable(Timestamp),
@@ -27,8 +27,8 @@ export function createRunRepository(db: Queryable) {
   const until = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
   return {
     /**
-     * Claims a task for `claimSeconds` if nobody else holds it and its last run either started at least `everySeconds` ago
-     * or saved a position to resume from. Ignores times in the future: the clock was set back. Returns null if the task is
+     * Claims a task for `claimSeconds` if no other process holds it and its last run either started at least `everySeconds` ago or saved a position
+     * to resume from. Ignores times in the future: the clock was set back. Returns null if the task is
      * not due or held by another process.
      */
     claim: (name: string, holder: string, times: { claimSeconds: number; everySeconds: number }) =>
@@ -68,7 +68,7 @@ export function createRunRepository(db: Queryable) {
         insert into maintenance_runs (name, last_ended_at, result) values (${name}, clock_timestamp(), ${result})
         on conflict (name) do update set place = null, last_ended_at = excluded.last_ended_at, result = excluded.result`),
 
-    /** Releases a claim after a run. `count`: how much it has done; null: it does not say. */
+    /** Releases a claim after a run. `count`: how much the run did; null: not reported. */
     release: (name: string, holder: string, count: number | null = null) =>
       db.query(sql.nothing`
         /* maintenanceRuns.release */

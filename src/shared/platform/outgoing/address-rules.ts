@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Where a call may go besides public addresses over HTTPS, as in HOLDFAST_OUTGOING_ALLOW. */
+/** The targets of calls besides public addresses over HTTPS, as in HOLDFAST_OUTGOING_ALLOW. */
 export interface AllowList {
   /** `address/bits`. */
   readonly networks: readonly (readonly [Address, number])[];
@@ -12,9 +12,9 @@ export interface AllowList {
   readonly plainOrigins: ReadonlySet<string>;
 }
 
-/** All other IPv6 addresses are private, local, translated from IPv4, or not given to anybody. */
+/** All other IPv6 addresses are private, local, translated from IPv4, or unassigned. */
 const globalUnicast = ipaddr.parseCIDR('2000::/3');
-/** The host agent of Azure, which answers to each of its machines, has a public address. */
+/** The host agent of Azure, which responds to each of its machines, has a public address. */
 const knownMetadata = ['168.63.129.16'];
 
 /** Parses the entries of the setting. Returns null with the first entry that is not valid. */
@@ -60,7 +60,7 @@ export function isAllowedAddress(text: string, { networks }: AllowList): boolean
     networks.some(([network, bits]) => network.kind() === each.kind() && each.match(network, bits));
   if (isInside(address)) return true;
   if (address instanceof ipaddr.IPv6) {
-    // An IPv4 address in other clothes is judged as such, and never public: nobody's DNS answers with it by mistake.
+    // An IPv4-mapped or translated address is judged as IPv6 and is never public: DNS never returns one by mistake.
     if (address.isIPv4MappedAddress()) return isInside(address.toIPv4Address());
     return address.range() === 'unicast' && address.match(globalUnicast);
   }

@@ -58,7 +58,7 @@ const redirects = new Set([301, 302, 303, 307, 308]);
 const maxHeaderBytes = 16 * 1024;
 
 /**
- * Calls servers on behalf of somebody who names their URL: issuers of tokens, receivers of webhooks. HTTPS only, and public addresses
+ * Calls servers on behalf of users who provide their URLs: issuers of tokens, receivers of webhooks. HTTPS only, and public addresses
  * only, unless the operator allows others. The name is resolved once; the connection goes to an address that was checked, and the
  * certificate must be for the name.
  */
@@ -186,7 +186,7 @@ export class Outgoing {
   }
 }
 
-/** Answers with the addresses that were checked, whatever the name leads to by now. */
+/** Returns the addresses that were checked, regardless of what the name resolves to by now. */
 function pinned(addresses: readonly ResolvedAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     if (all) callback(null, [...addresses]);

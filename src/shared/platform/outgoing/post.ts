@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Outgoing, OutgoingError } from './outgoing.ts';
 
-/** What came of a request: the response, or why there is none. The reason has neither URL nor address, and may be shown. */
+/** The result of a request: the response, or why there is none. The reason has neither URL nor address, and may be shown. */
 export type Posted =
   | { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: string }
   | { readonly reason: string };

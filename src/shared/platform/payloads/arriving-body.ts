@@ -31,7 +31,7 @@ export class Pace {
   }
 }
 
-/** A body's reservation in a room. */
+/** A body's reservation in an in-flight budget. */
 export interface Place {
   readonly pace: Pace;
   /** Resolves once `bytes` more are reserved. Throws BudgetExhaustedError and ReservationLostError. */

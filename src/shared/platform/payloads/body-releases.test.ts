@@ -78,7 +78,7 @@ describe('releases of bodies', () => {
     expect(removed).toEqual(['one']);
   });
 
-  it('find a body that comes back, and remember what it held when it does not', async () => {
+  it('find a body that reappears, and remember its size when it does not', async () => {
     const releases = open(60_000);
     await releases.add('gone', null);
     stored.set('known', bodyOf('known'));

@@ -1,7 +1,7 @@
 import { isCluster, type RedisConnection } from '../redis/redis.ts';
 import type { RedisInFlightBudget } from './redis-in-flight-budget.ts';
 
-/** A complete body in Redis, and the room that counts it. */
+/** A complete body in Redis, and the in-flight budget that counts it. */
 export interface CompleteBody {
   readonly key: string;
   readonly chunks: number;
@@ -20,7 +20,7 @@ interface Release {
 
 export interface BodyReleasesOptions {
   readonly redis: RedisConnection;
-  /** Reads what the body consists of; null if it is not there. */
+  /** Reads the metadata of the body; null if it does not exist. */
   readonly find: (key: string) => Promise<CompleteBody | null>;
   /** Must succeed also when it has succeeded before. */
   readonly remove: (body: CompleteBody) => Promise<void>;
@@ -33,9 +33,9 @@ export interface BodyReleasesOptions {
 const maxAtOnce = 50;
 
 /**
- * Releases bodies that no job needs any more, and repeats that until Redis confirms it. A failover can undo what was confirmed: the
- * new master may not have received it, and then it has the body and its room again, with nobody left to release them. So releases
- * are remembered for a while, and repeated after every lost connection.
+ * Releases bodies that no job needs any more, and repeats each release until Redis confirms it. A failover can undo a confirmed release: the new
+ * master may not have received it and then has the body and its reservation again, with no process left to release them. So releases are
+ * remembered for a while, and repeated after every lost connection.
  */
 export class BodyReleases {
   readonly #options: BodyReleasesOptions;
@@ -45,7 +45,7 @@ export class BodyReleases {
 
   constructor(options: BodyReleasesOptions) {
     this.#options = options;
-    // A cluster does not say that it is connected to another server instead, but it does say that it has lost one.
+    // A cluster does not report that it is connected to another server instead, but it does report a lost connection.
     this.#lossEvent = isCluster(options.redis) ? '-node' : 'close';
     options.redis.on(this.#lossEvent, this.#onLoss);
   }

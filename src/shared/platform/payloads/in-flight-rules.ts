@@ -1,28 +1,28 @@
-/** Separate rooms for calls that the CLI repeats and for imports, which it does not. Neither can fill the other's room. */
+/** Separate in-flight budgets for calls that the CLI repeats and for imports, which it does not. Neither can exhaust the other's budget. */
 export const budgetNames = ['writes', 'imports'] as const;
 export type BudgetName = (typeof budgetNames)[number];
 
 /** A body that is being received. */
 export interface ArrivingBody {
-  /** Bytes reserved: those that arrived, and the step that is being read. */
+  /** Bytes reserved: the bytes that arrived, and the step that is being read. */
   held: number;
   /** Total bytes of the body; null if the client did not declare them. */
   readonly claim: number | null;
   /** Whether the client repeats the call if asked to. Such bodies are evicted first. */
   readonly yields: boolean;
-  /** The fairness key: whose share of the room it uses, e.g. the organization. */
+  /** The fairness key, e.g. the organization: the body uses its share of the budget. */
   readonly fairnessKey: string;
-  /** Maximum bytes of its key in this room; null is no limit. A single body may be larger. */
+  /** Maximum bytes of its key in this budget; null is no limit. A single body may be larger. */
   readonly keyLimit: number | null;
-  /** When it started to wait for room, in ms of a clock common to all bodies; null if it does not wait. */
+  /** When it started to wait for capacity, in ms of a clock common to all bodies; null if it does not wait. */
   blockedSince: number | null;
   /** The sender has sent almost nothing for a while although the server was waiting for it. */
   readonly stalled: boolean;
-  /** Chosen to make room, but still counted. */
+  /** Chosen to free capacity, but still counted. */
   evicted: boolean;
 }
 
-/** State of a room. `complete`: bytes of the bodies that wait for a worker, by key. `arriving`: the other bodies, oldest first. */
+/** State of an in-flight budget. `complete`: bytes of the bodies that wait for a worker, by key. `arriving`: the other bodies, oldest first. */
 export interface BudgetState<B extends ArrivingBody = ArrivingBody> {
   readonly capacity: number;
   readonly complete: ReadonlyMap<string, number>;
@@ -38,7 +38,7 @@ export interface Patience {
 /** Times in ms. */
 export interface BudgetTimes {
   readonly patience: Patience;
-  /** Maximum wait for room of a body that yields. */
+  /** Maximum wait for capacity of a body that yields. */
   readonly yieldingWaitMs: number;
   /** Maximum wait of the others. */
   readonly waitMs: number;
@@ -67,8 +67,8 @@ type Bodies = ReadonlySet<ArrivingBody>;
 const none: Bodies = new Set();
 
 /**
- * Returns whether `body` may acquire `bytes` more. Counts what has arrived, not what was declared, but never fills the room so
- * far that partly received bodies could only wait for each other. A body larger than the room continues while it is alone.
+ * Returns whether `body` may acquire `bytes` more. Counts received bytes, not declared ones, but never fills the budget so far that partly received
+ * bodies could only wait for each other. A body larger than the budget continues while it is alone.
  * `in-flight-script.ts` has the same rules for Redis. `excluded`: bodies that no longer count.
  */
 export function mayAcquire(budget: BudgetState, body: ArrivingBody, bytes: number, excluded: Bodies = none): boolean {
@@ -100,7 +100,7 @@ function canAllComplete(
     // Bodies of unknown size are evicted or refused if they need too much.
     .map(({ held, claim }) => ({ held, need: Math.max(Math.min(claim ?? 0, capacity) - held, 0) }))
     .sort((one, other) => one.need - other.need);
-  // Complete bodies are released without further room.
+  // Complete bodies are released without further capacity.
   let free = capacity - after.reduce((sum, { held }) => sum + held, 0);
   for (const { held, need } of after) {
     if (need > free) return false;
@@ -110,7 +110,7 @@ function canAllComplete(
 }
 
 /**
- * Whether a body that holds nothing yet may wait for room although its client would repeat the call. It may if it only waits for
+ * Whether a body that holds nothing yet may wait for capacity although its client would repeat the call. It may if it only waits for
  * its own key (which is at its limit or still receives other bodies), or if it is below its fair share while another key is
  * above its own, or another body has stalled or been evicted.
  */
@@ -183,7 +183,7 @@ function nextEviction<B extends ArrivingBody>(
     if (found) return found;
   }
   if (body === budget.arriving[0]) return newest(holding);
-  // Bodies that do not yield could all complete without those that do, regardless of arrival.
+  // Bodies that do not yield could all complete without the bodies that do, regardless of arrival.
   const hasPriority = body.held > 0 || body === budget.arriving.find(({ yields }) => !yields);
   return !body.yields && hasPriority ? newest(holding.filter(({ yields }) => yields)) : undefined;
 }
@@ -233,7 +233,7 @@ function needOf({ capacity }: BudgetState, { held, claim }: ArrivingBody, bytes:
   return held > 0 ? bytes : Math.min(Math.max(claim ?? 0, bytes), capacity);
 }
 
-/** The part of the room that each key may rely on. Counts the keys of `body` and of all bodies in the room or waiting. */
+/** The part of the budget that each key may rely on. Counts the keys of `body` and of all bodies in the budget or waiting. */
 function fairShare({ capacity, complete, arriving }: BudgetState, body: ArrivingBody): number {
   const keys = new Set([body.fairnessKey, ...complete.keys(), ...arriving.map(({ fairnessKey }) => fairnessKey)]);
   return capacity / Math.min(keys.size, fairnessRules.maxKeys);

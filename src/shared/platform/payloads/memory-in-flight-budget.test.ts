@@ -62,8 +62,8 @@ function advance(budget: MemoryInFlightBudget, sender: Sender): void {
   );
 }
 
-describe('a room for bodies', () => {
-  test('with known sizes, each body completes in any order of sending, and the room is never exceeded', async () => {
+describe('an in-flight budget for bodies', () => {
+  test('with known sizes, each body completes in any order of sending, and the budget is never exceeded', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(body, { minLength: 1, maxLength: 8 }),

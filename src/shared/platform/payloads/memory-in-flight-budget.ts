@@ -23,7 +23,7 @@ export class MemoryPlace implements ArrivingBody, Place {
   readonly fairnessKey: string;
   readonly keyLimit: number | null;
   readonly pace = new Pace();
-  /** Whether it waits for room instead of being refused. */
+  /** Whether it waits for capacity instead of being refused. */
   readonly waits: boolean;
   held = 0;
   blockedSince: number | null = null;
@@ -54,7 +54,7 @@ export class MemoryPlace implements ArrivingBody, Place {
   }
 }
 
-/** A body that needs a place. If `waits` is set, it is not refused while it may still get room. */
+/** A body that needs a reservation. If `waits` is set, it is not refused while it may still get capacity. */
 export interface NewBody {
   readonly claim: number | null;
   readonly waits: boolean;
@@ -62,7 +62,7 @@ export interface NewBody {
   readonly keyLimit?: number | null;
 }
 
-/** Room for the bodies that this process receives, by the rules of `in-flight-rules.ts`. */
+/** The in-flight budget for the bodies that this process receives, by the rules of `in-flight-rules.ts`. */
 export class MemoryInFlightBudget {
   readonly #capacity: number;
   readonly #times: BudgetTimes;
@@ -85,7 +85,7 @@ export class MemoryInFlightBudget {
     return usedByKey(this.#state(), new Set());
   }
 
-  /** Returns a place for a body of `claim` bytes. */
+  /** Returns a reservation for a body of `claim` bytes. */
   enter(body: NewBody): MemoryPlace {
     return new MemoryPlace(this, body, this.#times);
   }
@@ -112,14 +112,14 @@ export class MemoryInFlightBudget {
     this.leave(place);
   }
 
-  /** Releases what an incomplete body holds. */
+  /** Releases the reservation of an incomplete body. */
   leave(place: MemoryPlace): void {
     this.#arriving = this.#arriving.filter((each) => each !== place);
     place.held = 0;
     this.#resolveWaits();
   }
 
-  /** Releases what a complete body held. */
+  /** Releases the bytes of a complete body. */
   release(bytes: number, fairnessKey = ''): void {
     const left = (this.#complete.get(fairnessKey) ?? 0) - bytes;
     if (left > 0) this.#complete.set(fairnessKey, left);
@@ -131,7 +131,7 @@ export class MemoryInFlightBudget {
     return { capacity: this.#capacity, complete: this.#complete, arriving: this.#arriving };
   }
 
-  /** Grants room to waiting bodies, oldest first. Refuses those that waited too long, and evicts those that must make room. */
+  /** Grants capacity to waiting bodies, oldest first. Refuses bodies that waited too long, and evicts bodies to free capacity. */
   #resolveWaits(): void {
     const now = performance.now();
     for (const place of [...this.#arriving]) {

@@ -36,7 +36,7 @@ async function read(store: MemoryPayloadStore, key: string): Promise<string> {
 }
 
 describe('the payload store in memory', () => {
-  test('returns each stored body intact and releases all room in the end', async () => {
+  test('returns each stored body intact and releases all capacity in the end', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(body, { minLength: 1, maxLength: 12 }), async (bodies) => {
         const store = new MemoryPayloadStore({ writes: capacity, imports: capacity }, times);

@@ -3,7 +3,7 @@ import { type BudgetName, type BudgetTimes, defaultBudgetTimes } from './in-flig
 import { MemoryInFlightBudget } from './memory-in-flight-budget.ts';
 import { type BudgetSizes, PayloadMissingError, type PayloadOptions, type PayloadStore } from './payload-store.ts';
 
-/** Payload store within one process. Bodies stay in memory; writes and imports have separate rooms. */
+/** Payload store within one process. Bodies stay in memory; writes and imports have separate in-flight budgets. */
 export class MemoryPayloadStore implements PayloadStore {
   readonly #bodies = new Map<
     string,

@@ -5,18 +5,18 @@ export interface PayloadOptions {
   readonly maxBytes: number;
   /** Content-Length, if the client sent it. */
   readonly declaredBytes: number | null;
-  /** Without room, a body in `writes` is refused, and a body in `imports` waits. */
+  /** Without capacity, a body in `writes` is refused, and a body in `imports` waits. */
   readonly budget: BudgetName;
-  /** The fairness key: whose share of the room the body uses, e.g. the organization. */
+  /** The fairness key, e.g. the organization: the body uses its share of the budget. */
   readonly fairnessKey?: string;
-  /** Maximum bytes of the key in the room; a single body may be larger. Null is no limit. */
+  /** Maximum bytes of the key in the budget; a single body may be larger. Null is no limit. */
   readonly keyLimit?: number | null;
 }
 
-/** Capacities of the rooms, in bytes. */
+/** Capacities of the in-flight budgets, in bytes. */
 export type BudgetSizes = Readonly<Record<BudgetName, number>>;
 
-/** What is needed to open a encrypted body. Known to the API and Postgres only, not to where the body is stored. */
+/** What is needed to decrypt a body. Known to the API and Postgres only, not to the store of the body. */
 export interface BodyEncryption {
   /** Encrypts only this body. */
   readonly key: Buffer;
@@ -27,9 +27,9 @@ export interface BodyEncryption {
 /** Keeps request bodies between the process that received them and the worker that stores them. */
 export interface PayloadStore {
   /**
-   * Stores a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError if the store has
-   * no room for it or needs its room for an older one, and with the body's own error if that fails; nothing is stored then.
-   * The seal is null if bodies do not leave the process.
+   * Stores a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError if the store has no capacity for it or
+   * needs its capacity for an older one, and with the body's own error if that fails; nothing is stored then. The seal is null if bodies do
+   * not leave the process.
    */
   put(
     key: string,
@@ -40,7 +40,7 @@ export interface PayloadStore {
   open(key: string, encryption: BodyEncryption | null): AsyncIterable<Buffer>;
   delete(key: string): Promise<void>;
   bytesHeld(): number;
-  /** Bytes that bodies of all processes hold in a room, by fairness key. */
+  /** Bytes that bodies of all processes hold in an in-flight budget, by fairness key. */
   heldByKey(budget: BudgetName): Promise<ReadonlyMap<string, number>>;
   /** Resolves if the store responds; throws UnavailableError if it does not within `limitMs`. */
   check(limitMs: number): Promise<void>;
@@ -68,14 +68,14 @@ export class PayloadTamperedError extends UnavailableError {
   }
 }
 
-/** There is currently no room for the body. */
+/** There is currently no capacity for the body. */
 export class BudgetExhaustedError extends UnavailableError {
   override readonly name = 'BudgetExhaustedError';
   override readonly code = 'no-room';
   /** Whether the limit of the body's key was the reason. */
   readonly isKeyLimit: boolean;
   constructor(isKeyLimit = false) {
-    super('The server has no room for more request bodies; please retry', { retryAfterSeconds: 1 });
+    super('The server has no capacity for more request bodies; please retry', { retryAfterSeconds: 1 });
     this.isKeyLimit = isKeyLimit;
   }
 }
@@ -85,7 +85,7 @@ export class ReservationLostError extends UnavailableError {
   override readonly name = 'ReservationLostError';
   override readonly code = 'room-lost';
   constructor() {
-    super('The server needed the room of this request body before it was complete; please retry', {
+    super('The server needed the memory of this request body before it was complete; please retry', {
       retryAfterSeconds: 1,
     });
   }

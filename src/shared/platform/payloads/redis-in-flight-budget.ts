@@ -2,7 +2,7 @@ import { isCluster, type RedisConnection, redisCall } from '../redis/redis.ts';
 import type { BudgetName, Patience } from './in-flight-rules.ts';
 import { inFlightScript } from './in-flight-script.ts';
 
-/** Releases what a complete body held. */
+/** Releases the bytes of a complete body. */
 const releaseScript = `
 local function releaseComplete(key, bytes)
   local share = redis.call('HGET', KEYS[4], key) or ''
@@ -12,9 +12,9 @@ end
 `;
 
 /**
- * Loads what all processes hold in one room: a hash of the arriving bodies, the bytes of complete bodies by fairness key (`share`
- * in Redis), and the expiry and key of each complete body. Uses the clock of Redis, since those of the processes may differ. What
- * a dead process held is removed when it expires.
+ * Loads the state of one in-flight budget across all processes: a hash of the arriving bodies, the bytes of complete bodies by fairness key (`share`
+ * in Redis), and the expiry and key of each complete body. Uses the clock of Redis, since the clocks of the processes may differ.
+ * Reservations of a dead process are removed when they expire.
  */
 const loadScript = `${releaseScript}
 local time = redis.call('TIME')
@@ -95,10 +95,10 @@ save(body)
 keepKeys(request.jobLife)
 return result`;
 
-/** Result of `acquire`. `key limit`: the body waits for others of its own key. `lost`: it no longer has a place in the room. */
+/** Result of `acquire`. `key limit`: the body waits for others of its own key. `lost`: it no longer has a reservation. */
 type AcquireResult = 'acquired' | 'no room' | 'key limit' | 'refused' | 'lost';
 
-/** Renews an arriving body and its chunks. Returns 0 if its place is lost. */
+/** Renews an arriving body and its chunks. Returns 0 if its reservation is lost. */
 const renewScript = `${loadScript}
 local body = find(ARGV[1])
 if not body or body.leaves then return 0 end
@@ -110,7 +110,7 @@ for at = 5, #KEYS do
 end
 return 1`;
 
-/** Marks a body as complete for the maximum life of its job. Returns 0 if its place or one of its chunks is lost. */
+/** Marks a body as complete for the maximum life of its job. Returns 0 if its reservation or one of its chunks is lost. */
 const keepScript = `${loadScript}
 local body = find(ARGV[1])
 if not body then return 0 end
@@ -125,7 +125,7 @@ if KEYS[5] then redis.call('SET', KEYS[5], ARGV[3], 'PX', ARGV[4]) end
 keepKeys(ARGV[4])
 return 1`;
 
-/** In a cluster, the keys of a body are in another slot than those of its room. Returns 0 if one of its chunks is lost. */
+/** In a cluster, the keys of a body are in another slot than the keys of its budget. Returns 0 if one of its chunks is lost. */
 const renewBodyScript = `
 for at = 1, #KEYS do
   if redis.call('PEXPIRE', KEYS[at], ARGV[1]) == 0 then return 0 end
@@ -163,21 +163,21 @@ export interface RedisBudgetTimes {
   readonly jobLifeMs: number;
 }
 
-/** An arriving body that requests room. */
+/** An arriving body that requests capacity. */
 export interface RedisPlace {
   readonly key: string;
   readonly claim: number | null;
-  /** Whether it waits for room instead of being refused. */
+  /** Whether it waits for capacity instead of being refused. */
   readonly waits: boolean;
   readonly fairnessKey: string;
   readonly keyLimit: number | null;
 }
 
-/** A room in Redis for the bodies of all processes, by the rules of `in-flight-rules.ts`. */
+/** An in-flight budget in Redis for the bodies of all processes, by the rules of `in-flight-rules.ts`. */
 export class RedisInFlightBudget {
   readonly #redis: RedisConnection;
   readonly #keys: readonly string[];
-  /** Whether the room and its bodies are in different slots of a cluster. */
+  /** Whether the budget and its bodies are in different slots of a cluster. */
   readonly #isSplit: boolean;
   readonly #capacity: number;
   readonly #times: RedisBudgetTimes;
@@ -210,7 +210,7 @@ export class RedisInFlightBudget {
     return (await this.#run(acquireScript, [], [JSON.stringify(request)])) as AcquireResult;
   }
 
-  /** Renews the body and its chunks, and publishes whether its sender has stalled. Returns false if its place is lost. */
+  /** Renews the body and its chunks, and publishes whether its sender has stalled. Returns false if its reservation is lost. */
   async renew(key: string, chunks: readonly string[], stalled: boolean): Promise<boolean> {
     if (this.#isSplit && chunks.length > 0) {
       if ((await this.#runOnBody(renewBodyScript, chunks, [this.#times.lifeMs])) !== 1) return false;
@@ -220,7 +220,7 @@ export class RedisInFlightBudget {
     );
   }
 
-  /** Marks the body as complete and writes `meta`, for the life of its job. Returns false if its place or a chunk is lost. */
+  /** Marks the body as complete and writes `meta`, for the life of its job. Returns false if its reservation or a chunk is lost. */
   async keep(
     key: string,
     bytes: number,
@@ -231,16 +231,16 @@ export class RedisInFlightBudget {
     const body = [meta.key, ...chunks];
     if ((await this.#run(keepScript, this.#isSplit ? [] : body, [key, bytes, meta.text, jobLifeMs])) !== 1)
       return false;
-    // In this order, the room never counts less than Redis has.
+    // In this order, the budget never counts less than Redis has.
     return !this.#isSplit || (await this.#runOnBody(keepBodyScript, body, [meta.text, jobLifeMs])) === 1;
   }
 
-  /** Releases what a body holds: `bytes` if it is complete, or its reservation. */
+  /** Releases the capacity that a body holds: `bytes` if it is complete, or its reservation. */
   async leave(key: string, bytes: number): Promise<void> {
     await this.#run(leaveScript, [], [key, bytes]);
   }
 
-  /** Bytes that all processes hold in this room, by fairness key. */
+  /** Bytes that all processes hold in this budget, by fairness key. */
   async heldByKey(): Promise<Map<string, number>> {
     const list = (await this.#run(heldScript, [], [])) as (string | number)[];
     const held = new Map<string, number>();

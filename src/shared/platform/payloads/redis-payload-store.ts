@@ -44,7 +44,7 @@ const defaultTimes: RedisPayloadTimes = {
   ...defaultBudgetTimes,
   lifeMs: 15_000,
   renewMs: 2_000,
-  // Sentinels replace a server that has been silent for 30 s, unless they are told otherwise.
+  // Sentinels replace a server that has been silent for 30 s, unless configured otherwise.
   repeatMs: 60_000,
   jobLifeMs: 720_000,
 };
@@ -61,7 +61,7 @@ class OwnBody implements Place {
   readonly #times: RedisPayloadTimes;
   isInside = false;
   isComplete = false;
-  /** From the end of the body until it is complete, its room must not be renewed as that of an arriving one. */
+  /** From the end of the body until it is complete, its reservation must not be renewed as that of an arriving one. */
   isEnding = false;
   isBeingRenewed = false;
   lost = false;
@@ -86,7 +86,7 @@ class OwnBody implements Place {
       const result = this.lost ? 'lost' : await this.budget.acquire(this, bytes, this.isInside);
       if (result === 'lost') throw new ReservationLostError();
       if (result === 'refused') throw new BudgetExhaustedError();
-      // A body that waits has its place in the queue from here on.
+      // A body that waits has its position in the queue from here on.
       this.isInside = true;
       if (result === 'acquired') return;
       if (performance.now() >= deadline) throw new BudgetExhaustedError(result === 'key limit');
@@ -107,7 +107,7 @@ class OwnBody implements Place {
 
 /**
  * Payload store in Redis. A body is stored as binary chunks, separate from the jobs, until it is deleted or expires. Each chunk is
- * encrypted under the body's own key, which Redis never has, with its number and name: a changed chunk does not open. The process
+ * encrypted under the body's own key, which Redis never has, with its number and name: a changed chunk cannot be decrypted. The process
  * renews the body until it is complete; bodies of a process that died expire within seconds. A complete body stays for the
  * maximum life of its job, even if the process dies.
  */
@@ -155,7 +155,7 @@ export class RedisPayloadStore implements PayloadStore {
         own.bytes += chunk.length;
       }
       const meta = { key: this.#keys.body(key), text: `${own.chunks} ${own.bytes} ${options.budget}` };
-      // An empty body has acquired no room yet.
+      // An empty body has acquired no capacity yet.
       if (!own.isInside) await own.acquire(0);
       own.isEnding = true;
       if (!(await own.budget.keep(key, own.bytes, meta, this.#keys.chunks(key, own.chunks))))
@@ -164,7 +164,7 @@ export class RedisPayloadStore implements PayloadStore {
     } catch (error) {
       const isOutside = error instanceof BudgetExhaustedError && !own.isInside;
       this.#disown(key);
-      // What an arriving body holds expires within seconds, and nothing is left to repeat.
+      // The reservation of an arriving body expires within seconds, and nothing is left to repeat.
       if (own.isEnding) await this.#release(key, own).catch(() => {});
       else if (!isOutside) await this.#remove(own).catch(() => {});
       throw error;
@@ -263,20 +263,20 @@ export class RedisPayloadStore implements PayloadStore {
       if (!renewed && !own.isEnding) own.lose();
       return;
     }
-    // A worker releases the room of a body after its job, unless it is of another release or did not reach Redis.
+    // A worker releases the capacity of a body after its job, unless it is of another release or did not reach Redis.
     if ((await redisCall(() => this.#redis.exists(this.#keys.body(own.key)))) === 1) return;
     // Not for good as in `delete`: another server may have the body, and its job.
     await own.budget.leave(own.key, own.bytes);
     this.#disown(own.key);
   }
 
-  /** If Redis is away, the body is released with the next renewals: its room may outlive the outage. */
+  /** If Redis is away, the body is released with the next renewals: its reservation may outlive the outage. */
   #release(key: string, body: CompleteBody | null): Promise<void> {
     this.#start();
     return this.#releases.add(key, body);
   }
 
-  /** Reads a encrypted chunk, and at most one byte more than its maximum size. */
+  /** Reads an encrypted chunk, and at most one byte more than its maximum size. */
   async #readChunk(name: string): Promise<Buffer> {
     const encrypted = await redisCall(() =>
       this.#redis.getrangeBuffer(name, 0, maxChunkBytes + tagBytes).catch(nullIfWrongType),
@@ -301,7 +301,7 @@ export class RedisPayloadStore implements PayloadStore {
     };
   }
 
-  /** Bodies of the previous release count under other keys, where its processes still acquire room. */
+  /** Bodies of the previous release count under other keys, where its processes still acquire capacity. */
   readonly #leavePreviousRelease = async (key: string, bytes: number): Promise<void> => {
     // It knew no clusters.
     if (isCluster(this.#redis)) return;
@@ -322,7 +322,7 @@ function nullIfWrongType(error: unknown): null {
   throw error;
 }
 
-/** Names of keys. In a cluster, all of one body are in one slot, and those of different bodies in different ones. */
+/** Names of keys. In a cluster, all keys of one body are in one slot, and keys of different bodies in different slots. */
 class BodyKeys {
   readonly #tagged: boolean;
 

@@ -7,10 +7,10 @@ import type { Lifecycle } from '../lifecycle/lifecycle.ts';
 import type { Logger } from '../logger/logger.ts';
 import { beatSeconds, createProcessRepository } from './process-repository.ts';
 
-/** What runs in a process. */
+/** The roles that run in a process. */
 export type ProcessRole = 'server' | 'api' | 'worker';
 
-/** Says from time to time that this process is alive, for operators. Nothing depends on it. */
+/** Reports from time to time that this process is alive, for operators. Nothing depends on it. */
 export function startHeartbeat(
   { db, lifecycle, logger }: { readonly db: Database; readonly lifecycle: Lifecycle; readonly logger: Logger },
   role: ProcessRole,
@@ -35,7 +35,7 @@ export function startHeartbeat(
   };
   const turn = (): void => {
     beating ??= beat()
-      .catch((error: unknown) => logger.debug({ err: error }, 'the process could not say that it is alive'))
+      .catch((error: unknown) => logger.debug({ err: error }, 'the process could not report that it is alive'))
       .finally(() => {
         beating = null;
       });

@@ -10,17 +10,17 @@ const ProcessRow = Type.Object({
   pid: Type.Integer(),
   startedAt: Timestamp,
   seenAt: Timestamp,
-  /** Whether it has not been seen for longer than it takes to miss two beats. */
+  /** Whether it has missed two heartbeats. */
   isLate: Type.Boolean(),
   rssBytes: Type.Number(),
   /** Share of one core. */
   cpu: Type.Number(),
-  /** The longest that its event loop was held up, in ms. */
+  /** The longest time that its event loop was blocked, in ms. */
   loopMs: Type.Number(),
 });
 export type ProcessRow = Row<typeof ProcessRow>;
 
-/** What a process says of itself. */
+/** What a process reports about itself. */
 export interface Beat {
   readonly id: string;
   readonly role: string;
@@ -33,9 +33,9 @@ export interface Beat {
   readonly loopMs: number;
 }
 
-/** Time between two beats, in seconds. */
+/** Time between two heartbeats, in seconds. */
 export const beatSeconds = 10;
-/** A process that says nothing for this time is forgotten, in seconds. */
+/** A process that reports nothing for this time is forgotten, in seconds. */
 const keptSeconds = 3_600;
 
 /** Processes of this installation, by the clock of the database. */

@@ -12,7 +12,7 @@ export class RedisPolicyError extends OperatorError {
   override readonly name = 'RedisPolicyError';
 }
 
-/** An open connection, as other modules see it: to a server, to the master that sentinels name, or to a cluster. */
+/** An open connection, as other modules see it: to a server, to the master that Sentinel names, or to a cluster. */
 export type RedisConnection = Redis | Cluster;
 
 /** How a connection is used: `producer` calls fail fast when Redis is away, `worker` calls wait for it to come back. */
@@ -26,7 +26,7 @@ const lastErrors = new WeakMap<RedisConnection, Error>();
 /** Connections that must not reconnect. */
 const ended = new WeakSet<RedisConnection>();
 
-/** Knows its duplicates: BullMQ makes one of the connection that it is given, and does not end it while Redis is away. */
+/** Tracks its duplicates: BullMQ duplicates the connection that it is given, and does not end the duplicate while Redis is away. */
 class TrackedRedis extends Redis {
   readonly duplicates: Redis[] = [];
 
@@ -63,7 +63,7 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): RedisC
   const target = parseRedisUrl(url);
   const redis = target ? connectTo(target, use, options, retryStrategy) : connectToOne(url, options);
   redis.on('error', (thrown: Error & { lastNodeError?: Error }) => {
-    // That of a cluster says only that none of its servers can be used.
+    // The error of a cluster says only that none of its servers can be used.
     const error = thrown.lastNodeError ?? thrown;
     // Errors repeat on every attempt to reconnect, some with the time until the next; log each one once.
     if (withoutTimes(error) !== withoutTimes(lastErrors.get(redis)))
@@ -110,7 +110,7 @@ function connectTo(
     clusterRetryStrategy: retryStrategy,
     enableOfflineQueue: use === 'worker',
     slotsRefreshTimeout: commandTimeoutMs,
-    // Certificates are for names.
+    // Certificates are issued for names.
     ...(tls ? { dnsLookup: (address, found) => found(null, address) } : {}),
   });
 }

@@ -4,8 +4,8 @@
  */
 export const timeSliceBytes = 1024 * 1024;
 
-/** The same for scans that report every value: as many as possible take a few ms. */
-export const denseTurnBytes = 128 * 1024;
+/** The same for scans that report every value: even the densest values take only a few ms. */
+export const denseSliceBytes = 128 * 1024;
 
 /** Resolves in a later event loop tick, after pending I/O events. */
 export function nextSlice(): Promise<void> {
@@ -66,19 +66,19 @@ export async function scanInSlices(
   }
 }
 
-/** How long work may keep the event loop in one tick before it pauses, in ms. */
+/** How long work may occupy the event loop in one tick before it pauses, in ms. */
 const sliceMs = 5;
 
 /**
- * Shares ticks of the event loop among works that compute for long: one of them in each tick, in the order in which they asked. Without it,
- * each of them would add its turn to the same tick.
+ * Shares ticks of the event loop among long computations: each tick runs one of them, in the order of their requests. Without it, all of them would
+ * add their time slices to the same tick.
  */
 export class TimeSlices {
   readonly #waiting: (() => void)[] = [];
   #turnBegan = Number.NEGATIVE_INFINITY;
   #isScheduled = false;
 
-  /** Resolves in a later tick, in which no other work is given a turn. */
+  /** Resolves in a later tick, in which no other computation gets a time slice. */
   next(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
@@ -86,7 +86,7 @@ export class TimeSlices {
     });
   }
 
-  /** Pauses if the turn was long enough. */
+  /** Pauses if the time slice was long enough. */
   async pause(): Promise<void> {
     if (performance.now() - this.#turnBegan >= sliceMs) await this.next();
   }

@@ -15,7 +15,7 @@ function countSlices() {
   return { now: () => count, stop };
 }
 
-test('one work has a turn in each tick, in the order in which they asked', async () => {
+test('each tick gives one computation a time slice, in the order of their requests', async () => {
   const slices = new TimeSlices();
   const loop = countSlices();
   const calls: { readonly name: string; readonly tick: number }[] = [];
@@ -31,7 +31,7 @@ test('one work has a turn in each tick, in the order in which they asked', async
   expect(new Set(calls.map(({ tick }) => tick)).size).toBe(calls.length);
 });
 
-test('a work that has had the tick for long pauses', async () => {
+test('a computation that has used its time slice pauses', async () => {
   const slices = new TimeSlices();
   await slices.next();
   const loop = countSlices();

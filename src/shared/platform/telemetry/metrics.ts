@@ -61,7 +61,7 @@ export function createMetrics() {
     }),
     lockWaitSeconds: new Histogram({
       name: 'holdfast_update_queue_wait_seconds',
-      help: 'Time that the creation of an update waited for its stack, by how it ended: turn (it got the stack) or over (refused).',
+      help: 'Time that the creation of an update waited for its stack, by outcome: turn (it got the stack) or over (refused).',
       labelNames: ['end'],
       buckets: [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600],
       registers,
@@ -73,13 +73,13 @@ export function createMetrics() {
     }),
     updatesRefused: new Counter({
       name: 'holdfast_updates_refused_total',
-      help: 'Updates that were not created: busy (another one holds the stack, also after waiting for it), superseded, frozen, or limit.',
+      help: 'Updates that were not created: busy (another update holds the stack, also after a wait), superseded, frozen, or limit.',
       labelNames: ['reason'],
       registers,
     }),
     outputChecksFailed: new Counter({
       name: 'holdfast_output_checks_failed_total',
-      help: 'Updates and previews that ended without knowing which outputs they remove, because their events could not be read. Rules of kind consumers do not let updates pass by such a preview.',
+      help: 'Updates and previews whose removed outputs are unknown because their events could not be read. Rules of kind consumers do not accept such a preview.',
       registers,
     }),
     commitSeconds: new Histogram({
@@ -151,7 +151,7 @@ export function createMetrics() {
     }),
     batchesRefused: new Counter({
       name: 'holdfast_begins_refused_total',
-      help: 'Batches of journal entries in which an update was not allowed to begin anything, by reason.',
+      help: 'Batches of journal entries in which an update was not allowed to begin operations, by reason.',
       labelNames: ['reason'],
       registers,
     }),
@@ -219,7 +219,7 @@ export function createMetrics() {
     }),
     replicaFallbacks: new Counter({
       name: 'holdfast_replica_fallbacks_total',
-      help: 'Reads that went on at the primary after they had begun at the replica: behind, conflict (with its recovery), busy (no free connection), moved (another server answered), or failed.',
+      help: 'Reads that continued at the primary after they had begun at the replica: behind, conflict (with its recovery), busy (no free connection), moved (another server answered), or failed.',
       labelNames: ['reason'],
       registers,
     }),
@@ -231,7 +231,7 @@ export function createMetrics() {
     }),
     requestsLimited: new Counter({
       name: 'holdfast_requests_limited_total',
-      help: 'Requests above a limit per minute, by what it is for (token, user, address): delayed, rejected, or allowed because an update needs them.',
+      help: 'Requests above a limit per minute, by subject of the limit (token, user, address): delayed, rejected, or allowed because an update needs them.',
       labelNames: ['limit', 'outcome'],
       registers,
     }),

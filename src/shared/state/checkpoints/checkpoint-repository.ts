@@ -14,7 +14,7 @@ const CheckpointRow = Type.Object({
   resourceCount: Type.Integer(),
   inlineBytes: Nullable(Bytes),
   blobKey: Nullable(Type.String()),
-  /** Its bytes are known to differ from what was written. */
+  /** Its bytes are known to be damaged. */
   damaged: Type.Boolean(),
   /** It was verified, or found damaged, within the last minute. */
   checkedJustNow: Type.Boolean(),
@@ -42,7 +42,7 @@ export interface CheckpointOrder {
 export interface CompactionOutcome {
   /** Why entries could not be replayed; null if all were. */
   readonly error: string | null;
-  /** What was skipped without failing. */
+  /** A warning about entries that were skipped without failing. */
   readonly warning: string | null;
   /** For an ended update: may replace a compaction of as many or more entries, while no other update runs. */
   readonly isNew: boolean;

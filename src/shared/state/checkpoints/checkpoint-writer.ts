@@ -119,7 +119,7 @@ export class CheckpointWriter {
       shape,
       async (scan) => {
         sequenceNumber = sequenceNumberOf(write, scan.members.get('sequenceNumber'));
-        // Of a small body, the commit itself finds out.
+        // For a small body, the commit itself checks.
         if (sequenceNumber === null || write.inflated) return;
         if ((await this.#held(fence)).checkpointSequence >= sequenceNumber) throw new DuplicateWrite();
       },
@@ -128,7 +128,7 @@ export class CheckpointWriter {
       throw error;
     });
     if (!state) return;
-    // It would be held for as long as Postgres takes.
+    // It would otherwise stay in memory for as long as Postgres takes.
     write.free?.();
     const order: CheckpointOrder = { sequenceNumber, arrivalSequence, baseCheckpointId: null };
     const id = await this.#checkpoints.commit(fence, state, order);
@@ -153,8 +153,8 @@ export class CheckpointWriter {
   }
 
   /**
-   * Applies a delta to the text that this process wrote last. Returns false if there is none, or if that may not be the update's
-   * checkpoint any more: whatever is wrong then is decided on the checkpoint itself.
+   * Applies a delta to the text that this process wrote last. Returns false if there is none, or if that may not be the update's checkpoint any
+   * more; errors are then determined on the checkpoint itself.
    */
   async #writeNextDelta(fence: LeaseFence, delta: CheckpointDelta): Promise<boolean> {
     const base = this.#bases.take(fence.updateId);
@@ -166,7 +166,7 @@ export class CheckpointWriter {
       if (error instanceof InvalidRequestError) return false;
       throw error;
     }
-    // Nobody else has it; another attempt reads the checkpoint.
+    // It has no other owner; another attempt reads the checkpoint.
     freeBuffer(base.text);
     return this.#commitDelta(fence, base.checkpointId, applied, delta);
   }
@@ -193,7 +193,7 @@ export class CheckpointWriter {
   ): Promise<AppliedDelta> {
     const addedBytes = edits.reduce((sum, { newText }) => sum + newText.length, 0);
     const spliced = spliceDelta(base(), edits);
-    // In one chunk, since each costs several turns.
+    // In one chunk, since each chunk costs several event loop ticks.
     const text = baseBytes + addedBytes <= timeSliceBytes ? Buffer.concat(await Array.fromAsync(spliced)) : null;
     const scan = new LateScan();
     const result = (): AsyncIterable<Buffer> => scan.watch(inSlices(text ? [text] : spliced));
@@ -239,7 +239,7 @@ function isHeld(update: UpdateRow, fence: LeaseFence): boolean {
 /** Ends the save of a checkpoint that is already committed. */
 class DuplicateWrite extends Error {}
 
-/** Scans a document as it passes, and keeps what is wrong with it until its hash is known, which says more about a delta. */
+/** Scans a document as it streams by, and defers its error until the hash is known, which is more informative for a delta. */
 class LateScan {
   readonly #scanner = new DeploymentScanner({ nested: null });
   #failure: { readonly error: unknown } | null = null;

@@ -64,7 +64,7 @@ describe('spliceDelta', () => {
     expect((await splice(Buffer.from('abc'), edits)).toString()).toBe('<a12B>');
   });
 
-  test('says what is wrong with an offset', async () => {
+  test('describes an invalid offset', async () => {
     const base = Buffer.from('abc');
     await expect(splice(base, [edit(-1, 0, '')])).rejects.toThrow('negative');
     await expect(splice(base, [edit(1, 9, '')])).rejects.toThrow('up to byte 9, but it has only 3 bytes');
@@ -85,7 +85,7 @@ describe('spliceDelta', () => {
     await expect(splice(base, edits, [1, 1])).rejects.toThrow(InvalidDeltaError);
   });
 
-  test('gives what the whole text gives, however the base is cut', async () => {
+  test('gives the same result as on the whole text, however the base is split', async () => {
     await fc.assert(
       fc.asyncProperty(baseAndEdits, fc.array(fc.nat(5)), async ({ base, edits }, sizes) => {
         const expected = applyNaively(base, edits).toString('hex');

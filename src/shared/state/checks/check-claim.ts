@@ -1,18 +1,18 @@
 import { Type } from 'typebox';
 
-/** Which stored bytes, and how many of them, are to be read back. */
+/** Limits of a claim of stored bytes to read back. */
 export interface CheckClaim {
-  /** Skips what was verified within this time. */
+  /** Skips documents that were verified within this time. */
   readonly periodSeconds: number;
-  /** What was claimed and not fully read is due again after this time. */
+  /** Documents that were claimed and not fully read are due again after this time. */
   readonly claimSeconds: number;
   readonly limit: number;
 }
 
-/** What is known to be damaged is checked again after this time: somebody may have restored it. */
+/** Damaged documents are checked again after this time: an operator may have restored them. */
 export const damagedPeriodSeconds = 3600;
 
-/** Of what was marked as damaged: whether it was not before. */
+/** Whether the document was not marked as damaged before. */
 export const MarkedRow = Type.Object({ isNew: Type.Boolean() });
-/** What is damaged, and the age of the oldest check. */
+/** The number of damaged documents, and the age of the oldest check. */
 export const CheckStatisticsRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });

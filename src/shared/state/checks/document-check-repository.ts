@@ -15,9 +15,9 @@ const OwnerRow = Type.Object({
   stackVersion: Nullable(Type.Integer()),
 });
 
-/** Which documents, and how many, a claim may take. */
+/** Limits of a claim of documents. */
 interface DocumentClaim extends CheckClaim {
-  /** No document is claimed once those before it reach this many bytes to read; the first always is. */
+  /** No document is claimed once the documents before it reach this many bytes to read; the first always is. */
   readonly bytes: number;
 }
 
@@ -35,8 +35,8 @@ export function createDocumentCheckRepository(db: Queryable) {
 
   return {
     /**
-     * Claims documents that are due, starting with damaged ones, then those not verified for the longest time. Nobody else
-     * gets them until the claim ends; no locks are kept.
+     * Claims documents that are due, starting with damaged ones, then the least recently verified. No other process gets them until the claim ends;
+     * no locks are kept.
      */
     claim: async ({ periodSeconds, bytes, limit, claimSeconds }: DocumentClaim) =>
       db.any(sql.rows(ClaimedRow)`

@@ -40,7 +40,7 @@ export class DocumentRepair {
     this.#logger = parts.logger;
   }
 
-  /** Tries each way once; logs a failure and tries the next way. Returns whether the document was replaced. */
+  /** Tries each source once; logs a failure and tries the next. Returns whether the document was replaced. */
   async repair(damaged: CheckpointRow): Promise<boolean> {
     const chunks = damaged.codec === chunksCodec ? await this.#chunks.list(damaged.id) : [];
     const ways: Record<string, () => Promise<boolean>> = {

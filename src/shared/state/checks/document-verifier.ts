@@ -33,7 +33,7 @@ export class DocumentDamagedError extends FaultError {
 
 /**
  * Reads the documents of checkpoints. A damaged document is marked, reported and, if a second copy or the journal allows it,
- * replaced; otherwise reading it fails. It stays referenced, so that what is left of it is kept.
+ * replaced; otherwise reading it fails. It stays referenced, so that its remaining bytes are kept.
  */
 export class DocumentVerifier {
   readonly #checks: DocumentCheckRepository;

@@ -69,7 +69,7 @@ export class DeploymentScanner {
   #deploymentResources = noResources;
   #currentResources = noResources;
   #elementCount = 0;
-  /** What the CLI could not load, and no journal could be replayed over. */
+  /** Rejects what the CLI could not load and no journal could be replayed over. */
   #deploymentFault: string | null = null;
   #currentFault: string | null = null;
 

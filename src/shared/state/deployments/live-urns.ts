@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto';
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
 import { RecentText } from '../../platform/json/recent-text.ts';
 
-/** Maximum size of the raw text of an URN. */
+/** Maximum size of the raw text of a URN. */
 const maxUrnBytes = 64 * 1024;
 
-/** A short key of an URN, for sets of many. */
+/** A short key of a URN, for sets of many. */
 export function urnKey(urn: string): string {
   return createHash('sha256').update(urn).digest('base64url').slice(0, 16);
 }
 
 /**
- * Finds the resources in a deployment document that arrives in chunks, except those that only wait for their deletion or for the rest
- * of their replacement. Keeps no more than the keys of their URNs.
+ * Finds the resources in a deployment document that arrives in chunks, except resources that only wait for their deletion or for the rest of their
+ * replacement. Keeps no more than the keys of their URNs.
  */
 export class LiveUrns {
   readonly #texts = new RecentText(maxUrnBytes);

@@ -9,7 +9,7 @@ export interface ResourceBoundary {
   readonly key: string | null;
 }
 
-/** More than the raw text of an URN usually needs. A resource with a longer one has no key. */
+/** More than the raw text of a URN usually needs. A resource with a longer one has no key. */
 const maxUrnBytes = 4096;
 const keyBytes = 8;
 

@@ -37,12 +37,12 @@ export function createBlobRepository(db: Queryable) {
       db.query(sql.nothing`
         /* blobs.insert */ insert into blobs (key, encryption_key_id) values (${key}, ${encryptionKeyId}::uuid)`),
 
-    /** Whether the blob has not been pending deletion by the sweep. */
+    /** Whether the sweep has not marked the blob as pending deletion. */
     isKept: (key: string) =>
       db.exists(sql.rows(KeyRow)`
         /* blobs.isKept */ select key from blobs where key = ${key} and pending_deletion_since is null`),
 
-    /** Schedules the deletion of an object that was stored after its blob was pending deletion. Its row may be gone already. */
+    /** Schedules the deletion of an object that was stored after its blob was marked as pending deletion. Its row may be gone already. */
     scheduleDeletion: (key: string) =>
       db.query(sql.nothing`
         /* blobs.scheduleDeletion */
@@ -62,7 +62,7 @@ export function createBlobRepository(db: Queryable) {
       return rows.map((row) => row.key);
     },
 
-    /** Condemns the blobs that nothing references and clears the mark of the others. */
+    /** Marks the blobs that nothing references as pending deletion and clears the mark of the others. */
     markForDeletion: (keys: readonly string[]) =>
       db.query(sql.nothing`
         /* blobs.markForDeletion */
@@ -73,7 +73,7 @@ export function createBlobRepository(db: Queryable) {
         from (select b.key, ${isReferenced} as found from blobs b where b.key = any(${sql.array(keys, 'text')})) f
         where b.key = f.key and b.pending_deletion_since is null`),
 
-    /** Condemned blobs whose object is due for deletion, for the first or the second time. */
+    /** Blobs pending deletion whose object is due, for the first or the second time. */
     listDeletions: (limit: number): Promise<readonly BlobDeletion[]> =>
       db.any(sql.rows(DeletionRow)`
         /* blobs.listDeletions */

@@ -36,7 +36,7 @@ describe('inflating bodies of jobs', () => {
     expect(await bodies.use(bytesOf(heavy), 'gzip', work)).toBe('done');
   });
 
-  test('processes no more bodies at once than there is room for, even if work fails, and lets small ones pass', async () => {
+  test('processes no more bodies at once than the budget allows, even if work fails, and lets small ones pass', async () => {
     const { budget, bodies } = open(16 * mib);
     const smallBody = Promise.withResolvers<void>();
     const running = { now: 0, max: 0 };

@@ -17,9 +17,9 @@ export interface InflateOptions {
   readonly maxBytes: number;
   /** `parsedWeight` or `rawWeight`. */
   readonly weight: number;
-  /** Maximum wait for room in the budget, in ms. */
+  /** Maximum wait for the budget, in ms. */
   readonly waitMs: number;
-  /** Who the bytes are charged to, e.g. the organization. */
+  /** The fairness key that the bytes are charged to, e.g. the organization. */
   readonly fairnessKey?: string;
 }
 
@@ -36,7 +36,7 @@ export class BodyBuffer {
   readonly #inFlight: MemoryInFlightBudget;
   readonly #budgetBytes: number;
 
-  /** `maxBytes`: largest inflated body that a worker parses. `budgetBytes`: room for bodies while they are received. */
+  /** `maxBytes`: largest inflated body that a worker parses. `budgetBytes`: budget for bodies while they are received. */
   constructor(maxBytes: number, budget: ByteBudget, budgetBytes: number) {
     this.#maxBytes = maxBytes;
     this.#budget = budget;
@@ -50,7 +50,7 @@ export class BodyBuffer {
   }
 
   /**
-   * Buffers a whole body, still encoded. Reads no further than there is room for it. Bodies declared as small are not charged.
+   * Buffers a whole body, still encoded. Reads no further than the budget allows. Bodies declared as small are not charged.
    * Throws PayloadTooLargeError, BudgetExhaustedError, ReservationLostError and the body's own error.
    */
   async receive(
@@ -114,7 +114,7 @@ export class BodyBuffer {
   }
 
   /**
-   * Calls `work` with the inflated body of a job and returns its result. Waits for room without a limit. Throws
+   * Calls `work` with the inflated body of a job and returns its result. Waits for the budget without a limit. Throws
    * InvalidRequestError and PayloadTooLargeError; after the latter the CLI halves a batch of entries, and sends the whole
    * checkpoint instead of a delta.
    */
@@ -141,8 +141,8 @@ export class BodyBuffer {
   }
 
   /**
-   * The body, or its size if there was no room for all of it. Waits for room for `expected` bytes, but not for more: bodies
-   * that are each half read could wait for each other.
+   * The body, or its size if the budget did not suffice for all of it. Waits for `expected` bytes of the budget, but not for more: bodies that are
+   * each half read could wait for each other.
    */
   async #attempt(
     source: ByteSource,

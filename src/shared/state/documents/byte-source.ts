@@ -45,7 +45,7 @@ export function cutOut(source: ByteSource, parts: readonly (Buffer | Span)[]): B
  */
 export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
   let total = 0;
-  // Otherwise a body in memory would be read completely in one turn of the event loop.
+  // Otherwise a body in memory would be read completely in one event loop tick.
   for await (const chunk of inSlices(encoding === 'gzip' ? gunzipStream(source) : source())) {
     total += chunk.length;
     if (total > maxBytes) throw tooLarge(maxBytes);

@@ -28,7 +28,7 @@ export function encodeChunk(text: Buffer, dictionary: Buffer | null): Promise<Bu
 
 /** Reverses `encodeChunk`. Throws DamagedBytesError. */
 export async function decodeChunk(bytes: Buffer, dictionary: Buffer | null, sizeBytes: number): Promise<Buffer> {
-  // One chunk, with room to spare: each, and one that is exactly full, takes another round trip to a thread.
+  // One chunk with spare space: each further chunk, also after one that is exactly full, takes another round trip to a thread.
   const options = { maxOutputLength: Math.max(1, sizeBytes), chunkSize: sizeBytes + 64 };
   try {
     return await decompress(bytes, { ...options, ...(dictionary && { dictionary }) });
@@ -37,7 +37,7 @@ export async function decodeChunk(bytes: Buffer, dictionary: Buffer | null, size
   }
 }
 
-/** SHA-256 of a text in memory, in several turns of the event loop if it is long. */
+/** SHA-256 of a text in memory, in several event loop ticks if it is long. */
 export async function hashInSlices(text: Buffer): Promise<Buffer> {
   const hash = createHash('sha256');
   for (const slice of slicesOf(text)) {

@@ -13,7 +13,7 @@ export interface TextChunk {
 export interface ChunkSizes {
   /** No cut at a resource makes a chunk smaller than this. */
   readonly min: number;
-  /** Where no chunk of the base shows where to cut. */
+  /** Chunk size where no chunk of the base shows where to cut. */
   readonly target: number;
   /** A document up to this size is one chunk, and no chunk is larger. */
   readonly max: number;

@@ -26,7 +26,7 @@ export type StoredChunkRow = Row<typeof StoredChunkRow>;
 
 const IdRow = Type.Object({ id: Type.Integer() });
 
-/** Where the bytes of a chunk are. */
+/** The location of a chunk's bytes. */
 export interface ChunkPosition {
   readonly storedBytes: number;
   readonly codec: string;

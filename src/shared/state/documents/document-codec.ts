@@ -19,7 +19,7 @@ export function wholeZstdOptions(sizeBytes: number) {
   return { ...zstdOptions, pledgedSrcSize: sizeBytes, chunkSize };
 }
 
-/** Options to decompress a document of `sizeBytes` in one call: with Node's chunks of 16 KiB it takes a turn for each. */
+/** Options to decompress a document of `sizeBytes` in one call: with Node's chunks of 16 KiB it takes an event loop tick for each. */
 export function wholeUnzstdOptions(sizeBytes: number) {
   // A byte more, or another chunk is allocated when the last one is full.
   return {
@@ -76,7 +76,7 @@ export class DigestCheck {
       throw new DamagedBytesError(`The document has ${this.#sizeBytes} of the ${sizeBytes} bytes that were written`);
     }
     if (!this.#hash.digest().equals(sha256)) {
-      throw new DamagedBytesError('The SHA-256 of the document is not that of the bytes that were written');
+      throw new DamagedBytesError('The SHA-256 of the document does not match the bytes that were written');
     }
   }
 }

@@ -34,7 +34,7 @@ const lengths = fc.oneof(
 );
 const sizes = fc.constantFrom(1_000, 16_384, chunk, encryptedChunk, 1_000_000);
 
-test('unseals what was encrypted, whatever the chunk sizes', async () => {
+test('decrypts what was encrypted, for any chunk sizes', async () => {
   await fc.assert(
     fc.asyncProperty(lengths, sizes, sizes, async (length, written, read) => {
       const text = randomBytes(length);
@@ -57,7 +57,7 @@ async function decryptedRange(bytes: Buffer, start: number, end: number, at = pl
   return { found, readBytes };
 }
 
-test('unseals any range, and reads little more than its chunks', async () => {
+test('decrypts any range, and reads little more than its chunks', async () => {
   const property = fc.asyncProperty(
     lengths.filter((length) => length > 0),
     fc.nat(),

@@ -35,7 +35,7 @@ export async function* encryptBytes(
 }
 
 /**
- * Opens bytes `start` to `end` (exclusive) of what `encryptBytes` encrypted into an object of `sealedBytes`, reading only the header and
+ * Decrypts bytes `start` to `end` (exclusive) of what `encryptBytes` encrypted into an object of `sealedBytes`, reading only the header and
  * the chunks that contain them. `read` returns a range of the object. Throws like `decryptBytes`.
  */
 export async function decryptRange(
@@ -93,7 +93,7 @@ function openChunk(
   { key, context, number, isLast }: { key: Buffer; context: Buffer; number: number; isLast: boolean },
   encrypted: Buffer,
 ): Buffer {
-  if (encrypted.length < tagBytes) throw new DamagedBytesError('The stored bytes end within a encrypted chunk');
+  if (encrypted.length < tagBytes) throw new DamagedBytesError('The stored bytes end within an encrypted chunk');
   const decipher = createDecipheriv(algorithm, key, nonceOf(number, isLast), { authTagLength: tagBytes });
   decipher.setAAD(context);
   decipher.setAuthTag(encrypted.subarray(encrypted.length - tagBytes));
@@ -110,7 +110,7 @@ function openChunk(
 
 async function dataKeyOf(header: Buffer, findKey: (id: string) => Promise<DataKey | null>): Promise<Buffer> {
   if (header.length < headerBytes || header[0] !== formatByte) {
-    throw new DamagedBytesError('The stored bytes do not start with the header of a encrypted document');
+    throw new DamagedBytesError('The stored bytes do not start with the header of an encrypted document');
   }
   const id = keyIdText(header.subarray(1, 1 + keyIdBytes));
   const key = await findKey(id);
@@ -141,7 +141,7 @@ async function* inChunks(
   for await (const part of source) {
     parts.push(part);
     bytes += part.length;
-    // Hold a full chunk until more bytes arrive: it may be the last.
+    // Keep a full chunk until more bytes arrive: it may be the last.
     if (bytes <= size) continue;
     const all = parts.length === 1 ? part : Buffer.concat(parts, bytes);
     let at = 0;

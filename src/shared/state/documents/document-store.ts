@@ -31,10 +31,10 @@ const decompressWhole = promisify(zstdDecompress);
 const wholeLimitBytes = 1024 * 1024;
 /** Documents up to this size are compressed in this thread, in 1 ms: a round trip to another one costs half as much again. */
 const syncLimitBytes = 512 * 1024;
-/** Chunk size of decoded bytes. Node's default of 16 KiB would cost a large document a thousand event loop turns. */
+/** Chunk size of decoded bytes. Node's default of 16 KiB would cost a large document a thousand event loop ticks. */
 const openChunkBytes = 128 * 1024;
 
-/** Lets an encoder take the next chunks while it compresses one in a thread. */
+/** Lets an encoder accept further chunks while it compresses one in a thread. */
 const incrementalOptions = { chunkSize: 64 * 1024, writableHighWaterMark: 512 * 1024 };
 
 /** Values of `codec`: how the stored bytes were encoded. Only objects in the blob store are encrypted. */
@@ -53,10 +53,10 @@ export interface StoredDocument {
   readonly blobKey: string | null;
 }
 
-/** What is needed to read the bytes of a document, or of a chunk. */
+/** The fields needed to read the bytes of a document or of a chunk. */
 type BytesPlace = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | keyof DocumentDigest>;
 
-/** What is needed to read a document back. */
+/** The fields needed to read back a document. */
 export interface DocumentPlace extends BytesPlace {
   /** Id of the checkpoint; a document in chunks needs it. */
   readonly id?: string;
@@ -330,8 +330,8 @@ function newNamedBlobKey(sha256: Buffer): string {
 }
 
 /**
- * A key for an object whose hash is not known when its upload begins, or must not be: the name of a encrypted object reveals nothing
- * about the document.
+ * A key for an object whose hash is not known when its upload begins, or must not be: the name of an encrypted object reveals nothing about the
+ * document.
  */
 function newBlobKey(): string {
   const hex = randomBytes(16).toString('hex');

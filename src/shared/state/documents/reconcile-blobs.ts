@@ -100,8 +100,8 @@ export async function reconcile(
 
 /**
  * A row is created before its object, so a listed object without a row has lost it: through an upload that finished after the
- * sweep, or because an older database was restored. It is not deleted here but gets a row, which is swept like any other and
- * can be referenced until then.
+ * sweep, or because an older database was restored. It is not deleted here but gets a row, which is swept like any other and can be referenced until
+ * then.
  */
 async function compareObjects(
   { blobs, blobRows, logger }: ReconcileParts,

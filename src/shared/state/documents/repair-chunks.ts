@@ -4,7 +4,7 @@ import { isDamage } from './document-damage.ts';
 import type { DocumentStore } from './document-store.ts';
 
 /**
- * Replaces those of a version's chunks that cannot be opened, so that other versions that refer to them can be opened again. `text` is
+ * Replaces chunks of a version that cannot be decoded, so that other versions that refer to them can be read again. `text` is
  * the text of the version, from elsewhere. A state rebuilt from its journal has another time in its manifest, and so differs in that chunk.
  * Returns how many it replaced.
  */

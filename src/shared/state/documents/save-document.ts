@@ -8,12 +8,12 @@ export interface SavedDocument {
   readonly resourceCount: number;
 }
 
-/** Called once the whole body was scanned, before its document is stored; may throw to prevent that. */
+/** Called once the whole body has been scanned, before its document is stored; may throw to prevent that. */
 export type Check = (scan: DeploymentScan) => void | Promise<void>;
 
 /**
  * Validates the deployment document in a body and stores its bytes. The body is read once: scanned, cut out, hashed, compressed and
- * stored as it passes. What is wrong with it is known at its end, before the object becomes visible. Throws JsonSyntaxError,
+ * stored as it passes. Errors in it are known at its end, before the object becomes visible. Throws JsonSyntaxError,
  * InvalidDeploymentError, what `check` throws, and the errors of `source`.
  */
 export async function saveDocument(

@@ -6,7 +6,7 @@ export interface OpenedBody {
   readonly encoding: BodyEncoding;
   /** The whole body, if it is already inflated and in memory. */
   readonly inflated: Buffer | null;
-  /** Set where a worker can take over: a larger document than this many bytes must not be read here. */
+  /** Set where a worker can take over: documents larger than this many bytes must not be read here. */
   readonly maxBaseBytes?: number;
   /** Frees the memory of the body before the commit; the body cannot be read again. */
   readonly free?: () => void;

@@ -37,7 +37,7 @@ export function createCompactionRepository(db: Queryable) {
   // Must match the index journals_kept.
   const isDeletable = sql.fragment`
     j.compacted_at is not null and (j.accepted_at is not null or (j.compaction_error is null and j.compaction_warning is null))`;
-  // The database's time as a value that an index can be searched for: read once, not for each row.
+  // The database's time as a value that an index scan can use: read once, not for each row.
   const once = sql.fragment`(select clock_timestamp())`;
 
   return {
@@ -45,8 +45,8 @@ export function createCompactionRepository(db: Queryable) {
      * Claims the journal for compaction for `seconds`. Returns null if another process holds the claim, there is no journal, or its
      * stack was deleted: for good, with `deletedToo`. A claim that expires later than `seconds` from now was made before the database's clock was set back, and is
      * ignored. If it waited for another statement, the row may have the update's checkpoint from before that: a commit over it fails.
-     * Nobody waits until a claim is on disk: it only saves work, and one that a crash of Postgres has undone is
-     * claimed again. Call it outside of a transaction, which would not wait either.
+     * The commit does not wait for the disk: a claim only saves work, and one that a crash of Postgres has undone is claimed again. Call it outside
+     * of a transaction, which would not wait either.
      */
     claim: (
       updateId: string,

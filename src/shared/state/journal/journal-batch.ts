@@ -1,6 +1,6 @@
 import { InvalidRequestError, PayloadTooLargeError } from '../../platform/errors/errors.ts';
 import { JsonScanner, JsonSyntaxError } from '../../platform/json/json-scanner.ts';
-import { denseTurnBytes, scanInSlices } from '../../platform/slices/slices.ts';
+import { denseSliceBytes, scanInSlices } from '../../platform/slices/slices.ts';
 
 /** One journal entry as the CLI sent it. */
 export interface JournalEntryText {
@@ -79,7 +79,7 @@ export async function splitJournalBatch(body: Buffer): Promise<BatchEntry[]> {
     },
   });
   try {
-    await scanInSlices(scanner, body, denseTurnBytes);
+    await scanInSlices(scanner, body, denseSliceBytes);
     scanner.end();
   } catch (error) {
     if (error instanceof JsonSyntaxError) {

@@ -89,7 +89,7 @@ export class JournalCompactor {
     let pauseMs = firstPauseMs;
     for (let attempt = 1; attempt <= attempts && performance.now() < deadline; ) {
       let isDone = false;
-      // First, because the claim returns the update, and usually nobody else has it.
+      // First, because the claim returns the update, and usually no other process has it.
       const isClaimed = await this.#claims.run(updateId, async (claimed) => {
         goal ??= claimed.entryCount;
         const outcome = await this.#compactClaimed(claimed, goal, attempt);

@@ -6,7 +6,7 @@ import type { LeaseFence } from '../../updates/lease.ts';
 import type { BatchEntry } from './journal-batch.ts';
 import type { JournalPage } from './replay/runner/replay-work.ts';
 
-/** Limits of a page, which is decoded in one turn of the event loop. */
+/** Limits of a page, which is decoded in one event loop tick. */
 const pageEntries = 1_000;
 const pageBytes = 2 * 1024 * 1024;
 
@@ -29,7 +29,7 @@ export function createJournalRepository(db: Queryable) {
     entries: readonly BatchEntry[],
     isChecked: boolean,
   ): Promise<Appended | null> => {
-    // A guard has to look at what begins. The condition is checked again on the newest row after a wait for its lock.
+    // Change limits apply to begin entries. The condition is checked again on the newest row after a wait for its lock.
     const mayBeLimited = isChecked || !entries.some(({ isBegin }) => isBegin);
     const sequenceIds = sql.array(
       entries.map((entry) => entry.sequenceId),
@@ -63,8 +63,8 @@ export function createJournalRepository(db: Queryable) {
      * transaction of several above 1 MiB; the cost does not depend on the size of the state. Takes only a shared lock on the update's
      * row, so that batches of entries and events can run concurrently; ending the update waits for them. The entry count is
      * incremented in the journal's own row, so that a concurrent commit of a compaction cannot miss entries. Returns the counts
-     * after the append, or null if the lease is invalid or the update has no journal, or if it has a guard that has to look at
-     * these entries first. `isChecked`: the guard has seen them, in this transaction.
+     * after the append, or null if the lease is invalid or the update has no journal, or if its change limits have to be checked against these
+     * entries first. `isChecked`: they were checked in this transaction.
      */
     append: async (fence: LeaseFence, entries: readonly BatchEntry[], isChecked = false): Promise<Appended | null> => {
       const batches = inBatches(entries, ({ text }) => text.length);

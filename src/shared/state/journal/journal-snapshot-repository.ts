@@ -27,7 +27,7 @@ export function createJournalSnapshotRepository(db: Queryable) {
 
     /**
      * Stores the snapshot, replacing an earlier one. Does nothing if there is a later one, the new snapshot's blob is pending deletion, or the
-     * journal is compacted: nothing would delete the snapshot. Waits for whoever is recording that.
+     * journal is compacted: nothing would delete the snapshot. Waits for a transaction that is recording that.
      */
     upsert: (updateId: string, entries: number, document: StoredDocument) =>
       db.query(sql.nothing`
@@ -64,7 +64,7 @@ export function createJournalSnapshotRepository(db: Queryable) {
       return rows.map((row) => row.updateId);
     },
 
-    /** Those of the updates that have a snapshot. */
+    /** The updates among these that have a snapshot. */
     listOfUpdates: async (updateIds: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(ClaimedRow)`
         /* journalSnapshotRows.listOfUpdates */

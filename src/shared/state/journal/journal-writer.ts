@@ -12,11 +12,11 @@ import type { Appended as AppendedEntries, JournalRepository } from './journal-r
 const entriesPerSnapshot = 5_000;
 const snapshotGrowth = 1.25;
 
-/** What a batch has made due. */
+/** The work that a batch has made due. */
 export interface Appended {
   /** A snapshot of the journal; see `isSnapshotDue`. */
   readonly snapshotDue: boolean;
-  /** Compacting ahead; see JournalBacklog. */
+  /** Incremental compaction; see JournalBacklog. */
   readonly incrementalDue: boolean;
 }
 

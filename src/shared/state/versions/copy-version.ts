@@ -10,7 +10,7 @@ import type { ByteSource } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 import type { StateReader } from '../state-reader.ts';
 
-/** What a copy is made with. */
+/** The services that make a copy. */
 export interface CopyParts {
   readonly documents: DocumentStore;
   readonly stacks: Pick<StackRepository, 'hadName'>;
@@ -40,13 +40,13 @@ export async function copyVersion(
   const named = parseUrn(urn ?? '');
   const from = named && { ...stack, project: toProjectPath(named.project), stack: named.stack };
   const isRenamed = from !== null && (from.stack !== stack.stack || from.project !== stack.project);
-  // Another name that the stack has never had was imported on purpose.
+  // A name that the stack has never had was imported on purpose.
   const renamed =
     isRenamed && (await stacks.hadName(stack.id, from)) ? await renameDeployment(source, { from, to: stack }) : source;
   return { document: await documents.save(renamed), resourceCount };
 }
 
-/** A longer URN is not one of the CLI, in bytes. */
+/** Maximum size of a URN in bytes; the CLI writes no longer ones. */
 const maxUrnBytes = 64 * 1024;
 
 /** The URN of the first resource of a deployment; null if there is none. Reads no more than that. Throws JsonSyntaxError. */

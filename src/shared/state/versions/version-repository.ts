@@ -47,7 +47,7 @@ export interface NewChunk {
 
 export type VersionRepository = ReturnType<typeof createVersionRepository>;
 
-/** States of stacks as versions of which older ones are encoded as chunks. */
+/** States of stacks as versions; older versions are encoded as chunks. */
 export function createVersionRepository(db: Queryable) {
   // The state of an update that runs, or whose journal may still be replayed: it is read again, or replaced.
   const inUse = sql.fragment`
@@ -58,14 +58,14 @@ export function createVersionRepository(db: Queryable) {
     )`;
   const isHead = sql.fragment`exists (select 1 from stacks h where h.checkpoint_id = c.id)`;
   return {
-    /** States whose time to be looked at has come, oldest first. */
+    /** States that are due, oldest first. */
     listDue: (limit: number): Promise<readonly DueState[]> =>
       db.any(sql.rows(DueRow)`
         /* versions.listDue */
         select id, encode_at::text as "encodeAt" from checkpoints where encode_at <= now()
         order by encode_at, created_at limit ${limit}`),
 
-    /** How many are due, counted up to `limit`. */
+    /** The number of due states, counted up to `limit`. */
     countDue: (limit: number): Promise<number> =>
       db
         .one(sql.rows(CountRow)`
@@ -90,7 +90,7 @@ export function createVersionRepository(db: Queryable) {
         /* versions.settle */
         update checkpoints set encode_at = null where id = ${id} and encode_at::text = ${encodeAt}`),
 
-    /** Looks at the state again after `seconds`. */
+    /** Makes the state due again after `seconds`. */
     postpone: ({ id, encodeAt }: DueState, seconds: number) =>
       db.query(sql.nothing`
         /* versions.postpone */

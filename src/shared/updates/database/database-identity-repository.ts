@@ -7,7 +7,7 @@ export type DatabaseChange = 'none' | 'unnoted' | 'timeline' | 'replaced' | 'set
 
 const PresentRow = Type.Object({
   change: Type.Unsafe<DatabaseChange>(Type.String()),
-  /** Whether the server tells its system identifier and timeline. */
+  /** Whether the server reports its system identifier and timeline. */
   isKnown: Type.Boolean(),
   losses: Type.Integer(),
   position: Nullable(Type.Integer()),
@@ -16,7 +16,7 @@ const PresentRow = Type.Object({
 
 const EndedRow = Type.Object({ ended: Nullable(Type.Integer()) });
 
-/** Which database this is: see the functions of the same names in the schema. */
+/** The identity of the database: see the functions of the same names in the schema. */
 export function createDatabaseIdentityRepository(db: Queryable) {
   return {
     /** `lostAt`: within the last day. */
@@ -29,7 +29,7 @@ export function createDatabaseIdentityRepository(db: Queryable) {
         from installation i, read_database_identity() n`),
 
     /**
-     * Notes the identity of the database. If it is another one than before or at an earlier point than `seen`, or if `isOrdered`, all
+     * Records the identity of the database. If it is another one than before or at an earlier point than `seen`, or if `isOrdered`, all
      * active updates lose their leases. Returns how many did; null if there was no reason to end any.
      */
     note: async (isOrdered: boolean, seen: SeenDatabase | null): Promise<number | null> => {

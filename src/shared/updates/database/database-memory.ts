@@ -1,12 +1,12 @@
-/** How far a process has seen the database. */
+/** The latest position of the database that a process has seen. */
 export interface SeenDatabase {
   /** How often acknowledged writes may have been lost. */
   readonly losses: number;
-  /** Bytes of the write-ahead log; null: the server does not tell. */
+  /** Bytes of the write-ahead log; null: the server does not report it. */
   readonly position: number | null;
 }
 
-/** What this process knows about the database from its last looks, and which a database that was put back to an earlier point does not. */
+/** What this process knows about the database from its last checks, and what a database restored to an earlier point lacks. */
 export class DatabaseMemory {
   #seen: SeenDatabase | null = null;
   #lostAt: Date | null = null;
@@ -21,7 +21,7 @@ export class DatabaseMemory {
     return this.#lostAt;
   }
 
-  /** Looks may arrive in another order than they were made. */
+  /** Results of checks may arrive out of order. */
   remember({ losses, lostAt, position }: SeenDatabase & { readonly lostAt: Date | null }): void {
     const seen = this.#seen;
     if (seen && losses < seen.losses) return;
@@ -33,7 +33,7 @@ export class DatabaseMemory {
     this.#lostAt = lostAt;
   }
 
-  /** Runs `look`, or waits for the one that is running. */
+  /** Runs `look`, or waits for the check that is running. */
   lookTogether(look: () => Promise<void>): Promise<void> {
     this.#looking ??= look().finally(() => {
       this.#looking = null;

@@ -20,21 +20,20 @@ interface Parts {
 }
 
 /**
- * Looks at the database now and then each second. When it was restored or another server has taken over, writes that were acknowledged
- * may be missing: all active updates end.
+ * Checks the database now and then every second. After a restore or a failover, acknowledged writes may be missing: all active updates end.
  */
 export async function startDatabaseWatch(parts: Parts): Promise<void> {
   const { db, lifecycle, logger } = parts;
   const { isKnown } = await createDatabaseIdentityRepository(db).read(null);
   if (!isKnown)
     logger.warn(
-      'Postgres does not tell its system identifier or timeline: run `holdfast admin after-restore` after each failover that may have lost writes',
+      'Postgres does not report its system identifier or timeline: run `holdfast admin after-restore` after each failover that may have lost writes',
     );
   await lookAtDatabase(parts);
   let looking: Promise<void> | null = null;
   const timer = setInterval(() => {
     looking ??= runFirst(() => lookAtDatabase(parts))
-      .catch((error: unknown) => logger.debug({ err: error }, 'the database could not be looked at'))
+      .catch((error: unknown) => logger.debug({ err: error }, 'the database could not be checked'))
       .finally(() => {
         looking = null;
       });
@@ -67,7 +66,7 @@ export async function lookAtDatabase({ db, databaseMemory, logger, metrics }: Om
   for (const update of await endLostUpdates(db)) noteEnded({ logger, metrics }, update);
 }
 
-/** For calls that may be many: looks once for all that ask at the same time. */
+/** For frequent calls: checks once for all concurrent callers. */
 export function lookTogether(parts: Omit<Parts, 'lifecycle'>): Promise<void> {
   return parts.databaseMemory.lookTogether(() => lookAtDatabase(parts));
 }

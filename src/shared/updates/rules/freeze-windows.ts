@@ -4,10 +4,10 @@ import { type Static, Type } from 'typebox';
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
 
 const minuteMs = 60_000;
-/** Windows that follow each other without a gap are one. No more than this many may, so that finding the end takes a few ms. */
+/** Windows that follow each other without a gap are joined, but at most this many, so that finding the end takes a few ms. */
 const maxJoined = 32;
 
-/** Begins at each time that the cron expression names. */
+/** Begins at each time of the cron expression. */
 export const FreezeWindow = Type.Object(
   {
     /** Minute, hour, day, month and day of the week. */
@@ -43,12 +43,12 @@ export function checkFreeze({ until, windows = [] }: { until?: string; windows?:
     if (next === null) throw new InvalidRequestError(`The window ${shown} never begins`);
     if (isJoined)
       throw new InvalidRequestError(
-        `The window ${shown} begins again before its ${window.minutes} minutes are over, more than ${maxJoined} times in a row: let it begin once and last longer, or leave out the windows if the freeze shall hold until somebody thaws`,
+        `The window ${shown} begins again before its ${window.minutes} minutes are over, more than ${maxJoined} times in a row: let it begin once and last longer, or leave out the windows if the freeze shall last until it is lifted`,
       );
   }
 }
 
-/** The end of the window that is open; null if none is. */
+/** The end of the open window; null if none is open. */
 export function endOfWindow(window: FreezeWindow, now: Date): Date | null {
   return scheduleOf(window).endAt(now);
 }
@@ -67,7 +67,7 @@ export function nextWindows(windows: readonly FreezeWindow[], now: Date, most: n
     .slice(0, most);
 }
 
-/** Windows that were looked at last: each stack of an organization asks for the same ones. */
+/** The most recently used windows: all stacks of an organization use the same ones. */
 const schedules = new LRUCache<string, Schedule>({ max: 5_000 });
 
 /** Throws if the window is not valid. */
@@ -81,7 +81,7 @@ function scheduleOf(window: FreezeWindow): Schedule {
   return schedule;
 }
 
-/** When a window is open. What it finds holds until the window next begins or ends, so nothing is searched for again before. */
+/** Determines when a window is open. Results hold until the window next begins or ends, so nothing is searched for again before that. */
 class Schedule {
   readonly cron: Cron;
   readonly #durationMs: number;
@@ -106,7 +106,7 @@ class Schedule {
     return this.#open.end;
   }
 
-  /** The end of the windows that follow each other without a gap from `begin` on, and whether there are more than were looked at. */
+  /** The end of the windows that follow each other without a gap from `begin` on, and whether there are more than were examined. */
   endOfRow(begin: Date): { readonly end: Date; readonly isCut: boolean } {
     let end = new Date(begin.getTime() + this.#durationMs);
     let last = begin;

@@ -7,7 +7,7 @@ import { type ApplicableRule, describeScope, type UpdateRules } from './update-r
 /** A freeze that is in force. */
 export interface Freeze {
   readonly rule: ApplicableRule<'freeze'>;
-  /** Its end; null: until somebody thaws. */
+  /** Its end; null: until it is lifted. */
   readonly until: Date | null;
 }
 
@@ -33,7 +33,7 @@ export class FrozenError extends DeferredError {
 export function assertThawed({ organization, updateRules }: StackWithRules): void {
   const freeze = findFreeze(updateRules);
   if (freeze !== null)
-    throw new FrozenError(freeze, organization, 'Nothing else changes the stack, either, until it is thawed');
+    throw new FrozenError(freeze, organization, 'Nothing else changes the stack either, until it is thawed');
 }
 
 /** The freeze that decides about the stack now; null if none does. One that refuses comes before one that lets updates wait. */
@@ -47,7 +47,7 @@ export function findFreeze(rules: UpdateRules): Freeze | null {
 
 /** When a freeze with these settings holds. */
 export interface FreezeTimes {
-  /** Whether it is in force; `until` null: until somebody thaws. */
+  /** Whether it is in force; `until` null: until it is lifted. */
   readonly inForce: { readonly until: Date | null } | null;
   /** Its next windows. None if it ends before, or has no windows. */
   readonly next: readonly WindowTimes[];

@@ -1,34 +1,34 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { checkFreeze, FreezeWindow } from './freeze-windows.ts';
 
-/** What a kind of rules is. To add a kind, add its entry to `ruleKinds`; enforce it where it matters. */
+/** The definition of a kind of rule. To add a kind, add its entry to `ruleKinds` and enforce it where it matters. */
 interface RuleKind {
-  /** What the rule says, as it is written in requests and commands, stored, and read again. */
+  /** The settings of the rule, as written in requests and commands, and as stored. */
   readonly settings: TSchema;
   /**
-   * Tells apart rules that may be there at once for the same stacks. Without it there is one, which the next one replaces. Return
-   * null to add each rule to those that are there.
+   * Distinguishes rules that may coexist for the same stacks. Without it there is only one, which the next one replaces. Return null to add each
+   * rule to the existing ones.
    */
   readonly slot?: (settings: never) => string | null;
-  /** Throws InvalidRequestError for what the schema cannot say. */
+  /** Throws InvalidRequestError for violations that the schema cannot express. */
   readonly check?: (settings: never) => void;
 }
 
 const closed = { additionalProperties: false } as const;
 
-/** What becomes of updates that send no journal, so that the rule cannot hold for them: they are allowed, which is the default, or refused. */
+/** Whether updates without a journal, to which the rule cannot be applied, are allowed, which is the default, or refused. */
 const withoutJournal = Type.Optional(Type.Union([Type.Literal('allow'), Type.Literal('refuse')]));
 
-/** Who may approve what the rule stops: people, which is the default, or also tokens of teams, organizations and services. */
+/** Who may approve runs that the rule stops: users, which is the default, or also tokens of teams, organizations and services. */
 const approvers = Type.Optional(Type.Union([Type.Literal('people'), Type.Literal('tokens')]));
 
-/** Every kind of rules, with its settings. Names are stable: they are stored. */
+/** Every kind of rule, with its settings. Names are stable: they are stored. */
 export const ruleKinds = {
   /** How long an update waits for its stack. */
   'lock-wait': {
     settings: Type.Object({ seconds: Type.Integer({ minimum: 0, maximum: 86_400 }) }, closed),
   },
-  /** After which time in the queue of its stack webhooks are told that an update waits. */
+  /** The time in the queue of its stack after which webhooks are notified that an update waits. */
   'wait-alert': {
     settings: Type.Object({ seconds: Type.Integer({ minimum: 1, maximum: 86_400 }) }, closed),
   },
@@ -36,11 +36,11 @@ export const ruleKinds = {
   freeze: {
     settings: Type.Object(
       {
-        /** What becomes of an update: refused, which is the default, or it waits in line. */
+        /** Whether an update is refused, which is the default, or waits in the queue. */
         mode: Type.Optional(Type.Union([Type.Literal('refuse'), Type.Literal('wait')])),
         /** The end; without it, the freeze ends when the rule is deleted. */
         until: Type.Optional(Type.String({ format: 'date-time' })),
-        /** When it is in force; without them, always. */
+        /** The windows in which it is in force; without them, always. */
         windows: Type.Optional(Type.Array(FreezeWindow, { minItems: 1, maxItems: 20 })),
       },
       closed,
@@ -48,7 +48,7 @@ export const ruleKinds = {
     slot: () => null,
     check: checkFreeze,
   },
-  /** Most updates at once. */
+  /** Maximum concurrent updates. */
   concurrency: {
     settings: Type.Object(
       {
@@ -60,18 +60,18 @@ export const ruleKinds = {
     ),
     slot: ({ per = 'all' }: { per?: string }) => per,
   },
-  /** Waiting updates of an older commit make way for those of a newer one. */
+  /** Waiting updates of a newer commit supersede those of an older one. */
   supersede: {
     settings: Type.Object(
       { by: Type.Union([Type.Literal('branch'), Type.Literal('pull-request'), Type.Literal('nothing')]) },
       closed,
     ),
   },
-  /** Other stacks read the outputs of this one: who takes them away is warned, or refused. */
+  /** Other stacks read the outputs of this one: an update that removes them gets a warning or is refused. */
   consumers: {
     settings: Type.Object({ mode: Type.Union([Type.Literal('warn'), Type.Literal('refuse')]) }, closed),
   },
-  /** Most deletes and replacements in one update; more need an approval. */
+  /** Maximum deletes and replacements in one update; more need an approval. */
   'change-limit': {
     settings: Type.Object(
       {
@@ -95,13 +95,13 @@ export const ruleKinds = {
       closed,
     ),
   },
-  /** Updates do what a preview of the same commit has said, of the same version of the stack. */
+  /** Updates do only what a preview of the same commit and the same stack version announced. */
   'require-preview': {
     settings: Type.Object(
       {
-        /** What becomes of an update without one: its user is told, or it is refused. */
+        /** Whether the user of an update without a preview is warned, or the update is refused. */
         mode: Type.Union([Type.Literal('warn'), Type.Literal('refuse'), Type.Literal('off')]),
-        /** Whether the preview counts that `up` and `destroy` begin with, which is the default, or only one of a run of its own. */
+        /** Whether the preview at the beginning of `up` and `destroy` counts, which is the default, or only a separate one. */
         ownPreview: Type.Optional(Type.Union([Type.Literal('counts'), Type.Literal('ignored')])),
         withoutJournal,
       },
@@ -125,7 +125,7 @@ export function slotOf(kind: RuleKindName, settings: object): string | null {
   return slot ? slot(settings as never) : '';
 }
 
-/** Throws InvalidRequestError for what the schema of the settings cannot say. */
+/** Throws InvalidRequestError for violations that the schema of the settings cannot express. */
 export function checkSettings(kind: RuleKindName, settings: object): void {
   const { check }: RuleKind = ruleKinds[kind];
   check?.(settings as never);

@@ -7,7 +7,7 @@ import { describeScope } from './update-rules.ts';
 
 const maxNamed = 3;
 
-/** What rules and grants select a stack by. */
+/** The properties of a stack by which rules and grants select it. */
 export interface RuledStack {
   readonly project: string;
   readonly stack: string;
@@ -15,7 +15,7 @@ export interface RuledStack {
 }
 
 /**
- * Throws ForbiddenError, which names the rules, if some would begin or cease to hold for the stack under the next names and tags. Rules
+ * Throws ForbiddenError, which names the rules, if some would begin or cease to apply to the stack under the next names and tags. Rules
  * stay as they are until the end of the transaction, if it has begun with `holdAccess`.
  */
 export async function assertSameRules(
@@ -38,10 +38,10 @@ export async function assertSameRules(
   );
 }
 
-/** The refusal of a change by which other grants would hold for the stack. It names none: grants are for admins to read. */
+/** The refusal of a change after which other grants would apply to the stack. It names none: only admins may read grants. */
 export function otherGrants(stack: StackRef): ForbiddenError {
   return new ForbiddenError(
-    `This would change which grants hold for stack ${formatStackRef(stack)}, so who may do what with it. ${needsManage}`,
+    `This would change which grants apply to stack ${formatStackRef(stack)}, and thus who may do what with it. ${needsManage}`,
   );
 }
 

@@ -18,7 +18,7 @@ const RuleRow = Type.Object({
   settings: Type.String(),
   note: Type.String(),
   setAt: Timestamp,
-  /** Login; null: an operator, or somebody who was deleted. */
+  /** Login; null: an operator, or a deleted user. */
   setBy: Text,
 });
 export type RuleRow = Row<typeof RuleRow>;
@@ -31,7 +31,7 @@ const PagedRow = Type.Object({
 });
 export type PagedRuleRow = Row<typeof PagedRow>;
 
-/** A place in the list of rules: kind, project, stack, name and value of the tag, microseconds since the epoch, id. */
+/** A position in the list of rules: kind, project, stack, name and value of the tag, microseconds since the epoch, id. */
 export type RulePlace = readonly [string, string, string, string, string, string, string];
 
 const MatchedRow = Type.Object({ project: Type.String(), stack: Type.String() });
@@ -92,7 +92,7 @@ export function createUpdateRuleRepository(db: Queryable) {
     },
 
     /**
-     * Locks the stack's row until the end of the transaction. The rules are those of that time: `lockForChange` waits for the
+     * Locks the stack's row until the end of the transaction. The rules are as of that time: `lockForChange` waits for the
      * transaction, if it has begun with `holdAccess`.
      */
     lockStack: async (stackId: string): Promise<StackWithRules | null> => {
@@ -110,7 +110,7 @@ export function createUpdateRuleRepository(db: Queryable) {
       return UpdateRules.read(row?.rules ?? null);
     },
 
-    /** The rules that a stack of the organization has, or would have, with these names and tags. */
+    /** The rules that apply, or would apply, to a stack of the organization with these names and tags. */
     listForNames: async (
       organizationId: string,
       { project, stack, tags }: { readonly project: string; readonly stack: string; readonly tags: object },
@@ -127,7 +127,7 @@ export function createUpdateRuleRepository(db: Queryable) {
     },
 
     /**
-     * Allows one transaction at a time to change rules of the organization, once those that create updates there have ended: an update
+     * Allows one transaction at a time to change rules of the organization, once transactions that create updates there have ended: an update
      * is created before the change is committed, or sees it. Take it under the lock of all changes of people, as grants do.
      */
     lockForChange: (organizationId: string) =>
@@ -140,7 +140,7 @@ export function createUpdateRuleRepository(db: Queryable) {
         select ${columns} from ${joins} where r.organization_id = ${organizationId}
         order by r.kind, r.project nulls first, r.stack nulls first, r.tag_name nulls first, r.tag_value, r.set_at, r.id`),
 
-    /** A page of rules, of some kinds or all, by kind and by what they are for. */
+    /** A page of rules, of some kinds or all, by kind and scope. */
     listPage: (
       organizationId: string,
       {
@@ -167,7 +167,7 @@ export function createUpdateRuleRepository(db: Queryable) {
         order by ${order} limit ${limit}`);
     },
 
-    /** Stacks that a rule with this scope is for, in the order of their names: those that may be read by what `facts` say; null: all. */
+    /** Stacks that a rule with this scope applies to, in the order of their names: only stacks that `facts` allow to read; null: all. */
     listMatched: (organizationId: string, { project, stack, tag }: RuleScope, facts: object | null, limit: number) =>
       db.any(sql.rows(MatchedRow)`
         /* updateRules.listMatched */
@@ -189,7 +189,7 @@ export function createUpdateRuleRepository(db: Queryable) {
       db.maybeOne(sql.rows(RuleRow)`
         /* updateRules.find */ select ${columns} from ${joins} where r.organization_id = ${organizationId} and r.id = ${id}`),
 
-    /** How many rules the organization has, how many windows, and how long they are. */
+    /** The number of rules and windows of the organization, and their total length. */
     measure: (organizationId: string) =>
       db.one(sql.rows(SizeRow)`
         /* updateRules.measure */
@@ -198,7 +198,7 @@ export function createUpdateRuleRepository(db: Queryable) {
           coalesce(sum(octet_length(settings::text) + octet_length(note)), 0)::int as bytes
         from update_rules where organization_id = ${organizationId}`),
 
-    /** Adds the rule, or replaces the one in its place. Returns its id. */
+    /** Adds the rule, or replaces the one with the same scope and slot. Returns its id. */
     set: async (organizationId: string, rule: NewRule, setBy: string | null): Promise<string> => {
       const row = await db.one(sql.rows(IdRow)`
         /* updateRules.set */
@@ -213,8 +213,8 @@ export function createUpdateRuleRepository(db: Queryable) {
     },
 
     /**
-     * Gives a rule another scope, settings and note. Its slot stays if each rule of its kind is added to the others. Violates
-     * `update_rules_key` if another rule is in its new place.
+     * Gives a rule another scope, settings and note. Its slot stays if each rule of its kind is added to the others. Violates `update_rules_key` if
+     * another rule has its new scope and slot.
      */
     change: (id: string, rule: Omit<NewRule, 'slot'> & { readonly slot: string | null }, setBy: string | null) =>
       db.query(sql.nothing`

@@ -35,7 +35,7 @@ describe('a rule that is written', () => {
     expect(() => parseRule(written)).toThrow(message);
   });
 
-  test('has a place of its own where each rule counts, and otherwise one for each kind', () => {
+  test('has a slot of its own where each rule counts, and otherwise one for each kind', () => {
     const slot = (kind: string, settings: object): string => parseRule({ kind, settings }).slot;
     expect(slot('freeze', {})).not.toBe(slot('freeze', {}));
     expect(slot('lock-wait', { seconds: 1 })).toBe(slot('lock-wait', { seconds: 2 }));

@@ -15,7 +15,7 @@ import {
 
 const maxNoteChars = 500;
 
-/** Which stacks of an organization a rule is for: those that have all that is given. */
+/** The scope of a rule within an organization: stacks that match all given fields. */
 export interface RuleScope {
   readonly project: string | null;
   /** Only with its project, and without a tag. */
@@ -23,7 +23,7 @@ export interface RuleScope {
   readonly tag: { readonly name: string; readonly value: string } | null;
 }
 
-/** A rule as it is to be set. */
+/** A rule to set. */
 export interface NewRule extends RuleScope {
   readonly kind: RuleKindName;
   readonly slot: string;
@@ -115,11 +115,11 @@ export class UpdateRules {
   static read(json: string | null): UpdateRules {
     if (json === null) return UpdateRules.none;
     const { now, rules } = JSON.parse(json) as { now: number; rules: readonly ApplicableRule[] };
-    // Kinds that only a later release knows are not for this process.
+    // Kinds that only a later release knows are ignored.
     const known = rules.filter(({ kind }) => isRuleKind(kind));
     for (const { id, kind, settings } of known) {
       const problem = problemOf(kind, settings);
-      // It may forbid what would happen otherwise.
+      // It may forbid what would be allowed otherwise.
       if (problem !== null) throw new FaultError(`The rule ${id} (${kind}) cannot be understood: ${problem}`);
     }
     return new UpdateRules(known, new Date(now));
@@ -134,13 +134,13 @@ export class UpdateRules {
     return this.#rules.filter((rule): rule is ApplicableRule<Kind> => rule.kind === kind);
   }
 
-  /** Rules that are only among these or only among the others. */
+  /** Rules that are in only one of the two sets. */
   difference(others: UpdateRules): readonly ApplicableRule[] {
     const missingIn = (rules: UpdateRules) => (rule: ApplicableRule) => !rules.#rules.some(({ id }) => id === rule.id);
     return [...this.#rules.filter(missingIn(others)), ...others.#rules.filter(missingIn(this))];
   }
 
-  /** The most specific rule of the kind, for kinds in which that one decides. */
+  /** The most specific rule of the kind, for kinds of which that one decides. */
   first<Kind extends RuleKindName>(kind: Kind): ApplicableRule<Kind> | null {
     return this.all(kind)[0] ?? null;
   }

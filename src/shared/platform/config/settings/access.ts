@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 
-/** Who may do what, how often, and where the servers may call. */
+/** Settings of access, rate limits, and addresses that the servers may call. */
 export const accessSettings = {
   HOLDFAST_BOOTSTRAP: Type.Optional(
     Type.String({

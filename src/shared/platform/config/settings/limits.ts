@@ -14,7 +14,7 @@ export const limitsSettings = {
   HOLDFAST_MEMORY_BYTES: Type.Optional(
     Type.Integer({
       description:
-        'Memory with which a process plans, in bytes: an eighth of it holds bodies that wait for workers, a sixteenth imports that do, and a thirty-second bodies that are parsed. A single body may take more. Default: the limit of the container or the memory of the machine, at most 2 GiB.',
+        'Memory budget of a process, in bytes: an eighth of it is for bodies that wait for workers, a sixteenth for imports that do, and a thirty-second for bodies that are parsed. A single body may take more. Default: the limit of the container or the memory of the machine, at most 2 GiB.',
       minimum: 64 * 1024 * 1024,
       maximum: 2 ** 40,
     }),

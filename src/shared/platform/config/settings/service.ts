@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { positive } from './integers.ts';
 
-/** How the service is reached, and how people sign in. */
+/** Settings of the listeners and of sign-in. */
 export const serviceSettings = {
   HOLDFAST_LISTEN: Type.Optional(
     Type.String({
@@ -118,7 +118,7 @@ export const serviceSettings = {
   ),
   HOLDFAST_OIDC_CREATE_USERS: Type.Union([Type.Literal('mapped'), Type.Literal('all'), Type.Literal('none')], {
     description:
-      'Whose user is created by the first sign-in with the provider: those to whom their groups give a role (`mapped`), everybody (`all`), or nobody (`none`; an operator links users by `holdfast admin user link`).',
+      'For whom the first sign-in with the provider creates a user: for people whose groups give them a role (`mapped`), for everyone (`all`), or for no one (`none`; an operator links users by `holdfast admin user link`).',
     default: 'mapped',
   }),
 };

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { positive } from './integers.ts';
 
-/** Updates, and the work in the background. */
+/** Settings of updates and of background work. */
 export const updatesSettings = {
   HOLDFAST_CHECKPOINT_MODE: Type.Union(
     [Type.Literal('auto'), Type.Literal('journal'), Type.Literal('delta'), Type.Literal('full')],
@@ -29,7 +29,7 @@ export const updatesSettings = {
     maximum: 86_400,
   }),
   HOLDFAST_HOLD_SECONDS: positive(
-    'How long a waiting call is held before its client is asked to call again, in seconds. Less than the idle limit of every proxy in between. The CLI calls again nine times.',
+    'How long a call waits before its client is asked to call again, in seconds. Less than the idle limit of every proxy in between. The CLI calls again nine times.',
     50,
     3600,
   ),
@@ -45,14 +45,14 @@ export const updatesSettings = {
   ),
   HOLDFAST_BACKGROUND_BYTES_PER_SECOND: Type.Integer({
     description:
-      'Rate at which each worker reads stored checkpoints back and compares them with their hashes, in stored bytes per second. It encodes older versions as what distinguishes them from others at four times this rate, in bytes of their text. 0 turns both off.',
+      'Rate at which each worker reads stored checkpoints back and compares them with their hashes, in stored bytes per second. It encodes older versions as differences from others at four times this rate, in bytes of their text. 0 turns both off.',
     default: 1024 * 1024,
     minimum: 0,
     maximum: 2 ** 40,
   }),
   HOLDFAST_DELETED_STACK_DAYS: Type.Integer({
     description:
-      'How long a deleted stack can be restored, in days. Its data is deleted afterwards. Holds for stacks that are deleted from then on. 0: the data is deleted at once.',
+      'How long a deleted stack can be restored, in days. Its data is deleted afterwards. Applies to stacks that are deleted from then on. 0: the data is deleted at once.',
     default: 7,
     minimum: 0,
     maximum: 3_650,

@@ -6,7 +6,7 @@ const PrimaryPosition = Type.Object({
   systemId: Type.String(),
   /** Hex digits. Each promotion of a standby begins another timeline. */
   timeline: Type.String(),
-  /** Everything that any client was told of is before it. */
+  /** Every acknowledged write lies before it. */
   flushed: Type.Integer(),
 });
 export type PrimaryPosition = Row<typeof PrimaryPosition>;
@@ -25,7 +25,7 @@ export type ReplicaPosition = Row<typeof ReplicaPosition>;
 export type Unfit = 'not a standby' | 'another cluster' | 'another timeline';
 
 /**
- * Asks the primary how far its log is written. A commit is flushed before it is visible or acknowledged. The name of the current
+ * Reads the flushed position of the primary's log. A commit is flushed before it is visible or acknowledged. The name of the current
  * file has the current timeline; the control file has it only after the next checkpoint.
  */
 export function readPrimaryPosition(primary: Queryable): Promise<PrimaryPosition> {
@@ -36,7 +36,7 @@ export function readPrimaryPosition(primary: Queryable): Promise<PrimaryPosition
       pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint as flushed`);
 }
 
-/** Asks a standby how far it has replayed the log. The timeline is that of its last restart point, which may be an older one. */
+/** Reads the position up to which a standby has replayed the log. The timeline is that of its last restart point, which may be an older one. */
 export function readReplicaPosition(replica: Queryable): Promise<ReplicaPosition> {
   return replica.one(sql.prepared('replica_position', ReplicaPosition)`
     /* replica.position */
@@ -48,8 +48,8 @@ export function readReplicaPosition(replica: Queryable): Promise<ReplicaPosition
 }
 
 /**
- * Null if the replica's position may be compared with the primary's. On another timeline it may be ahead without having what the
- * primary has: a standby that had received more than the one that was promoted.
+ * Null if the replica's position may be compared with the primary's. On another timeline it may be ahead and still lack data of the primary, such as
+ * a standby that had received more than the promoted one.
  */
 export function unfitness(replica: ReplicaPosition, primary: PrimaryPosition): Unfit | null {
   if (replica.systemId !== primary.systemId) return 'another cluster';

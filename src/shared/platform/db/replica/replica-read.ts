@@ -6,7 +6,7 @@ import type { Queryable } from '../sql.ts';
 import { isRecoveryConflict } from '../sqlstate.ts';
 import { type PrimaryPosition, type ReplicaPosition, readReplicaPosition, unfitness } from './replica-position.ts';
 
-/** Why a read goes on at the primary. */
+/** Why a read continues at the primary. */
 export interface Lost {
   readonly reason: 'behind' | 'busy' | 'conflict' | 'failed' | 'moved';
   readonly error?: unknown;
@@ -14,7 +14,7 @@ export interface Lost {
 
 type Server = 'primary' | 'replica';
 
-/** Pauses, in ms, between looks at a replica that is behind: it is usually by a few. A read does not wait longer than their sum. */
+/** Pauses, in ms, between polls of a replica that is behind, usually by a few ms. A read does not wait longer than their sum. */
 const waitsMs = [1, 2, 4, 8, 15, 20] as const;
 const positionLimitMs = 1_000;
 /** A statement without an answer within this time is repeated at the primary. Statements that read in chunks are far shorter. */
@@ -32,7 +32,7 @@ export class ReplicaRead {
   readonly #least: PrimaryPosition;
   readonly #onServed: (server: Server) => void;
   readonly #onLost: (lost: Lost) => void;
-  /** The server that has answered; another one may be less far. */
+  /** The server that responded; another one may be further behind. */
   #server: string | null = null;
   #isLost = false;
   #isCounted = false;
@@ -73,7 +73,7 @@ export class ReplicaRead {
         }
         this.#lose(answer);
       } catch (error) {
-        // Any error: one that the replica is not to blame for comes again.
+        // Any error: one that the replica did not cause recurs.
         this.#lose({ reason: reasonOf(error), error });
       }
     }
@@ -92,7 +92,7 @@ export class ReplicaRead {
     return { value: await queryLimit.run(statementLimitMs, () => query(connection)) };
   }
 
-  /** The position of the server behind the connection, as soon as it is far enough or the read has waited long enough. */
+  /** The position of the server behind the connection, once it is far enough or the read has waited long enough. */
   async #reached(connection: Queryable): Promise<ReplicaPosition> {
     const ask = () => queryLimit.run(positionLimitMs, () => readReplicaPosition(connection));
     let position = await ask();

@@ -13,7 +13,7 @@ import {
 } from './replica-position.ts';
 import { type Lost, ReplicaRead } from './replica-read.ts';
 
-/** What the replica is good for: `serving`, or why the primary serves all reads. */
+/** The state of the replica: `serving`, or why the primary serves all reads. */
 export type ReplicaState = 'starting' | 'serving' | 'away' | 'behind' | Unfit;
 
 const states: readonly ReplicaState[] = [
@@ -23,7 +23,7 @@ const states: readonly ReplicaState[] = [
 
 /** Interval between checks of the replica, in ms. */
 const checkEveryMs = 1_000;
-/** Limits for a server that hangs, in ms. A read that meets one goes on at the primary. */
+/** Limits for a server that hangs, in ms. A read that hits one continues at the primary. */
 const limits = {
   connectTimeoutMs: 2_000,
   statementTimeoutMs: 10_000,
@@ -42,8 +42,8 @@ interface ReplicaOptions {
 }
 
 /**
- * A streaming replica that serves reads. Each is at least as new as the primary was when it began, so it is never older than what
- * any client was told through any process. Whatever the replica cannot serve is read from the primary.
+ * A streaming replica that serves reads. Each is at least as new as the primary was when it began, so it is never older than what any client has
+ * seen through any process. Reads that the replica cannot serve go to the primary.
  */
 export class Replica {
   readonly #primary: Database;
@@ -55,7 +55,7 @@ export class Replica {
   #isUsable = false;
   #lagBytes = 0;
   #unreached: { readonly flushed: number; readonly at: number }[] = [];
-  /** The statement that asks for the position now, and the one that newcomers wait for. */
+  /** The running position query, and the next one, which newcomers wait for. */
   #asking: Promise<unknown> = Promise.resolve();
   #nextAsked: Promise<PrimaryPosition> | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -122,7 +122,7 @@ export class Replica {
     await this.#replica.close();
   }
 
-  /** Asked for by a statement that begins after this call, and that all callers waiting by then share. */
+  /** Queried by a statement that begins after this call and that all callers waiting by then share. */
   #position(): Promise<PrimaryPosition> {
     this.#nextAsked ??= this.#asking.then(() => {
       this.#nextAsked = null;
@@ -136,7 +136,7 @@ export class Replica {
   #lose({ reason, error }: Lost): void {
     this.#metrics.replicaFallbacks.labels(reason).inc();
     if (reason !== 'conflict' && reason !== 'busy' && reason !== 'moved') this.#isUsable = false;
-    this.#logger.debug({ reason, err: error }, 'a read goes on at the primary');
+    this.#logger.debug({ reason, err: error }, 'a read continues at the primary');
   }
 
   #check(): void {
@@ -162,12 +162,12 @@ export class Replica {
       if (unfit) return [unfit];
       this.#lagBytes = Math.max(0, primary.flushed - replica.replayed);
       this.#unreached = this.#unreached.filter(({ flushed }) => flushed > replica.replayed).slice(-maxUnreached);
-      // What the last check saw at the primary is more than a second old.
+      // The last check of the primary is more than a second old.
       const isBehind = this.#unreached.length > 0;
       if (this.#lagBytes > 0) this.#noteUnreached(primary.flushed);
       return [isBehind ? 'behind' : 'serving'];
     } catch (error) {
-      // All connections are in use, and by reads that get their answers.
+      // All connections are in use by reads that make progress.
       if (error instanceof AcquireTimeoutError && this.#state === 'serving') return ['serving'];
       this.#noteUnreached(primary.flushed);
       return ['away', error];

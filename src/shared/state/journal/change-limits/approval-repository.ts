@@ -18,14 +18,14 @@ export const ApprovalRow = Type.Object({
   approvedBy: Text,
   reason: Text,
   expiresAt: Nullable(Timestamp),
-  /** Whether runs of the commit pass now. */
+  /** Whether the approval is in force for runs of the commit. */
   isValid: Type.Boolean(),
-  /** Whether the viewer is behind the token with which it was asked for. */
+  /** Whether the viewer controls the token that requested it. */
   isOwn: Type.Boolean(),
 });
 export type ApprovalRow = Row<typeof ApprovalRow>;
 
-/** Who looks at approvals; by null, an operator. */
+/** The viewer of approvals; null: an operator. */
 export type ApprovalViewer = Omit<ApprovalActor, 'login'>;
 const operator: ApprovalViewer = { tokenId: null, userId: null };
 
@@ -38,20 +38,20 @@ export const approvalColumns = ({ tokenId, userId }: ApprovalViewer) => sql.frag
   coalesce(a.asked_token_id = ${tokenId}::uuid, false)
     or people_behind(a.asked_token_id, a.asked_user_id) && (select people_behind(${tokenId}::uuid, ${userId}::uuid)) as "isOwn"`;
 
-/** Requests of a stack that wait for an answer; further ones take the place of the oldest. */
+/** Maximum number of open requests of a stack; further ones replace the oldest. */
 const maxRequests = 1_000;
 const droppedAtOnce = 10;
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** What an approval is for. */
+/** The subject of an approval. */
 export interface ApprovalSubject {
   readonly stackId: string;
   readonly kind: string;
   readonly commit: string;
 }
 
-/** Who asks for an approval, gives it or uses it. */
+/** The actor who requests an approval, gives it or uses it. */
 export interface ApprovalActor {
   readonly login: string;
   readonly userId: string | null;
@@ -60,7 +60,7 @@ export interface ApprovalActor {
 
 /** Approvals of runs that delete or replace more than the rules of their stack allow. All times are by the database's clock. */
 export function createApprovalRepository(db: Queryable) {
-  // An approval that has expired is asked for anew; one that holds stays.
+  // An expired approval is requested anew; one in force stays.
   const asked = sql.fragment`
     on conflict (stack_id, kind, commit_id) do update set asked_at = clock_timestamp(), asked_by = excluded.asked_by,
       asked_user_id = excluded.asked_user_id, asked_token_id = excluded.asked_token_id, update_id = excluded.update_id,
@@ -81,7 +81,7 @@ export function createApprovalRepository(db: Queryable) {
           order by asked_at desc, id desc offset ${maxRequests} limit ${droppedAtOnce}) o
         join update_approvals a on a.id = o.id for update of a skip locked)`);
   return {
-    /** Asks in the name of whoever runs the update. */
+    /** Requests an approval in the name of the user or token that runs the update. */
     askForUpdate: async (
       updateId: string,
       { stackId, kind, commit, request }: ApprovalSubject & { readonly request: string },
@@ -96,7 +96,7 @@ export function createApprovalRepository(db: Queryable) {
       await dropOldest(stackId);
     },
 
-    /** Asks ahead. Returns the id of the approval. */
+    /** Requests an approval ahead of a run. Returns the id of the approval. */
     ask: async (
       { stackId, kind, commit }: ApprovalSubject,
       { login, tokenId, userId }: ApprovalActor,
@@ -121,7 +121,7 @@ export function createApprovalRepository(db: Queryable) {
           expires_at = clock_timestamp() + make_interval(secs => ${given.seconds})
         where id = ${id}`),
 
-    /** Deletes up to `limit` that expired, or were asked for, more than `days` ago. Returns how many. */
+    /** Deletes up to `limit` approvals that expired or were requested more than `days` ago. Returns how many. */
     deleteOld: async (days: number, limit: number): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* approvals.deleteOld */
@@ -134,8 +134,8 @@ export function createApprovalRepository(db: Queryable) {
     remove: (id: string) => db.query(sql.nothing`/* approvals.remove */ delete from update_approvals where id = ${id}`),
 
     /**
-     * The approval that lets this run pass. Not one that somebody behind its own token has given; `byPeople`: nor one by a token that
-     * belongs to nobody.
+     * The approval that covers this run. Excludes approvals by a user who controls the run's token; `byPeople`: also approvals by tokens without a
+     * user.
      */
     findValid: (
       { stackId, kind, commit }: ApprovalSubject,
@@ -150,7 +150,7 @@ export function createApprovalRepository(db: Queryable) {
           and not people_behind(a.approved_token_id, a.approved_user_id) && people_behind(${tokenId}::uuid, ${userId}::uuid)
           and not (${byPeople} and a.approved_user_id is null and a.approved_token_id is not null)`),
 
-    /** What was asked for; null if nobody has asked. */
+    /** The request; null if there is none. */
     findId: async ({ stackId, kind, commit }: ApprovalSubject): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* approvals.findId */

@@ -10,13 +10,13 @@ const commitPattern = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 const defaultMinutes = 60;
 const maxMinutes = 7 * 24 * 60;
 
-/** The commit that the update runs, as its CLI says (pkg/backend/updates.go); null if there are changes besides. */
+/** The commit that the update runs, as reported by its CLI (pkg/backend/updates.go); null if there are local changes. */
 export function commitOf(environment: object): string | null {
   const { 'git.dirty': dirty } = environment as Readonly<Record<string, unknown>>;
   return dirty !== 'true' && dirty !== true ? headOf(environment) : null;
 }
 
-/** The commit that is checked out where the update runs, as its CLI says; changes besides do not count. Null if it is not known. */
+/** The commit that is checked out where the update runs, as reported by its CLI, regardless of local changes. Null if it is not known. */
 export function headOf(environment: object): string | null {
   const { 'git.head': head } = environment as Readonly<Record<string, unknown>>;
   return typeof head === 'string' && commitPattern.test(head) ? head : null;
@@ -38,7 +38,7 @@ export function parseKind(text: string): ApprovableKind {
   return kind;
 }
 
-/** Whether tokens that belong to nobody may approve what these rules stop: all that limit an update have to say so. */
+/** Whether tokens without a user may approve what these rules stop: all rules that limit an update must allow it. */
 export function mayTokensApprove(rules: UpdateRules): boolean {
   const limiting = [rules.first('change-limit'), ...rules.all('protected-types')].filter((rule) => rule !== null);
   return limiting.length > 0 && limiting.every(({ settings }) => settings.approvers === 'tokens');

@@ -8,7 +8,7 @@ import { DocumentMissingError } from '../../documents/document-store.ts';
 /** About 100 bytes each. */
 const maxKeptUrns = 200_000;
 
-/** Which resources there were before an update, by their keys. Keeps those of the last states that were asked for. */
+/** The resources that existed before an update, by their keys. Caches the most recently requested states. */
 export class BaseUrns {
   readonly #checkpoints: CheckpointRepository;
   readonly #verifier: DocumentVerifier;
@@ -22,7 +22,7 @@ export class BaseUrns {
     this.#verifier = parts.verifier;
   }
 
-  /** Of the state in this checkpoint; null: there was none. Throws the errors of DocumentVerifier.open. */
+  /** The resources of the state in this checkpoint; null: there was none. Throws the errors of DocumentVerifier.open. */
   async of(checkpointId: string | null): Promise<ReadonlySet<string>> {
     if (checkpointId === null) return new Set();
     const kept = this.#kept.get(checkpointId);

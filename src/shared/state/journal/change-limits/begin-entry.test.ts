@@ -15,7 +15,7 @@ const begin = (fields: object): BatchEntry => ({
 });
 
 describe('readBegin', () => {
-  test('reads what is about to happen to which resource', async () => {
+  test('reads the operation and the resource of each begin entry', async () => {
     expect(await readBegin(begin({ operation: { resource, type: 'deleting' } }))).toEqual({
       sequenceId: 7,
       operationId: 3,

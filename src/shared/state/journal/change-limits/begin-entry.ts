@@ -2,7 +2,7 @@ import { JsonScanner } from '../../../platform/json/json-scanner.ts';
 import { Slices, scanInSlices } from '../../../platform/slices/slices.ts';
 import type { BatchEntry } from '../journal-batch.ts';
 
-/** What a begin entry says about its operation. */
+/** The operation that a begin entry announces. */
 export interface BegunOperation {
   readonly sequenceId: number;
   /** Null if it is missing or not a positive integer. */
@@ -15,7 +15,7 @@ export interface BegunOperation {
   readonly isManaged: boolean;
 }
 
-/** How the text of an entry begins that was refused. No client writes this member. */
+/** The beginning of the text of a refused entry. No client writes this member. */
 export const refusedPrefix = '{"refused":true,';
 
 /** Reads the begin entries of a batch. */

@@ -20,17 +20,17 @@ const UpdateLimitRow = Type.Object({
   resources: Type.Integer(),
 });
 
-/** The guard of an update. */
+/** The change limits of an update. */
 export interface ChangeLimit
   extends Pick<Row<typeof UpdateLimitRow>, 'changes' | 'stackId' | 'baseCheckpointId' | 'resources'> {
   readonly limits: ChangeLimits | null;
   readonly stop: Stop | null;
 }
 
-/** What stops updates from beginning operations: tables `update_limits` and `update_limit_changes`. */
+/** The change limits of updates: tables `update_limits` and `update_limit_changes`. */
 export function createChangeLimitRepository(db: Queryable) {
   return {
-    /** Adds the guard of an update that was just created. */
+    /** Adds the change limits of an update that was just created. */
     insert: (updateId: string, limits: ChangeLimits) =>
       db.query(sql.nothing`
         /* changeLimits.insert */
@@ -38,8 +38,8 @@ export function createChangeLimitRepository(db: Queryable) {
         insert into update_limits (update_id, limits) select id, ${JSON.stringify(limits)} from guarded`),
 
     /**
-     * Locks what batches of a guarded update lock, in the same order: the update (shared) and its row, then its journal. Read what is guarded
-     * in later statements only: this one returns what there was before it waited. Returns false if the lease is invalid.
+     * Takes the locks of a batch of a limited update, in the same order: the update (shared) and its row, then its journal. Read the limits and
+     * counts in later statements only: this one returns the data from before its wait. Returns false if the lease is invalid.
      */
     lockJournal: async (fence: LeaseFence): Promise<boolean> => {
       const row = await db.maybeOne(sql.prepared('change_limits_lock_journal', IdRow)`
@@ -53,7 +53,7 @@ export function createChangeLimitRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Null if the update has no guard. */
+    /** Null if the update has no change limits. */
     find: async (updateId: string): Promise<ChangeLimit | null> => {
       const row = await db.maybeOne(sql.prepared('change_limits_find', UpdateLimitRow)`
         /* changeLimits.find */
@@ -70,14 +70,14 @@ export function createChangeLimitRepository(db: Queryable) {
       };
     },
 
-    /** Those of these entries that are stored already. */
+    /** The entries among these that are stored already. */
     findStored: (updateId: string, sequenceIds: readonly number[]) =>
       db.any(sql.prepared('change_limits_find_stored', EntryRow)`
         /* changeLimits.findStored */
         select sequence_id as "sequenceId", starts_with(entry, ${refusedPrefix}) as "isRefused" from journal_entries
         where update_id = ${updateId} and sequence_id = any (${sql.array([...sequenceIds], 'int8')})`),
 
-    /** Those of these resources whose change the update has begun before. */
+    /** The resources among these whose change the update has begun before. */
     findChanged: async (updateId: string, urnKeys: readonly string[]): Promise<ReadonlySet<string>> => {
       const rows = await db.any(sql.prepared('change_limits_find_changed', KeyRow)`
         /* changeLimits.findChanged */
@@ -96,8 +96,8 @@ export function createChangeLimitRepository(db: Queryable) {
         update update_limits set changes = changes + (select count(*)::integer from added) where update_id = ${updateId}`),
 
     /**
-     * Lets the update begin nothing more. The first reason stays. The caller has locked the update's row, or its journal while the
-     * update is guarded.
+     * Stops the update from beginning more operations. The first reason stays. The caller has locked the update's row, or its journal while the
+     * update is limited.
      */
     stop: (updateId: string, { reason, message }: Stop) =>
       db.query(sql.nothing`
@@ -108,7 +108,7 @@ export function createChangeLimitRepository(db: Queryable) {
           set stopped_at = excluded.stopped_at, stop_reason = excluded.stop_reason, stop_message = excluded.stop_message
           where g.stopped_at is null`),
 
-    /** Lets every batch of the update ask its guard, from the commit on. The caller has locked the update's row. */
+    /** Makes every batch of the update check its change limits, from the commit on. The caller has locked the update's row. */
     enforce: (updateId: string) =>
       db.query(sql.nothing`/* changeLimits.enforce */ update updates set is_limited = true where id = ${updateId}`),
   };

@@ -27,7 +27,7 @@ describe('judge', () => {
     ['the last one below the limit', limits, { before: 2, added: 1, resources: 9 }, true],
     ['the one above', limits, { before: 3, added: 1, resources: 9 }, false],
     ['several that pass it together', limits, { before: 2, added: 2, resources: 9 }, false],
-    ['what was counted before', limits, { before: 3, added: 0, resources: 9 }, true],
+    ['changes that were counted before', limits, { before: 3, added: 0, resources: 9 }, true],
     ['exactly the share', percent(10), { before: 1, added: 1, resources: 20 }, true],
     ['more than the share', percent(10), { before: 2, added: 1, resources: 20 }, false],
     ['the only resource, below its share', percent(50), { before: 0, added: 1, resources: 1 }, false],
@@ -38,12 +38,12 @@ describe('judge', () => {
     expect(judge(of, change, { ...counts, previewed: none }) === null).toBe(isAllowed);
   });
 
-  test('says the rule, the count and how to go on', () => {
+  test('states the rule, the count and how to continue', () => {
     expect(judge(limits, change, { before: 3, added: 2, previewed: none, resources: 9 })).toEqual({
       reason: 'change-limit',
       message:
         'An update of project web deletes or replaces at most 3; this one has begun 3 and is about to begin 2 more. ' +
-        'Nothing more begins; what is running is finished and saved. To go on, have the commit approved ' +
+        'No more operations begin; running ones are finished and saved. To go on, have the commit approved ' +
         `(holdfast admin approve acme/web/prod ${'a'.repeat(40)} --kind destroy --reason …, or over HTTP) and run it again`,
     });
   });

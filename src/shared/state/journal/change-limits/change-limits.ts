@@ -4,7 +4,7 @@ import { type ApplicableRule, describeScope, type UpdateRules } from '../../../u
 import { urnKey } from '../../deployments/live-urns.ts';
 import type { BegunOperation } from './begin-entry.ts';
 
-/** A rule as it is quoted to those whom it stops. */
+/** A rule as quoted to the users that it stops. */
 interface QuotedRule {
   /** As in `project web`. */
   readonly scope: string;
@@ -22,20 +22,20 @@ export interface ChangeLimits {
   /** Whether an update that sends no journal is refused. */
   readonly needsJournal: boolean;
   readonly protectedTypes: readonly (QuotedRule & { readonly types: readonly string[] })[];
-  /** The preview beyond which the update must not go; missing or null: no rule says so. */
+  /** The preview that the update must not exceed; missing or null: no rule requires one. */
   readonly preview?: (QuotedRule & { readonly updateId: string }) | null;
 }
 
-/** Why an update may begin nothing more. */
+/** Why an update may begin no more operations. */
 export interface Stop {
   /** `drain`, or the kind of the rule that stopped it: for metrics and the audit log. */
   readonly reason: string;
-  /** For those who run the update. */
+  /** The message for the user who runs the update. */
   readonly message: string;
 }
 
 /**
- * Null if no rule limits what an update deletes or replaces. An approval of its commit lifts all but what its preview has said.
+ * Null if no rule limits the deletes and replacements of an update. An approval of its commit lifts every limit except that of its preview.
  */
 export function limitsOf(
   rules: UpdateRules,
@@ -73,7 +73,7 @@ export function limitsOf(
 }
 
 /**
- * A rule holds only for updates that send a journal, and refuses others. 403, because the CLI takes 409 for another update that holds
+ * Change limits require a journal, so a rule may refuse updates without one. 403, because the CLI takes 409 for another update that holds
  * the stack.
  */
 export class JournalNeededError extends ForbiddenError {
@@ -87,13 +87,13 @@ export class JournalNeededError extends ForbiddenError {
   }
 }
 
-/** Whether it has to be known which resources there were, to tell a new resource from a replacement. */
+/** Whether the earlier resources have to be known, to distinguish a new resource from a replacement. */
 export function needsBase(limits: ChangeLimits, begins: readonly BegunOperation[]): boolean {
   const isForAll = limits.changeLimit !== null || Boolean(limits.preview);
   return begins.some((begin) => mayReplace(begin) && (isForAll || protecting(limits, begin) !== undefined));
 }
 
-/** The operations that delete a resource or replace it, by the keys of the resources. `live`: what there was before the update. */
+/** The operations that delete or replace a resource, by the keys of the resources. `live`: the resources before the update. */
 export function changesAmong(
   begins: readonly BegunOperation[],
   live: ReadonlySet<string>,
@@ -106,14 +106,14 @@ export function changesAmong(
   return changes;
 }
 
-/** Whether the resources are needed that the preview of the update deletes or replaces: only where the update begins such a change. */
+/** Whether the resources that the preview deletes or replaces are needed: only if the update begins a delete or a replacement. */
 export function needsPreview({ preview }: ChangeLimits, begins: readonly BegunOperation[]): string | null {
   return preview && begins.some((begin) => begin.type === 'deleting' || mayReplace(begin)) ? preview.updateId : null;
 }
 
 /**
- * Why the update may not begin these changes; null if it may. `before`: how many it has begun; `added`: how many more these are;
- * `resources`: how many there were in its state. `previewed`: the keys of the resources that its preview deletes or replaces.
+ * Why the update may not begin these changes; null if it may. `before`: the number it has begun; `added`: the number of these; `resources`: the
+ * number of resources in its state. `previewed`: the keys of the resources that its preview deletes or replaces.
  */
 export function judge(
   limits: ChangeLimits,
@@ -138,7 +138,7 @@ export function judge(
       return { reason: 'protected-types', message: `${refusal}. ${howToGoOn(limits)}` };
     }
     if (preview && !previewed.has(urnKey(change.urn))) {
-      const refusal = `No update of ${preview.scope} deletes or replaces what its preview has not said${quoted(preview)}; this one ${describe(change)}`;
+      const refusal = `No update of ${preview.scope} deletes or replaces more than its preview announced${quoted(preview)}; this one ${describe(change)}`;
       return {
         reason: 'require-preview',
         message: `${refusal}. ${nothingElse}. To go on, look at a new preview, and run it again`,
@@ -174,11 +174,11 @@ function describe({ resourceType, type, urn }: BegunOperation): string {
   return `${type === 'deleting' ? 'deletes' : 'replaces'} ${resourceType} ${JSON.stringify(name)}`;
 }
 
-const nothingElse = 'Nothing more begins; what is running is finished and saved';
+const nothingElse = 'No more operations begin; running ones are finished and saved';
 
 function howToGoOn({ commit, kind, stack }: ChangeLimits): string {
   if (commit === null) {
-    return `${nothingElse}. To go on, run it from a Git commit without local changes, so that somebody can approve that commit`;
+    return `${nothingElse}. To go on, run it from a Git commit without local changes, so that another user can approve that commit`;
   }
   const ofKind = kind === 'update' ? '' : ` --kind ${kind}`;
   return `${nothingElse}. To go on, have the commit approved (holdfast admin approve ${stack} ${commit}${ofKind} --reason …, or over HTTP) and run it again`;

@@ -4,16 +4,16 @@ import type { LockedUpdate } from '../../../updates/locked-update-repository.ts'
 import { isActive } from '../../../updates/update-state.ts';
 import { createChangeLimitRepository } from './change-limit-repository.ts';
 
-/** Who ends an update gently, and why. */
+/** The user who drains an update, and the reason. */
 export interface Drain {
   readonly by: string;
-  /** Empty: none was given. */
+  /** Empty: no reason was given. */
   readonly reason: string;
 }
 
 const maxReasonChars = 300;
 
-/** A reason that people are shown in terminals. Throws InvalidRequestError. */
+/** A reason that is shown to users in terminals. Throws InvalidRequestError. */
 export function parseReason(text: string): string {
   if (text.length > maxReasonChars || !text.isWellFormed() || /\p{Cc}/u.test(text)) {
     throw new InvalidRequestError(`A reason is one line of at most ${maxReasonChars} characters`);
@@ -22,8 +22,8 @@ export function parseReason(text: string): string {
 }
 
 /**
- * Lets a locked update begin nothing more, from the commit on. What it has begun goes on and is saved; then its client ends it. Returns
- * false if it was stopped before. Throws ConflictError if it does not run, or sends no journal, so that what it begins is not known.
+ * Drains a locked update: it begins no more operations, from the commit on. Running operations continue and are saved; then its client ends it.
+ * Returns false if it was stopped before. Throws ConflictError if it does not run, or sends no journal, so that its operations are not known.
  */
 export async function drainUpdate(tx: Queryable, { update }: LockedUpdate, drain: Drain): Promise<boolean> {
   if (!isActive(update.status)) throw new ConflictError('This update has ended');
@@ -44,5 +44,5 @@ export async function drainUpdate(tx: Queryable, { update }: LockedUpdate, drain
 
 function drainMessage({ by, reason }: Drain): string {
   const because = reason === '' ? '' : ` (${reason})`;
-  return `${by} ends this update gently${because}: it begins nothing more, what is running is finished and saved. Run it again to continue`;
+  return `${by} drains this update${because}: it begins no more operations, and running ones are finished and saved. Run it again to continue`;
 }

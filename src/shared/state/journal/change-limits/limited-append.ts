@@ -13,27 +13,27 @@ import { type ChangeLimit, createChangeLimitRepository } from './change-limit-re
 import { type ChangeLimits, changesAmong, judge, needsBase, needsPreview, type Stop } from './change-limits.ts';
 
 /**
- * The update may begin nothing more. Everything else in the batch is stored. The CLI shows the message at each resource of the batch,
- * calls no provider for those that were about to begin, and ends the update as failed.
+ * The update may begin no more operations. Everything else in the batch is stored. The CLI shows the message at each resource of the batch,
+ * calls no provider for operations that were about to begin, and ends the update as failed.
  */
 export class BeginRefusedError extends ForbiddenError {
   override readonly name = 'BeginRefusedError';
   override readonly code = 'begin-refused';
 }
 
-/** Which resources a preview said it would delete or replace, by their keys. */
+/** The resources that a preview announced it would delete or replace, by their keys. */
 export interface PreviewedChanges {
   of(previewId: string): Promise<ReadonlySet<string>>;
 }
 
-/** What decides about batches of guarded updates. */
+/** The inputs for deciding about batches of limited updates. */
 export interface LimitParts {
   readonly db: Database;
   readonly baseUrns: BaseUrns;
   readonly previewed: PreviewedChanges;
 }
 
-/** What became of a batch of a guarded update. */
+/** The outcome of a batch of a limited update. */
 export interface LimitedAppend {
   readonly appended: Appended;
   /** Null if nothing was refused. */
@@ -41,10 +41,10 @@ export interface LimitedAppend {
 }
 
 /**
- * Stores a batch of an update that has a guard, in one transaction that holds the lock of all its batches. If anything that the batch
- * begins is refused, so is all that it begins, because the client gets one response for the batch; the rest is stored. A repeated batch
- * gets the same response: what was stored had been accepted, and what was refused is known by its entry. Returns null if the lease is
- * invalid. Throws what reading the state before the update throws.
+ * Stores a batch of an update with change limits, in one transaction that holds the lock of all its batches. If one begin entry of the batch is
+ * refused, all of its begin entries are, because the client gets one response for the batch; the rest is stored. A repeated batch gets the
+ * same response: stored entries had been accepted, and refused ones are recognized by their entry. Returns null if the lease is invalid.
+ * Throws what reading the state before the update throws.
  */
 export async function appendLimited(
   { db, baseUrns, previewed }: LimitParts,
@@ -94,7 +94,7 @@ class FenceError extends Error {
   override readonly name = 'FenceError';
 }
 
-/** Counts the changes, or stops the update: why, or null. The journal is locked. */
+/** Counts the changes, or stops the update and returns the reason; null if it may continue. The journal is locked. */
 async function judgeBegins(
   tx: Queryable,
   updateId: string,
@@ -119,7 +119,7 @@ async function judgeBegins(
   return stop;
 }
 
-/** Stops the update, records it, and asks for the approval of its commit. */
+/** Stops the update, records that, and requests the approval of its commit. */
 async function stopUpdate(
   tx: Queryable,
   updateId: string,
@@ -129,7 +129,7 @@ async function stopUpdate(
 ): Promise<void> {
   await createChangeLimitRepository(tx).stop(updateId, stop);
   const { commit, kind, stack } = limits;
-  // A new preview is what such a run needs.
+  // Such a run needs a new preview instead.
   if (commit !== null && stop.reason !== 'require-preview')
     await createApprovalRepository(tx).askForUpdate(updateId, { stackId, kind, commit, request: stop.message });
   await createAuditRepository(tx).insert(serverSource, {

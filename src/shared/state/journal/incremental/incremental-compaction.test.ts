@@ -5,7 +5,7 @@ import { IncrementalCompaction } from './incremental-compaction.ts';
 
 const logger = createLogger({ level: 'silent' });
 
-/** Turns that the test ends by hand. */
+/** Compactions that the test ends explicitly. */
 function slices() {
   const started: string[] = [];
   const ends: PromiseWithResolvers<void>[] = [];
@@ -16,17 +16,17 @@ function slices() {
     return end.promise;
   }, logger);
   const untilStarted = async (count: number): Promise<void> => {
-    await pollUntil(`${count} turns have begun`, () => started.length >= count, { everyMs: 1 });
+    await pollUntil(`${count} compactions have begun`, () => started.length >= count, { everyMs: 1 });
   };
   return { incremental, started, ends, untilStarted };
 }
 
-test('one update at a time, each once for all requests before its turn', async () => {
+test('one update at a time, each once for all requests before its compaction', async () => {
   const { incremental, started, ends, untilStarted } = slices();
   for (const id of ['a', 'b', 'a', 'b', 'c']) incremental.request(id);
   await untilStarted(1);
   expect([started, incremental.waiting]).toEqual([['a'], 2]);
-  // Entries have come since it began.
+  // Entries have arrived since it began.
   incremental.request('a');
   ends[0]?.resolve();
   for (let turn = 2; turn <= 4; turn++) {
@@ -37,7 +37,7 @@ test('one update at a time, each once for all requests before its turn', async (
   expect([started, incremental.waiting]).toEqual([['a', 'b', 'c', 'a'], 0]);
 });
 
-test('a failed turn does not hold up the next one', async () => {
+test('a failed compaction does not block the next one', async () => {
   const { incremental, started, ends, untilStarted } = slices();
   incremental.request('a');
   incremental.request('b');
@@ -49,7 +49,7 @@ test('a failed turn does not hold up the next one', async () => {
   expect(started).toEqual(['a', 'b']);
 });
 
-test('closing waits for the running turn and starts no other', async () => {
+test('closing waits for the running compaction and starts no other', async () => {
   const { incremental, started, ends, untilStarted } = slices();
   incremental.request('a');
   incremental.request('b');

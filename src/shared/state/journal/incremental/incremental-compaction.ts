@@ -4,13 +4,13 @@ import type { Logger } from '../../../platform/logger/logger.ts';
 /** Requests beyond this number are forgotten: the compaction at the end applies all entries anyway. */
 const maxWaiting = 10_000;
 
-/** The longest pause between two turns, in ms: several times the CPU time of a turn. */
+/** The longest pause between two compactions, in ms: several times the CPU time of one. */
 const maxPauseMs = 10;
 
 /**
  * Applies the entries of running updates to their kept replays in the background, so that little is left when an update is
- * completed. One update at a time, each once however often it was requested meanwhile, with a pause after each: compacting ahead
- * must not hold up calls. Stores nothing, so that a crash loses nothing.
+ * completed. One update at a time, each once however often it was requested meanwhile, with a pause after each: incremental compaction must not
+ * delay calls. Stores nothing, so that a crash loses nothing.
  */
 export class IncrementalCompaction {
   readonly #advance: (updateId: string) => Promise<void>;
@@ -24,7 +24,7 @@ export class IncrementalCompaction {
     this.#logger = logger;
   }
 
-  /** Number of updates that wait for their turn. */
+  /** Number of updates in the queue. */
   get waiting(): number {
     return this.#waiting.size;
   }
@@ -49,7 +49,7 @@ export class IncrementalCompaction {
   }
 
   async #run(): Promise<void> {
-    // After the caller's turn, so that requests of one turn are seen together.
+    // In a later event loop tick, so that requests of one tick are handled together.
     await Promise.resolve();
     for (const updateId of this.#waiting) {
       this.#waiting.delete(updateId);
@@ -57,7 +57,7 @@ export class IncrementalCompaction {
       try {
         await this.#advance(updateId);
       } catch (error) {
-        this.#logger.debug({ updateId, err: error }, 'journal not compacted ahead');
+        this.#logger.debug({ updateId, err: error }, 'journal not compacted incrementally');
       }
       const { signal } = this.#closed;
       if (signal.aborted) return;
@@ -65,7 +65,7 @@ export class IncrementalCompaction {
       const pauseMs = Math.min(performance.now() - began, maxPauseMs);
       await sleep(pauseMs, undefined, { signal }).catch(() => {});
     }
-    // In the turn in which nothing was left: a later request starts the next run.
+    // In the tick in which nothing was left: a later request starts the next run.
     this.#running = null;
   }
 }

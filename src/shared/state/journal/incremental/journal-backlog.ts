@@ -1,10 +1,10 @@
-/** Entries that are in no kept replay yet, in numbers and bytes, from which on compacting ahead pays. */
+/** Entries that are in no kept replay yet, in numbers and bytes, from which on incremental compaction pays. */
 export interface BacklogStep {
   readonly entries: number;
   readonly bytes: number;
 }
 
-/** About where a replay is no longer short (`isShortReplay`), and what is worth a turn. */
+/** About where a replay is no longer short (`isShortReplay`), and where a compaction pays. */
 const firstStep: BacklogStep = { entries: 500, bytes: 256 * 1024 };
 const nextStep: BacklogStep = { entries: 64, bytes: 64 * 1024 };
 /** A request to another process costs a job. */
@@ -15,11 +15,11 @@ export function backlogSteps(isQueued: boolean): [first: BacklogStep, next: Back
   return isQueued ? [queuedStep, queuedStep] : [firstStep, nextStep];
 }
 
-/** Updates to remember. Forgetting one only delays its next compaction ahead. */
+/** Updates to remember. Forgetting one only delays its next incremental compaction. */
 const maxUpdates = 10_000;
 
 /**
- * Counts what this process has appended to each journal since it last requested a compaction ahead. The first step is larger, so
+ * Counts what this process has appended to each journal since it last requested an incremental compaction. The first step is larger, so
  * that updates with few entries cost no more than without.
  */
 export class JournalBacklog {
@@ -32,7 +32,7 @@ export class JournalBacklog {
     this.#next = next;
   }
 
-  /** Adds a batch. Returns whether a compaction ahead is due. */
+  /** Adds a batch. Returns whether an incremental compaction is due. */
   add(updateId: string, entries: number, bytes: number): boolean {
     const count = this.#counts.get(updateId) ?? { entries: 0, bytes: 0, step: this.#first };
     const total = { ...count, entries: count.entries + entries, bytes: count.bytes + bytes };

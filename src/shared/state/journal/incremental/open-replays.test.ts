@@ -43,7 +43,7 @@ test('a caller that fails loses the replay', async () => {
   open.close();
 });
 
-test('callers of one update wait for each other, those of others do not', async () => {
+test('callers of one update wait for each other, callers of other updates do not', async () => {
   const open = new OpenReplays();
   const { promise, resolve } = Promise.withResolvers<void>();
   const order: string[] = [];
@@ -66,7 +66,7 @@ test('callers of one update wait for each other, those of others do not', async 
   open.close();
 });
 
-test('when it is full, newcomers are refused for a while and nobody is evicted', async () => {
+test('when it is full, newcomers are refused for a while and none is evicted', async () => {
   const open = new OpenReplays({ maxBytes: 25, maxBytesEach: 20, idleMs: 60_000 });
   const [first, second] = [replayOf(15), replayOf(15)];
   await keep(open, 'a', first);

@@ -4,7 +4,7 @@ import type { ReplayProgress } from '../replay/runner/replay-work.ts';
 /** Memory of all kept replays of a process, and of one of them: base and entries, in bytes. */
 const defaultMaxBytes = 32 * 1024 * 1024;
 const defaultMaxBytesEach = 8 * 1024 * 1024;
-/** A replay is dropped when it was not used for this long, and one that found no room is not tried again for as long; in ms. */
+/** A replay is dropped when it was not used for this long, and one that did not fit is not tried again for as long; in ms. */
 const defaultIdleMs = 60_000;
 /** Number of refused updates to remember. Forgetting one costs a replay. */
 const maxRefusals = 10_000;

@@ -59,7 +59,7 @@ export class JournalReplayer {
   }
 
   /**
-   * Applies all entries, or those before the first invalid one, and then runs `work`. Goes on with the update's kept replay if there
+   * Applies all entries, or the entries before the first invalid one, and then runs `work`. Goes on with the update's kept replay if there
    * is one. Returns null if the entries have been compacted and deleted in the meantime. Drops a damaged snapshot and repairs a
    * damaged base. Throws InvalidJournalError if the base is not a valid deployment, and DocumentDamagedError if it is damaged beyond
    * repair.
@@ -82,7 +82,7 @@ export class JournalReplayer {
   }
 
   /**
-   * Brings the kept replay of a running update up to its last entry, starting one if there is room. Stores nothing: a later
+   * Brings the kept replay of a running update up to its last entry, starting one if the memory limit allows. Stores nothing: a later
    * compaction goes on from there, if this process runs it. Entries behind a gap are left for later, since a replay cannot go back.
    */
   async advance(updateId: string): Promise<void> {

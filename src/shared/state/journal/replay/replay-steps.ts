@@ -33,7 +33,7 @@ export interface Applied {
   readonly bytes: number;
 }
 
-/** What a replay reads from, and what runs it. */
+/** The sources of a replay, and its runner. */
 export interface ReplayParts {
   readonly checkpoints: CheckpointRepository;
   readonly verifier: DocumentVerifier;
@@ -62,7 +62,10 @@ export class ReplaySteps {
     this.#open = parts.openReplays;
   }
 
-  /** Opens a replay of the base and the last snapshot. Returns null if the base is gone, or there is no room to work ahead. */
+  /**
+   * Opens a replay of the base and the last snapshot. Returns null if the base is gone, or the memory limit does not allow incremental
+   * compaction.
+   */
   async start(
     update: UpdateRow,
     { limit = Number.POSITIVE_INFINITY, usesSnapshot = true, isAhead = false },
@@ -101,15 +104,15 @@ export class ReplaySteps {
     }
   }
 
-  /** Applies what comes after `kept`, up to a gap if this is ahead. */
+  /** Applies what follows `kept`, up to a gap in an incremental compaction. */
   async applyNew(updateId: string, { replay, progress, bytes }: WarmReplay, isAhead = false): Promise<Applied> {
     const page = await this.#journal.readPage(updateId, progress.lastSequenceId);
     return this.applyAll(updateId, replay, { progress, page, incrementalFrom: isAhead ? bytes : undefined });
   }
 
   /**
-   * Applies this page and all that follow. Reads each page while the previous one is being applied. `incrementalFrom`: the size of the replay
-   * so far, if this is ahead. It then stops before a gap, and where the replay has become too large to be kept.
+   * Applies this page and all that follow. Reads each page while the previous one is being applied. `incrementalFrom`: the size of the replay so far
+   * in an incremental compaction, which stops before a gap, and where the replay has become too large to be kept.
    */
   async applyAll(
     updateId: string,

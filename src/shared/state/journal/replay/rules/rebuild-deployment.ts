@@ -43,7 +43,7 @@ function listResources(state: ReplayState): ResourceText[] {
 
 function listPendingOperations(state: ReplayState): PendingOperation[] {
   const started = [...state.open.values()].filter((operation) => operation !== null);
-  // A person has to check whether an interrupted create left something behind. The engine handles the other operations.
+  // A user has to check whether an interrupted create left something behind. The engine handles the other operations.
   return [...started, ...state.base.pendingOperations.filter((operation) => operation.isCreating)];
 }
 

@@ -23,7 +23,7 @@ export type ReplayReply = { readonly call: number } & (
 );
 
 /**
- * Returns the buffers of those parts that fill their whole buffer. Other parts share theirs, for example with Buffer's pool, and
+ * Returns the buffers of parts that fill their whole buffer. Other parts share theirs, for example with Buffer's pool, and
  * have to be copied.
  */
 export function transferable(...parts: readonly (Uint8Array | null | undefined)[]): ArrayBuffer[] {

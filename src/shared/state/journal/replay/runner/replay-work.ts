@@ -18,7 +18,7 @@ export interface ReplayStart {
   readonly snapshot: { readonly document: EncodedDocument; readonly entries: number } | null;
 }
 
-/** The base or the snapshot is damaged: its bytes are not those that were written. */
+/** The base or the snapshot is damaged: its bytes do not match the bytes that were written. */
 export class DamagedStartError extends DamagedBytesError {
   override readonly name = 'DamagedStartError';
   readonly part: keyof ReplayStart;

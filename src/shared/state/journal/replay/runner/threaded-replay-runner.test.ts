@@ -94,7 +94,7 @@ describe('a replay in a thread has the same results as one in this thread', () =
 });
 
 describe('a thread that dies', () => {
-  /** A thread that resultsOf to nothing but `open`, and does `onApply` at the first page. */
+  /** A thread that responds to nothing but `open`, and runs `onApply` at the first page. */
   const dyingRunner = (onApply: string): ThreadedReplayRunner => {
     const source = `
       import { parentPort } from 'node:worker_threads';
