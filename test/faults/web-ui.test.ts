@@ -150,7 +150,7 @@ test(
     await pollUntil('one process is silent', async () => (await silent.count()) === 1);
     await page.goto(`${cluster.url}/~/operator/queues`);
     const jobs = page.getByRole('table', { name: 'Jobs: Small writes' });
-    const failed = jobs.getByRole('row').filter({ hasText: 'fold journal' }).filter({ hasText: 'Given up' });
+    const failed = jobs.getByRole('row').filter({ hasText: 'compact journal' }).filter({ hasText: 'Given up' });
     await failed.first().waitFor();
     expect((await completed).status).toBe(503);
     expect(await findFlaws(page)).toEqual([]);
@@ -160,11 +160,11 @@ test(
     await page.getByRole('button', { name: /^Retry compact-journal/ }).click();
     await page.getByRole('button', { name: 'Run it again' }).click();
     await failed.waitFor({ state: 'detached' });
-    await pollUntil('the job has ended', async () => (await page.getByText('fold journal').count()) === 0);
+    await pollUntil('the job has ended', async () => (await page.getByText('compact journal').count()) === 0);
     await page.reload();
     await page.getByRole('heading', { name: 'Small writes' }).waitFor();
     await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
-    expect(await page.getByText('fold journal').count()).toBe(0);
+    expect(await page.getByText('compact journal').count()).toBe(0);
     // What it was for is done.
     expect((await update.complete()).status).toBe(204);
     expect(await update.exported()).toContain('::added"');
