@@ -204,7 +204,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       await open('trust-policies');
       const section = page.locator('section').filter({ has: page.getByRole('heading', { name: 'Two', exact: true }) });
       await section.getByRole('button', { name: 'Add a policy' }).click();
-      await dialog().getByLabel('Patterns, one a line').fill('mine');
+      await dialog().getByLabel('Patterns, one per line').fill('mine');
       await call('PATCH', path, { policies: [policy('one'), policy('theirs')] }, colleague);
       await saveTooLate('Add the policy');
       await confirm('Add the policy');

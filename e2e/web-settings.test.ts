@@ -225,7 +225,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       const rotate = async (overlap: string) => {
         await page.getByRole('button', { name: 'Actions for deploy', exact: true }).click();
         await page.getByRole('menuitem', { name: 'Rotate' }).click();
-        await dialog().getByLabel('The present value stays valid for').selectOption({ label: overlap });
+        await dialog().getByLabel('The current value stays valid for').selectOption({ label: overlap });
         await dialog().getByRole('button', { name: 'Rotate the token' }).click();
         await dialog().getByText('the only time that it is shown').waitFor();
         const value = await shown();
@@ -238,7 +238,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       const second = await rotate('An hour');
       expect([await statusOf(first), await statusOf(second)]).toEqual([200, 200]);
       await row('deploy').getByText('value before').waitFor();
-      const third = await rotate('Not at all: it ends now');
+      const third = await rotate('no time: it ends now');
       expect([await statusOf(second), await statusOf(third)]).toEqual([401, 200]);
       expect(await page.content()).not.toContain(third);
       await expectSound(page);
