@@ -45,7 +45,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
     await dialog().getByText('after you had read it').waitFor();
     expect(await button(save).isEnabled()).toBe(false);
     expect(await findFlaws(page)).toEqual([]);
-    await button('Load what is there now').click();
+    await button('Load the current version').click();
     await dialog().getByText(loaded).waitFor();
   }
   async function confirm(save: string): Promise<void> {

@@ -238,7 +238,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       const second = await rotate('An hour');
       expect([await statusOf(first), await statusOf(second)]).toEqual([200, 200]);
       await row('deploy').getByText('value before').waitFor();
-      const third = await rotate('no time: it ends now');
+      const third = await rotate('No time: it ends now');
       expect([await statusOf(second), await statusOf(third)]).toEqual([401, 200]);
       expect(await page.content()).not.toContain(third);
       await expectSound(page);

@@ -187,7 +187,7 @@ function TokenValue({
 }
 
 const overlaps = [
-  ['0', 'no time: it ends now'],
+  ['0', 'No time: it ends now'],
   ['3600', 'An hour'],
   ['86400', 'A day'],
   ['604800', '7 days'],

@@ -215,7 +215,7 @@ function TreeLevel({ chosen, depth, onOpen, parent, stack }: TreeLevelProps) {
   );
 }
 
-/** Levels that are open at first. */
+/** Levels that are initially expanded. */
 const openLevels = 1;
 
 function TreeNode({
