@@ -54,7 +54,7 @@ export class StackDiff {
 
   /**
    * Resources of which one stack has none of that type and name, or another one: in the order of `to`, then those that only `from` has.
-   * Ids, and by default outputs, are each stack's own and not compared. Throws NotFoundError, UnavailableError, and what `scan` throws.
+   * Ids, and by default outputs, are specific to each stack and not compared. Throws NotFoundError, UnavailableError, and what `scan` throws.
    */
   async diff(scan: StateScan, { from, limit, offset, secrets, to, withOutputs }: StackDiffQuery) {
     await scan.hold((await this.#weigh(scan, from)) + (await this.#weigh(scan, to)), from.ref.organization);

@@ -68,12 +68,12 @@ const texts = {
   cancel: {
     title: 'Cancel this update?',
     description:
-      'The CLI loses its lock at once. Steps that it has begun may finish in the cloud without being saved; the stack then has pending operations.',
+      'The CLI loses its lock at once. Steps in progress may finish in the cloud without being saved; the stack then has pending operations.',
     action: 'Cancel the update',
   },
   drain: {
     title: 'Drain this update?',
-    description: 'It begins nothing more. What it has begun is finished and saved, and then the CLI ends it.',
+    description: 'It starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.',
     action: 'Drain the update',
   },
 } as const;
