@@ -84,7 +84,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       await dialog().getByLabel('Name', { exact: true }).fill('Alarms');
       await call('PATCH', ofOrganization(`hooks/${name}`), { filters: ['stack_deleted'] }, colleague);
       await saveTooLate('Save');
-      expect(await dialog().getByLabel('Told of').inputValue()).toBe('some');
+      expect(await dialog().getByLabel('Events').inputValue()).toBe('some');
       await confirm('Save');
       expect(await call('GET', ofOrganization(`hooks/${name}`))).toMatchObject({
         ...{ displayName: 'Alarms', filters: ['stack_deleted'] },

@@ -184,7 +184,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await expectSound(page);
       await page.getByRole('button', { name: 'Take back cccccccc for web/prod' }).click();
       await confirm('Take back');
-      await page.getByText('None was given yet').waitFor();
+      await page.getByText('No approvals yet').waitFor();
     },
     scenarioTimeoutMs,
   );

@@ -60,7 +60,7 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       for (const [path, content] of [
         ['/~/members', page.getByRole('row').filter({ hasText: 'ada' })],
         ['/~/rules', page.getByText('Nothing is frozen')],
-        ['/~/approvals', page.getByText('Nobody waits for an approval')],
+        ['/~/approvals', page.getByText('No pending requests')],
       ] as const) {
         await open(path);
         await content.waitFor();

@@ -82,8 +82,8 @@ export function RefusalsView({
         empty={
           <Empty title={`No run was refused in ${days} days`} icon={<Ban size={20} />}>
             <p>
-              Runs that a busy stack, a freeze, a limit or another rule has refused are listed here, with what they were
-              told.
+              Runs refused because of a busy stack, a freeze, a limit or another rule are listed here, with their error
+              message.
             </p>
           </Empty>
         }

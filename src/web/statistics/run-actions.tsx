@@ -42,7 +42,7 @@ export function RunActions({ run }: { readonly run: QueueItem }) {
           aria-label={`Remove number ${run.position} of ${name}`}
           onClick={() => setAsked('send-away')}
         >
-          Send away
+          Remove
         </Button>
       ) : (
         <>

@@ -15,13 +15,13 @@ interface ActionProps {
   readonly update: UpdateDetails;
 }
 
-/** What the user may do with an update. Nothing is shown that would be refused. */
+/** The user's actions on an update. Actions that would be refused are hidden. */
 export function UpdateActions({ stack, update }: ActionProps) {
   const [asked, setAsked] = useState<'cancel' | 'drain' | null>(null);
   const details = useQuery(trpc.stacks.get.queryOptions(stack)).data;
   const permissions = details?.permissions ?? [];
   const mayStop = isActive(update) && permissions.includes(neededPermission(update));
-  // Without a state to save, ending gently means nothing.
+  // Draining has no effect on an update that saves no state.
   const mayDrain = mayStop && !update.dryRun && update.status === 'running';
   return (
     <div className={styles['actions']}>
