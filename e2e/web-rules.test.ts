@@ -127,7 +127,7 @@ await suite('pages of what an organization has set', {
       await commit({ a: { value: '1' } });
       expect((await workspace.run(up, { env })).exitCode).not.toBe(0);
       await page.goto(`${holdfast.url}/${holdfast.organization}/${project}/dev`);
-      await page.getByText(/^Approval asked for [0-9a-f]{8} by/).waitFor();
+      await page.getByText(/^Approval requested for [0-9a-f]{8} by/).waitFor();
       await expectSafe(page);
       const viewer = await signIn(browser, holdfast.url, 'vera');
       await viewer.page.goto(`${holdfast.url}/${holdfast.organization}/~/approvals`);

@@ -227,7 +227,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
         await page.getByRole('menuitem', { name: 'Rotate' }).click();
         await dialog().getByLabel('The current value stays valid for').selectOption({ label: overlap });
         await dialog().getByRole('button', { name: 'Rotate the token' }).click();
-        await dialog().getByText('the only time that it is shown').waitFor();
+        await dialog().getByText('It is shown only this once').waitFor();
         const value = await shown();
         await expectSound(page);
         await confirm('I have stored it');
@@ -271,7 +271,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await dialog().getByLabel('to confirm').fill(organization);
       await expectSound(page);
       await confirm('Take it away');
-      await page.getByText('Only admins may decrypt them').waitFor();
+      await page.getByText('Only admins, and anyone a grant allows, can decrypt them').waitFor();
       await page.getByRole('button', { name: 'Let roles decrypt' }).click();
       await confirm('Let roles decrypt');
       await page.getByText('All that the role has').waitFor();
