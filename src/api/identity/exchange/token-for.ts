@@ -38,7 +38,7 @@ export function tokenFor({ asked, hash, held, policy, suffix, verified }: Given)
   };
 }
 
-/** The CI run, with something random: names of tokens are not used twice. */
+/** The CI run, with something random: token names cannot be reused. */
 export function tokenName(claims: JWTPayload, suffix: string): string {
   const run = runClaims.map((name) => claims[name]).find((value) => ['string', 'number'].includes(typeof value));
   const end = ` ${sanitized(String(run ?? '')).slice(0, 36)} ${suffix}`.replace(/ +/g, ' ');
