@@ -350,7 +350,7 @@ describe('a password', () => {
     expect([await browser.isSignedIn(), await passkeys()]).toEqual([false, 0]);
     await browser.signIn(login, 'break the glass');
     expect(await admin('user', 'remove-password', login, '--remove-passkeys')).toBe(0);
-    expect(printed).toMatch(/no password any more\.\n1 session ended\.\n0 passkeys removed/);
+    expect(printed).toMatch(/no longer has a password\.\n1 session ended\.\n0 passkeys removed/);
   });
 });
 
