@@ -18,10 +18,10 @@ interface Given {
 
 const maxNameChars = 100;
 const maxDescriptionChars = 250;
-/** What CI systems call a run. */
+/** Claims by which CI systems name a run. */
 const runClaims = ['run_id', 'pipeline_id', 'build_number', 'job_id', 'jti'];
 
-/** The token that a policy gives: no more than it says, and no longer. */
+/** The token that a policy gives, with at most its permissions and lifetime. */
 export function tokenFor({ asked, hash, held, policy, suffix, verified }: Given): NewToken {
   const { claims } = verified;
   const limits = [asked.lifeSeconds, policy.maxSeconds, held.maxSeconds ?? defaultLifeSeconds];
