@@ -198,7 +198,7 @@ await suite('the state of a stack in the browser', {
       await page.getByText('was being created').waitFor();
       await page.getByText(/ended as cancelled/).waitFor();
       const record = page.getByRole('button', { name: 'Record the repair' });
-      await page.getByLabel('What becomes of lost').selectOption('import');
+      await page.getByLabel('Decision about lost').selectOption('import');
       expect(await record.isDisabled()).toBe(true);
       await page.getByLabel('Id of lost in the cloud').fill(id);
       expect(await findFlaws(page)).toEqual([]);

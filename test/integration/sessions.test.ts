@@ -388,7 +388,7 @@ describe('the pages', () => {
     const already = await browser.get('/sign-in?next=%2Fwelcome%2Fcli');
     expect([
       already.status,
-      already.text.includes(`<strong>${login}</strong> already. <a href="/welcome/cli">`),
+      already.text.includes(`<strong>${login}</strong>. <a href="/welcome/cli">`),
     ]).toEqual([200, true]);
   });
 });

@@ -21,9 +21,9 @@ describe('details of a role', () => {
   });
 
   test.each([
-    [null, /of the form/],
-    ['stack:read', /of the form/],
-    [[], /of the form/],
+    [null, /the form/],
+    ['stack:read', /the form/],
+    [[], /the form/],
     [
       { __type: 'PermissionDescriptorCondition', subNode: allow('stack:read') },
       /no "PermissionDescriptorCondition".*grants/,
