@@ -178,7 +178,7 @@ describe('a CI run, whatever its token may do,', () => {
     const auth = runs['with the role admin'] as string;
     const { json } = await app.call('PATCH', '/api/orgs/acme/members/eve', { auth, body: { role: 'admin' } });
     expect(json.message).toBe(
-      'A CI run does not manage its organization, whatever role its token has: use the token of an admin that was not given for an id token, the dashboard, or holdfast admin',
+      'A CI run cannot manage its organization, whatever the role of its token: use an admin's token that was not issued for an id token, the dashboard, or holdfast admin',
     );
     const [event] = await query<{ outcome: string }>(
       app,

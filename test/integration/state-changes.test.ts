@@ -379,7 +379,7 @@ test('large texts of one request take no more memory than there is for answers',
       ({ error }) => (error ? [error.data.httpStatus, error.message] : 'shown'),
     );
   };
-  const refused = [413, expect.stringContaining('send the call alone')];
+  const refused = [413, expect.stringContaining('send the call separately')];
   const answers = await texts(6);
   expect(answers.filter((each) => each === 'shown')).toHaveLength(3);
   expect(answers.filter((each) => each !== 'shown')).toEqual([refused, refused, refused]);

@@ -85,7 +85,7 @@ function QueryProblem({ query, within }: { readonly query: string; readonly with
           {query.slice(place.end)}
         </code>
       ) : null}
-      <p>{error.message.replace(/^The query cannot be read at character \d+: /, '')}</p>
+      <p>{error.message.replace(/^The query is invalid at character \d+: /, '')}</p>
     </div>
   );
 }
