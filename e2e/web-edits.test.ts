@@ -42,7 +42,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
   /** Saves what a colleague has changed meanwhile, is refused, and loads what is there. */
   async function saveTooLate(save: string, loaded = 'Nothing is saved yet'): Promise<void> {
     await button(save).click();
-    await dialog().getByText('after you had read it').waitFor();
+    await dialog().getByText('after you read it').waitFor();
     expect(await button(save).isEnabled()).toBe(false);
     expect(await findFlaws(page)).toEqual([]);
     await button('Load the current version').click();

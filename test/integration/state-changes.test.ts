@@ -190,7 +190,7 @@ describe('pending operations', () => {
     const wrong = [{ index: 1, urn: urnOf('a'), repair: { action: 'import', id: 'i' } }];
     expect(await repair(wrong)).toMatchObject({ status: 400 });
     const replacing = [{ index: 3, urn: urnOf('a'), repair: { action: 'import', id: 'i' } }];
-    expect((await repair(replacing)).error?.message).toContain('is in the state already');
+    expect((await repair(replacing)).error?.message).toContain('is already in the state');
     expect(await recorded()).toEqual(before);
     await startUpdate(app, stack);
     expect(await repair(clear(0, 'new'))).toMatchObject({ error: { kind: 'stack-busy' } });
