@@ -265,7 +265,10 @@ describe('the admin commands', () => {
       expect([code, refused]).toEqual([1, expect.stringContaining(sentence)]);
     }
     const { code, refused } = await admin(app, '', 'check-keys');
-    expect([code, refused]).toEqual([1, expect.stringContaining('set HOLDFAST_MASTER_KEYS to the same value as on the servers')]);
+    expect([code, refused]).toEqual([
+      1,
+      expect.stringContaining('set HOLDFAST_MASTER_KEYS to the same value as on the servers'),
+    ]);
   });
 
   test('name the stacks whose master key is lost, and show no key', async () => {

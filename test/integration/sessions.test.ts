@@ -386,9 +386,9 @@ describe('the pages', () => {
     const answer = await browser.post('/sign-in', { login, password: goodPassword, next: '/cli-login?a=b' });
     expect(answer.headers['location']).toBe('/cli-login?a=b');
     const already = await browser.get('/sign-in?next=%2Fwelcome%2Fcli');
-    expect([
-      already.status,
-      already.text.includes(`<strong>${login}</strong>. <a href="/welcome/cli">`),
-    ]).toEqual([200, true]);
+    expect([already.status, already.text.includes(`<strong>${login}</strong>. <a href="/welcome/cli">`)]).toEqual([
+      200,
+      true,
+    ]);
   });
 });

@@ -36,7 +36,9 @@ function assertHasAccess(caller: Caller, access: CallerAccess, place: Place): vo
   }
   if (access.kind === 'operator') {
     if (!caller.siteAdmin)
-      throw new ForbiddenError('Only site admins may do this. An operator can appoint one: holdfast admin set-site-admin');
+      throw new ForbiddenError(
+        'Only site admins may do this. An operator can appoint one: holdfast admin set-site-admin',
+      );
     return;
   }
   // Non-members must not learn what exists in the organization.

@@ -123,9 +123,7 @@ export class TokenService {
       });
     } catch (error) {
       if (!violatedConstraint(error)?.endsWith('_name')) throw error;
-      throw new ConflictError(
-        `There is, or was, a token named ${JSON.stringify(name)}; token names cannot be reused`,
-      );
+      throw new ConflictError(`There is, or was, a token named ${JSON.stringify(name)}; token names cannot be reused`);
     }
   }
 

@@ -96,7 +96,8 @@ export class OperatorQueries {
     const failed = await queries?.findFailed(queue, id);
     if (!failed) throw noJob();
     const { name, retry } = failed;
-    if (!retry) throw new ConflictError(`Only its caller can repeat the job ${name}, because the caller already got its error`);
+    if (!retry)
+      throw new ConflictError(`Only its caller can repeat the job ${name}, because the caller already got its error`);
     await audit.record(db, { organization: null, object: id, details: { queue, job: name } });
     // Running it twice does no harm; a lost job would wait for the next sweep.
     await dispatcher.enqueue(retry);

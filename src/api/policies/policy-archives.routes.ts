@@ -54,7 +54,8 @@ function uploadArchive(app: RouteScope, { config, policyPacks }: Services): void
       },
     },
     async (request, reply) => {
-      if (bodyEncoding(request) !== 'identity') throw new InvalidRequestError('Send the archive without Content-Encoding');
+      if (bodyEncoding(request) !== 'identity')
+        throw new InvalidRequestError('Send the archive without Content-Encoding');
       if ((declaredBytes(request) ?? 0) > maxArchiveBytes) throw archiveTooLarge();
       await policyPacks.receive(idOf(request.params), checkedBody(request.raw, config.limits.minBodyBytesPerSecond));
       return reply.code(204).send(null);

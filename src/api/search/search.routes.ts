@@ -25,8 +25,7 @@ const config = {
 const common = {
   tags: ['search'],
   summary: 'Search the resources of all stacks of an organization that the caller may read',
-  description:
-    'Sorted by stack, type and name. The index is a few seconds behind updates; `behind` has the lag.',
+  description: 'Sorted by stack, type and name. The index is a few seconds behind updates; `behind` has the lag.',
   security: apiToken,
   params: OrganizationParams,
   querystring: ResourceSearchQuery,

@@ -4,8 +4,7 @@ export const ResourceSearchQuery = Type.Object({
   query: Type.Optional(
     Type.String({
       maxLength: 1_000,
-      description:
-        'Terms that must all match, e.g. `type:aws:rds/* -protect:true version:<6`; all resources if empty',
+      description: 'Terms that must all match, e.g. `type:aws:rds/* -protect:true version:<6`; all resources if empty',
     }),
   ),
   size: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'At most 200 are returned' })),

@@ -47,7 +47,9 @@ export class StateService {
     const outputs = await exportOutputs(head.state.bytes, withSecrets ? decrypt : null);
     const { document, leftOut, resourceCount, secret } = outputs;
     const warnings = [
-      ...(head.state.warning === null ? [] : ['The state of the stack is incomplete, and its outputs may be incomplete as well.']),
+      ...(head.state.warning === null
+        ? []
+        : ['The state of the stack is incomplete, and its outputs may be incomplete as well.']),
       ...(leftOut.length === 0 ? [] : [describeLeftOut(leftOut, withSecrets)]),
     ];
     const details = { stackVersion: 'newest', outputsOnly: true, secrets: secret.slice(0, maxNames) };

@@ -12,9 +12,7 @@ export const AskApprovalRequest = Type.Object({
 
 export const GiveApprovalRequest = Type.Object({
   reason: Type.String(),
-  minutes: Maybe(
-    Type.Integer({ minimum: 1, maximum: 10_080, description: 'Duration of the approval; 60 by default' }),
-  ),
+  minutes: Maybe(Type.Integer({ minimum: 1, maximum: 10_080, description: 'Duration of the approval; 60 by default' })),
 });
 
 export const ApprovalResponse = Type.Object({

@@ -30,7 +30,9 @@ export function assertNotFrozen(stack: StackWithRules, access: HeldAccess, messa
     return { reason, rules: freeze === null ? [] : [freeze.rule.id] };
   if (freeze === null) return null;
   const hint =
-    reason === null ? emergencyHint : 'Breaking the glass needs the permission manage on the stack, and CI runs cannot do it';
+    reason === null
+      ? emergencyHint
+      : 'Breaking the glass needs the permission manage on the stack, and CI runs cannot do it';
   throw new FrozenError(freeze, stack.organization, hint);
 }
 

@@ -88,9 +88,7 @@ export class WebhookService {
         const place = await holdPlace(tx, owner, caller);
         const webhooks = createWebhookRepository(tx);
         if ((await webhooks.count(place)) >= maxWebhooks)
-          throw new ConflictError(
-            `There are ${maxWebhooks} webhooks here, the maximum: remove one first`,
-          );
+          throw new ConflictError(`There are ${maxWebhooks} webhooks here, the maximum: remove one first`);
         const made = await webhooks.insert(place, {
           ...wanted,
           id,

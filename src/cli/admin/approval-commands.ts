@@ -21,7 +21,9 @@ import { operator } from './operator.ts';
 export function addApprovalCommands(admin: Command, open: OpenSession): void {
   admin
     .command('drain')
-    .description('drain the running update of a stack: it starts no new steps, and the steps in progress are finished and saved')
+    .description(
+      'drain the running update of a stack: it starts no new steps, and the steps in progress are finished and saved',
+    )
     .argument('<organization/project/stack>')
     .option('--reason <text>', 'shown to the user who runs the update')
     .action((name: string, { reason = '' }: { readonly reason?: string }) =>

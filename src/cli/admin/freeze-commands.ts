@@ -35,7 +35,8 @@ export function addFreezeCommands(admin: Command, open: OpenSession): void {
 async function freeze(work: Work, given: FreezeOptions): Promise<void> {
   const organization = await findOrganization(work.identity, given.organization);
   const { minutes, note = '', timeZone = 'UTC', until, window } = given;
-  if ((window === undefined) !== (minutes === undefined)) throw refused('--window and --minutes must be given together');
+  if ((window === undefined) !== (minutes === undefined))
+    throw refused('--window and --minutes must be given together');
   const settings = {
     ...(given.wait ? { mode: 'wait' } : {}),
     ...(until === undefined ? {} : { until }),

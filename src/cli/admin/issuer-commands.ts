@@ -47,9 +47,7 @@ const ruleOption = [
 
 /** Adds the commands that manage the CI systems an organization trusts, and the tokens of their runs. */
 export function addIssuerCommands(admin: Command, open: OpenSession): void {
-  const issuer = admin
-    .command('issuer')
-    .description('manage issuers of id tokens (CI systems) and their policies');
+  const issuer = admin.command('issuer').description('manage issuers of id tokens (CI systems) and their policies');
   issuer
     .command('add')
     .description('trust an issuer; its tokens cannot be exchanged until a policy allows it')
@@ -57,7 +55,10 @@ export function addIssuerCommands(admin: Command, open: OpenSession): void {
     .requiredOption(...organizationOption)
     .requiredOption('--url <url>', 'the `iss` of its tokens, such as https://token.actions.githubusercontent.com')
     .option('--audience <audience>', 'the `aud` of its tokens (default: urn:pulumi:org:<organization>)')
-    .option('--replay <replay>', 'whether an id token can be exchanged "once" (default), or any number of times "within-life"')
+    .option(
+      '--replay <replay>',
+      'whether an id token can be exchanged "once" (default), or any number of times "within-life"',
+    )
     .option('--max-seconds <seconds>', 'maximum lifetime of the issued tokens (default: 7200)')
     .option('--keys <file>', 'JSON file with its public keys (JWKS), if they cannot be fetched')
     .action(changeAction(open, 'issuer.add', addIssuer));

@@ -76,7 +76,9 @@ async function rotate(db: Database, ring: KeyRing, options: RotateOptions): Prom
   if (scope) console.log(`New data keys for ${await rotateStackKeys(keys, ring, scope)} stacks.`);
   if (options.documents || options.all) {
     const isRotated = await rotateKey(keys, ring, null);
-    console.log(isRotated ? 'New data key for documents.' : 'Documents have no data key: no document has been encrypted yet.');
+    console.log(
+      isRotated ? 'New data key for documents.' : 'Documents have no data key: no document has been encrypted yet.',
+    );
   }
 }
 

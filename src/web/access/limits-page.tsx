@@ -31,10 +31,7 @@ export function LimitsPage() {
   if (problem) return <Problem {...problem} />;
   const limits = query.data;
   return (
-    <Page
-      title="Limits"
-      lead="Usage and limits of this organization. The operators of the server set the limits."
-    >
+    <Page title="Limits" lead="Usage and limits of this organization. The operators of the server set the limits.">
       {limits === undefined ? (
         <div className={styles['list']} aria-busy="true">
           {[48, 32, 56, 40].map((width) => (

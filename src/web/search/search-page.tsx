@@ -178,8 +178,8 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
       {last?.isCut ? (
         <div className={styles['cut']} role="status">
           <p>
-            This search took too long and stopped after some of the stacks. There may be more results. A type, a name or a
-            project makes it faster.
+            This search took too long and stopped after some of the stacks. There may be more results. A type, a name or
+            a project makes it faster.
           </p>
           <Button disabled={query.isFetching} onClick={more}>
             {query.isFetching ? 'Searching…' : 'Search on'}

@@ -22,7 +22,9 @@ export function OutputTable({ hasVersion, outputs, stack }: OutputTableProps) {
   if (outputs.length === 0) {
     return (
       <div className={styles['empty']}>
-        <p>{hasVersion ? 'The program has no outputs.' : 'This stack has not been updated yet. Run its first update:'}</p>
+        <p>
+          {hasVersion ? 'The program has no outputs.' : 'This stack has not been updated yet. Run its first update:'}
+        </p>
         {hasVersion ? null : <Code>{`pulumi up --stack ${stack.organization}/${stack.project}/${stack.stack}`}</Code>}
       </div>
     );

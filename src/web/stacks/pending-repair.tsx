@@ -116,8 +116,8 @@ function Repair({
       <section className={styles['section']}>
         <h2>Interrupted operations</h2>
         <p className={styles['lead']}>
-          Check in the cloud whether each was completed. Only a creation needs a decision: the next refresh resolves the others
-          by itself.
+          Check in the cloud whether each was completed. Only a creation needs a decision: the next refresh resolves the
+          others by itself.
         </p>
         <ul className={styles['steps']} aria-label="Interrupted operations">
           {items.map((step, index) => (
@@ -151,8 +151,8 @@ function Repair({
       <section className={styles['section']}>
         <h2>By the CLI instead</h2>
         <p className={styles['lead']}>
-          A refresh compares all resources with the cloud, and discards interrupted operations. Created resources are then
-          imported by their ids.
+          A refresh compares all resources with the cloud, and discards interrupted operations. Created resources are
+          then imported by their ids.
         </p>
         {settlingCommands(items, name).map((command) => (
           <Code key={command}>{command}</Code>

@@ -54,7 +54,10 @@ function OwnAccess({ stack }: { readonly stack: StackRef }) {
 }
 
 const texts = {
-  users: { title: 'Members', lead: 'The effective permissions of each member on this stack, from roles, teams and grants.' },
+  users: {
+    title: 'Members',
+    lead: 'The effective permissions of each member on this stack, from roles, teams and grants.',
+  },
   tokens: { title: 'Tokens', lead: 'Tokens of the organization, of teams and of services.' },
 } as const;
 

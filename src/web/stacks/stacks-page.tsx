@@ -81,8 +81,8 @@ export function StacksPage() {
       ) : isFiltered ? (
         <Empty title="No stack matches" icon={<SearchX size={20} />}>
           <p>
-            The text matches parts of project and stack names; <code>owner:ada</code> finds stacks that ada has locked, and{' '}
-            <code>updated:&lt;7d</code> what has changed lately.
+            The text matches parts of project and stack names; <code>owner:ada</code> finds stacks that ada has locked,
+            and <code>updated:&lt;7d</code> what has changed lately.
           </p>
           <p>
             <Button onClick={clear}>Show all stacks</Button>

@@ -11,13 +11,15 @@ type Way = 'send-away' | 'drain' | 'cancel';
 const texts = {
   'send-away': {
     title: 'Remove this run from the queue?',
-    description: 'Its pulumi command ends with an error that says so. It has changed nothing; the runs behind it move up.',
+    description:
+      'Its pulumi command ends with an error that says so. It has changed nothing; the runs behind it move up.',
     action: 'Remove it',
     stay: 'Keep it waiting',
   },
   drain: {
     title: 'Drain this update?',
-    description: 'It starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.',
+    description:
+      'It starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.',
     action: 'Drain the update',
     stay: 'Keep it running',
   },

@@ -73,7 +73,8 @@ const texts = {
   },
   drain: {
     title: 'Drain this update?',
-    description: 'It starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.',
+    description:
+      'It starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.',
     action: 'Drain the update',
   },
 } as const;

@@ -40,9 +40,7 @@ export function WebhookList({
       keyOf={({ name }) => name}
       empty={
         <Empty title="No webhooks yet" icon={<WebhookIcon size={20} />}>
-          <p>
-            Send events to Slack, Microsoft Teams, commit statuses, or any server that accepts JSON.
-          </p>
+          <p>Send events to Slack, Microsoft Teams, commit statuses, or any server that accepts JSON.</p>
         </Empty>
       }
     />

@@ -138,7 +138,8 @@ function RemoveDialog({
       title={`Remove ${item.displayName}?`}
       description={
         <>
-          Nothing more will be sent to <span className={styles['url']}>{item.url}</span>, and its deliveries are deleted.
+          Nothing more will be sent to <span className={styles['url']}>{item.url}</span>, and its deliveries are
+          deleted.
         </>
       }
       action="Remove"

@@ -130,7 +130,9 @@ export class ScimUserService {
   async #resume(work: ScimWork, users: ScimUserRepository, user: ScimUserRow): Promise<void> {
     if (user.isDeactivated) {
       if (!user.isDeactivatedHere)
-        throw new ConflictError(`${user.login} was deactivated outside of this provider, which cannot reactivate the account`);
+        throw new ConflictError(
+          `${user.login} was deactivated outside of this provider, which cannot reactivate the account`,
+        );
       await users.reactivate(user.id);
       await work.record(user.login, { action: 'user.reactivate' });
     }

@@ -53,7 +53,11 @@ export function registerAccountRoutes(app: RouteScope, services: Services): void
     '/account/end-session',
     {
       config: { ...form, audit: 'session.end', described: { ...describedForm, errorStatuses: [403, 404, 415] } },
-      schema: { ...described, summary: 'End one of the user’s sessions', body: Type.Object({ session: Type.String() }) },
+      schema: {
+        ...described,
+        summary: 'End one of the user’s sessions',
+        body: Type.Object({ session: Type.String() }),
+      },
     },
     async (request, reply) => {
       await sessions.end(request.session, request.body.session, request.audit);

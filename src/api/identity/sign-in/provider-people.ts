@@ -69,7 +69,9 @@ export class ProviderPeople {
   ): Promise<{ readonly userId: string; readonly login: string }> {
     const { createUsers, loginClaim } = this.#config;
     if (createUsers === 'none' || (createUsers === 'mapped' && access.size === 0))
-      throw new ForbiddenError('You have no account here, and none of your groups gives you access; ask your administrator');
+      throw new ForbiddenError(
+        'You have no account here, and none of your groups gives you access; ask your administrator',
+      );
     const login = claims[loginClaim];
     if (typeof login !== 'string' || !isLogin(login) || (loginClaim === 'email' && claims['email_verified'] !== true))
       throw new ForbiddenError(`The provider sends no usable login: claim ${loginClaim}`);
@@ -166,7 +168,9 @@ export class ProviderPeople {
     const elsewhere = claims['_claim_names'];
     // Entra omits groups when there are too many. Treated as no groups, this would remove all roles.
     if (typeof elsewhere === 'object' && elsewhere !== null && groupsClaim in elsewhere)
-      throw new ForbiddenError('The provider did not send your groups because there are too many; ask your administrator');
+      throw new ForbiddenError(
+        'The provider did not send your groups because there are too many; ask your administrator',
+      );
     const groups = [claims[groupsClaim] ?? []].flat().slice(0, maxGroups);
     return groups.filter((group): group is string => typeof group === 'string');
   }

@@ -147,4 +147,4 @@ export const approvesNothing =
   'A CI run cannot approve. Users can, with a dashboard session or a personal token that was not issued for an id token';
 
 const managesNothing =
-  'A CI run cannot manage its organization, whatever the role of its token: use an admin's token that was not issued for an id token, the dashboard, or holdfast admin';
+  'A CI run cannot manage its organization, whatever the role of its token: use the token of an admin that was not issued for an id token, the dashboard, or holdfast admin';

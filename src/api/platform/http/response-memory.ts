@@ -43,7 +43,9 @@ export class RequestMemory {
   async hold(bytes: number, fairnessKey: string): Promise<void> {
     if (this.#isTaking) {
       if (!this.#budget.tryGrow(0, bytes, fairnessKey))
-        throw new PayloadTooLargeError('There is not enough memory for this response in the same batch: send the call separately');
+        throw new PayloadTooLargeError(
+          'There is not enough memory for this response in the same batch: send the call separately',
+        );
     } else {
       this.#isTaking = true;
       await this.#budget.acquire(bytes, maxWaitMs, fairnessKey);

@@ -30,12 +30,7 @@ test.each<[string, TSchema, unknown, string]>([
     { options: { dryRun: 'x' } },
     'body/options/dryRun must be boolean',
   ],
-  [
-    'reports the same for an optional body',
-    Type.Union([update, Type.Null()]),
-    { name: 5 },
-    'body/name must be string',
-  ],
+  ['reports the same for an optional body', Type.Union([update, Type.Null()]), { name: 5 }, 'body/name must be string'],
   ['asks for null where nothing else is allowed', Type.Null(), {}, 'body must be null'],
   ['lists all places', count, { count: 0, place: 'x' }, 'body/count must be >= 1, body/place must match format "uuid"'],
 ])('%s', (_name, schema, value, expected) => {

@@ -176,7 +176,8 @@ export class QueuedCreation {
         metrics.lockWaitSeconds.labels('over').observe((performance.now() - place.since) / 1000);
         throw heldBack ?? (await this.#refusal(creation, place));
       }
-      if (isLast) throw new UnavailableError('The server is stopping, and this call was waiting; please start the command again');
+      if (isLast)
+        throw new UnavailableError('The server is stopping, and this call was waiting; please start the command again');
       await this.#queue.keep(place);
       metrics.lockHolds.inc();
       return { place: place.id, hop: waiting.hop + 1, isKept: true };

@@ -17,10 +17,7 @@ export function livesWithin(maxSeconds: number | null): readonly (readonly [stri
   const most = Math.floor(maxSeconds / daySeconds);
   const shorter = lives.filter(([days]) => Number(days) < most);
   // The server ends it then, to the second.
-  return [
-    ...shorter,
-    ['0', most >= 1 ? `${most} ${most === 1 ? 'day' : 'days'}, the longest` : 'The longest allowed'],
-  ];
+  return [...shorter, ['0', most >= 1 ? `${most} ${most === 1 ? 'day' : 'days'}, the longest` : 'The longest allowed']];
 }
 
 /** The initial number of days: 90, or fewer if that is not allowed. */

@@ -119,8 +119,8 @@ function NoTokens({ owner }: { readonly owner: TokenOwner }) {
         </>
       ) : (
         <p>
-          CI does not need any of these if its runs are trusted: see the trust policies. For other machines, a token of the
-          organization belongs to no user, and does not end when a member leaves.
+          CI does not need any of these if its runs are trusted: see the trust policies. For other machines, a token of
+          the organization belongs to no user, and does not end when a member leaves.
         </p>
       )}
     </Empty>

@@ -39,7 +39,9 @@ export function TrustPoliciesPage() {
       {items === undefined ? <Skeleton width={320} height={20} /> : null}
       {items?.length === 0 ? (
         <Empty title="No CI system is trusted" icon={<ShieldCheck size={20} />}>
-          <p>Trust the issuer of its id tokens, then choose which runs get which tokens. For GitHub Actions, for example:</p>
+          <p>
+            Trust the issuer of its id tokens, then choose which runs get which tokens. For GitHub Actions, for example:
+          </p>
           <Code>{`holdfast admin issuer add github --organization ${organization} --url https://token.actions.githubusercontent.com`}</Code>
         </Empty>
       ) : null}

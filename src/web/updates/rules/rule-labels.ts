@@ -21,7 +21,10 @@ export const ruleKinds = {
     name: 'Protected types',
     about: 'No update deletes or replaces such resources without an approval.',
   },
-  'require-preview': { name: 'Preview first', about: 'Updates make only the changes shown in a preview of the same commit.' },
+  'require-preview': {
+    name: 'Preview first',
+    about: 'Updates make only the changes shown in a preview of the same commit.',
+  },
   consumers: {
     name: 'Stacks that others read',
     about: 'Updates that remove outputs read by other stacks are warned or refused.',

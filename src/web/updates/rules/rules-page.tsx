@@ -88,7 +88,12 @@ export function RulesPage() {
           chosen={chosen}
           onEdit={edit}
           onRemove={setRemoved}
-          empty={<p>No rules: each stack runs one update at a time, and the settings of the server decide how long others wait.</p>}
+          empty={
+            <p>
+              No rules: each stack runs one update at a time, and the settings of the server decide how long others
+              wait.
+            </p>
+          }
         />
       </Section>
       <Section
