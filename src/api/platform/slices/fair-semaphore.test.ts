@@ -55,7 +55,7 @@ test('a caller does not get all slots', async () => {
   expect(begun).toEqual(['a', 'b', 'other', 'c']);
 });
 
-test('a long queue is refused at once: the caller's own with 429, the total with 503', async () => {
+test('a long queue is refused at once: with 429 for one caller, with 503 in total', async () => {
   const { ask, take, semaphore } = noted({ atOnce: 1, waiting: 3, waitingPerCaller: 2 });
   for (const name of ['a', 'b', 'c']) ask(name, 'busy');
   await expect(take('d', 'busy')).rejects.toMatchObject({ status: 429, code: 'own-queue', retryAfterSeconds: 5 });
