@@ -108,7 +108,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   );
 
   test(
-    'a stack has webhooks of its own, for those who may delete it',
+    'a stack has webhooks of its own, for users who may delete it',
     async () => {
       await open('web/prod?tab=webhooks');
       await page.getByText('No webhooks yet').waitFor();
