@@ -97,7 +97,7 @@ await suite('deleted stacks', { ownServer: true, tools: ['pulumi-3.255', 'test-p
       await page.goto(`${holdfast.url}/${holdfast.organization}/~/deleted-stacks`);
       await page.getByRole('button', { name: `Restore ${project}/dev` }).click();
       const dialog = page.getByRole('dialog');
-      await dialog.getByText('is the name of another stack now').waitFor();
+      await dialog.getByText('Another stack is now named').waitFor();
       await dialog.getByLabel('Name').fill('dev');
       await dialog.getByLabel(/Type dev to confirm/).fill('dev');
       await dialog.getByRole('button', { name: 'Restore', exact: true }).click();

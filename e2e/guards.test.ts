@@ -36,7 +36,7 @@ async function call(
 const numbered = (count: number): { [name: string]: ThingInputs } =>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`t${at}`, { value: `${at}` }]));
 
-/** The names of the things in the state, and of those that exist; they must be the same. */
+/** The names of the things in the state, and of the existing things; they must be the same. */
 async function thingsOf({ workspace }: Scenario): Promise<string[]> {
   const { deployment } = await workspace.exportState();
   expect(deployment.pending_operations ?? []).toEqual([]);

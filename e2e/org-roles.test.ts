@@ -67,7 +67,7 @@ await suite('pulumi org role', {}, () => {
       await expectFailure(
         workspace,
         ['org', 'role', 'new', newProject('role'), condition, ...at],
-        /\[400\].*grants say/,
+        /\[400\].*grants define/,
       );
       await expectFailure(workspace, ['org', 'role', 'edit', 'viewer', '--name', 'x', ...at], /\[409\].*built in/);
       await expectFailure(workspace, ['org', 'role', 'remove', id, '--yes', ...at], /\[409\].*--force/);

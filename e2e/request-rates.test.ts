@@ -9,7 +9,7 @@ await suite('requests above a limit', { ownServer: true }, () => {
   const server = fileServer(() => startOwnHoldfast({ HOLDFAST_REQUESTS_PER_MINUTE: '120' }));
 
   test(
-    'a running update is completed, the next command is told why it fails',
+    'a running update is completed, the next command says why it fails',
     async () => {
       const holdfast = await server();
       await using scenario = await Scenario.create(holdfast);
@@ -36,7 +36,7 @@ await suite('requests above a limit', { ownServer: true }, () => {
       await flood;
       // A command makes several calls: without pauses, the first ones would always use up what has become free.
       const exports = async () => (await workspace.run(['stack', 'export'])).exitCode === 0;
-      await pollUntil('there is room again', exports, { everyMs: 5_000 });
+      await pollUntil('there is capacity again', exports, { everyMs: 5_000 });
     },
     scenarioTimeoutMs,
   );

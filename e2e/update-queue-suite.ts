@@ -25,7 +25,7 @@ export function readWaiting(holdfast: OwnHoldfastServer): Promise<number> {
 /** Defines a test of what the server asks of any CLI that waits. `server` lets updates wait for long. */
 export function testSuperseding(server: () => Promise<OwnHoldfastServer>, cli: PulumiVersion): void {
   test(
-    `a run of CLI ${cli} that waits is sent away by that of the next commit of its branch`,
+    `a run of CLI ${cli} that waits is superseded by the next commit of its branch`,
     async () => {
       const holdfast = await server();
       await using scenario = await Scenario.create(holdfast, { cli });
@@ -73,7 +73,7 @@ export function testSuperseding(server: () => Promise<OwnHoldfastServer>, cli: P
 /** Defines a test of the rules that hold for a CLI which sends no journal. */
 export function testRulesWithoutJournal(server: () => Promise<OwnHoldfastServer>, cli: PulumiVersion): void {
   test(
-    `CLI ${cli} is told of freezes and missing previews, and of limits that need a journal`,
+    `CLI ${cli} reports freezes and missing previews, and of limits that need a journal`,
     async () => {
       const holdfast = await server();
       await using scenario = await Scenario.create(holdfast, { cli });

@@ -42,10 +42,10 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
   /** Saves what a colleague has changed meanwhile, is refused, and loads what is there. */
   async function saveTooLate(save: string, loaded = 'Nothing is saved yet'): Promise<void> {
     await button(save).click();
-    await dialog().getByText('after you had read it').waitFor();
+    await dialog().getByText('after you read it').waitFor();
     expect(await button(save).isEnabled()).toBe(false);
     expect(await findFlaws(page)).toEqual([]);
-    await button('Load what is there now').click();
+    await button('Load the current version').click();
     await dialog().getByText(loaded).waitFor();
   }
   async function confirm(save: string): Promise<void> {
@@ -84,7 +84,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       await dialog().getByLabel('Name', { exact: true }).fill('Alarms');
       await call('PATCH', ofOrganization(`hooks/${name}`), { filters: ['stack_deleted'] }, colleague);
       await saveTooLate('Save');
-      expect(await dialog().getByLabel('Told of').inputValue()).toBe('some');
+      expect(await dialog().getByLabel('Events').inputValue()).toBe('some');
       await confirm('Save');
       expect(await call('GET', ofOrganization(`hooks/${name}`))).toMatchObject({
         ...{ displayName: 'Alarms', filters: ['stack_deleted'] },
@@ -204,7 +204,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       await open('trust-policies');
       const section = page.locator('section').filter({ has: page.getByRole('heading', { name: 'Two', exact: true }) });
       await section.getByRole('button', { name: 'Add a policy' }).click();
-      await dialog().getByLabel('Patterns, one a line').fill('mine');
+      await dialog().getByLabel('Patterns, one per line').fill('mine');
       await call('PATCH', path, { policies: [policy('one'), policy('theirs')] }, colleague);
       await saveTooLate('Add the policy');
       await confirm('Add the policy');

@@ -96,7 +96,7 @@ await suite('invitations in the web UI', { ownServer: true, tools: ['chromium'] 
   );
 
   test(
-    'the last admin is told why leaving is refused; operators read the log of the server',
+    'the last admin sees why leaving is refused; operators read the log of the server',
     async () => {
       await page.goto(`${server.url}/account`);
       const own = page.getByRole('listitem').filter({ hasText: organization });

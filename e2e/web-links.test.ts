@@ -115,12 +115,12 @@ await suite('links to pages, and pages without a server', {
       await row.waitFor();
       await page.route('**/trpc/**', (route) => route.abort());
       await page.evaluate('document.dispatchEvent(new Event("visibilitychange"))');
-      await passPauses(page, page.getByText('What you see may be old'));
+      await passPauses(page, page.getByText('The page may be out of date'));
       expect(await row.count()).toBe(1);
       expect(await findFlaws(page)).toEqual([]);
       await page.unroute('**/trpc/**');
       await page.getByRole('button', { name: 'Try again' }).click();
-      await page.getByText('What you see may be old').waitFor({ state: 'detached' });
+      await page.getByText('The page may be out of date').waitFor({ state: 'detached' });
       expect(refused).toEqual([]);
       await page.close();
     },

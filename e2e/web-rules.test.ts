@@ -77,7 +77,7 @@ await suite('pages of what an organization has set', {
       const admin = await signIn(browser, holdfast.url, 'ada');
       await admin.page.goto(stackUrl);
       await admin.page.getByRole('link', { name: 'The rule' }).click();
-      await admin.page.getByText('You came for this').waitFor();
+      await admin.page.getByText('Linked rule').waitFor();
       await admin.page.getByText('In force').waitFor();
       await expectSafe(admin.page);
       await admin.page.goto(stackUrl);
@@ -114,11 +114,11 @@ await suite('pages of what an organization has set', {
 
       const { page, refused } = await signIn(browser, holdfast.url, 'ada');
       await page.goto(`${holdfast.url}/${holdfast.organization}/~/rules`);
-      await page.getByRole('button', { name: 'Add a guard' }).click();
+      await page.getByRole('button', { name: 'Add a limit' }).click();
       const dialog = page.getByRole('dialog');
       await dialog.getByLabel('For', { exact: true }).selectOption('project');
       await dialog.getByLabel('Project').fill(project);
-      await dialog.getByLabel('Most deletes and replacements').fill('0');
+      await dialog.getByLabel('Maximum deletes and replacements').fill('0');
       await dialog.getByText(`For 1 stack: ${project}/dev`).waitFor();
       await dialog.getByRole('button', { name: 'Set the rule' }).click();
       await page.getByText('At most 0 resources deleted or replaced').waitFor();
@@ -127,7 +127,7 @@ await suite('pages of what an organization has set', {
       await commit({ a: { value: '1' } });
       expect((await workspace.run(up, { env })).exitCode).not.toBe(0);
       await page.goto(`${holdfast.url}/${holdfast.organization}/${project}/dev`);
-      await page.getByText(/^Approval asked for [0-9a-f]{8} by/).waitFor();
+      await page.getByText(/^Approval requested for [0-9a-f]{8} by/).waitFor();
       await expectSafe(page);
       const viewer = await signIn(browser, holdfast.url, 'vera');
       await viewer.page.goto(`${holdfast.url}/${holdfast.organization}/~/approvals`);
@@ -143,7 +143,7 @@ await suite('pages of what an organization has set', {
       const approve = admin.page.getByRole('dialog');
       await approve.getByLabel('Reason').fill(hostile);
       await approve.getByRole('button', { name: 'Approve', exact: true }).click();
-      await admin.page.getByText('Nobody waits for an approval').waitFor();
+      await admin.page.getByText('No pending requests').waitFor();
       await admin.page.getByRole('link', { name: 'Given' }).click();
       await admin.page.getByText('Valid', { exact: true }).waitFor();
       await expectSafe(admin.page);
@@ -168,7 +168,7 @@ await suite('pages of what an organization has set', {
       await dialog.getByLabel('Name').fill(hostile);
       await dialog.getByLabel('URL').fill(`${target}/hook`);
       await dialog.getByLabel('Secret of the signatures').fill('very-secret-word');
-      await dialog.getByLabel('Told of').selectOption('some');
+      await dialog.getByLabel('Events').selectOption('some');
       await dialog.getByLabel('freeze set').check();
       await dialog.getByRole('button', { name: 'Add it' }).click();
       await page.getByRole('heading', { name: hostile }).waitFor();

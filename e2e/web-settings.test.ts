@@ -108,7 +108,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   );
 
   test(
-    'a stack has webhooks of its own, for those who may delete it',
+    'a stack has webhooks of its own, for users who may delete it',
     async () => {
       await open('web/prod?tab=webhooks');
       await page.getByText('No webhooks yet').waitFor();
@@ -184,7 +184,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await expectSound(page);
       await page.getByRole('button', { name: 'Take back cccccccc for web/prod' }).click();
       await confirm('Take back');
-      await page.getByText('None was given yet').waitFor();
+      await page.getByText('No approvals yet').waitFor();
     },
     scenarioTimeoutMs,
   );
@@ -225,9 +225,9 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       const rotate = async (overlap: string) => {
         await page.getByRole('button', { name: 'Actions for deploy', exact: true }).click();
         await page.getByRole('menuitem', { name: 'Rotate' }).click();
-        await dialog().getByLabel('The present value stays valid for').selectOption({ label: overlap });
+        await dialog().getByLabel('The current value stays valid for').selectOption({ label: overlap });
         await dialog().getByRole('button', { name: 'Rotate the token' }).click();
-        await dialog().getByText('the only time that it is shown').waitFor();
+        await dialog().getByText('It is shown only this once').waitFor();
         const value = await shown();
         await expectSound(page);
         await confirm('I have stored it');
@@ -238,7 +238,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       const second = await rotate('An hour');
       expect([await statusOf(first), await statusOf(second)]).toEqual([200, 200]);
       await row('deploy').getByText('value before').waitFor();
-      const third = await rotate('Not at all: it ends now');
+      const third = await rotate('No time: it ends now');
       expect([await statusOf(second), await statusOf(third)]).toEqual([401, 200]);
       expect(await page.content()).not.toContain(third);
       await expectSound(page);
@@ -271,7 +271,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await dialog().getByLabel('to confirm').fill(organization);
       await expectSound(page);
       await confirm('Take it away');
-      await page.getByText('Only admins may decrypt them').waitFor();
+      await page.getByText('Only admins, and anyone a grant allows, can decrypt them').waitFor();
       await page.getByRole('button', { name: 'Let roles decrypt' }).click();
       await confirm('Let roles decrypt');
       await page.getByText('All that the role has').waitFor();

@@ -162,7 +162,7 @@ await suite('the state of a stack in the browser', {
       await comparison.getByText(/1 secret was not compared/).waitFor();
       expect(await comparison.getByText('inputs.secretValue').count()).toBe(0);
       expect(await comparison.getByText('same', { exact: true }).count()).toBe(0);
-      await page.getByLabel('Say which secrets differ').check();
+      await page.getByLabel('Show which secrets differ').check();
       await comparison.getByText('inputs.secretValue').waitFor();
       expect(await findFlaws(page)).toEqual([]);
       expect(refused).toEqual([]);
@@ -194,11 +194,11 @@ await suite('the state of a stack in the browser', {
       const { page, refused } = await signIn(browser, holdfast.url, 'ada');
       await page.goto(url);
       await page.getByText(/1 operation was interrupted/).waitFor();
-      await page.getByRole('link', { name: 'Look into it' }).click();
+      await page.getByRole('link', { name: 'Resolve' }).click();
       await page.getByText('was being created').waitFor();
       await page.getByText(/ended as cancelled/).waitFor();
       const record = page.getByRole('button', { name: 'Record the repair' });
-      await page.getByLabel('What becomes of lost').selectOption('import');
+      await page.getByLabel('Decision about lost').selectOption('import');
       expect(await record.isDisabled()).toBe(true);
       await page.getByLabel('Id of lost in the cloud').fill(id);
       expect(await findFlaws(page)).toEqual([]);

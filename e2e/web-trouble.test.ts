@@ -56,11 +56,11 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
   test(
     'a page keeps what it shows, says that it may be old, and goes on by itself',
     async () => {
-      const notice = page.getByText('Not all of this page could be read anew');
+      const notice = page.getByText('Parts of this page could not be refreshed');
       for (const [path, content] of [
         ['/~/members', page.getByRole('row').filter({ hasText: 'ada' })],
         ['/~/rules', page.getByText('Nothing is frozen')],
-        ['/~/approvals', page.getByText('Nobody waits for an approval')],
+        ['/~/approvals', page.getByText('No pending requests')],
       ] as const) {
         await open(path);
         await content.waitFor();
@@ -167,7 +167,7 @@ await suite('the web UI when reads fail, in two tabs, and on paper', { ownServer
       await other.getByRole('button', { name: 'Theme: Dark' }).waitFor();
       expect(await other.evaluate('document.documentElement.dataset.theme')).toBe('dark');
       await page.getByRole('button', { name: 'Theme: Dark' }).click();
-      await page.getByRole('menuitem', { name: 'As the system' }).click();
+      await page.getByRole('menuitem', { name: 'Same as system' }).click();
       await pollUntil('the theme is that of the system', async () => {
         return (await other.evaluate('document.documentElement.dataset.theme')) === undefined;
       });

@@ -36,11 +36,11 @@ beforeEach(() => void received.splice(0));
 const url = (path = '') => `http://127.0.0.1:${(outside.address() as AddressInfo).port}${path}`;
 const until = (what: string, isSo: () => boolean) => pollUntil(what, isSo, { timeoutMs: 120_000, everyMs: 50 });
 
-await suite('what others are told', { ownServer: true }, () => {
+await suite('notifications of webhooks', { ownServer: true }, () => {
   const server = fileServer(() => startOwnHoldfast({ HOLDFAST_OUTGOING_ALLOW: url(), HOLDFAST_SWEEP_SECONDS: '1' }));
 
   test(
-    'webhooks that the CLI sets up are told of updates, and of drift that its refreshes find',
+    'webhooks that the CLI sets up are notified of updates, and of drift that its refreshes find',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
@@ -64,7 +64,7 @@ await suite('what others are told', { ownServer: true }, () => {
       const things = { a: { value: 'one' }, b: { value: 'two' }, c: { value: 'three' } };
       await workspace.writeProgram(thingProgram({ project, things }));
       await workspace.runOk(['up', '--yes', '--non-interactive']);
-      await until('preview and update are told', () => received.length >= 3);
+      await until('preview and update are notified', () => received.length >= 3);
       expect(
         received
           .slice(1)
@@ -83,7 +83,7 @@ await suite('what others are told', { ownServer: true }, () => {
       await workspace.runOk(['refresh', '--preview-only', '--non-interactive']);
       const drift = () =>
         received.filter(({ body }) => body.type === 'drift_detected').map(({ body }) => body.details.changes);
-      await until('drift is told', () => drift().length === 1);
+      await until('drift is notified', () => drift().length === 1);
       expect(drift()).toEqual([{ delete: 1, update: 1 }]);
       expect((await workspace.runOk(['stack', 'drift', 'status'])).stdout).toMatch(/Drift detected: +yes/i);
       // Finds the same, repairs it, and is not news.
@@ -159,7 +159,7 @@ await suite('what others are told', { ownServer: true }, () => {
       await git('commit', '--quiet', '--message', 'first');
       const commit = (await git('rev-parse', 'HEAD')).trim();
       await workspace.runOk(['up', ...unattended]);
-      await until('the end is told', () => received.some(({ body }) => body.state === 'success'));
+      await until('the end is notified', () => received.some(({ body }) => body.state === 'success'));
       // The start as well, unless the update was faster.
       expect(received.at(-1)).toMatchObject({
         path: `/api/v3/repos/acme/web/statuses/${commit}`,

@@ -74,7 +74,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
     // The server below the app responds to these errors.
     clientErrorHandler: () => {},
     forceCloseConnections: 'idle',
-    // Requests that have arrived still get their response.
+    // Requests that have already arrived still get their response.
     return503OnClosing: false,
   }) as unknown as App;
   app.setValidatorCompiler(compileValidator);
@@ -108,7 +108,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   return app;
 }
 
-/** The pages for people. */
+/** The pages for users. */
 async function registerPages(scope: FastifyInstance, services: ApiServices): Promise<void> {
   await registerSession(scope, services);
   registerAudit(scope, services);
@@ -126,7 +126,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   for (const register of domains) register(routes, services);
 }
 
-/** Lets the calls of routes with `goesFirst` have connections to Postgres before other calls. */
+/** Gives calls of routes with `goesFirst` priority for connections to Postgres. */
 function registerPrecedence(app: FastifyInstance): void {
   app.addHook('onRequest', (request, _reply, done) => {
     if (request.routeOptions.config.goesFirst) runFirst(done);
@@ -135,13 +135,13 @@ function registerPrecedence(app: FastifyInstance): void {
 }
 
 /**
- * Acknowledges no write once the data belong to another server. Looks after the write was committed: what was committed before the
- * other server took over is in the data that it reads.
+ * Acknowledges no write once the data belongs to another server. Checks after the commit: writes committed before the
+ * other server took over are in the data that it reads.
  */
 function registerWriteFence(app: FastifyInstance, fence: WriteFence): void {
   app.addHook('onSend', (request, reply, _payload, done) => {
     const isWrite = request.method !== 'GET' && request.method !== 'HEAD';
-    // Without an answer the client knows nothing, which is true.
+    // Without a response, the client correctly treats the outcome as unknown.
     if (isWrite && !fence.holds()) reply.raw.destroy();
     done();
   });

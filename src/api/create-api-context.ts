@@ -20,7 +20,7 @@ export async function createApiContext(
   const replica = await openReplica(context);
   const journalCompaction = new JournalCompaction(context, dispatcher);
   const compactJournal = (updateId: string): Promise<void> => journalCompaction.compact(updateId);
-  // Others decide by what they read, so they ask the primary.
+  // Other services make decisions from their reads, so they use the primary.
   const states = new StateReader({ ...context, compactLarge: compactJournal });
   const rates = createRequestRates(context);
   const enqueue = (job: Job): Promise<void> => dispatcher.enqueue(job);

@@ -21,7 +21,7 @@ import { appRouter } from './router.ts';
 import { registerStacksCsv } from './stacks/stacks-csv.routes.ts';
 import { registerStateDownload } from './state/state-download.ts';
 
-/** What procedures and the calls around them need. */
+/** Services of procedures and the code around them. */
 type DashboardServices = ProcedureServices &
   BodyParts & { readonly credentials: Authenticator; readonly sessions: SessionService; readonly users: UserService };
 
@@ -39,7 +39,7 @@ declare module 'fastify' {
   }
 }
 
-/** The dashboard's API: procedures, called by people with a session and by holders of tokens. */
+/** The dashboard's API: procedures, called by users with a session and by token holders. */
 export async function registerTrpc(scope: FastifyInstance, services: DashboardServices): Promise<void> {
   assertDeclared(appRouter);
   const refusals = new Refusals(services);
@@ -50,18 +50,18 @@ export async function registerTrpc(scope: FastifyInstance, services: DashboardSe
     const body = { error: shapeOfReply({ status, ...reported }, error) };
     return reply.code(status).type('application/json').serializer(JSON.stringify).send(body);
   });
-  // Before any byte of the inputs is read.
+  // Checked before any byte of the inputs is read.
   scope.addHook('onRequest', async (request) => {
     if (request.is404) return;
     request.holder = await findHolder(request, services);
   });
   const config = { access: { kind: 'procedures' }, rate: 'held', body: 'payload' } as const;
-  const room = new ResponseMemory();
+  const memory = new ResponseMemory();
   const handler = (request: FastifyRequest, reply: FastifyReply) => {
-    const held = room.open();
-    reply.raw.once('finish', () => held.end()).once('close', () => held.end());
+    const responseMemory = memory.open();
+    reply.raw.once('finish', () => responseMemory.end()).once('close', () => responseMemory.end());
     const gone = clientGone(reply);
-    const calls = new RequestCalls(services, request, request.holder, refusals, { room: held, gone });
+    const calls = new RequestCalls(services, request, request.holder, refusals, { memory: responseMemory, gone });
     return answer(request, reply, services, { calls, gone });
   };
   scope.get(`${endpoint}/:procedures`, { config, exposeHeadRoute: false, schema: { hide: true } }, handler);
@@ -74,7 +74,7 @@ export async function registerTrpc(scope: FastifyInstance, services: DashboardSe
   registerStateDownload(scope, services, refusals);
 }
 
-/** The token's holder or the session's person. Throws UnauthenticatedError, and ForbiddenError for requests of other sites. */
+/** The token's holder or the session's user. Throws UnauthenticatedError, and ForbiddenError for cross-site requests. */
 async function findHolder(request: FastifyRequest, services: DashboardServices): Promise<Holder> {
   const { config, credentials, sessions, users } = services;
   if (request.headers.authorization !== undefined) {
@@ -97,7 +97,7 @@ async function findHolder(request: FastifyRequest, services: DashboardServices):
   return { caller: await findAt(nowhere), findAt, confirm: () => sessions.confirm(value) };
 }
 
-/** Browsers send the cookie of a session with requests of other pages, too, if these are of the same site. */
+/** Browsers also send the session cookie with requests from other pages of the same site. */
 function assertOwnPage(request: FastifyRequest, { config }: DashboardServices): void {
   if (request.method !== 'GET') assertSameOrigin(request, config);
   const site = request.headers['sec-fetch-site'];
@@ -118,7 +118,7 @@ async function answer(
   const response = await fetchRequestHandler({
     endpoint,
     router: appRouter,
-    // Only the path and the query are of interest.
+    // Only the path and the query matter.
     req: new Request(new URL(request.url, 'http://localhost'), {
       method: request.method,
       headers,
@@ -135,14 +135,14 @@ async function answer(
   return reply.send(await response.text());
 }
 
-/** When to call again, if a call was refused until then. */
+/** The retry delay, if a call was throttled. */
 function retryHeaders(errors: readonly Error[]): Headers {
   const seconds = errors.map((error) => shapeOf(error, null).data.retryAfterSeconds ?? 0);
   const latest = Math.max(0, ...seconds);
   return new Headers(latest === 0 ? {} : { 'retry-after': String(latest) });
 }
 
-/** Joins the chunks in which tRPC writes an event: each would be a packet of its own. */
+/** Joins the chunks in which tRPC writes an event: otherwise each would be a separate packet. */
 async function* wholeEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
   let parts: Uint8Array[] = [];
   for await (const part of body) {

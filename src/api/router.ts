@@ -58,5 +58,5 @@ export const appRouter = router({
   operator: operatorRouter,
 });
 
-/** What the dashboard knows of the server: types only. */
+/** The dashboard's view of the server: types only. */
 export type AppRouter = typeof appRouter;

@@ -8,7 +8,7 @@ import { checkHealth } from './healthz.ts';
 const helpColumns = 110;
 
 /**
- * Runs the command given by `words`. Returns the exit code: 1 if it failed or was rejected, 2 if the command line is
+ * Runs the command in `words`. Returns the exit code: 1 if it failed or was rejected, 2 if the command line is
  * invalid, undefined if the process continues as a server. Each command loads its code when it runs.
  */
 export async function runCommandLine(words: readonly string[], load = loadConfig): Promise<number | undefined> {
@@ -23,7 +23,7 @@ export async function runCommandLine(words: readonly string[], load = loadConfig
   } catch (error) {
     // commander has printed the message.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    // Only the message for what an operator can fix; the whole error for our own bugs.
+    // Only the message for problems that an operator can fix; the whole error for bugs.
     const isPlain = error instanceof OperatorError || error instanceof AppError;
     console.error(isPlain ? `holdfast: ${error.message}` : error);
     return 1;
@@ -65,14 +65,14 @@ function createProgram(run: CommandRun): Command {
     .action(async () => (await import('./serve.ts')).serve(run, 'worker'));
   program
     .command('create-bucket')
-    .description('create the bucket HOLDFAST_S3_BUCKET unless it exists')
+    .description('create the bucket HOLDFAST_S3_BUCKET if it does not exist')
     .action(async () => (await import('./create-bucket.ts')).createBucket(run.loadConfig()));
   program
     .command('migrate')
-    .description('bring the database up to this release')
+    .description('migrate the database to this release')
     .option(
       '--app-role <name>',
-      'also let this role of Postgres run everything else, with another HOLDFAST_DATABASE_URL',
+      'also grant this Postgres role the privileges to run everything else, with another HOLDFAST_DATABASE_URL',
     )
     .action(async (options: { appRole?: string }) =>
       (await import('./migrate.ts')).migrateDatabase(run.loadConfig(), options),

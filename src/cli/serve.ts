@@ -39,8 +39,8 @@ async function start(role: Role, config: Config, logger: Logger): Promise<Starte
 }
 
 /**
- * Says how to log in. The token is shown to a person at a terminal only, and then its file is removed: whatever else reads standard output
- * keeps it, as the logs of containers do.
+ * Prints how to log in. The token is shown only at a terminal, and its file is then removed: any other reader of standard output
+ * would keep it, as container logs do.
  */
 function printFirstLogin(
   config: Config,

@@ -32,7 +32,7 @@ import { useFavourites } from './stacks/favourites.ts';
 
 const maxStacks = 8;
 
-/** Actions of pages of the organization that can be begun from everywhere. */
+/** Actions of the organization's pages that can be started from everywhere. */
 const remoteActions = [
   { name: 'Add a member', to: '/$organization/~/members', isForAdmins: true },
   { name: 'Invite a member', to: '/$organization/~/members', isForAdmins: true },
@@ -67,7 +67,7 @@ export default function CommandPalette({
     onClose();
     run();
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the choice moves.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the selection moves.
   useEffect(() => {
     list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' });
   }, [at]);
@@ -126,7 +126,7 @@ export default function CommandPalette({
   );
 }
 
-/** What there is to go to: stacks by the server's search, all else by its name. */
+/** The entries of the palette: stacks from the server's search, everything else by name. */
 function useCommands(text: string, organization: string | undefined, actions: readonly string[]): readonly Command[] {
   const navigate = useNavigate();
   const me = useMe();

@@ -10,7 +10,7 @@ import { queryClient } from './platform/app/trpc.ts';
 import { SendingHalt } from './platform/ui/sending-halt.ts';
 import { router } from './router.tsx';
 
-/** Lets open forms say that the session has ended. */
+/** Open forms use this to say that the session has ended. */
 function SessionHalt({ children }: { readonly children: ReactNode }) {
   return <SendingHalt value={useSessionEnded() ? <Ended /> : null}>{children}</SendingHalt>;
 }
@@ -27,7 +27,7 @@ function Ended() {
   );
 }
 
-// After a release, parts of the page that this tab has not loaded yet have other names.
+// After a release, chunks that this tab has not loaded yet have new names.
 addEventListener('vite:preloadError', (event) => {
   event.preventDefault();
   location.reload();
@@ -35,7 +35,7 @@ addEventListener('vite:preloadError', (event) => {
 
 createRoot(document.getElementById('root') as HTMLElement).render(
   <StrictMode>
-    {/* The policy of the page permits no style elements. */}
+    {/* The content security policy permits no style elements. */}
     <CSPProvider disableStyleElements>
       <QueryClientProvider client={queryClient}>
         <SessionHalt>

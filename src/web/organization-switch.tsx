@@ -5,7 +5,7 @@ import { useMe } from './platform/app/me.ts';
 import { Button } from './platform/ui/button.tsx';
 import { Menu, MenuItem, MenuSeparator } from './platform/ui/menu.tsx';
 
-/** Chooses whose stacks are shown: those of one organization, or of all. */
+/** Chooses whether to show the stacks of one organization, or of all organizations. */
 export function OrganizationSwitch({ organization }: { readonly organization: string | undefined }) {
   const me = useMe();
   const navigate = useNavigate();

@@ -1,7 +1,7 @@
 import { Dialog } from './platform/ui/dialog.tsx';
 import { Rail } from './rail.tsx';
 
-/** The navigation above the page, where there is no room beside it. */
+/** The navigation above the page, where there is no space beside it. */
 export default function RailDrawer({
   onClose,
   organization,

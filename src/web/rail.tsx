@@ -25,9 +25,9 @@ import styles from './rail.module.css';
 import { useFavourites } from './stacks/favourites.ts';
 
 const themeIcons = { system: Monitor, light: Sun, dark: Moon } as const satisfies Record<Theme, unknown>;
-const themeNames = { system: 'As the system', light: 'Light', dark: 'Dark' } as const satisfies Record<Theme, string>;
+const themeNames = { system: 'Same as system', light: 'Light', dark: 'Dark' } as const satisfies Record<Theme, string>;
 
-/** The navigation at the side. `onLeave`: something in it was chosen. */
+/** The navigation at the side. `onLeave`: called when the user chooses a link. */
 export function Rail({
   onLeave,
   organization,
@@ -38,7 +38,7 @@ export function Rail({
   const me = useMe();
   const favourites = useFavourites();
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: only hears of the links in it.
+    // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: it only handles events of the links in it.
     <div
       className={styles['rail']}
       onClick={({ target }) => ((target as Element).closest('a') ? onLeave() : undefined)}

@@ -32,7 +32,7 @@ const ownTokens = createRoute({
   },
 });
 
-/** Other paths that the CLI prints: they lead to the pages that have what they promise. */
+/** Other paths that the CLI prints: they redirect to the matching pages. */
 const printedRoutes = [stackSettings, policyPack, ownTokens] as const;
 
 rootRoute.update({ component: Shell });
@@ -42,7 +42,7 @@ export const router = createRouter({
     ...stackRoutes,
     ...printedRoutes,
     ...searchRoutes,
-    // Other pages are under `~`, which is part of no name.
+    // Other pages are under `~`, which no name may contain.
     organizationRoutes,
     ...ciRoutes,
     operatorRoutes,
@@ -58,7 +58,7 @@ declare module '@tanstack/react-router' {
     router: typeof router;
   }
   interface StaticDataRouteOption {
-    /** What the breadcrumb calls the page. */
+    /** The label of the page in the breadcrumb. */
     readonly crumb?: string;
   }
 }

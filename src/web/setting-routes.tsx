@@ -60,5 +60,5 @@ const deletedStacks = createRoute({
   staticData: { crumb: 'Deleted stacks' },
 });
 
-/** Pages of what an organization has set. */
+/** Pages of an organization's settings. */
 export const settingRoutes = [rules, approvals, policies, webhooks, webhook, limits, deletedStacks] as const;

@@ -12,10 +12,10 @@ import styles from './shell.module.css';
 const RailDrawer = lazy(() => import('./rail-drawer.tsx'));
 const loadPalette = () => import('./command-palette.tsx');
 const CommandPalette = lazy(loadPalette);
-/** After that the palette is there when somebody asks for it: what they type meanwhile would be lost. */
+/** The palette is preloaded after this delay: text typed while it loads would be lost. */
 const paletteMs = 2_000;
 
-/** What all pages have in common: the rail, the bar above, and the command palette. */
+/** The frame of all pages: the rail, the bar at the top, and the command palette. */
 export function Shell() {
   const [isPaletteOpen, setIsPaletteOpen] = useState(false);
   const [isRailOpen, setIsRailOpen] = useState(false);
@@ -78,7 +78,7 @@ export function Shell() {
   );
 }
 
-/** That the person is invited to an organization, until they have answered. */
+/** Shows the user's open invitations. */
 function InvitationNotice() {
   const count = useMe()?.invitations ?? 0;
   if (count === 0) return null;

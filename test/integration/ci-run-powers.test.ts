@@ -178,7 +178,7 @@ describe('a CI run, whatever its token may do,', () => {
     const auth = runs['with the role admin'] as string;
     const { json } = await app.call('PATCH', '/api/orgs/acme/members/eve', { auth, body: { role: 'admin' } });
     expect(json.message).toBe(
-      'A CI run does not manage its organization, whatever role its token has: use the token of an admin that was not given for an id token, the dashboard, or holdfast admin',
+      'A CI run cannot manage its organization, whatever the role of its token: use the token of an admin that was not issued for an id token, the dashboard, or holdfast admin',
     );
     const [event] = await query<{ outcome: string }>(
       app,
@@ -208,7 +208,7 @@ describe('a CI run, whatever its token may do,', () => {
       const metadata = { message: 'break-glass: it is urgent', environment: {} };
       const body = { name: 'web', runtime: 'yaml', main: '', description: '', options: {}, config: {}, metadata };
       const update = await app.call('POST', '/api/stacks/acme/web/live/update', { auth, body });
-      expect(update).toMatchObject({ status: 409, json: { message: expect.stringContaining('no CI run') } });
+      expect(update).toMatchObject({ status: 409, json: { message: expect.stringContaining('CI runs cannot') } });
       const changed = await app.call('PATCH', '/api/stacks/acme/web/live/tags', { auth, body: { env: 'dev' } });
       expect(changed).toMatchObject({ status: 403, json: { message: expect.stringContaining('"env"') } });
     }

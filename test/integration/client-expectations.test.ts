@@ -319,7 +319,7 @@ describe('calls of other products', () => {
       expect({ url, status, message: json.message }).toEqual({
         url,
         status: 404,
-        message: `There is nothing at GET ${url}`,
+        message: `There is no route GET ${url}`,
       });
     }
   });

@@ -74,7 +74,9 @@ test('no more updates run at once than the organization, the project, the tag an
     const id = await setRule(apps[0], stack, { ...rule, note: 'Quota of the cloud' });
     const refused = await create(blocked, { auth: who });
     expect([rule, refused.status]).toEqual([rule, 409]);
-    expect(refused.json.message).toMatch(/^Too many updates at once: 1 of 1 run .*: Quota of the cloud\. Run it again/);
+    expect(refused.json.message).toMatch(
+      /^Too many updates at once: 1 of the 1 allowed in .* are running: Quota of the cloud\. Run it again/,
+    );
     await removeRule(apps[0], stack, id);
   }
   // What is not counted.

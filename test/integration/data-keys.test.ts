@@ -254,8 +254,8 @@ describe('the admin commands', () => {
   test('report invalid requests in a sentence', async () => {
     const stack = await createStack(app);
     const refusals: [string[], string][] = [
-      [[], 'give one of --stack'],
-      [['--all', '--documents'], 'give one of --stack'],
+      [[], 'use one of --stack'],
+      [['--all', '--documents'], 'use one of --stack'],
       [['--stack', 'nonsense'], 'not of the form organization/project/stack'],
       [['--stack', `${stack.organization}/proj/none`], 'there is no stack'],
       [['--organization', 'nobodys'], 'there is no organization'],
@@ -265,7 +265,10 @@ describe('the admin commands', () => {
       expect([code, refused]).toEqual([1, expect.stringContaining(sentence)]);
     }
     const { code, refused } = await admin(app, '', 'check-keys');
-    expect([code, refused]).toEqual([1, expect.stringContaining('set HOLDFAST_MASTER_KEYS as the servers have it')]);
+    expect([code, refused]).toEqual([
+      1,
+      expect.stringContaining('set HOLDFAST_MASTER_KEYS to the same value as on the servers'),
+    ]);
   });
 
   test('name the stacks whose master key is lost, and show no key', async () => {

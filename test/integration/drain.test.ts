@@ -177,7 +177,7 @@ describe('the command', () => {
     const name = `${stack.organization}/${stack.project}/${stack.stack}`;
     expect(await runAdminCommand(app, 'drain', name, '--reason', 'shift ends')).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining(`Update ${update.id} begins nothing more`),
+      stdout: expect.stringContaining(`Update ${update.id} starts no new steps`),
     });
     expect((await append(app, update, [creation(1, 'a', stack)[0]])).json.message).toContain('(shift ends)');
     await ok(drain(stack, update));

@@ -332,7 +332,7 @@ describe('approval', () => {
     for (const auth of [admin.auth, `token ${second.json.tokenValue}`])
       expect(await give(request, auth)).toMatchObject({
         status: 403,
-        json: { message: expect.stringContaining('Somebody else') },
+        json: { message: expect.stringContaining('Another user') },
       });
     await ok(give(request, other.auth));
     expect(await deleting(stack, { auth: other.auth })).toBe(403);
@@ -374,7 +374,7 @@ describe('approval', () => {
         await makeToken(stack, admin.auth, 'teams/blue/tokens', {}),
         await makeToken(stack, admin.auth, 'tokens', service),
       ])
-        expect(await give(request, auth)).toMatchObject(refused(/^People approve/));
+        expect(await give(request, auth)).toMatchObject(refused(/^Tokens of teams/));
       await ok(give(request, admin.auth));
     });
 
@@ -395,7 +395,7 @@ describe('approval', () => {
       const { json } = await ok(app.call('POST', path, { auth: admin.auth, body: { overlapSeconds: 0 } }));
       const approvalId = await askedBy(stack, admin.auth);
       for (const auth of [own.auth, ofOwn.auth, `token ${json.tokenValue}`])
-        expect(await give({ stack, runner, approvalId }, auth)).toMatchObject(refused(/^Somebody else/));
+        expect(await give({ stack, runner, approvalId }, auth)).toMatchObject(refused(/^Another user/));
       await ok(give({ stack, runner, approvalId }, foreign.auth));
       expect(await deleting(stack, { auth: admin.auth })).toBe(204);
       expect(await deleting(stack, { auth: own.auth })).toBe(204);
@@ -422,9 +422,9 @@ describe('approval', () => {
         app.call('GET', queryPath('approvals.ofStack', refOf(stack)), { auth: admin.auth, accept: null }),
       );
       expect(resultOf(list).data.items).toMatchObject([
-        { mayGive: false, refusal: expect.stringMatching(/^Somebody else .*token that you have made/) },
+        { mayGive: false, refusal: expect.stringMatching(/^Another user .*token that you have created/) },
       ]);
-      expect(await give({ stack, runner, approvalId: ofBot }, admin.auth)).toMatchObject(refused(/^Somebody else/));
+      expect(await give({ stack, runner, approvalId: ofBot }, admin.auth)).toMatchObject(refused(/^Another user/));
       const ofRunner = await askedBy(stack, runner.auth);
       await ok(give({ stack, runner, approvalId: ofRunner }, admin.auth));
       expect(await deleting(stack, { auth: bot.auth })).toBe(403);
@@ -446,7 +446,7 @@ describe('approval', () => {
       const run = [bot.id, randomUUID(), JSON.stringify(claims)];
       await query(app, 'update api_tokens set created_by = null, policy_id = $2, claims = $3 where id = $1', run);
       const approvalId = await askedBy(stack, bot.auth);
-      expect(await give({ stack, runner, approvalId }, admin.auth)).toMatchObject(refused(/^Somebody else/));
+      expect(await give({ stack, runner, approvalId }, admin.auth)).toMatchObject(refused(/^Another user/));
       await ok(give({ stack, runner, approvalId }, other.auth));
       expect(await deleting(stack, { auth: bot.auth })).toBe(204);
     });

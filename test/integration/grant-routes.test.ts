@@ -126,10 +126,10 @@ describe('grants over HTTP', () => {
     const user = of.viewer.login;
     const permissions = ['read'];
     const wrong: [object, number, RegExp][] = [
-      [{ effect: 'allow', permissions }, 400, /one of them/],
-      [{ effect: 'allow', permissions, user, team: 'blue' }, 400, /one of them/],
-      [{ effect: 'allow', user }, 400, /permissions, or a role/],
-      [{ effect: 'allow', permissions, role: 'viewer', user }, 400, /permissions, or a role/],
+      [{ effect: 'allow', permissions }, 400, /exactly one/],
+      [{ effect: 'allow', permissions, user, team: 'blue' }, 400, /exactly one/],
+      [{ effect: 'allow', user }, 400, /permissions or a role/],
+      [{ effect: 'allow', permissions, role: 'viewer', user }, 400, /permissions or a role/],
       [{ effect: 'deny', role: 'viewer', user }, 400, /cannot be denied/],
       [{ effect: 'allow', permissions: ['own'], user }, 400, /no permission "own"/],
       [{ effect: 'allow', permissions: [], user }, 400, /permission/],

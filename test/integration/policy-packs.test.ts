@@ -222,7 +222,7 @@ describe('publishing', () => {
     const other = new PolicyCalls(app, { ...stack, auth });
     await rejected(other.begin(), 409);
     await ok(calls.upload(first));
-    expect(await rejected(other.complete(), 409)).toContain('Someone else');
+    expect(await rejected(other.complete(), 409)).toContain('Another user');
     await query(app, `update policy_pack_versions set begun_at = begun_at - interval '61 minutes'`);
     expect(await rejected(calls.upload(first), 403)).toContain('expired');
     const second = await ok(other.begin());

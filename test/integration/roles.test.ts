@@ -116,7 +116,7 @@ describe('roles of an organization', () => {
     [{ name: '/', details: details('read') }, /name of a role/],
     [{ name: 'x', details: details('none') }, /stack:none/],
     [{ name: 'x', details: { __type: 'PermissionDescriptorCondition' } }, /PermissionDescriptorCondition.*grants/],
-    [{ name: 'x', details: null }, /of the form/],
+    [{ name: 'x', details: null }, /the form/],
     [{ name: 'x', details: details('read'), uxPurpose: 'team' }, /--purpose/],
     [{ name: 'x', details: details('read'), resourceType: 'environment' }, /stacks/],
     [{ name: 'x', details: details('read'), description: '\0' }, /description/],

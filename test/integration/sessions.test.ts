@@ -350,7 +350,7 @@ describe('a password', () => {
     expect([await browser.isSignedIn(), await passkeys()]).toEqual([false, 0]);
     await browser.signIn(login, 'break the glass');
     expect(await admin('user', 'remove-password', login, '--remove-passkeys')).toBe(0);
-    expect(printed).toMatch(/no password any more\.\n1 session ended\.\n0 passkeys removed/);
+    expect(printed).toMatch(/no longer has a password\.\n1 session ended\.\n0 passkeys removed/);
   });
 });
 
@@ -386,9 +386,9 @@ describe('the pages', () => {
     const answer = await browser.post('/sign-in', { login, password: goodPassword, next: '/cli-login?a=b' });
     expect(answer.headers['location']).toBe('/cli-login?a=b');
     const already = await browser.get('/sign-in?next=%2Fwelcome%2Fcli');
-    expect([
-      already.status,
-      already.text.includes(`<strong>${login}</strong> already. <a href="/welcome/cli">`),
-    ]).toEqual([200, true]);
+    expect([already.status, already.text.includes(`<strong>${login}</strong>. <a href="/welcome/cli">`)]).toEqual([
+      200,
+      true,
+    ]);
   });
 });

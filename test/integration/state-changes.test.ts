@@ -190,7 +190,7 @@ describe('pending operations', () => {
     const wrong = [{ index: 1, urn: urnOf('a'), repair: { action: 'import', id: 'i' } }];
     expect(await repair(wrong)).toMatchObject({ status: 400 });
     const replacing = [{ index: 3, urn: urnOf('a'), repair: { action: 'import', id: 'i' } }];
-    expect((await repair(replacing)).error?.message).toContain('is in the state already');
+    expect((await repair(replacing)).error?.message).toContain('is already in the state');
     expect(await recorded()).toEqual(before);
     await startUpdate(app, stack);
     expect(await repair(clear(0, 'new'))).toMatchObject({ error: { kind: 'stack-busy' } });
@@ -379,7 +379,7 @@ test('large texts of one request take no more memory than there is for answers',
       ({ error }) => (error ? [error.data.httpStatus, error.message] : 'shown'),
     );
   };
-  const refused = [413, expect.stringContaining('send the call alone')];
+  const refused = [413, expect.stringContaining('send the call separately')];
   const answers = await texts(6);
   expect(answers.filter((each) => each === 'shown')).toHaveLength(3);
   expect(answers.filter((each) => each !== 'shown')).toEqual([refused, refused, refused]);

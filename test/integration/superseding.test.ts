@@ -70,7 +70,7 @@ test.each(['rule', 'tag'] as const)('a newer commit sends a waiting run of the b
   const newer = create(stack, { commit: 'bbb', at: 1 });
   const { json, status } = await older;
   expect(status).toBe(409);
-  expect(json.message).toMatch(/^Superseded by commit bbb \(https:\/\/ci\.example\/bbb\), which waits/);
+  expect(json.message).toMatch(/^Superseded by commit bbb \(https:\/\/ci\.example\/bbb\), which also waits/);
   await untilWaiting(apps, 3);
   // The one that runs is of an older commit, too.
   const [row] = await query<{ status: string }>(apps[0], 'select status from updates where id = $1', [first]);

@@ -154,7 +154,7 @@ test('approvals are requested, and given by other users than the requesters', as
   expect(asked.map(({ commit }) => commit)).toEqual([...commits].reverse());
   expect(asked[0]).toMatchObject({
     ...{ project: stack.project, stack: stack.stack, kind: 'update', request: 'Because of c', isValid: false },
-    ...{ mayGive: false, refusal: expect.stringContaining('Somebody else'), updateId: null, approvedAt: null },
+    ...{ mayGive: false, refusal: expect.stringContaining('Another user'), updateId: null, approvedAt: null },
   });
   const given = { ...ofStack(), approvalId: asked[0].id, reason: 'Reviewed', minutes: 5 };
   expect(await command(app, token, 'approvals.give', given)).toMatchObject({ status: 403 });

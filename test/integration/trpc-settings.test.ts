@@ -100,7 +100,7 @@ test('an approval can be withdrawn by its requester and by admins of the stack o
   const mine = async (by: string) => (await read('approvals.ofStack', place(), by)).items[0].mayWithdraw;
   expect([await mine(member.token), await mine(other.token), await mine(admin.token)]).toEqual([true, false, true]);
   expect(await refuse('approvals.withdraw', { ...place(), approvalId: id }, other.token)).toMatchObject({
-    ...{ status: 403, error: { message: expect.stringContaining('The one who has asked') } },
+    ...{ status: 403, error: { message: expect.stringContaining('Only the requester') } },
   });
   expect(await lastEvent('approval.withdraw')).toMatchObject({ outcome: 'refused', actor: other.login });
   await change('approvals.withdraw', { ...place(), approvalId: id }, member.token);

@@ -68,7 +68,7 @@ describe('the web UI', () => {
   ])('is not the answer for a browser at %s', async (url) => {
     const answer = await app.inject({ url, headers: html });
     expect(answer.statusCode).toBe(404);
-    expect(answer.json()).toMatchObject({ code: 404, message: `There is nothing at GET ${url}` });
+    expect(answer.json()).toMatchObject({ code: 404, message: `There is no route GET ${url}` });
   });
 
   test.each([

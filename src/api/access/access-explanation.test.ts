@@ -21,7 +21,7 @@ const reasonOf = (of: HolderFacts, name: Permission, hasRole = true) => {
   return [found?.isAllowed, found?.reason, found?.grantIds];
 };
 
-describe('who may do what is explained by', () => {
+describe('permissions are explained by', () => {
   test('the role, and grants that give the same', () => {
     const of = holder({ base: rolePermissions.viewer, grants: [grant('a', allowedBy(['write']))] });
     expect(reasonOf(of, 'read')).toEqual([true, 'role', ['a']]);
@@ -30,7 +30,7 @@ describe('who may do what is explained by', () => {
     expect(reasonOf(of, 'admin')).toEqual([false, 'nothing', []]);
   });
 
-  test('what denies, and what is missing for the rest', () => {
+  test('denials, and missing permissions', () => {
     const of = holder({
       base: rolePermissions.member,
       grants: [
@@ -43,7 +43,7 @@ describe('who may do what is explained by', () => {
     expect(reasonOf(of, 'read')).toEqual([true, 'role', []]);
   });
 
-  test('the limits of a token, and scopes where there is no role', () => {
+  test('the scopes of a token, with or without a role', () => {
     const scopes = [{ permissions: allowedBy(['preview']), project: 'web', stack: null }];
     expect(reasonOf(holder({ base: rolePermissions.admin, scopes }), 'write')).toEqual([false, 'scopes', []]);
     expect(reasonOf(holder({ base: rolePermissions.admin, scopes }), 'preview')).toEqual([true, 'role', []]);
@@ -57,7 +57,7 @@ describe('who may do what is explained by', () => {
   });
 });
 
-test('an explanation never says something else than what decides, and names what decided', () => {
+test('an explanation always matches the decision, and names the deciding grants', () => {
   const mask = fc.integer({ min: 0, max: 127 });
   const name = fc.constantFrom(null, 'web', 'dev', 'w*', 'prod');
   const grants = fc.array(

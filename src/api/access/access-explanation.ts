@@ -9,10 +9,10 @@ import {
 } from '../../shared/access/access-decision.ts';
 import { hasPermission, type Permission, type PermissionSet, permissions } from '../../shared/access/permissions.ts';
 
-/** A grant as it decides, with its id. */
+/** The deciding facts of a grant, with its id. */
 const IdentifiedGrant = Type.Intersect([GrantFacts, Type.Object({ id: Type.String() })]);
 
-/** All that decides about somebody in one organization, with what to call the grants. */
+/** All facts that decide about a holder in one organization, with the ids of the grants. */
 export const HolderFacts = Type.Object({
   ...SubjectFacts.properties,
   grants: Type.Array(IdentifiedGrant),
@@ -20,8 +20,8 @@ export const HolderFacts = Type.Object({
 export type HolderFacts = Static<typeof HolderFacts>;
 
 /**
- * Why somebody has a permission: `role`, `grants`, `scopes` (of a token without a role), or `included` in reading. Why not: something has
- * `denied` it; `nothing` allows it; the `scopes` of the token leave it out; or it `needs` another one that is missing.
+ * Why a holder has a permission: `role`, `grants`, `scopes` (of a token without a role), or `included` in reading. Why not: a grant has
+ * `denied` it; `nothing` allows it; the `scopes` of the token exclude it; or it `needs` another permission that is missing.
  */
 export type AccessReason = 'role' | 'grants' | 'included' | 'scopes' | 'denied' | 'nothing' | 'needs';
 
@@ -39,11 +39,11 @@ export interface Explanation {
   readonly permissions: readonly ExplainedPermission[];
 }
 
-/** What somebody may do with a stack, and which role, grant or scope decides. `hasRole`: false for tokens of teams and services. */
+/** The permissions of a holder on a stack, and the deciding role, grant or scope. `hasRole`: false for tokens of teams and services. */
 export function explain(holder: HolderFacts, stack: StackFacts, hasRole: boolean): Explanation {
   const held = decide(holder, stack);
   const matching = matchingGrants(holder.grants, stack);
-  // Without what limits the token.
+  // Without the scopes of the token.
   const ofOwner = decide(
     { ...holder, grants: matching.filter(({ deny, token }) => deny || !token), scopes: null },
     stack,

@@ -35,7 +35,7 @@ interface HolderPage {
   readonly limit: number;
 }
 
-/** Those who can have permissions in an organization, with all that decides about them: the same as token_facts collects. */
+/** Holders of permissions in an organization, with all facts that decide about them: the same as token_facts collects. */
 export function createAccessHolderRepository(db: Queryable) {
   const everything = sql.fragment`true`;
   const grantsIn = sql.fragment`join grants g on g.id = own.id and g.organization_id = o.id`;

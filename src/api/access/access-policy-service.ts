@@ -15,7 +15,7 @@ import type { Caller } from '../platform/http/request.ts';
 import type { AccessPolicy, ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
 import { holdManagement } from './held-access.ts';
 
-/** What organizations have decided about their roles. */
+/** Settings of organizations for their roles. */
 export class AccessPolicyService {
   readonly #db: ApiContext['db'];
 
@@ -31,7 +31,7 @@ export class AccessPolicyService {
   }
 
   /**
-   * Changes what roles below admin give. Holds from the commit on, on all replicas. Throws InvalidRequestError, NotFoundError,
+   * Changes the permissions of roles below admin. Takes effect with the commit, on all replicas. Throws InvalidRequestError, NotFoundError,
    * UnauthenticatedError, ForbiddenError, EditConflictError.
    */
   async change(
@@ -42,7 +42,7 @@ export class AccessPolicyService {
     seen: SeenRevisions = null,
   ): Promise<void> {
     if (decryptByRole === undefined && names === undefined)
-      throw new InvalidRequestError('Say what to change: decryptByRole, defaultPermissions or both');
+      throw new InvalidRequestError('Specify decryptByRole, defaultPermissions or both');
     const given = names === undefined ? undefined : readDefaults(names);
     await this.#db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
@@ -50,7 +50,7 @@ export class AccessPolicyService {
       const id = await idOf(tx, organization);
       const grants = createGrantRepository(tx);
       const { defaultPermissions: before } = await grants.lockDefaults(id);
-      await assertSeen(seen, revisionOfPolicy(policyOf(before)), 'what roles give here', () =>
+      await assertSeen(seen, revisionOfPolicy(policyOf(before)), 'the permissions of roles', () =>
         findLastEdit(tx, id, 'grant.defaults', () => true),
       );
       const chosen = given === undefined ? before : given;
@@ -66,7 +66,7 @@ export class AccessPolicyService {
   }
 }
 
-/** Of what `change` sets. */
+/** Revision of the fields that `change` sets. */
 export function revisionOfPolicy({ decryptByRole, defaultPermissions }: AccessPolicy): string {
   return revisionOf({ decryptByRole, defaultPermissions });
 }
@@ -78,7 +78,7 @@ function policyOf(defaults: PermissionSet | null): AccessPolicy {
   };
 }
 
-/** Null: all that the role has. All that a member has is no limit, either. Throws InvalidRequestError. */
+/** Null: all permissions of the role. A limit with all permissions of a member is also no limit. Throws InvalidRequestError. */
 function readDefaults(names: readonly string[] | null): PermissionSet | null {
   if (names === null) return null;
   const defaults = names.length === 0 ? noPermissions : parseDefaults(names);

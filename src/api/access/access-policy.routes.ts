@@ -24,7 +24,7 @@ export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Se
       config: { access: manage, rate: 'held' },
       schema: {
         tags,
-        summary: 'Show what the organization has decided about its roles',
+        summary: 'Show the organization’s settings for its roles',
         security: apiToken,
         params: OrganizationParams,
         response: { 200: AccessPolicy },
@@ -43,8 +43,8 @@ export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Se
       schema: {
         tags,
         headers: IfMatchHeaders,
-        summary: 'Change what roles below admin give',
-        description: 'What is left out stays. Running updates that are no longer permitted lose their lock.',
+        summary: 'Change the permissions of roles below admin',
+        description: 'Omitted fields stay unchanged. Running updates that are no longer permitted lose their lock.',
         security: apiToken,
         params: OrganizationParams,
         body: ChangeAccessPolicyRequest,

@@ -1,18 +1,18 @@
 import { type Static, Type } from 'typebox';
 
 const decryptByRole = Type.Boolean({
-  description: 'Whether viewers and members may decrypt secrets by their role. Admins always may.',
+  description: 'Whether viewers and members may decrypt secrets by role. Admins always may.',
 });
 const defaultPermissions = Type.Union([Type.Array(Type.String({ maxLength: 100 }), { maxItems: 20 }), Type.Null()], {
   description:
-    'What roles below admin give at most: permissions, with what they need. None: only grants give anything. Null: all that the role has.',
+    'Maximum permissions of roles below admin, including the permissions they need. Empty: only grants apply. Null: all permissions of the role.',
 });
 
-/** What an organization has decided about its roles. */
+/** Settings of an organization for its roles. */
 export const AccessPolicy = Type.Object({ decryptByRole, defaultPermissions });
 export type AccessPolicy = Static<typeof AccessPolicy>;
 
-/** One of them, or both: then `decryptByRole` is applied to the permissions. */
+/** One or both; with both, `decryptByRole` is applied to the permissions. */
 export const ChangeAccessPolicyRequest = Type.Object({
   decryptByRole: Type.Optional(decryptByRole),
   defaultPermissions: Type.Optional(defaultPermissions),

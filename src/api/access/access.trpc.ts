@@ -14,9 +14,9 @@ declare module './procedures/context.ts' {
   }
 }
 
-/** Who may do what with a stack, and what decides that. */
+/** Permissions on a stack, and the reasons. */
 export const accessRouter = router({
-  /** Active members, or valid tokens that are no person's. */
+  /** Active members, or valid tokens that belong to no user. */
   list: stackProcedure('manage')
     .input(input(Type.Object({ holders: Type.Union([Type.Literal('users'), Type.Literal('tokens')]), ...page })))
     .query(async ({ ctx: { services }, input: { cursor, holders, limit = defaultPage, ...ref } }) => {
@@ -24,26 +24,26 @@ export const accessRouter = router({
       const found = await services.stackAccess.list(ref, query, limit);
       return {
         items: found.holders.map(accessHolder),
-        /** Those that decide something for one of the items. */
+        /** The grants that decide about one of the items. */
         grants: found.grants.map(grantResponse),
         next: found.continuationToken,
       };
     }),
 
-  /** What roles below admin give. */
+  /** The permissions of roles below admin. */
   policy: organizationProcedure('manage').query(async ({ ctx: { services }, input: { organization } }) => {
     const policy = await services.accessPolicy.get(organization);
     return { ...policy, revision: revisionOfPolicy(policy) };
   }),
 
-  /** What is left out stays. Running updates that are no longer permitted lose their lock. */
+  /** Omitted fields stay unchanged. Running updates that are no longer permitted lose their lock. */
   changePolicy: organizationMutation('manage', 'grant.defaults')
     .input(input(Type.Object({ ...ChangeAccessPolicyRequest.properties, revision: Revision })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { organization, revision, ...change } }) => {
       await services.accessPolicy.change(caller, organization, change, audit, seenByField(revision));
     }),
 
-  /** What the caller may do. */
+  /** The caller's permissions. */
   mine: stackProcedure('read').query(async ({ ctx: { caller, services }, input: ref }) => {
     const own = await services.stackAccess.explainOwn(caller, ref);
     if (own === null) return null;

@@ -10,14 +10,14 @@ import { assertManages } from './held-access.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
 import { assertPermission } from './stack-access.ts';
 
-/** What a call is about. */
+/** The target of a call. */
 export type Place = RequestedPlace;
 
 export type CallerAccess = Extract<Access, { kind: 'user' | 'operator' | 'organization' | 'stack' }>;
 
 /**
- * Throws unless the caller, found at `place`, has this access there: NotFoundError for what they must not know of, otherwise
- * ForbiddenError. `action`: that of the call in the audit log, if it has one.
+ * Throws unless the caller, found at `place`, has this access there: NotFoundError for anything they must not know of, otherwise
+ * ForbiddenError. `action`: the action of the call in the audit log, if any.
  */
 export function assertAdmitted(
   caller: Caller,
@@ -36,7 +36,9 @@ function assertHasAccess(caller: Caller, access: CallerAccess, place: Place): vo
   }
   if (access.kind === 'operator') {
     if (!caller.siteAdmin)
-      throw new ForbiddenError('Only site admins may do this. An operator makes one: holdfast admin set-site-admin');
+      throw new ForbiddenError(
+        'Only site admins may do this. An operator can appoint one: holdfast admin set-site-admin',
+      );
     return;
   }
   // Non-members must not learn what exists in the organization.
@@ -44,10 +46,10 @@ function assertHasAccess(caller: Caller, access: CallerAccess, place: Place): vo
   if (access.kind === 'organization') {
     if (access.permission === 'manage') assertManages(caller, place.organization as string);
     if (access.permission === 'provision' && !caller.isProvisioning)
-      throw new ForbiddenError('This needs a token for provisioning: holdfast admin token create --provisioning');
+      throw new ForbiddenError('This needs a provisioning token: holdfast admin token create --provisioning');
     if (access.permission !== 'provision' && caller.isProvisioning) throw onlyProvisions();
   } else if (!(access.former && caller.facts)) {
-    // With facts, missing stacks are refused here, so that they look like stacks that may not be read.
+    // With facts, missing stacks are refused here, so that they look like stacks that the caller may not read.
     if (caller.facts && caller.stackTags === null) throw stackNotFound(place as StackRef);
     assertPermission(caller, place as StackRef, readTags(caller.stackTags ?? '{}'), access.permission);
   }
@@ -55,5 +57,5 @@ function assertHasAccess(caller: Caller, access: CallerAccess, place: Place): vo
 
 /** On stacks, such a token has no permissions anyway. */
 function onlyProvisions(): ForbiddenError {
-  return new ForbiddenError('A token for provisioning may do nothing else');
+  return new ForbiddenError('A provisioning token may only be used for provisioning');
 }

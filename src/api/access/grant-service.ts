@@ -27,7 +27,7 @@ import { findRole, isId } from './role-references.ts';
 export type { GrantRow };
 
 const pageSize = 100;
-/** Each call of somebody reads all grants that concern them. */
+/** Each call reads all grants of its caller. */
 const maxGrantsOfOne = 1000;
 
 interface GrantPage {
@@ -36,7 +36,7 @@ interface GrantPage {
   readonly continuationToken: string | null;
 }
 
-/** Grants: what they allow and deny, on which stacks, and to whom. */
+/** Manages grants, which allow or deny permissions on stacks to users, teams and tokens. */
 export class GrantService {
   readonly #context: ApiContext;
 
@@ -45,7 +45,7 @@ export class GrantService {
   }
 
   /**
-   * Grants in order of time, or those to one user, team or token, or those that hold on one stack. Throws InvalidRequestError,
+   * Grants by age: all, or the grants of one user, team or token, or the grants on one stack. Throws InvalidRequestError,
    * NotFoundError.
    */
   async list(
@@ -70,7 +70,7 @@ export class GrantService {
     return { grants, continuationToken: last && rows.length > grants.length ? `${last.micros}-${last.id}` : null };
   }
 
-  /** Adds a grant, or returns the one that says the same. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError. */
+  /** Adds a grant, or returns an equivalent one. Throws InvalidRequestError, NotFoundError, ForbiddenError, ConflictError. */
   async create(
     caller: Caller,
     organizationName: string,
@@ -125,11 +125,11 @@ interface Organization {
 
 type Subject = { readonly [Kind in 'user' | 'team' | 'token']?: string | null | undefined };
 
-/** Throws InvalidRequestError unless one is named, and NotFoundError. */
+/** Throws InvalidRequestError unless exactly one is named, and NotFoundError. */
 async function findSubject(db: Queryable, organization: Organization, subject: Subject): Promise<GrantSubject> {
   const { team: teamName, token: tokenId, user: login } = subject;
   if ([login, teamName, tokenId].filter((each) => typeof each === 'string').length !== 1)
-    throw new InvalidRequestError('A grant is given to one user, team or token: name one of them');
+    throw new InvalidRequestError('A grant must name exactly one user, team or token');
   if (typeof login === 'string') {
     const people = createPeopleRepository(db);
     const user = isText(login) ? await people.find(login) : null;
@@ -152,9 +152,9 @@ async function findSubject(db: Queryable, organization: Organization, subject: S
 function readPermissions({ effect, permissions, role }: CreateGrantRequest): { permissions: PermissionSet } | null {
   const isOfRole = typeof role === 'string';
   if (isOfRole === (permissions !== undefined && permissions !== null))
-    throw new InvalidRequestError('A grant names its permissions, or a role that it gives: one of them');
+    throw new InvalidRequestError('A grant must name either permissions or a role');
   if (isOfRole && effect === 'deny')
-    throw new InvalidRequestError('A role cannot be denied. Name the permissions that the grant denies');
+    throw new InvalidRequestError('A role cannot be denied. Specify the denied permissions');
   if (isOfRole) return null;
   const names = parsePermissions(permissions ?? []);
   return { permissions: effect === 'allow' ? allowedBy(names) : deniedBy(names) };

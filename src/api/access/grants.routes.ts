@@ -25,7 +25,7 @@ const tags = ['grants'];
 const path = '/api/orgs/:organization/grants';
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 
-/** Grants of an organization, and what they come to on a stack. */
+/** Grants of an organization, and the effective permissions on a stack. */
 export function registerGrantRoutes(app: RouteScope, services: Services): void {
   listGrants(app, services);
   createGrant(app, services);
@@ -40,7 +40,7 @@ function listGrants(app: RouteScope, { grants }: Services): void {
       config: manage,
       schema: {
         tags,
-        summary: 'List grants, oldest first: all, or those to one user, team or token',
+        summary: 'List grants, oldest first: all, or the grants of one user, team or token',
         security: apiToken,
         params: OrganizationParams,
         querystring: GrantsQuery,
@@ -101,7 +101,7 @@ function listAccess(app: RouteScope, { stackAccess }: Services): void {
       config: { access: { kind: 'stack', permission: 'manage' }, rate: 'held' },
       schema: {
         tags,
-        summary: 'List who may do what with a stack, and which role or grant decides',
+        summary: 'List the permissions of users or tokens on a stack, with the deciding role or grant',
         security: apiToken,
         params: StackParams,
         querystring: AccessQuery,

@@ -3,18 +3,18 @@ import { Maybe } from '../platform/protocol/core.ts';
 
 const Effect = Type.Union([Type.Literal('allow'), Type.Literal('deny')]);
 
-/** A grant as it is: with all permissions that those of the request include. */
+/** A stored grant, with all permissions that the requested ones include. */
 export const GrantResponse = Type.Object({
   id: Type.String(),
   effect: Effect,
   permissions: Type.Array(Type.String()),
   /** The role that it gives. */
   role: Type.Optional(Type.Object({ id: Type.String(), name: Type.String() })),
-  /** `project/stack`, in which `*` stands for any characters. */
+  /** `project/stack`, where `*` matches any characters. */
   stacks: Type.String(),
   /** Without a value: any. */
   tag: Type.Optional(Type.Object({ name: Type.String(), value: Type.Optional(Type.String()) })),
-  /** To whom: login, name of a team, or token. One of them. */
+  /** The grantee: login, name of a team, or token. Exactly one of them. */
   user: Type.Optional(Type.String()),
   team: Type.Optional(Type.String()),
   token: Type.Optional(Type.Object({ id: Type.String(), name: Type.String() })),
@@ -74,7 +74,7 @@ const Reason = Type.Union([
   Type.Literal('needs'),
 ]);
 
-/** Who may do what with a stack, and why. */
+/** Permissions on a stack, and the reasons. */
 export const AccessResponse = Type.Object({
   holders: Type.Array(
     Type.Object({
@@ -102,7 +102,7 @@ export const AccessResponse = Type.Object({
       ),
     }),
   ),
-  /** The grants that decisions name. */
+  /** The grants that decisions refer to. */
   grants: Type.Array(GrantResponse),
   continuationToken: Type.Optional(Type.String()),
 });

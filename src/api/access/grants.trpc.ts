@@ -14,9 +14,9 @@ const maxPermissions = 20;
 /** One of them. */
 const subject = { user: Type.Optional(Name), team: Type.Optional(Name), token: Type.Optional(text(40)) };
 
-/** What is allowed and denied beyond roles in the organization. */
+/** Grants: permissions in the organization in addition to roles, and denials. */
 export const grantsRouter = router({
-  /** Oldest first: of the organization, or to one user, team or token, or those that hold on one stack. */
+  /** Oldest first: all grants of the organization, or the grants of one user, team or token, or the grants on one stack. */
   list: organizationProcedure('manage')
     .input(input(Type.Object({ ...subject, on: Type.Optional(Type.Object({ project: Name, stack: Name })), ...page })))
     .query(async ({ ctx: { services }, input: query }) => {

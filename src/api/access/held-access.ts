@@ -5,8 +5,8 @@ import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/erro
 import type { Caller } from '../platform/http/request.ts';
 
 /**
- * What the caller may do in the organization, held until the transaction ends: whoever takes it away waits, or is waited for. Every
- * change that a role or a permission allows begins with this, before any other lock is taken. Throws UnauthenticatedError.
+ * The caller's access to the organization, locked until the transaction ends: a concurrent revocation waits, or is waited for. Every
+ * change that a role or a permission allows starts with this, before it takes any other lock. Throws UnauthenticatedError.
  */
 export async function holdAccess(tx: Queryable, organization: string, caller: Caller): Promise<HeldAccess> {
   const access = await createIdentityRepository(tx).holdAccess(caller.tokenId, organization);
@@ -21,20 +21,20 @@ export async function holdManagement(tx: Queryable, organization: string, caller
 }
 
 /**
- * The same for changes of a team, which its own admins may make, too. Returns whether the caller administers the organization. Throws
+ * The same for changes of a team, which its own admins may also make. Returns whether the caller administers the organization. Throws
  * UnauthenticatedError, ForbiddenError.
  */
 export async function holdTeam(tx: Queryable, organization: string, caller: Caller, teamId: string): Promise<boolean> {
   const { role } = await holdAccess(tx, organization, caller);
   if (caller.isScoped) throw new ForbiddenError('This needs a token without scopes');
   if (role === 'admin') return true;
-  // Held by what holdAccess has locked: teams are part of it.
+  // Locked by holdAccess, which includes teams.
   if (caller.userId === null || !(await createTeamRepository(tx).isAdmin(teamId, caller.userId)))
     throw new ForbiddenError('This needs the role admin in the organization or in the team');
   return false;
 }
 
-/** The same for changes of what belongs to the caller. Throws UnauthenticatedError. */
+/** The same for changes of the caller's own resources. Throws UnauthenticatedError. */
 export async function holdOwner(tx: Queryable, caller: Caller): Promise<void> {
   if (!(await createIdentityRepository(tx).holdOwner(caller.tokenId))) throw lostDuringCall();
 }
@@ -45,7 +45,7 @@ export function assertManages({ role, isScoped }: Pick<Caller, 'role' | 'isScope
   if (isScoped) throw new ForbiddenError('This needs a token without scopes');
 }
 
-/** What the caller had when the call was admitted is gone. */
+/** The caller lost their access after the call was admitted. */
 export function lostDuringCall(): UnauthenticatedError {
   return new UnauthenticatedError('The API token, its user or the membership was removed during the call');
 }

@@ -3,16 +3,16 @@ import { type QuotaName, quotaNames } from '../../shared/access/quotas/quotas.ts
 import type { ApiContext } from '../platform/api-context.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
 
-/** What an organization may do, and what it uses. */
+/** Limits and usage of an organization. */
 export interface Limit {
   readonly name: QuotaName;
   /** Null: no limit. */
   readonly limit: number | null;
-  /** Null: it is not measured, or not known now. */
+  /** Null: not measured, or unknown at the moment. */
   readonly used: number | null;
 }
 
-/** What the dashboard shows of the limits of organizations. */
+/** Limits of organizations, for the dashboard. */
 export class LimitQueries {
   readonly #context: Pick<ApiContext, 'config' | 'db' | 'payloads' | 'quotas'>;
 
@@ -35,14 +35,14 @@ export class LimitQueries {
     const { address, token, user } = config.requestsPerMinute;
     return {
       items,
-      /** When the bytes that are kept were measured last; null: never. */
+      /** When the kept bytes were last measured; null: never. */
       measuredAt: measuredAt?.toISOString() ?? null,
-      /** Of the whole server; null: no limit. */
+      /** Limits of the whole server; null: no limit. */
       requestsPerMinute: { token: token || null, user: user || null, address: address || null },
     };
   }
 
-  /** Of the room with the most: the limit is that of each room. Null if that cannot be known now. */
+  /** Usage of the fullest in-flight budget; the limit applies to each of them. Null if it is unknown at the moment. */
   async #bytesInFlight(organization: string): Promise<number | null> {
     const { payloads } = this.#context;
     const budgets = await Promise.all([payloads.heldByKey('writes'), payloads.heldByKey('imports')]).catch(() => null);

@@ -9,7 +9,7 @@ declare module './procedures/context.ts' {
 
 /** Limits that operators set. */
 export const limitsRouter = router({
-  /** What the organization may use, and what it uses. */
+  /** Limits and usage of the organization. */
   get: organizationProcedure('manage').query(({ ctx: { services }, input: { organization } }) =>
     services.limits.get(organization),
   ),

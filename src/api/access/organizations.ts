@@ -3,7 +3,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { createStackListRepository, type ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
 
-/** An organization does not exist, or the caller is not in it: who is told this cannot tell which. */
+/** An organization does not exist, or the caller is not a member: the error does not reveal which. */
 export class OrganizationNotVisibleError extends NotFoundError {
   override readonly name: string = 'OrganizationNotVisibleError';
 
@@ -20,7 +20,7 @@ export async function getOrganization(db: Queryable, name: string) {
 }
 
 /**
- * An organization of a token's holder, with what decides which of its stacks are listed. Throws
+ * An organization of a token's holder, with the facts that decide which of its stacks are listed. Throws
  * OrganizationNotVisibleError.
  */
 export async function getListedOrganization(

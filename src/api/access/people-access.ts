@@ -1,7 +1,7 @@
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { Caller } from '../platform/http/request.ts';
 
-/** What of a caller decides about it. */
+/** The properties of a caller that decide. */
 type Viewer = Pick<Caller, 'userId' | 'login' | 'role' | 'isScoped' | 'policyId'>;
 
 /** Whether the caller administers the organization in which it was found. */
@@ -10,8 +10,8 @@ function manages({ isScoped, policyId, role }: Viewer): boolean {
 }
 
 /**
- * Whether the caller may list the people of the organization in which it was found: its members may, and what administers it. A machine
- * needs no list of people: it sees logins with what they have done, where it may see that.
+ * Whether the caller may list the people of the organization in which it was found: members and administering tokens may. A machine
+ * needs no list of people: it sees the logins of authors wherever it may read their changes.
  */
 export function seesPeople(caller: Viewer): boolean {
   return (
@@ -23,11 +23,11 @@ export function seesPeople(caller: Viewer): boolean {
 export function assertSeesPeople(caller: Viewer): void {
   if (!seesPeople(caller))
     throw new ForbiddenError(
-      'Lists of people are for members of the organization, and for tokens that administer it: not for tokens with scopes, of teams, of services or of CI runs',
+      'Only members of the organization and tokens that administer it can list people, not scoped tokens or tokens of teams, services or CI runs',
     );
 }
 
-/** People with the addresses that the caller may know: admins of the organization all, everybody else their own. The others are empty. */
+/** People with their addresses, as far as the caller may see them: admins see all, other users only their own. Hidden addresses are empty. */
 export function withAddresses<T extends { readonly login: string; readonly email: string }>(
   caller: Viewer,
   people: readonly T[],

@@ -11,7 +11,7 @@ describe('details of a role', () => {
     expect(parseRoleDetails(allow('decrypt', 'stack:outputs'))).toBe(allowedBy(['decrypt', 'outputs']));
   });
 
-  test('that are shown can be sent again and mean the same', () => {
+  test('round-trip with the same meaning', () => {
     fc.assert(
       fc.property(fc.subarray([...grantable], { minLength: 1 }), (names) => {
         const set = allowedBy(names);
@@ -21,9 +21,9 @@ describe('details of a role', () => {
   });
 
   test.each([
-    [null, /of the form/],
-    ['stack:read', /of the form/],
-    [[], /of the form/],
+    [null, /the form/],
+    ['stack:read', /the form/],
+    [[], /the form/],
     [
       { __type: 'PermissionDescriptorCondition', subNode: allow('stack:read') },
       /no "PermissionDescriptorCondition".*grants/,
@@ -34,7 +34,7 @@ describe('details of a role', () => {
     [allow(), /list its permissions/],
     [allow(1), /list its permissions/],
     [{ __type: 'PermissionDescriptorAllow', permissions: 'stack:read' }, /list its permissions/],
-    // Each is a part of a permission of ours.
+    // Each is part of one of our permissions.
     [allow('stack:read', 'stack:export'), /"stack:export".*stack:outputs/],
     [allow('stack:encrypt'), /"stack:encrypt"/],
     [allow('environment:open'), /"environment:open"/],
@@ -44,7 +44,7 @@ describe('details of a role', () => {
   });
 });
 
-test('names of roles are those of one line', () => {
+test('names of roles have only one line', () => {
   expect(['Stack Reader', 'a', 'ci:web.prod@x-1'].every(isRoleName)).toBe(true);
   expect(['', ' a', 'a\n', 'a/b', 'x'.repeat(101)].some(isRoleName)).toBe(false);
 });

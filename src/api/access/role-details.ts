@@ -6,7 +6,7 @@ const descriptor = 'PermissionDescriptorAllow';
 const prefix = 'stack:';
 const members = ['__type', 'permissions'];
 
-/** What a role gives, in the form in which the CLI sends and shows it. */
+/** The permissions of a role, in the form that the CLI sends and shows. */
 export interface RoleDetails {
   readonly __type: typeof descriptor;
   /** Names of permissions after `stack:`. */
@@ -20,26 +20,26 @@ export function isRoleName(name: string): boolean {
 }
 
 /**
- * Reads the details of a role: one set of permissions. Conditions and other kinds of descriptors, and permissions of Pulumi's own service that
- * are narrower or wider than any of ours, are refused: giving something similar would give too much or too little. Throws
+ * Reads the details of a role: one set of permissions. Conditions and other kinds of descriptors, and permissions of Pulumi Cloud that
+ * are narrower or wider than ours, are rejected: a similar permission would give too much or too little. Throws
  * InvalidRequestError.
  */
 export function parseRoleDetails(details: unknown): PermissionSet {
   const form = `{"__type": "${descriptor}", "permissions": ["stack:read", …]}`;
   if (typeof details !== 'object' || details === null || Array.isArray(details))
-    throw new InvalidRequestError(`The details of a role are of the form ${form}`);
+    throw new InvalidRequestError(`The details of a role must have the form ${form}`);
   const { __type: type, permissions } = details as Record<string, unknown>;
   if (type !== descriptor)
     throw new InvalidRequestError(
-      `This server has no ${quoted(type)} in roles. A role is one set of permissions, ${form}; grants say on which stacks it holds (POST /api/orgs/ORG/grants)`,
+      `This server has no ${quoted(type)} in roles. A role is one set of permissions, ${form}; grants define the stacks it applies to (POST /api/orgs/ORG/grants)`,
     );
   const other = Object.keys(details).find((name) => !members.includes(name));
   if (other !== undefined)
     throw new InvalidRequestError(
-      `This server has no ${quoted(other)} in the details of a role: they are of the form ${form}`,
+      `This server has no ${quoted(other)} in the details of a role: they must have the form ${form}`,
     );
   if (!Array.isArray(permissions) || permissions.length === 0 || permissions.some((name) => typeof name !== 'string'))
-    throw new InvalidRequestError(`The details of a role list its permissions: ${form}`);
+    throw new InvalidRequestError(`The details of a role must list its permissions: ${form}`);
   const names = (permissions as string[]).map((name) => (name.startsWith(prefix) ? name.slice(prefix.length) : name));
   const unknown = names.findIndex((name) => !(grantable as readonly string[]).includes(name));
   if (unknown >= 0)
@@ -54,5 +54,5 @@ export function writeRoleDetails(permissions: PermissionSet): RoleDetails {
 }
 
 function quoted(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value.slice(0, 60)) : 'such kind of permissions';
+  return typeof value === 'string' ? JSON.stringify(value.slice(0, 60)) : 'permissions of this kind';
 }

@@ -19,7 +19,7 @@ import { builtInRole, findRole, isId, roleNotFound } from './role-references.ts'
 import { createRoleRepository, type RoleRow } from './role-repository.ts';
 import type { CreateRoleRequest, UpdateRoleRequest } from './roles.schemas.ts';
 
-/** The CLI asks for all of them at once. */
+/** The CLI requests all of them at once. */
 const maxRoles = 200;
 
 /** A role of an organization, or a built-in one. */
@@ -48,7 +48,7 @@ interface Organization {
 const builtInDescriptions: Readonly<Record<Role, string>> = {
   viewer: 'Built in: reads stacks and their secrets',
   member: 'Built in: updates stacks, too',
-  admin: 'Built in: deletes and manages stacks, too',
+  admin: 'Built in: also deletes and manages stacks',
 };
 
 /** Roles: named permission sets that grants give to users, teams and tokens. */
@@ -59,7 +59,7 @@ export class RoleService {
     this.#context = context;
   }
 
-  /** The built-in roles, then those of the organization. Throws NotFoundError. */
+  /** The built-in roles, then the roles of the organization. Throws NotFoundError. */
   async list(organizationName: string): Promise<readonly RoleView[]> {
     const { db } = this.#context;
     const organization = await findOrganization(db, organizationName);
@@ -102,7 +102,7 @@ export class RoleService {
   }
 
   /**
-   * Changes what the request names. Grants that give the role change with it: running updates that they no longer permit end. Throws
+   * Changes the fields of the request. Grants of the role change with it: running updates that are no longer permitted end. Throws
    * InvalidRequestError, NotFoundError, ForbiddenError, ConflictError, EditConflictError.
    */
   async update(
@@ -151,7 +151,7 @@ export class RoleService {
       const grants = await repository.countGrants(id);
       if (grants > 0 && !force)
         throw new ConflictError(
-          `Role ${JSON.stringify(role.name)} is given by ${grants} grant${grants === 1 ? '' : 's'}. --force removes them with it`,
+          `Role ${JSON.stringify(role.name)} is given by ${grants} grant${grants === 1 ? '' : 's'}. --force also removes them`,
         );
       await repository.remove(id);
       await audit.record(tx, { organization, object: role.name, details: { role: id, grants } });
@@ -176,7 +176,7 @@ export class RoleService {
       const former = await grants.listAssigned(team.id);
       const kept = former.find((grant) => roleIdOf(grant) === id);
       if (kept && former.length === 1) return audit.settle();
-      // First the new one: updates that it permits, too, go on.
+      // The new grant first: updates that both permit go on.
       if (!kept)
         await grants.insert({
           organizationId: place.id,
@@ -209,7 +209,7 @@ export class RoleService {
     });
   }
 
-  /** Runs a change of roles. `name`: that of a role that is made or renamed. */
+  /** Runs a change of roles. `name`: the name of a created or renamed role. */
   #change<Result>(
     caller: Caller,
     organization: string,
@@ -239,7 +239,7 @@ export class RoleService {
   }
 }
 
-/** Of what `update` sets. */
+/** Revision of the fields that `update` sets. */
 export function revisionOfRole({ description, details, name }: RoleView): string {
   return revisionOf({ description, details, name });
 }
@@ -257,14 +257,14 @@ function isOfRole(details: string, id: string): boolean {
 function assertKind({ resourceType, uxPurpose }: CreateRoleRequest): void {
   if ((uxPurpose || 'role') !== 'role')
     throw new InvalidRequestError(
-      'Roles here have no other purpose: users, teams and tokens can have each of them. Leave out --purpose',
+      'Roles have no other purpose here: users, teams and tokens can have any role. Omit --purpose',
     );
   if ((resourceType || 'global') !== 'global')
-    throw new InvalidRequestError('Roles here are for stacks, and grants say for which. Leave out resourceType');
+    throw new InvalidRequestError('Roles apply to stacks here, and grants define which. Omit resourceType');
 }
 
 function nameTaken(name: string): ConflictError {
-  return new ConflictError(`There is a role named ${JSON.stringify(name)} already`);
+  return new ConflictError(`There is already a role named ${JSON.stringify(name)}`);
 }
 
 function roleIdOf({ builtInRole: builtIn, roleId }: GrantRow): string | null {

@@ -28,7 +28,7 @@ const teamPath = '/api/orgs/:organization/teams/:team/roles';
 const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repeated' } as const;
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 
-/** Roles of an organization, as `pulumi org role` asks for them. */
+/** Roles of an organization, as `pulumi org role` uses them. */
 export function registerRoleRoutes(app: RouteScope, services: Services): void {
   listRoles(app, services);
   createRole(app, services);
@@ -47,7 +47,7 @@ function listRoles(app: RouteScope, { roles }: Services): void {
       config: read,
       schema: {
         tags,
-        summary: 'List the roles that grants can give: the built-in ones, and those of the organization',
+        summary: 'List the roles that grants can give: built-in roles and roles of the organization',
         security: apiToken,
         params: OrganizationParams,
         querystring: RolesQuery,
@@ -173,7 +173,7 @@ function assignRole(app: RouteScope, { roles }: Services): void {
       config: { ...manage, audit: 'role.assign' },
       schema: {
         tags,
-        summary: 'Give a team a role on all stacks, in place of the one that it has there',
+        summary: 'Give a team a role on all stacks, replacing its current one',
         security: apiToken,
         params: TeamRoleParams,
         response: { 204: Type.Null() },
@@ -193,7 +193,7 @@ function unassignRole(app: RouteScope, { roles }: Services): void {
       config: { ...manage, audit: 'role.unassign' },
       schema: {
         tags,
-        summary: 'Take back a role that a team has on all stacks',
+        summary: 'Remove a role that a team has on all stacks',
         security: apiToken,
         params: TeamRoleParams,
         response: { 204: Type.Null() },

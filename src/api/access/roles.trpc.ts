@@ -17,13 +17,13 @@ const chosen = { id: text(40) };
 
 /** Roles that grants give. */
 export const rolesRouter = router({
-  /** The built-in ones, then those of the organization. An organization has few enough of them for one page. */
+  /** Built-in roles, then roles of the organization. An organization has few enough of them for one page. */
   list: organizationProcedure('read').query(async ({ ctx: { services }, input: { organization } }) => ({
     items: (await services.roles.list(organization)).map(toRole),
     next: null,
   })),
 
-  /** How many grants give a role: they go with it. */
+  /** The number of grants of a role, which are removed with it. */
   countGrants: organizationProcedure('manage')
     .input(input(Type.Object(chosen)))
     .query(async ({ ctx: { services }, input: { id, organization } }) => ({

@@ -12,7 +12,7 @@ import { isId } from './role-references.ts';
 
 const pageSize = 100;
 
-/** Somebody, what they may do with a stack, and why. */
+/** A user or token, its permissions on a stack, and the reasons. */
 export interface AccessHolder {
   readonly user: Pick<UserHolderRow, 'login' | 'displayName'> | null;
   readonly token: Pick<TokenHolderRow, 'id' | 'kind' | 'name' | 'login' | 'team'> | null;
@@ -22,13 +22,13 @@ export interface AccessHolder {
 
 interface AccessPage {
   readonly holders: readonly AccessHolder[];
-  /** Those that explanations name. */
+  /** The grants that explanations refer to. */
   readonly grants: readonly GrantRow[];
   /** Null on the last page. */
   readonly continuationToken: string | null;
 }
 
-/** Who may do what with a stack. */
+/** Permissions on stacks. */
 export class StackAccessService {
   readonly #context: ApiContext;
 
@@ -69,9 +69,9 @@ export class StackAccessService {
     };
   }
 
-  /** What the caller may do, and why. Null if the caller has just lost the membership or the token. Throws NotFoundError. */
+  /** The caller's permissions, and the reasons. Null if the caller has just lost the membership or the token. Throws NotFoundError. */
   async explainOwn(caller: Caller, ref: StackRef) {
-    // People in a browser have a token, too: that of their session.
+    // Users in a browser also have a token: the one of their session.
     const { grants, holders } = await this.list(ref, { token: caller.tokenId });
     const [holder] = holders;
     return holder === undefined ? null : { holder, grants };
@@ -84,7 +84,7 @@ function readHolders({ holders, token, user }: AccessQuery): { readonly kind: Ki
   if (user !== undefined && token !== undefined) throw new InvalidRequestError('Name a user or a token, not both');
   const kind = holders ?? (token === undefined ? 'users' : 'tokens');
   if ((user !== undefined && kind !== 'users') || (token !== undefined && kind !== 'tokens'))
-    throw new InvalidRequestError('holders says something else than the user or token that is named');
+    throw new InvalidRequestError('holders does not match the given user or token');
   if (user !== undefined && !isLogin(user)) throw new InvalidRequestError('user is not a login');
   if (token !== undefined && !isId(token)) throw new InvalidRequestError('token is not the id of a token');
   return { kind, only: user ?? token ?? null };

@@ -13,14 +13,14 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
 import type { Caller } from '../platform/http/request.ts';
 
-/** What the caller may do with the stack in the path of the call. */
+/** The caller's permissions on the stack in the path of the call. */
 export function permissionsInPath(caller: Caller, ref: StackRef): PermissionSet {
   return permissionsOn(caller, { ...ref, tags: readTags(caller.stackTags ?? '{}') });
 }
 
 /**
- * Throws unless the access to the organization includes the permission on the stack: NotFoundError if the stack may not even be
- * read, otherwise ForbiddenError.
+ * Throws unless the access to the organization includes the permission on the stack: NotFoundError if the caller may not even
+ * read it, otherwise ForbiddenError.
  */
 export function assertPermission(access: HeldAccess, ref: StackRef, tags: Tags, permission: Permission): void {
   const held = permissionsOn(access, { ...ref, tags });

@@ -12,8 +12,8 @@ import { assertSameRules, otherGrants } from '../../shared/updates/rules/rule-se
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 
 /**
- * Throws ForbiddenError if the new tags of a locked stack would change one by which grants or rules for updates select stacks, unless
- * the caller may manage the stack: whoever writes to a stack could otherwise decide who else does, and take it out of a freeze.
+ * Throws ForbiddenError if the new tags of a locked stack would change a tag that grants or update rules select by, unless
+ * the caller may manage the stack: otherwise a writer of the stack could change its access, or end a freeze of it.
  */
 export async function assertMayChangeTags(
   tx: Queryable,
@@ -27,14 +27,14 @@ export async function assertMayChangeTags(
   if (hasPermission(permissionsOn(access, { ...stack, tags }), 'manage')) return;
   const ofGrants = access.facts === null ? [] : await createGrantRepository(tx).listTagNames(stack.organizationId);
   const granting = ofGrants.find(isChanged);
-  if (granting !== undefined) throw neededFor(granting, 'who may do what with the stack');
+  if (granting !== undefined) throw neededFor(granting, 'the permissions on the stack');
   const ruling = (await createUpdateRuleRepository(tx).listTagNames(stack.organizationId)).find(isChanged);
-  if (ruling !== undefined) throw neededFor(ruling, 'which rules its updates have');
+  if (ruling !== undefined) throw neededFor(ruling, 'the rules of its updates');
 }
 
 /**
- * Throws ForbiddenError if a new stack would take the name of one that was deleted and can be restored, without the tags by which rules
- * or grants have selected that one, unless the caller may manage it: to delete and create a stack is no way to change its tags.
+ * Throws ForbiddenError if a new stack would take the name of a deleted stack that can be restored, without the tags by which rules
+ * or grants selected it, unless the caller may manage it: deleting and recreating a stack must not bypass the check of its tags.
  */
 export async function assertMayFollow(
   tx: Queryable,

@@ -10,8 +10,8 @@ import type { Caller } from '../platform/http/request.ts';
 const maxTeams = 20;
 
 /**
- * Lets teams update and decrypt a new stack, as `pulumi stack init --teams` asks. Admins may name every team, others those that they
- * are in. Throws NotFoundError for unknown teams, ForbiddenError.
+ * Lets teams update and decrypt a new stack, for `pulumi stack init --teams`. Admins may name any team, other users only their
+ * own teams. Throws NotFoundError for unknown teams, ForbiddenError.
  */
 export async function grantToTeams(
   tx: Queryable,

@@ -9,13 +9,13 @@ import { type Queryable, sql } from '../../shared/platform/db/sql.ts';
 
 const FoundRow = Type.Object({
   ...ListedRow.properties,
-  /** False for the event up to which was looked, if it is none of those sought. */
+  /** False for the last scanned event if it does not match the filters. */
   isFound: Type.Boolean(),
-  /** Whether this is the event up to which was looked. There may be more after it. */
+  /** Whether this is the last scanned event. There may be more after it. */
   isLast: Type.Boolean(),
 });
 
-/** Which events are sought; null: any. */
+/** Filters of events; null: any. */
 export interface AuditSearch extends AuditSelection {
   /** Part of the object, in any case. */
   readonly object: string | null;
@@ -28,8 +28,8 @@ export function createAuditSearchRepository(db: Queryable) {
   const everything = sql.fragment`true`;
   return {
     /**
-     * Up to `limit` events, newest first. No index has objects and outcomes: at most `maxRead` events are looked at for them, and if there
-     * are more, the last one of those is in the result whether it is sought or not.
+     * Up to `limit` events, newest first. Objects and outcomes are not indexed: at most `maxRead` events are scanned for them, and if there
+     * are more, the result includes the last scanned event even if it does not match.
      */
     find: (
       organizationId: string,

@@ -18,12 +18,12 @@ export type { AuditPlace, ListedEventRow };
 
 const pageSize = 100;
 const exportedAtOnce = 500;
-/** The same for a part of an export that somebody puts together. */
+/** The same for a part of an export that the dashboard assembles. */
 const exportedPart = 2_000;
-/** How many events are looked at for what no index has. */
+/** The number of events that are scanned for fields without an index. */
 const readAtOnce = 5_000;
 
-/** The filters of a list, as in the query. */
+/** The filters of a list, as in the query string. */
 export interface AuditQuery {
   readonly eventType?: string;
   readonly user?: string;
@@ -31,7 +31,7 @@ export interface AuditQuery {
   readonly continuationToken?: string;
 }
 
-/** What the dashboard seeks; what is missing does not matter. */
+/** Filters of the dashboard; missing ones match everything. */
 export interface AuditFilter {
   readonly action?: string;
   /** A login, or `operator:` and a system user, or `server:`. */
@@ -54,7 +54,7 @@ export class AuditService {
     this.#identity = identity;
   }
 
-  /** Records a call that was refused. */
+  /** Records a refused call. */
   async recordRefusal(source: AuditSource, event: AuditEvent): Promise<void> {
     await createAuditRepository(this.#db).insert(source, { ...event, outcome: 'refused' });
   }
@@ -73,7 +73,7 @@ export class AuditService {
   }
 
   /**
-   * Up to `limit` events that are sought, newest first. `next` is the place after which to go on, which a page may have without an event;
+   * Up to `limit` matching events, newest first. `next` is the place to continue after, even if the page has no event;
    * null at the end. `organization` null: the server. Throws InvalidRequestError.
    */
   async find(
@@ -92,7 +92,7 @@ export class AuditService {
     return { events, next: next ?? null };
   }
 
-  /** The same as lines of a format, once that is recorded: the text, and where it goes on. Throws InvalidRequestError. */
+  /** The same as lines of a format, once the export is recorded: the text, and where it continues. Throws InvalidRequestError. */
   async exportPage(
     organization: string,
     { after, ...query }: AuditFilter,
@@ -187,7 +187,7 @@ const isoTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$
 function timeOf(text: string): Date {
   if (/^\d{1,11}$/.test(text)) return new Date((Number(text) + 1) * 1000 - 1);
   const time = isoTime.test(text) ? new Date(text) : new Date(Number.NaN);
-  // Postgres cannot read the years that are not in between.
+  // Postgres cannot read years outside this range.
   if (!(time.getTime() >= 0 && time.getTime() < maxTimeMs))
     throw new InvalidRequestError('startTime must be in seconds since the epoch, or like 2026-01-31T12:00:00Z');
   return time;

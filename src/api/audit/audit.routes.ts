@@ -35,7 +35,7 @@ export function registerAuditRoutes(app: RouteScope, { audit: events }: Services
     },
     async ({ params, query }) => {
       const page = await events.listPage(params.organization, query);
-      // The CLI asks for the next page as long as there is a token.
+      // The CLI requests the next page as long as there is a token.
       const token = page.next === null ? {} : { continuationToken: page.next };
       return { auditLogEvents: page.events.map(auditLogEvent), ...token };
     },

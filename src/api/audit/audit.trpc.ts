@@ -31,7 +31,7 @@ export const AuditFilter = Type.Object({
 
 /** The audit log of an organization. */
 export const auditRouter = router({
-  /** Newest first. A page may be short, or empty, and have a next one all the same: not all events are looked at for one page. */
+  /** Newest first. A page may be short or empty and still have a next page: the number of scanned events per page is limited. */
   list: organizationProcedure('manage')
     .input(input(Type.Object({ ...AuditFilter.properties, ...page })))
     .query(async ({ ctx: { services }, input: { limit = defaultPage, organization, ...filter } }) => {
@@ -39,13 +39,13 @@ export const auditRouter = router({
       return { items: events.map(auditItem), next: auditCursor(next) };
     }),
 
-  /** Names of actions, with what they mean. */
+  /** Names of actions, with their descriptions. */
   actions: organizationProcedure('manage').query(() => ({
     items: Object.entries(auditActions).map(([name, description]) => ({ name, description })),
     next: null,
   })),
 
-  /** Events as text, newest first, a part at a time. Each part is an event of the log itself. */
+  /** Events as text, newest first, in parts. The log records each part as an event. */
   export: organizationMutation('manage', 'audit.export')
     .input(
       input(
@@ -58,7 +58,7 @@ export const auditRouter = router({
     }),
 });
 
-/** What the service seeks. */
+/** The filters of the service. */
 export function auditQueryOf({ action, actor, cursor, from, object, outcome, until }: Static<typeof AuditFilter>) {
   const place = decodeCursor(cursor, Place);
   return {
@@ -81,7 +81,7 @@ export function auditItem(event: ListedEventRow) {
     number: event.number,
     at: event.occurredAt.toISOString(),
     action: event.action,
-    /** What was done, in words. */
+    /** A description of the action. */
     description: describeEvent({ ...event, object: '', outcome: 'done' }),
     outcome: event.outcome,
     actor: actorName(event),

@@ -4,8 +4,8 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 
 /**
- * Records what somebody has done with their account: in the log of the server, and in those of the organizations that manage the account.
- * Other organizations of the person do not learn of it.
+ * Records actions of a user on their account: in the log of the server, and in the logs of the organizations that manage the account.
+ * Other organizations of the user do not see them.
  */
 export async function recordOfPerson(
   tx: Queryable,

@@ -5,7 +5,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 
 export type { DriftRunRow };
 
-/** What runs have found out about drift of stacks. */
+/** Drift of stacks, as found by runs. */
 export class DriftService {
   readonly #db: ApiContext['db'];
   readonly #stacks: ApiContext['stacks'];

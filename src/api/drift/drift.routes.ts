@@ -38,7 +38,7 @@ export function registerDriftRoutes(app: RouteScope, { drift }: Services): void 
       config,
       schema: {
         tags,
-        summary: 'List the runs that have compared the state with reality',
+        summary: 'List the runs that compared the state with the cloud',
         security: apiToken,
         params: StackParams,
         querystring: ListDriftRunsQuery,
@@ -47,7 +47,7 @@ export function registerDriftRoutes(app: RouteScope, { drift }: Services): void 
     },
     async ({ params, query }) => {
       const limit = Math.min(query.pageSize ?? 10, maxPageSize);
-      // As the client counts: pages are as long as it has asked for.
+      // The client's page numbers refer to the page size it has requested.
       const offset = ((query.page ?? 1) - 1) * (query.pageSize ?? 10);
       const { runs, total } = await drift.list(params, { limit, offset });
       return { driftRuns: runs.map(toRun), itemsPerPage: limit, total };

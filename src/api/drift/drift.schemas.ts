@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 
 export const DriftStatusResponse = Type.Object({
-  driftDetected: Type.Boolean({ description: 'Whether the last run found drift that no update has mended since' }),
+  driftDetected: Type.Boolean({ description: 'Whether the last run found drift that no update has repaired since' }),
   latestDriftRun: Type.String({ description: 'Id of the last run; empty if there was none' }),
   runInProgress: Type.Boolean(),
 });
@@ -21,7 +21,7 @@ const DriftRunUpdate = Type.Object({
 export const ListDriftRunsResponse = Type.Object({
   driftRuns: Type.Array(
     Type.Object({
-      id: Type.String({ description: 'That of the update that has compared' }),
+      id: Type.String({ description: 'Id of the update that made the comparison' }),
       driftDetected: Type.Boolean(),
       created: Type.String(),
       status: Type.String(),

@@ -49,7 +49,7 @@ export async function* eventPageJson(
   yield json.take();
 }
 
-/** In the contract's dialect, events have a type, which is the name of their payload; the text is otherwise unchanged. */
+/** In the contract's dialect, events have a type, the name of their payload; the text is otherwise unchanged. */
 function addText(json: JsonBytes, { type }: StoredEvent, part: EventText, isFirst: boolean): void {
   const hasPrefix = isFirst && type !== '' && part.length > 0;
   if (hasPrefix) json.add(`{"type":${JSON.stringify(type)},`);

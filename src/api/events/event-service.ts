@@ -40,7 +40,7 @@ export class EventService {
     yield* eventPageJson(db ? this.#readerOf(db) : eventReader, update, selection, atEnd);
   }
 
-  /** Up to `limit` events of the selection, parsed. Those that are too large for a page have their size instead of their content. */
+  /** Up to `limit` events of the selection, parsed. Events that are too large for a page have their size instead of their content. */
   async listPage(update: EventOwner, selection: EventSelection, limit: number): Promise<PageOfEvents> {
     const { eventReader, replica } = this.#context;
     const db = await replica?.begin();

@@ -64,7 +64,7 @@ function listEvents(app: RouteScope, { events }: Services): void {
       // Check the status before reading the page: events added in between would be missing from it, and a null token ends the
       // client's loop.
       const update = await events.find(version ?? params.updateId, params);
-      // Newest first, the end of the list is the beginning of the update: nothing more arrives there.
+      // In descending order, the end of the list is the start of the update: nothing more arrives there.
       const atEnd = lastPageToken(dialect, { isActive: update.isActive && !newestFirst, after: beyond });
       const selection = { beyond, newestFirst, urn: query.urn ?? null, types: readTypes(query.type) };
       return sendChunks(reply, events.pageJson(update, selection, atEnd));
@@ -72,7 +72,7 @@ function listEvents(app: RouteScope, { events }: Services): void {
   );
 }
 
-/** Reads a stack version given in place of an update's id, which the CLI's history does not print. Null if there is none. */
+/** Reads a stack version in place of an update's id, which the CLI's history does not print. Null if there is none. */
 function readVersion(text: string): number | null {
   return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : null;
 }

@@ -6,7 +6,7 @@ import { cutDeep } from '../platform/http/cut-deep.ts';
 const pageBytes = 1024 * 1024;
 const maxEventBytes = 256 * 1024;
 
-/** An event as the CLI has sent it, but for values that are nested deep, or `{sequence, type, omittedBytes}`. */
+/** An event as sent by the CLI, without deeply nested values, or `{sequence, type, omittedBytes}`. */
 export type ParsedEvent = { readonly sequence: number; readonly type: string } & Readonly<Record<string, unknown>>;
 
 export interface PageOfEvents {
@@ -15,7 +15,7 @@ export interface PageOfEvents {
   readonly isCut: boolean;
 }
 
-/** Up to `limit` events, as many as a page takes. */
+/** Up to `limit` events, as many as fit on a page. */
 export async function readEventPage(
   reader: EventReader,
   update: EventOwner,

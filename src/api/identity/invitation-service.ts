@@ -21,8 +21,8 @@ import type { Person } from './person.ts';
 export type { InvitationRow };
 
 /**
- * Invitations to become a member. What an admin is told never depends on whether somebody has the login, so an invitation for nobody is
- * open like any other until it ends.
+ * Invitations to become a member. Responses to an admin never depend on whether the login exists, so an invitation for an unknown login is
+ * open like any other until it expires.
  */
 export class InvitationService {
   readonly #db: ApiContext['db'];
@@ -31,14 +31,14 @@ export class InvitationService {
     this.#db = db;
   }
 
-  /** Those that are open, in the order of their logins. Throws NotFoundError. */
+  /** Open invitations, sorted by login. Throws NotFoundError. */
   async list(organization: string): Promise<readonly InvitationRow[]> {
     const { id } = await getOrganization(this.#db, organization);
     return createInvitationRepository(this.#db).listOfOrganization(id);
   }
 
   /**
-   * Invites whoever has the login now. A second invitation replaces the first. Throws ForbiddenError, InvalidRequestError, and ConflictError
+   * Invites the user who has the login now. A second invitation replaces the first. Throws ForbiddenError, InvalidRequestError, and ConflictError
    * for members and for too many invitations.
    */
   async invite(
@@ -56,13 +56,13 @@ export class InvitationService {
       const { id: organizationId } = await getOrganization(tx, organization);
       const user = await people.find(login);
       if (user && (await people.findMembership(organizationId, user.id)))
-        throw new ConflictError(`${login} is a member of ${organization} already`);
+        throw new ConflictError(`${login} is already a member of ${organization}`);
       if ((await invitations.countOthers(organizationId, login)) >= maxInvitations)
-        throw new ConflictError(`${maxInvitations} invitations of ${organization} are open: withdraw some first`);
+        throw new ConflictError(`${maxInvitations} invitations of ${organization} are open: withdraw one first`);
       await invitations.put({
         ...{ organizationId, login, role },
         userId: user?.id ?? null,
-        // Whoever has a token has what is done with it.
+        // A token's holder is responsible for its use.
         invitedBy: caller.userId ?? (await createTokenRepository(tx).findMaker(caller.tokenId)),
         invitedByName: caller.login,
       });
@@ -98,7 +98,7 @@ export class InvitationService {
   /** Throws UnauthenticatedError, NotFoundError. */
   async decline(person: Person, organization: string, audit: AuditTrail): Promise<void> {
     await this.#answer(person, organization, (tx, { role }) =>
-      // Who does not join tells the organization nothing but that.
+      // An organization only learns that the user has declined.
       audit.recordAs(
         tx,
         { address: null, userAgent: null, tokenId: null, tokenName: null },

@@ -21,7 +21,7 @@ const manage = { access: { kind: 'organization', permission: 'manage' }, rate: '
 const own = { access: { kind: 'user' }, rate: 'held' } as const;
 const nothing = { 204: Type.Null() };
 
-/** Invitations of an organization, and what a person answers; leaving an organization. */
+/** Invitations of an organization, and a user's responses; leaving an organization. */
 export function registerInvitationRoutes(app: RouteScope, services: Services): void {
   registerOfOrganization(app, services);
   registerOfPerson(app, services);
@@ -50,7 +50,7 @@ function registerOfOrganization(app: RouteScope, { invitations }: Services): voi
       config: { ...manage, audit: 'member.invite', described: { errorStatuses: [409] } },
       schema: {
         tags,
-        summary: 'Invite a user by login; the answer is the same if nobody has it',
+        summary: 'Invite a user by login; the response does not reveal whether the login exists',
         security: apiToken,
         params: OrganizationParams,
         body: InviteRequest,
@@ -83,7 +83,7 @@ function registerOfPerson(app: RouteScope, { invitations, members }: Services): 
       config: { ...own, described: { errorStatuses: [403] } },
       schema: {
         tags,
-        summary: 'List the own invitations',
+        summary: 'List the caller’s invitations',
         security: apiToken,
         response: { 200: OwnInvitationsResponse },
       },

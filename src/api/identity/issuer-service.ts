@@ -27,7 +27,7 @@ import type { Caller } from '../platform/http/request.ts';
 
 export type { IssuerRow, PolicyRow };
 
-/** What registering or changing an issuer says about it. */
+/** The fields of an issuer in a request. */
 export interface IssuerRequest {
   readonly name?: string;
   readonly audience?: string;
@@ -43,7 +43,7 @@ export interface IssuerPolicies {
   readonly policies: readonly PolicyRow[];
 }
 
-/** Issuers that organizations trust, and what their tokens are exchanged for. For admins. */
+/** Issuers that organizations trust, and their policies. For admins. */
 export class IssuerService {
   readonly #context: ApiContext;
 
@@ -123,7 +123,7 @@ export class IssuerService {
     );
   }
 
-  /** Ends the trust, and all tokens that were given. Throws NotFoundError, ForbiddenError, EditConflictError. */
+  /** Ends the trust, and all issued tokens. Throws NotFoundError, ForbiddenError, EditConflictError. */
   async remove(
     caller: Caller,
     organization: string,
@@ -132,7 +132,7 @@ export class IssuerService {
     seen: SeenRevisions = null,
   ): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
-      // Tokens end with what is removed.
+      // Removed policies end their tokens.
       await createPeopleRepository(tx).lock();
       await holdManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
@@ -199,7 +199,7 @@ function changeOf(request: IssuerRequest) {
   const { audience, jwks, maxExpiration, name, replay, thumbprints } = request;
   if (thumbprints && thumbprints.length > 0)
     throw new InvalidRequestError(
-      'Thumbprints are not supported: the certificate of an issuer is verified by its authority (HOLDFAST_CA_FILE adds one)',
+      'Thumbprints are not supported: the certificate of an issuer is verified against its certificate authority (HOLDFAST_CA_FILE adds one)',
     );
   if (maxExpiration) checkLife(maxExpiration);
   return {
@@ -230,8 +230,8 @@ async function orTaken<T>(change: Promise<T>): Promise<T> {
     return await change;
   } catch (error) {
     const constraint = violatedConstraint(error);
-    if (constraint === 'trusted_issuers_name_key') throw new ConflictError('There is an issuer with this name');
-    if (constraint === 'trusted_issuers_url_key') throw new ConflictError('There is an issuer with this URL');
+    if (constraint === 'trusted_issuers_name_key') throw new ConflictError('There is already an issuer with this name');
+    if (constraint === 'trusted_issuers_url_key') throw new ConflictError('There is already an issuer with this URL');
     throw error;
   }
 }

@@ -28,7 +28,7 @@ const path = '/api/orgs/:organization/oidc/issuers';
 const policiesPath = '/api/orgs/:organization/auth/policies';
 const access = { kind: 'organization', permission: 'manage' } as const;
 
-/** Issuers that an organization trusts, and their policies, in the vendor's format. The id of the policies is that of the issuer. */
+/** Issuers that an organization trusts, and their policies, in the vendor's format. The policies have the same id as the issuer. */
 export function registerIssuerRoutes(app: RouteScope, services: Services): void {
   listIssuers(app, services);
   registerIssuer(app, services);
@@ -104,7 +104,7 @@ function updateIssuer(app: RouteScope, { issuers }: Services): void {
       schema: {
         tags,
         headers: IfMatchHeaders,
-        summary: 'Change what is expected of an issuer',
+        summary: 'Change an issuer',
         security: apiToken,
         params: IssuerParams,
         body: UpdateIssuerRequest,
@@ -128,7 +128,7 @@ function deleteIssuer(app: RouteScope, { issuers }: Services): void {
       schema: {
         tags,
         headers: IfMatchHeaders,
-        summary: 'End the trust in an issuer, and the tokens that it was exchanged for',
+        summary: 'End the trust in an issuer, and the tokens issued for it',
         security: apiToken,
         params: IssuerParams,
         response: { 204: Type.Null() },

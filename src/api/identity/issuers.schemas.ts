@@ -6,7 +6,7 @@ const Seconds = Type.Optional(Type.Union([Type.Integer({ minimum: 0, maximum: 86
 const Thumbprints = Type.Optional(Type.Union([Type.Array(Type.String(), { maxItems: 100 }), Type.Null()]));
 const KeySet = Type.Optional(Type.Union([Type.Object({ keys: Type.Array(Type.Unknown()) }), Type.Null()]));
 const ReplayText = Type.Union([Type.Literal('once'), Type.Literal('within-life')], {
-  description: 'Our extension: whether an id token is exchanged once (default), or as often as its holder likes',
+  description: 'Our extension: whether an id token can be exchanged once (default), or any number of times',
 });
 const Audience = Type.String({ description: 'Our extension; default urn:pulumi:org:<organization>' });
 

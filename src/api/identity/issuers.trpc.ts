@@ -32,7 +32,7 @@ const chosen = { id: Id };
 const settings = {
   audience: Type.Optional(text(500)),
   replay: Type.Optional(Type.Union([Type.Literal('once'), Type.Literal('within-life')])),
-  /** How long tokens that are given live at most, in seconds; null: two hours. */
+  /** Maximum lifetime of issued tokens, in seconds; null: two hours. */
   maxSeconds: Type.Optional(Seconds),
 };
 
@@ -40,7 +40,7 @@ const Policy = Type.Object({
   decision: Type.Union([Type.Literal('allow'), Type.Literal('deny')]),
   /** organization, team, personal or service; `any` in a policy that denies. */
   tokenType: text(40),
-  /** Name of the team, or login, whose token is given. */
+  /** Name of the team, or login, that owns the token. */
   owner: Type.Optional(Name),
   isAdmin: Type.Optional(Type.Boolean()),
   rules: Type.Array(Type.Object({ claim: text(500), patterns: Type.Array(text(500), { maxItems: maxPatterns }) }), {
@@ -55,7 +55,7 @@ const Policy = Type.Object({
 });
 type Policy = Type.Static<typeof Policy>;
 
-/** Issuers of id tokens that an organization trusts, and the policies by which CI runs are given tokens. */
+/** Issuers of id tokens that an organization trusts, and the policies that give tokens to CI runs. */
 export const issuersRouter = router({
   /** In the order of their names. */
   list: organizationProcedure('manage')
@@ -90,7 +90,7 @@ export const issuersRouter = router({
       },
     ),
 
-  /** Replaces the policies, unless somebody has changed them since the version that the caller has seen. */
+  /** Replaces the policies, unless another user has changed them since the version that the caller has seen. */
   setPolicies: organizationMutation('manage', 'issuer.policies')
     .input(
       input(

@@ -24,7 +24,7 @@ export const meRouter = router({
     login: caller.login,
     displayName: caller.displayName === '' || caller.displayName === caller.login ? null : caller.displayName,
     isOperator: caller.siteAdmin,
-    /** Whether the caller may make other users of the server members of organizations that they administer, without their consent. */
+    /** Whether the caller may add other users of the server to their organizations without the users' consent. */
     mayAddMembers: await services.members.mayAdd(caller),
     organizations: await services.stackQueries.listOrganizations(caller),
     /** How many invitations the caller has not answered. */

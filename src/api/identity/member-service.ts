@@ -51,8 +51,8 @@ export class MemberService {
   }
 
   /**
-   * Whether the caller may add members to organizations that they administer without asking them: where there are several organizations, nobody
-   * becomes a member of one, and known to it, unasked.
+   * Whether the caller may add members to their organizations without the users' consent: on a server with several organizations, nobody
+   * becomes a member, or is revealed to one, without consent.
    */
   async mayAdd({ siteAdmin }: Pick<Caller, 'siteAdmin'>): Promise<boolean> {
     return siteAdmin || !(await createPeopleRepository(this.#context.db).hasSeveralOrganizations());
@@ -68,7 +68,7 @@ export class MemberService {
     { login, role }: { readonly login: string; readonly role: Role },
     audit: AuditTrail,
   ): Promise<void> {
-    // Before anything is looked up: who may not add anybody must not learn who exists.
+    // Before any lookup: callers who may not add members must not learn which users exist.
     if (!(await this.mayAdd(caller)))
       throw new ForbiddenError(
         'This server has several organizations: invite the user, or let an operator run: holdfast admin add-member LOGIN --organization ORGANIZATION',
@@ -81,13 +81,13 @@ export class MemberService {
       const user = isLogin(login) ? await people.find(login) : null;
       if (!found || !user)
         throw new NotFoundError(
-          `There is no user ${JSON.stringify(login.slice(0, 100))} on this server. An operator makes one: holdfast admin create-user`,
+          `There is no user ${JSON.stringify(login.slice(0, 100))} on this server. An operator can create one: holdfast admin create-user`,
         );
       if (!user.isActive)
         throw new ConflictError(`${login} is deactivated. An operator can change that: holdfast admin reactivate-user`);
       const present = await people.findMembership(found.id, user.id);
       if (present && present.role !== role)
-        throw new ConflictError(`${login} is a member of ${organization} already, with the role ${present.role}`);
+        throw new ConflictError(`${login} is already a member of ${organization}, with the role ${present.role}`);
       if (present) return audit.settle();
       await createIdentityRepository(tx).setMembership(found.id, user.id, role);
       return audit.record(tx, { organization, object: login, details: { role } });
@@ -150,7 +150,7 @@ export class MemberService {
   ): Promise<void> {
     return this.#context.db.inTransaction(async (tx) => {
       const people = createPeopleRepository(tx);
-      // So that two admins cannot remove each other.
+      // Prevents two admins from removing each other.
       await people.lock();
       await holdManagement(tx, organizationName, caller);
       const organization = await createIdentityRepository(tx).findOrganization(organizationName);
@@ -171,11 +171,11 @@ export class MemberService {
 
 function readRole({ fgaRoleId, role }: ChangeMemberRequest): Role {
   if ((role === undefined) === (fgaRoleId === undefined))
-    throw new InvalidRequestError('Name the new role of the member: viewer, member or admin');
+    throw new InvalidRequestError('Specify the new role of the member: viewer, member or admin');
   const named = role ?? builtInRole(fgaRoleId ?? '');
   if (named === null)
     throw new InvalidRequestError(
-      'A member is viewer, member or admin. Other roles are given to members by grants (POST /api/orgs/ORG/grants) or to their teams (pulumi org role assign)',
+      'The role of a member is viewer, member or admin. Grants give other roles to members (POST /api/orgs/ORG/grants) or to their teams (pulumi org role assign)',
     );
   return named;
 }
@@ -194,5 +194,5 @@ async function assertOtherAdmin(
 ): Promise<void> {
   const only = await createPeopleRepository(tx).listOnlyAdminOf(userId);
   if (only.includes(organizationName))
-    throw new ConflictError(`${login} is the last admin of ${organizationName}. Appoint another one first`);
+    throw new ConflictError(`${login} is the last admin of ${organizationName}. Appoint another admin first`);
 }

@@ -20,7 +20,7 @@ const tags = ['members'];
 const path = '/api/orgs/:organization/members';
 const manage = { kind: 'organization', permission: 'manage' } as const;
 
-/** Members of an organization, as `pulumi org member` asks for them. */
+/** Members of an organization, as `pulumi org member` uses them. */
 export function registerMemberRoutes(app: RouteScope, services: Services): void {
   listMembers(app, services);
   changeMember(app, services);

@@ -45,7 +45,7 @@ export const membersRouter = router({
     next: null,
   })),
 
-  /** Invites whoever has the login. The answer is the same if nobody has it. */
+  /** Invites the user with the login. The response does not reveal whether the login exists. */
   invite: organizationMutation('manage', 'member.invite')
     .input(input(Type.Object({ ...chosen, role: Role })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { login, organization, role } }) => {

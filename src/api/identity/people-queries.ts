@@ -14,7 +14,7 @@ interface PageQuery {
   readonly limit: number;
 }
 
-/** Members and teams as the dashboard shows them. Lists are in the order of names; `next` is the last name of a page, null on the last one. */
+/** Members and teams, for the dashboard. Lists are sorted by name; `next` is the last name of a page, null on the last page. */
 export class PeopleQueries {
   readonly #context: ApiContext;
 

@@ -21,7 +21,7 @@ const TeamRow = Type.Object({
   displayName: Type.String(),
   description: Type.String(),
   members: Type.Integer(),
-  /** Whether the user who asks is in it, and administers it. */
+  /** Whether the requesting user is a member, and an admin of the team. */
   isIn: Type.Boolean(),
   isAdmin: Type.Boolean(),
 });
@@ -44,7 +44,7 @@ interface Selection {
 
 const shownTeams = 3;
 
-/** Members and teams of organizations as a dashboard shows them, a page at a time. */
+/** Members and teams of organizations, for the dashboard, page by page. */
 export function createPeopleQueryRepository(db: Queryable) {
   const everything = sql.fragment`true`;
   const later = (name: ReturnType<typeof sql.fragment>, after: string | null) =>

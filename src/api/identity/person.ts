@@ -4,7 +4,7 @@ import { holdOwner } from '../access/held-access.ts';
 import type { Caller, Session } from '../platform/http/request.ts';
 import type { SessionService } from './sign-in/session-service.ts';
 
-/** Somebody who decides about their own memberships. */
+/** A user who decides about their own memberships. */
 export interface Person {
   readonly userId: string;
   readonly login: string;
@@ -12,7 +12,7 @@ export interface Person {
   hold(tx: Queryable): Promise<void>;
 }
 
-/** Throws ForbiddenError unless the caller is a person: no token of an organization or a team, and none with scopes. */
+/** Throws ForbiddenError unless the caller is a user: not a token of an organization or a team, and not a scoped token. */
 export function personOf(caller: Caller): Person {
   const { isScoped, login, userId } = caller;
   if (userId === null) throw new ForbiddenError('This token belongs to no user, so it has no memberships of its own');

@@ -39,7 +39,7 @@ export interface TeamView {
   readonly stacks: readonly TeamStackRow[] | null;
 }
 
-/** A team or a user with what it may do with a stack, as a number of Pulumi's REST API. */
+/** A team or a user with its permission on a stack, as a number of Pulumi's REST API. */
 interface Level<Of> {
   readonly of: Of;
   readonly level: number;
@@ -56,7 +56,7 @@ interface Holder<Of> {
   readonly grants: GrantFacts[];
 }
 
-/** Teams: their members, and the stacks that are given to them. */
+/** Teams: their members, and their stacks. */
 export class TeamService {
   readonly #context: ApiContext;
 
@@ -72,7 +72,7 @@ export class TeamService {
     return (await teams.list(id)).map((team) => ({ team, members: members.get(team.name) ?? [], stacks: null }));
   }
 
-  /** With those of its stacks that the caller may read. Throws NotFoundError. */
+  /** With the stacks that the caller may read. Throws NotFoundError. */
   async get(caller: Caller, { name, organization }: TeamName): Promise<TeamView> {
     const { db } = this.#context;
     const { id } = await getOrganization(db, organization);
@@ -97,7 +97,7 @@ export class TeamService {
       await holdManagement(tx, organization, caller);
       const { id: organizationId } = await getOrganization(tx, organization);
       const id = await createTeamRepository(tx).insert(organizationId, { name, displayName, description });
-      if (id === null) throw new ConflictError(`There is a team named ${name} already`);
+      if (id === null) throw new ConflictError(`There is already a team named ${name}`);
       await audit.record(tx, { organization, object: name });
       return { team: { id, name, displayName, description }, members: [], stacks: [] };
     });
@@ -122,8 +122,8 @@ export class TeamService {
   }
 
   /**
-   * Makes all changes of a request, or none. Names and members are changed by admins of the team, too; stacks are given by those of the
-   * organization. `seen`: revisions of its names. Throws InvalidRequestError, NotFoundError, ForbiddenError, EditConflictError.
+   * Makes all changes of a request, or none. Admins of the team can also change names and members; only admins of the
+   * organization can grant stacks. `seen`: revisions of its names. Throws InvalidRequestError, NotFoundError, ForbiddenError, EditConflictError.
    */
   async update(
     caller: Caller,
@@ -137,18 +137,18 @@ export class TeamService {
         'Pulumi ESC (environments) is another product of Pulumi, which this server does not provide',
       );
     if (Boolean(request.member) !== Boolean(request.memberAction))
-      throw new InvalidRequestError('member and memberAction need each other');
+      throw new InvalidRequestError('member and memberAction must be given together');
     await this.#context.db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
       const organizationId = (await getOrganization(tx, organization)).id;
-      // Non-admins learn that they are none before they learn what exists: members see all teams anyway.
+      // Non-admins are refused before any lookup; members see all teams anyway.
       const team = await findTeam(tx, organizationId, name);
       const managesAll = await holdTeam(tx, organization, caller, team.id);
       const givesStacks = request.addStackPermission || request.editStackPermission || request.removeStack;
       if (givesStacks && !managesAll)
-        throw new ForbiddenError(`Giving stacks to a team needs the role admin in organization ${organization}`);
+        throw new ForbiddenError(`Granting stacks to a team needs the role admin in organization ${organization}`);
       await assertSeenTeam(tx, organizationId, team, seen);
-      // Before the events of the parts, each of which has an action of its own.
+      // Before the events of the individual changes, each of which has its own action.
       audit.settle();
       const place = { organization, organizationId, team };
       await this.#rename(tx, place, request, audit);
@@ -214,7 +214,7 @@ export class TeamService {
   }
 }
 
-/** Of how it is shown; members and stacks are added and removed one by one. */
+/** Revision of the display fields; members and stacks are added and removed one by one. */
 export function revisionOfTeam({ description, displayName }: Pick<TeamRow, 'displayName' | 'description'>): string {
   return revisionOf({ description, displayName });
 }
@@ -252,7 +252,7 @@ async function changeMember(
     await teams.removeMember(team.id, user.id);
     return audit.record(tx, { action: 'team.remove', ...event });
   }
-  // Adding a member again keeps what it is.
+  // Adding a member again keeps its role in the team.
   if (action !== 'add' || !isIn) await teams.setMember(team.id, user.id, action === 'promote');
   return audit.record(tx, { action: 'team.add', ...event });
 }
@@ -278,7 +278,7 @@ async function giveStack(
     subject: { teamId: team.id },
     createdBy: caller.userId,
   });
-  // Then what it had: updates that both permit go on.
+  // Then the previous grants: updates that both permit go on.
   await createTeamRepository(tx).removeStack(team.id, ref, given);
   const details = { effect: 'allow', team: team.name, permissions: namesOf(permissions) };
   await audit.record(tx, { action: 'grant.add', organization, object: formatStackRef(ref), details });
@@ -292,12 +292,12 @@ async function takeStack(
 ): Promise<void> {
   const ref = { organization, project, stack };
   if (!(await createTeamRepository(tx).removeStack(team.id, ref)))
-    throw new NotFoundError(`Team ${team.name} has no permission on a stack of that name`);
+    throw new NotFoundError(`Team ${team.name} has no permission on a stack with that name`);
   const details = { team: team.name };
   await audit.record(tx, { action: 'grant.remove', organization, object: formatStackRef(ref), details });
 }
 
-/** What each holder may do with the stack by its grants alone; without those that may not read it. */
+/** The permissions of each holder on the stack by its grants alone, without holders that may not read it. */
 function levelsOn<Of>(
   stack: { readonly project: string; readonly stack: string; readonly tags: Record<string, string> },
   holders: readonly Holder<Of>[],

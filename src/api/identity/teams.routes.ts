@@ -84,7 +84,7 @@ function getTeam(app: RouteScope, { teams }: Services): void {
       config: read,
       schema: {
         tags,
-        summary: 'Get a team with its members and the stacks that are given to it by name',
+        summary: 'Get a team with its members and the stacks granted to it by name',
         security: apiToken,
         params: TeamParams,
         response: { 200: TeamResponse },
@@ -103,7 +103,7 @@ function updateTeam(app: RouteScope, { teams }: Services): void {
   app.patch(
     `${path}/:team`,
     {
-      // Admins of the team, too: the service checks.
+      // Also for admins of the team: the service checks.
       config: { ...read, audit: 'team.change', described: { errorStatuses: [403, 412] } },
       schema: {
         tags,

@@ -26,7 +26,7 @@ const maxText = 5_000;
 const filter = { text: Type.Optional(text(200)), ...page };
 const member = { team: Name, login: Name };
 
-/** Teams of an organization. What its admins may change, the service decides: those of the organization may, too. */
+/** Teams of an organization. The service decides which changes admins of the team may make; admins of the organization may make all. */
 export const teamsRouter = router({
   /** In the order of their names. */
   list: organizationProcedure('read')
@@ -86,7 +86,7 @@ export const teamsRouter = router({
       await services.teams.delete(caller, { organization, name: team }, audit, seenByField(revision));
     }),
 
-  /** Also for admins of the team. With `isAdmin`, the member becomes one, or is one no longer. */
+  /** Also for admins of the team. `isAdmin` promotes or demotes the member. */
   setMember: organizationMutation('read', 'team.add')
     .input(input(Type.Object({ ...member, isAdmin: Type.Optional(Type.Boolean()) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { isAdmin, login, organization, team } }) => {

@@ -2,7 +2,7 @@ import { createTokenRepository, type TokenOwner, type TokenReach } from '../../s
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 
-/** Valid tokens of a user, of a team, and of an organization itself. Those of CI runs do not count: they expire. */
+/** Maximum number of valid tokens of a user, a team, and an organization itself. Tokens of CI runs do not count: they expire. */
 const maxTokens: Readonly<Record<TokenOwner['kind'], number>> = {
   personal: 100,
   team: 100,
@@ -10,9 +10,9 @@ const maxTokens: Readonly<Record<TokenOwner['kind'], number>> = {
   service: 1_000,
 };
 
-/** Throws ConflictError if the owner has as many tokens as there can be. Others that ask wait until the transaction ends. */
+/** Throws ConflictError if the owner has the maximum number of tokens. Concurrent calls wait until the transaction ends. */
 export async function assertTokenLimit(tx: Queryable, kind: TokenOwner['kind'], reach: TokenReach): Promise<void> {
   const most = maxTokens[kind];
   if ((await createTokenRepository(tx).countForNew(reach, most)) >= most)
-    throw new ConflictError(`There are ${most} valid tokens here, which is the most there can be: revoke one first`);
+    throw new ConflictError(`There are ${most} valid tokens here, the maximum: revoke one first`);
 }

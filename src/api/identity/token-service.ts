@@ -44,7 +44,7 @@ export interface TokenRequest {
   readonly scopes: readonly WrittenScope[] | null;
   /** Of an organization's token: role admin instead of member. */
   readonly admin: boolean;
-  /** An organization's token without a role: it may do what its scopes and grants say. */
+  /** An organization's token without a role: its scopes and grants decide. */
   readonly service: boolean;
 }
 
@@ -55,14 +55,14 @@ export interface MadeToken {
 }
 
 export interface RotatedToken extends MadeToken {
-  /** Until when the secret before is valid; null: it is no more. */
+  /** Until when the previous secret is valid; null: it is no longer valid. */
   readonly previousUntil: Date | null;
 }
 
 const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const maxDescriptionBytes = 1024;
 
-/** Makes, lists, revokes and rotates tokens. Secrets are shown once; only their hashes are stored. */
+/** Creates, lists, revokes and rotates tokens. Secrets are shown once; only their hashes are stored. */
 export class TokenService {
   readonly #context: ApiContext;
 
@@ -76,7 +76,7 @@ export class TokenService {
     return createTokenRepository(this.#context.db).list(reach);
   }
 
-  /** A page, newest first; with `ofRuns`, also tokens that CI runs were given. Throws ForbiddenError, NotFoundError. */
+  /** A page, newest first; with `ofRuns`, also tokens of CI runs. Throws ForbiddenError, NotFoundError. */
   async listPage(
     caller: Caller,
     place: TokenPlace,
@@ -114,7 +114,7 @@ export class TokenService {
         await holdPlace(tx, caller, place, owner);
         const tokens = createTokenRepository(tx);
         await assertTokenLimit(tx, owner.kind, reach);
-        // Whoever has a token has those that are made with it.
+        // A token's holder also owns the tokens created with it.
         const createdBy = caller.userId ?? (await tokens.findMaker(caller.tokenId));
         const made = await tokens.insert({ owner, hash, name, description, scopes, expiresAt, createdBy });
         const role = owner.kind === 'organization' ? { role: owner.role } : {};
@@ -123,9 +123,7 @@ export class TokenService {
       });
     } catch (error) {
       if (!violatedConstraint(error)?.endsWith('_name')) throw error;
-      throw new ConflictError(
-        `There is, or was, a token named ${JSON.stringify(name)}; names of tokens are not used twice`,
-      );
+      throw new ConflictError(`There is, or was, a token named ${JSON.stringify(name)}; token names cannot be reused`);
     }
   }
 
@@ -141,7 +139,7 @@ export class TokenService {
     });
   }
 
-  /** Replaces the secret; the one before stays valid for `overlapSeconds`. Throws ForbiddenError, NotFoundError. */
+  /** Replaces the secret; the previous one stays valid for `overlapSeconds`. Throws ForbiddenError, NotFoundError. */
   async rotate(
     caller: Caller,
     place: TokenPlace,
@@ -163,7 +161,7 @@ export class TokenService {
     });
   }
 
-  /** The longest life that a new token may have, in seconds; null: no limit. Throws ForbiddenError, NotFoundError. */
+  /** The maximum lifetime of a new token, in seconds; null: no limit. Throws ForbiddenError, NotFoundError. */
   async findMaxSeconds(caller: Caller, place: TokenPlace): Promise<number | null> {
     const { owner } = await this.#reach(caller, place);
     const tokens = createTokenRepository(this.#context.db);
@@ -177,7 +175,7 @@ export class TokenService {
     place: TokenPlace,
     { admin, service }: Pick<TokenRequest, 'admin' | 'service'> = { admin: false, service: false },
   ): Promise<{ readonly reach: TokenReach; readonly owner: TokenOwner }> {
-    // Tokens would outlive the policy that gave this one.
+    // The new token would outlive the policy that issued this one.
     assertNoRun(caller);
     if (caller.isScoped) throw new ForbiddenError('A token with scopes cannot manage tokens');
     if (place.of === 'caller') {
@@ -206,14 +204,14 @@ export class TokenService {
   }
 }
 
-/** Holds what lets the caller change tokens of the owner. Throws UnauthenticatedError, ForbiddenError. */
+/** Locks the caller's permission to change tokens of the owner. Throws UnauthenticatedError, ForbiddenError. */
 async function holdPlace(tx: Queryable, caller: Caller, place: TokenPlace, owner: TokenOwner): Promise<void> {
   if (place.of === 'caller') await holdOwner(tx, caller);
   else if (owner.kind === 'team') await holdTeam(tx, place.organization, caller, owner.teamId);
   else await holdManagement(tx, place.organization, caller);
 }
 
-/** Records a change of a token where its owner's matters are recorded. */
+/** Records a change of a token in the audit log of its owner. */
 async function record(
   tx: Queryable,
   audit: AuditTrail,

@@ -19,7 +19,7 @@ export interface Services {
 }
 
 const tags = ['tokens'];
-/** How long the secret before a rotation stays valid unless the call says otherwise. */
+/** How long the previous secret stays valid after a rotation, by default. */
 const defaultOverlapSeconds = 86_400;
 
 interface TokenRoutes {
@@ -48,7 +48,7 @@ const places: readonly TokenRoutes[] = [
   {
     path: '/api/orgs/:organization/teams/:team/tokens',
     of: 'a team',
-    // Admins of the team, too: the service checks.
+    // Also for admins of the team: the service checks.
     access: { kind: 'organization', permission: 'read' },
     params: TeamParams,
     place: (params) => ({ of: 'team', ...(params as { organization: string; team: string }) }),

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 
-/** How long the secret before a rotation may stay valid. */
+/** How long the previous secret may stay valid after a rotation. */
 export const maxOverlapSeconds = 30 * 86_400;
 
 const Scope = Type.Object({ permissions: Type.Array(Type.String(), { maxItems: 100 }), stacks: Type.String() });
@@ -29,7 +29,7 @@ export const RotateTokenRequest = Type.Union([
 
 export const RotateTokenResponse = Type.Object({
   ...CreateTokenResponse.properties,
-  /** Until when the secret before is valid. */
+  /** Until when the previous secret is valid. */
   previousExpires: Type.Integer(),
 });
 

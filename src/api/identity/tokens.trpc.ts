@@ -33,7 +33,7 @@ const own = {
   description: Type.Optional(text(1_024)),
   /** Seconds since 1970; missing: never. */
   expires: Type.Optional(Type.Integer({ minimum: 0, maximum: 253_402_300_799 })),
-  /** Missing: all that its owner may do. */
+  /** Missing: all permissions of its owner. */
   scopes: Type.Optional(
     Type.Array(Type.Object({ permissions: Type.Array(text(40), { maxItems: maxPermissions }), stacks: text(300) }), {
       maxItems: maxScopes,
@@ -41,12 +41,12 @@ const own = {
   ),
 };
 const chosen = { id: Id };
-/** With how long the secret before stays valid. */
+/** With the time for which the previous secret stays valid. */
 const rotated = { ...chosen, overlapSeconds: Type.Integer({ minimum: 0, maximum: maxOverlapSeconds }) };
 const list = { ofRuns: Type.Optional(Type.Boolean()), ...page };
 const ofCaller: TokenPlace = { of: 'caller' };
 
-/** Tokens of the caller, of an organization, and of its teams. A value is in the answer that makes it, and nowhere else. */
+/** Tokens of the caller, of an organization, and of its teams. Only the response that creates a token contains its value. */
 export const tokensRouter = router({
   mine: userProcedure
     .input(input(Type.Object(page)))
@@ -69,12 +69,12 @@ export const tokensRouter = router({
     .mutation(async ({ ctx: { audit, caller, services }, input: how }) =>
       toRotated(await services.tokens.rotate(caller, ofCaller, how, audit)),
     ),
-  /** The longest life of a new one. */
+  /** The maximum lifetime of a new token. */
   lifeOfMine: userProcedure.query(async ({ ctx: { caller, services } }) => ({
     maxSeconds: await services.tokens.findMaxSeconds(caller, ofCaller),
   })),
 
-  /** Of the organization and its services. With `ofRuns`, also those that CI runs were given. */
+  /** Of the organization and its services. With `ofRuns`, also tokens of CI runs. */
   list: organizationProcedure('manage')
     .input(input(Type.Object(list)))
     .query(async ({ ctx: { caller, services }, input: { organization, ...query } }) =>
@@ -86,7 +86,7 @@ export const tokensRouter = router({
         Type.Object({
           ...own,
           name: text(100),
-          /** With the role admin, with the role member, or without a role: its scopes and grants say what it may do. */
+          /** With the role admin, with the role member, or without a role: then its scopes and grants decide. */
           power: Type.Union([Type.Literal('admin'), Type.Literal('member'), Type.Literal('service')]),
         }),
       ),
@@ -109,7 +109,7 @@ export const tokensRouter = router({
     maxSeconds: await services.tokens.findMaxSeconds(caller, { of: 'organization', organization }),
   })),
 
-  /** For admins of the team, too: the service checks, here and below. */
+  /** Also for admins of the team: the service checks, here and below. */
   ofTeam: organizationProcedure('read')
     .input(input(Type.Object({ team: Name, ...list })))
     .query(async ({ ctx: { caller, services }, input: { organization, team, ...query } }) =>
@@ -171,9 +171,9 @@ function toPage({ next, tokens }: { tokens: readonly ListedTokenRow[]; next: { m
     scopes: token.scopes?.map(writeScope) ?? null,
     isProvisioning: token.isProvisioning,
     isOfRun: token.isOfRun,
-    /** Not one of a CI run, nor one that the bootstrap file lists. */
+    /** Neither a token of a CI run nor one from the bootstrap file. */
     mayRotate: !token.isOfRun && !token.isListed,
-    /** Until when the secret before the last rotation is valid, too. */
+    /** Until when the secret before the last rotation stays valid. */
     previousUntil: token.previousUntil?.toISOString() ?? null,
     createdAt: token.createdAt.toISOString(),
     createdBy: token.createdBy,

@@ -6,12 +6,12 @@ const MigrationRow = Type.Object({ name: Type.String(), at: Timestamp });
 const ServerRow = Type.Object({
   version: Type.String(),
   startedAt: Timestamp,
-  /** Connections of this installation, and what the server admits. */
+  /** Connections of this installation, and the server's maximum. */
   connections: Type.Integer(),
   maxConnections: Type.Integer(),
 });
 
-/** The database as operators see it. */
+/** The database, for operators. */
 export function createMigrationListRepository(db: Queryable) {
   return {
     /** The newest migrations, the newest first. */

@@ -24,7 +24,7 @@ const maxTables = 12;
 const storageDays = 90;
 const maxMigrations = 10;
 
-/** What operators see of the whole installation. Reads only what is cheap. */
+/** The state of the whole installation, for operators. Makes only cheap reads. */
 export class OperatorQueries {
   readonly #context: ApiContext;
   readonly #database: PartProbe;
@@ -38,7 +38,7 @@ export class OperatorQueries {
     this.#queue = new PartProbe((limitMs) => context.payloads.check(limitMs), probeMs);
   }
 
-  /** Parts as this process reaches them, and all processes. */
+  /** Services as this process reaches them, and all processes. */
   async health() {
     const { queries, config, db } = this.#context;
     const [database, blobs, queue] = await Promise.all([
@@ -55,7 +55,7 @@ export class OperatorQueries {
     return {
       database: { ...database, ...(server && { ...server, startedAt: server.startedAt.toISOString() }) },
       blobs: { ...blobs, kind: config.blobs.kind },
-      /** Null: jobs run in the process that asks for them. */
+      /** Null: jobs run in the process that requests them. */
       queue: queries ? queue : null,
       pool: this.#context.db.poolState(),
       processes: processes.map(({ seenAt, startedAt, ...row }) => ({
@@ -66,7 +66,7 @@ export class OperatorQueries {
     };
   }
 
-  /** The queues with their jobs; without Redis, what this process has to do. Throws UnavailableError. */
+  /** The queues with their jobs; without Redis, the jobs of this process. Throws UnavailableError. */
   async queues() {
     const { queries, dispatcher } = this.#context;
     if (!queries) {
@@ -90,20 +90,21 @@ export class OperatorQueries {
     };
   }
 
-  /** Queues a job anew that was given up. Throws NotFoundError, ConflictError for one that only its caller can repeat, UnavailableError. */
+  /** Queues a failed job again. Throws NotFoundError, ConflictError for a job that only its caller can repeat, and UnavailableError. */
   async retryJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
     const { queries, db, dispatcher } = this.#context;
     const failed = await queries?.findFailed(queue, id);
     if (!failed) throw noJob();
     const { name, retry } = failed;
-    if (!retry) throw new ConflictError(`Only its caller can repeat the job ${name}: it was told that it has failed`);
+    if (!retry)
+      throw new ConflictError(`Only its caller can repeat the job ${name}, because the caller already got its error`);
     await audit.record(db, { organization: null, object: id, details: { queue, job: name } });
-    // Running it twice does no harm; losing it would be until the next sweep.
+    // Running it twice does no harm; a lost job would wait for the next sweep.
     await dispatcher.enqueue(retry);
     await queries?.discard(queue, id);
   }
 
-  /** Forgets a job that was given up. Throws NotFoundError, UnavailableError. */
+  /** Removes a failed job. Throws NotFoundError, UnavailableError. */
   async discardJob(queue: QueueName, id: string, audit: AuditTrail): Promise<void> {
     const { queries, db } = this.#context;
     const failed = await queries?.findFailed(queue, id);
@@ -112,7 +113,7 @@ export class OperatorQueries {
     await queries?.discard(queue, id);
   }
 
-  /** Updates that hold their stacks, in all organizations, the oldest first, and the place to go on after. */
+  /** Updates that hold locks, in all organizations, the oldest first, and the place to continue after. */
   async locks(after: readonly [string, string] | null, limit: number) {
     const rows = await createOperatorQueryRepository(this.#context.db).listLocks(after, limit + 1);
     const last = rows.length > limit ? rows[limit - 1] : undefined;
@@ -120,13 +121,13 @@ export class OperatorQueries {
     return { items: rows.slice(0, limit).map(shownLock), next };
   }
 
-  /** The updates that have taken longest in the last days: of each stack and day the longest. */
+  /** The slowest updates of the last days: the longest per stack and day. */
   async slow(days: number, limit: number) {
     const rows = await createOperatorQueryRepository(this.#context.db).listSlow(days, limit);
     return { items: rows.map(({ endedAt, ...row }) => ({ ...row, endedAt: endedAt.toISOString() })), next: null };
   }
 
-  /** What the database takes, and what all organizations keep. */
+  /** The size of the database, and of the data of all organizations. */
   async storage() {
     const storage = createStorageRepository(this.#context.db);
     const [databaseBytes, tables, days] = await Promise.all([
@@ -137,7 +138,7 @@ export class OperatorQueries {
     return { databaseBytes, tables, days };
   }
 
-  /** Organizations by what they keep, and the place to go on after. */
+  /** Organizations by the size of their data, and the place to continue after. */
   async organizations(after: readonly [number, string] | null, limit: number) {
     const place = after && { bytes: after[0], organization: after[1] };
     const rows = await createStorageRepository(this.#context.db).list(place, limit + 1);
@@ -149,7 +150,7 @@ export class OperatorQueries {
     return { items, next };
   }
 
-  /** Tasks in the background: when they ran, and what waits for them, counted up to a limit. */
+  /** Background tasks: when they ran, and their backlogs, counted up to a limit. */
   async maintenance() {
     const { config, db } = this.#context;
     const isSent = config.audit.receiverUrl !== null;
@@ -183,7 +184,7 @@ export class OperatorQueries {
 }
 
 function noJob(): NotFoundError {
-  return new NotFoundError('There is no job with this id that was given up');
+  return new NotFoundError('There is no failed job with this id');
 }
 
 function shownLock({ ciUrl, expiresAt, place: _place, since, ...row }: LockRow) {

@@ -15,7 +15,7 @@ const LockRow = Type.Object({
   by: Text,
   ciUrl: Text,
   since: Timestamp,
-  /** Of its lease, or of its time to start. */
+  /** Expiry of its lease, or of its time to start. */
   expiresAt: Nullable(Timestamp),
   isExpired: Type.Boolean(),
   /** How many wait for the stack. */
@@ -45,7 +45,7 @@ export function createOperatorQueryRepository(db: Queryable) {
   const places = sql.fragment`
     join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id`;
   return {
-    /** Updates that hold their stacks, the oldest first. */
+    /** Updates that hold locks, the oldest first. */
     listLocks: (after: readonly [string, string] | null, limit: number) =>
       db.any(sql.rows(LockRow)`
         /* operatorQueries.listLocks */
@@ -62,7 +62,7 @@ export function createOperatorQueryRepository(db: Queryable) {
           }
         order by u.created_at, u.id limit ${limit}`),
 
-    /** Of each stack and each of the last days the longest one, the longest of all first. */
+    /** The longest update per stack and day, the longest first. */
     listSlow: (days: number, limit: number) =>
       db.any(sql.rows(SlowRow)`
         /* operatorQueries.listSlow */

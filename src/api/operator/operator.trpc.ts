@@ -23,27 +23,27 @@ const maxSlow = 20;
 
 /** The whole installation, for site admins. */
 export const operatorRouter = router({
-  /** Processes, and the parts that they need. */
+  /** Processes, and the services they need. */
   health: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.health()),
 
   /** Queues with their jobs. */
   queues: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.queues()),
 
-  /** Runs a job again that was given up. */
+  /** Runs a failed job again. */
   retryJob: operatorMutation('job.retry')
     .input(input(FailedJob))
     .mutation(async ({ ctx: { audit, services }, input: { id, queue } }) => {
       await services.operatorQueries.retryJob(queue, id, audit);
     }),
 
-  /** Removes a job that was given up. */
+  /** Removes a failed job. */
   discardJob: operatorMutation('job.discard')
     .input(input(FailedJob))
     .mutation(async ({ ctx: { audit, services }, input: { id, queue } }) => {
       await services.operatorQueries.discardJob(queue, id, audit);
     }),
 
-  /** Updates that hold their stacks, the oldest first. */
+  /** Updates that hold locks, the oldest first. */
   locks: operatorProcedure
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
@@ -54,10 +54,10 @@ export const operatorRouter = router({
   /** The slowest updates of the last days. */
   slow: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.slow(slowDays, maxSlow)),
 
-  /** What the database takes, and what is kept. */
+  /** The size of the database and of the kept data. */
   storage: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.storage()),
 
-  /** Organizations by what they keep, the most first. */
+  /** Organizations by the size of their data, the largest first. */
   organizations: operatorProcedure
     .input(input(Type.Object(page)))
     .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage } }) => {
@@ -65,7 +65,7 @@ export const operatorRouter = router({
       return { items, next: next && encodeCursor(next) };
     }),
 
-  /** The audit log of the server: what belongs to no organization, and what people do with their accounts. Pages as in `audit.list`. */
+  /** The audit log of the server: events outside of organizations, and users' actions on their accounts. Pages as in `audit.list`. */
   audit: operatorProcedure
     .input(input(Type.Object({ ...AuditFilter.properties, ...page })))
     .query(async ({ ctx: { services }, input: { limit = defaultPage, ...filter } }) => {
@@ -73,6 +73,6 @@ export const operatorRouter = router({
       return { items: events.map(auditItem), next: auditCursor(next) };
     }),
 
-  /** Tasks in the background, and what waits for them. */
+  /** Background tasks and their backlogs. */
   maintenance: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.maintenance()),
 });

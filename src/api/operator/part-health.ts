@@ -1,15 +1,15 @@
-/** How a part that the server needs has answered. */
+/** Health of a service that the server needs. */
 export interface PartHealth {
   readonly isUp: boolean;
   /** Of the last answer, in ms; null: there was none. */
   readonly latencyMs: number | null;
-  /** The last time since the start of this process that it did not answer; null: never. */
+  /** The last time it did not answer, since the start of this process; null: never. */
   readonly lastFailure: { readonly at: string; readonly message: string } | null;
 }
 
 const maxMessage = 200;
 
-/** Probes a part for operators. Those who ask within a moment share an answer. */
+/** Probes a service for operators. Concurrent callers share a result. */
 export class PartProbe {
   readonly #check: (limitMs: number) => Promise<void>;
   readonly #limitMs: number;

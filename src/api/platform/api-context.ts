@@ -7,7 +7,7 @@ import type { ProcessHealth } from '../../shared/platform/telemetry/status-serve
 import type { RequestRates } from './rates/request-rates.ts';
 import type { StateScans } from './scans/state-scans.ts';
 
-/** The shared context plus what the API role needs, such as access to its workers. */
+/** The shared context plus services of the API role, such as access to its workers. */
 export interface ApiContext extends AppContext {
   readonly dispatcher: JobDispatcher;
   /** Services for the jobs that the API runs itself. */

@@ -16,7 +16,7 @@ const described = { responses: { 200: Status, 503: Status } };
 const tags = ['health'];
 
 /**
- * Probes, outside the protocol: no Accept version and no token. They return only what a proxy needs. Details and metrics are for
+ * Probes, outside the protocol: no Accept version and no token. They return only the information that a proxy needs. Details and metrics are for
  * the management listener; they are available here only if no separate one is configured.
  */
 export function registerHealthRoutes(app: FastifyInstance, { config, health, metrics }: Services): void {

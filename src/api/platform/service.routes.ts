@@ -38,7 +38,7 @@ function getCapabilities(app: RouteScope, { config }: Services): void {
   app.get(
     '/api/capabilities',
     {
-      // Without an answer, the CLI goes on as if the server were an old one.
+      // Without a response, the CLI treats the server as an old one.
       config: { access: { kind: 'public' }, rate: 'never' },
       schema: { tags, summary: 'List the capabilities of the server', response: { 200: CapabilitiesResponse } },
     },

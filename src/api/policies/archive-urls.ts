@@ -7,7 +7,7 @@ export const addressSeconds = 3600;
 
 type Purpose = 'upload' | 'download';
 
-/** The query of an address. Members are missing, or repeated, if somebody made it up. */
+/** The query of an address. Parameters are missing or repeated in forged addresses. */
 export interface AddressQuery {
   readonly expires?: unknown;
   readonly signature?: unknown;
@@ -38,7 +38,7 @@ export class ArchiveUrls {
   /** Returns when the address expires, in seconds. Throws ForbiddenError unless it was created for this purpose. */
   async check(purpose: Purpose, versionId: string, { expires, signature }: AddressQuery): Promise<number> {
     const seconds = /^\d{1,11}$/.test(String(expires)) ? Number(expires) : 0;
-    // As text: many spellings decode to the same bytes, and only one was given out.
+    // Compared as text: many spellings decode to the same bytes, but only one was issued.
     if (!sameHash(Buffer.from(String(signature)), Buffer.from(await this.#sign(purpose, versionId, seconds)))) {
       throw new ForbiddenError('This address is not valid');
     }
@@ -56,7 +56,7 @@ export class ArchiveUrls {
   }
 }
 
-/** The address was valid, and is no longer. */
+/** The address was valid but has expired. */
 export function addressExpired(): ForbiddenError {
   return new ForbiddenError('This address has expired. Run the command again');
 }

@@ -19,7 +19,7 @@ export interface Services {
 
 const tags = ['policies'];
 const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repeated' } as const;
-/** A pack is a program that runs on the machines of everybody who updates a stack. */
+/** A pack is a program that runs on the machine of every user who updates a stack. */
 const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 const versionPath = `${policyPacksPath}/:pack/versions/:versionTag`;
 
@@ -40,7 +40,7 @@ function beginVersion(app: RouteScope, { policyPacks }: Services): void {
       config: { ...manage, audit: 'policy-pack.begin', described: { errorStatuses: [409] } },
       schema: {
         tags,
-        summary: 'Begin a version of a policy pack, whose archive is then uploaded',
+        summary: 'Begin a version of a policy pack, before the upload of its archive',
         security: apiToken,
         params: OrganizationParams,
         body: CreatePolicyPackRequest,

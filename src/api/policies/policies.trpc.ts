@@ -18,7 +18,7 @@ const StackPlace = Type.Tuple([Name, Name]);
 const group = { group: Name };
 const StackName = Type.Object({ project: Name, stack: Name });
 
-/** Policy packs, and the groups that say which updates must run them. */
+/** Policy packs, and the groups that define which updates must run them. */
 export const policiesRouter = router({
   /** By name, with their newest versions and the groups in which they are enabled. */
   packs: organizationProcedure('read')
@@ -46,7 +46,7 @@ export const policiesRouter = router({
       services.policyQueries.getGroup(organization, name),
     ),
 
-  /** Stacks that were put into a group, as far as the caller may read them. */
+  /** Stacks that were added to a group, as far as the caller may read them. */
   groupStacks: organizationProcedure('read')
     .input(input(Type.Object({ ...group, ...page })))
     .query(async ({ ctx: { caller, services }, input: query }) => {

@@ -5,7 +5,7 @@ import {
   PayloadTooLargeError,
 } from '../../shared/platform/errors/errors.ts';
 
-/** The CLI puts names into paths as they are, where `.` and `..` mean something else. */
+/** The CLI puts names unescaped into paths, where `.` and `..` have another meaning. */
 const namePattern = /^(?!\.{1,2}$)[a-zA-Z0-9_.-]{1,100}$/;
 
 /** Throws InvalidRequestError unless the text can be a name of `what`, such as "policy pack". */

@@ -54,7 +54,8 @@ function uploadArchive(app: RouteScope, { config, policyPacks }: Services): void
       },
     },
     async (request, reply) => {
-      if (bodyEncoding(request) !== 'identity') throw new InvalidRequestError('Send the archive as it is');
+      if (bodyEncoding(request) !== 'identity')
+        throw new InvalidRequestError('Send the archive without Content-Encoding');
       if ((declaredBytes(request) ?? 0) > maxArchiveBytes) throw archiveTooLarge();
       await policyPacks.receive(idOf(request.params), checkedBody(request.raw, config.limits.minBodyBytesPerSecond));
       return reply.code(204).send(null);
@@ -91,7 +92,7 @@ function downloadArchive(app: RouteScope, { policyPacks }: Services): void {
   );
 }
 
-/** Ids that were never given out are treated like addresses that are not valid: their signature does not match. */
+/** Ids that were never issued are treated like invalid addresses: their signature does not match. */
 function idOf(params: unknown): string {
   const { versionId } = params as { versionId: string };
   return isUuid(versionId) ? versionId : '';

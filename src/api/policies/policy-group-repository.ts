@@ -26,7 +26,7 @@ const ConfigBytesRow = Type.Object({
 });
 const IdRow = Type.Object({ id: Type.String() });
 
-/** What `facts` let read of the stacks `s` of the projects `p`; null: all. */
+/** The condition for stacks `s` of projects `p` that `facts` allow to read; null: all. */
 const readableBy = (facts: object | null) => sql.fragment`(${facts === null}
   or effective_permissions(${JSON.stringify(facts)}::jsonb, p.organization_id, p.name, s.name) & 1 = 1)`;
 
@@ -81,7 +81,7 @@ export function createPolicyGroupRepository(db: Queryable) {
       db.maybeOne(sql.rows(GroupRow)`
         /* policyGroups.lock */ select ${columns} from ${named(organization, name)} for update of g`),
 
-    /** Lets no other change of the organization's groups go on until the transaction ends. */
+    /** Blocks all other changes of the organization's groups until the transaction ends. */
     lockAll: (organization: string) =>
       db.query(sql.nothing`
         /* policyGroups.lockAll */
@@ -89,8 +89,8 @@ export function createPolicyGroupRepository(db: Queryable) {
         where o.name = ${organization} and g.is_default for no key update of g`),
 
     /**
-     * Bytes of configuration that the packs of a group have, and those of all groups of that of its stacks which has most. Each pack
-     * counts `packBytes` more.
+     * Bytes of configuration of the group's packs, and the maximum over its stacks of the total of all their groups. Each pack
+     * adds `packBytes`.
      */
     findConfigBytes: (id: string) =>
       db.any(sql.rows(ConfigBytesRow)`
@@ -120,7 +120,7 @@ export function createPolicyGroupRepository(db: Queryable) {
 
     delete: (id: string) => db.query(sql.nothing`/* policyGroups.delete */ delete from policy_groups where id = ${id}`),
 
-    /** The live stacks that were put into a group: all, or those that may be read by what `facts` say. */
+    /** The live stacks that were added to a group: all, or the ones that `facts` allow to read. */
     listStacks: (id: string, facts: object | null) =>
       db.any(sql.rows(MemberRow)`
         /* policyGroups.listStacks */

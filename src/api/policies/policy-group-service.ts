@@ -52,7 +52,7 @@ export class PolicyGroupService {
     return this.#groups.list(organization);
   }
 
-  /** With those of its stacks that the caller may read; for whoever manages groups, with all. Throws NotFoundError. */
+  /** With the stacks that the caller may read; for callers who manage groups, with all. Throws NotFoundError. */
   async get(organization: string, caller: Caller, name: string): Promise<PolicyGroupView> {
     const group = await this.#groups.find(organization, name);
     if (!group) throw groupNotFound(organization, name);
@@ -70,7 +70,7 @@ export class PolicyGroupService {
   ): Promise<void> {
     const { name, entityType, mode, agentPoolId } = request;
     assertPolicyName('policy group', name);
-    if ((entityType ?? 'stacks') !== 'stacks') throw new InvalidRequestError(`${notServed}. Leave out --entity-type`);
+    if ((entityType ?? 'stacks') !== 'stacks') throw new InvalidRequestError(`${notServed}. Omit --entity-type`);
     if ((mode || 'preventative') !== 'preventative' || agentPoolId) {
       throw new InvalidRequestError(
         'Audit groups are another product of Pulumi, which this server does not provide. Policy groups here are preventative: policies run during updates',
@@ -103,8 +103,8 @@ export class PolicyGroupService {
 
   /**
    * Makes all changes of a request, or none. Throws InvalidRequestError, NotFoundError, PayloadTooLargeError for more configuration
-   * than the updates of a stack may get, and ConflictError if the new name is taken or the default group would be changed in a way that
-   * it cannot.
+   * than the updates of a stack may have, and ConflictError if the new name is taken or for an unsupported change of the
+   * default group.
    */
   async update(
     { organization, name }: GroupName,
@@ -194,7 +194,7 @@ export class PolicyGroupService {
   }
 }
 
-/** What a request changes, for the audit log: without configuration, which may contain anything. */
+/** The changes of a request, for the audit log: without configuration, which may contain anything. */
 function detailsOf(request: UpdatePolicyGroupRequest): Readonly<Record<string, unknown>> {
   const stack = ({ name, routingProject }: StackReference) => `${routingProject || '*'}/${name}`;
   const pack = (given: PackReference) => `${given.name}@${tagOf(given) ?? 'any'}`;
@@ -210,7 +210,7 @@ function detailsOf(request: UpdatePolicyGroupRequest): Readonly<Record<string, u
   };
 }
 
-/** Whether it may add configuration to what updates of a stack get. */
+/** Whether it may add configuration to updates of a stack. */
 function isAddition({ addPolicyPack, addStack, policyPacks, stacks }: UpdatePolicyGroupRequest): boolean {
   return Boolean(addPolicyPack || addStack) || [...(policyPacks ?? []), ...(stacks ?? [])].length > 0;
 }

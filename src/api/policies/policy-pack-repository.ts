@@ -198,7 +198,7 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
       return rows.map(({ name }) => name);
     },
 
-    /** What updates of a stack must run: the packs of its groups, or of the default group if it is in none. */
+    /** The packs that updates of a stack must run: of its groups, or of the default group if it is in none. */
     listRequired: (ref: { readonly organization: string; readonly project: string; readonly stack: string }) =>
       db.any(sql.prepared('policy_packs_list_required', RequiredRow)`
         /* policyPacks.listRequired */

@@ -121,7 +121,7 @@ export class PolicyPackService {
       if (!version || version.isRemoved) throw packNotFound(organization, name, tag);
       if (version.isPublished) return audit.settle();
       if (version.begunBy !== caller.userId) {
-        throw new ConflictError('Someone else is publishing this version of the policy pack');
+        throw new ConflictError('Another user is publishing this version of the policy pack');
       }
       if (!version.isUploaded) {
         throw new ConflictError(
@@ -192,7 +192,7 @@ export class PolicyPackService {
     );
   }
 
-  /** What the updates of a stack must run; empty if there is no such stack. */
+  /** The packs that updates of a stack must run; empty if the stack does not exist. */
   async listRequired(ref: StackRef): Promise<RequiredPolicy[]> {
     const rows = await this.#packs.listRequired(ref);
     return Promise.all(
@@ -205,7 +205,7 @@ export class PolicyPackService {
   }
 }
 
-/** The repository of packs, which takes a version as abandoned when its upload address has expired. */
+/** The repository of packs, which treats a version as abandoned once its upload address has expired. */
 export function packRepository(db: Queryable): PolicyPackRepository {
   return createPolicyPackRepository(db, addressSeconds);
 }
@@ -213,7 +213,7 @@ export function packRepository(db: Queryable): PolicyPackRepository {
 function versionExists(pack: string, tag: string, isRemoved: boolean): ConflictError {
   return new ConflictError(
     isRemoved
-      ? `Version ${tag} of policy pack ${pack} was published before and removed. Clients that installed it would not fetch another one: publish under a new version`
+      ? `Version ${tag} of policy pack ${pack} was published before and removed. Clients that installed it would not fetch the new one: publish under a new version`
       : `Version ${tag} of policy pack ${pack} is already published. Publish under a new version`,
   );
 }

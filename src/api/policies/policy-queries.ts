@@ -4,7 +4,7 @@ import { groupNotFound } from './policies.ts';
 import { createPolicyGroupRepository } from './policy-group-repository.ts';
 import { packRepository } from './policy-pack-service.ts';
 
-/** What the dashboard shows of policies. */
+/** Policies, for the dashboard. */
 export class PolicyQueries {
   readonly #db: ApiContext['db'];
 
@@ -12,7 +12,7 @@ export class PolicyQueries {
     this.#db = db;
   }
 
-  /** Packs by name, with their newest versions and where they are enabled, and the name to go on after. */
+  /** Packs by name, with their newest versions and their groups, and the name to continue after. */
   async listPacks(organization: string, after: string | null, limit: number) {
     const rows = await packRepository(this.#db).listPage(organization, after, limit + 1);
     const page = rows.slice(0, limit);
@@ -27,7 +27,7 @@ export class PolicyQueries {
     return { items, next: rows.length > limit ? (page.at(-1)?.name ?? null) : null };
   }
 
-  /** Groups by name, the default group first, and the one to go on after. */
+  /** Groups by name, the default group first, and the one to continue after. */
   async listGroups(
     organization: string,
     after: { readonly isDefault: boolean; readonly name: string } | null,
@@ -51,7 +51,7 @@ export class PolicyQueries {
     };
   }
 
-  /** Stacks of a group that the caller may read, by name; for whoever manages groups, all. Throws NotFoundError. */
+  /** Stacks of a group that the caller may read, by name; for callers who manage groups, all. Throws NotFoundError. */
   async listStacks(
     { facts, isScoped, role }: Caller,
     { name, organization }: { readonly organization: string; readonly name: string },

@@ -21,7 +21,7 @@ export function createReferenceRepository(db: Queryable) {
       ? sql.fragment`true`
       : sql.fragment`effective_permissions(${organization.facts}::jsonb, ${organization.id}::uuid, l.project_name, l.stack_name) & 1 = 1`;
   return {
-    /** References of the stacks of an organization that may be read, in the order of their names. */
+    /** References of the readable stacks of an organization, sorted by name. */
     listOfOrganization: (organization: SearchedOrganization, limit: number) =>
       db.any(sql.rows(EdgeRow)`
         /* references.listOfOrganization */
@@ -32,7 +32,7 @@ export function createReferenceRepository(db: Queryable) {
         where l.organization_id = ${organization.id} and l.tag_name = '' and ${readable(organization)}
         order by l.project_name, l.stack_name, r.reads limit ${limit}`),
 
-    /** What a stack reads. */
+    /** The references of a stack. */
     listOfStack: ({ organization, project, stack }: StackRef, limit: number) =>
       db.any(sql.rows(EdgeRow)`
         /* references.listOfStack */
@@ -42,7 +42,7 @@ export function createReferenceRepository(db: Queryable) {
         where o.name = ${organization} and l.project_name = ${project} and l.stack_name = ${stack} and r.reads is not null
         order by r.reads limit ${limit}`),
 
-    /** Stacks of an organization that may be read and read this one, in the order of their names. */
+    /** Readable stacks of an organization that read this one, sorted by name. */
     listReaders: (organization: SearchedOrganization, name: string, limit: number) =>
       db.any(sql.rows(EdgeRow)`
         /* references.listReaders */
@@ -51,7 +51,7 @@ export function createReferenceRepository(db: Queryable) {
         where r.reads = ${name} and l.organization_id = ${organization.id} and ${readable(organization)}
         order by 2, 3 limit ${limit}`),
 
-    /** Those of these stacks of an organization that exist and may be read. */
+    /** The given stacks of an organization that exist and are readable. */
     listReadable: async (
       organization: SearchedOrganization,
       refs: readonly Pick<StackRef, 'project' | 'stack'>[],

@@ -16,8 +16,8 @@ export interface ReferenceNode extends StackRef {
 }
 
 /**
- * Which stacks read the outputs of which, by the references in their newest states. Stacks that the caller may not read are only named
- * where a state that the caller may read names them.
+ * Stack references in the newest states of stacks. Stacks that the caller may not read are only named
+ * if a state that the caller may read names them.
  */
 export class ReferenceService {
   readonly #context: ApiContext;
@@ -26,7 +26,7 @@ export class ReferenceService {
     this.#context = context;
   }
 
-  /** All references of the stacks of an organization: at most 500 stacks. `behind`: how far the index is. */
+  /** All references of the stacks of an organization: at most 500 stacks. `behind`: the lag of the index. */
   async graph(caller: Caller, organization: string) {
     const organizations = await this.#organizations(caller);
     const home = organizations.find(({ name }) => name === organization);
@@ -50,7 +50,7 @@ export class ReferenceService {
     return { nodes: await this.#nodes(organizations, [...names]), edges, isCut, behind };
   }
 
-  /** What a stack reads, and which stacks read it. */
+  /** The stacks that a stack reads, and the stacks that read it. */
   async ofStack(caller: Caller, ref: StackRef) {
     const rows = createReferenceRepository(this.#context.db);
     const organizations = await this.#organizations(caller);

@@ -14,7 +14,7 @@ export const referencesRouter = router({
     services.references.graph(caller, organization),
   ),
 
-  /** What a stack reads, and which stacks read it. */
+  /** The stacks that a stack reads, and the stacks that read it. */
   ofStack: stackProcedure('read').query(({ ctx: { caller, services }, input: ref }) =>
     services.references.ofStack(caller, ref),
   ),

@@ -9,7 +9,7 @@ const IndexedRow = Type.Object({
   stackId: Type.String(),
   /** Null: nothing is indexed yet. */
   indexedVersion: Nullable(Type.Integer()),
-  /** Changes are known of versions above this one. */
+  /** Changes are known for versions above this one. */
   knownFrom: Nullable(Type.Integer()),
   headVersion: Type.Integer(),
 });
@@ -28,12 +28,12 @@ const ResourceRow = Type.Object({
   protect: Type.Boolean(),
   isCustom: Type.Boolean(),
   isExternal: Type.Boolean(),
-  /** Replaced, and still to be deleted. */
+  /** Replaced, and pending deletion. */
   isDeleted: Type.Boolean(),
   dependencies: Type.Integer(),
   /** At most `maxChildren` are counted. */
   children: Type.Integer(),
-  /** The last version that changed it; null if that is not known. */
+  /** The last version that changed it; null if unknown. */
   changedIn: Nullable(Type.Integer()),
 });
 export type IndexedResource = Row<typeof ResourceRow>;
@@ -92,7 +92,7 @@ export interface ResourcePlace {
   readonly key: string;
 }
 
-/** Which resources a list shows: those for which all that is given holds. */
+/** Filters of a list of resources; all given ones must match. */
 export interface ResourceFilter {
   /** Part of name, type or URN, in lower case. */
   readonly text: string | null;
@@ -104,7 +104,7 @@ export interface ResourceFilter {
 const maxMessageChars = 300;
 /**
  * With a limit, and a range in the order of the index of parents, each count is a search in that index, also where nearly all resources of a
- * stack have the same parent: for `=` Postgres would read all of them in the order of another index, hoping to meet children soon.
+ * stack have the same parent: for `=` Postgres would scan another index, expecting to find children soon.
  */
 const maxChildren = 100;
 
@@ -161,7 +161,7 @@ export function createResourceRepository(db: Queryable) {
       return rows.map(({ urn }) => urn);
     },
 
-    /** What resources hang on, in the order of lists. */
+    /** Dependencies of resources, in the order of lists. */
     listEdges: (stackId: string, after: ResourcePlace | null, limit: number) =>
       db.any(sql.rows(EdgeRow)`
         /* resources.listEdges */

@@ -1,14 +1,14 @@
-/** How much one search does before it says that it is cut short. */
+/** Limits of one search; beyond them it is cut short. */
 export interface SearchBounds {
-  /** Looks no further after this time, in ms. */
+  /** Maximum time, in ms. */
   readonly ms: number;
-  /** Looks no further after so many resources. */
+  /** Maximum number of scanned resources. */
   readonly resources: number;
 }
 
 export const defaultBounds: SearchBounds = { ms: 1_500, resources: 5_000_000 };
 
-/** What a search may still do. */
+/** The remaining budget of a search. */
 export class SearchBudget {
   readonly #until: number;
   readonly #gone: AbortSignal | null;
@@ -20,7 +20,7 @@ export class SearchBudget {
     this.#gone = gone;
   }
 
-  /** Returns whether there is something left, and somebody who waits for it. */
+  /** Whether budget is left, and a client still waits for the result. */
   spend(resources: number): boolean {
     if (this.#gone?.aborted) return false;
     this.#resources -= resources;

@@ -4,7 +4,7 @@ import type { StackTerm } from './search-terms.ts';
 import { type WalkedStack, walkStacks } from './stack-walk.ts';
 
 const maxGroups = 100;
-/** Counts cost less than lists. */
+/** Counts are cheaper than lists. */
 const firstResources = 50_000;
 
 export interface SearchGroup {
@@ -18,7 +18,7 @@ export interface SearchGroup {
 export interface SearchCounts {
   readonly resources: number;
   readonly groups: readonly SearchGroup[];
-  /** How many groups there are besides. */
+  /** The number of further groups. */
   readonly otherGroups: number;
   /** Counts are too low: the search was cut short. */
   readonly isCut: boolean;

@@ -4,12 +4,12 @@ import type { ResourceTerm, StackTerm } from './search-terms.ts';
 import type { WalkedStack } from './stack-walk.ts';
 import { isInRange } from './version-range.ts';
 
-/** A condition that more resources meet does not tell which stacks to look at. */
+/** A condition that matches more resources does not narrow down the stacks. */
 const maxProbed = 5_000;
-/** With fewer stacks, no more conditions are asked for which. */
+/** With fewer stacks, no further conditions are probed. */
 const fewStacks = 100;
 
-/** What a search asks of stacks and of resources. */
+/** The conditions of a search on stacks and on resources. */
 export interface SearchPlan {
   readonly terms: readonly StackTerm[];
   readonly resourceTerms: readonly ResourceTerm[];
@@ -17,14 +17,14 @@ export interface SearchPlan {
   readonly within: readonly string[] | null;
 }
 
-/** Which stacks to look at: conditions that few resources meet say so. */
+/** Chooses the stacks to search, by conditions that match few resources. */
 export async function planSearch(rows: SearchRepository, terms: readonly Term[]): Promise<SearchPlan> {
   const stackTerms: StackTerm[] = [];
   const resourceTerms: ResourceTerm[] = [];
   for (const { condition, isNegated } of terms) {
     if (condition.kind === 'stack' || condition.kind === 'tag') stackTerms.push({ condition, isNegated });
     else resourceTerms.push({ condition, isNegated });
-    // Where nothing was changed lately, no resource was.
+    // Stacks without recent changes have no recently changed resources.
     if (condition.kind === 'changed' && !condition.isOlder && !isNegated) stackTerms.push({ condition, isNegated });
   }
   let within: readonly string[] | null = null as readonly string[] | null;
@@ -38,7 +38,7 @@ export async function planSearch(rows: SearchRepository, terms: readonly Term[])
   return { terms: stackTerms, resourceTerms, within };
 }
 
-/** Whether an index leads to the resources for which the term holds. */
+/** Whether an index finds the resources that match the term. */
 function isProbed({ condition, isNegated }: ResourceTerm): boolean {
   if (isNegated) return false;
   if (condition.kind === 'words') return true;
@@ -49,7 +49,7 @@ function isProbed({ condition, isNegated }: ResourceTerm): boolean {
   return (field === 'type' || field === 'name') && !pattern.startsWith('*');
 }
 
-/** Those of the stacks whose providers have what the terms ask of providers, with the versions that are in the ranges of the terms. */
+/** The stacks whose providers match the provider terms, with the versions in the ranges of the terms. */
 export async function narrow(
   rows: SearchRepository,
   stacks: readonly WalkedStack[],

@@ -48,7 +48,7 @@ describe('queries', () => {
     expect(parseSearchQuery('  ')).toEqual([]);
   });
 
-  test('say where a term is', () => {
+  test('have the position of each term', () => {
     expect(parseSearchQuery('  name:a   -b ').map(({ end, start }) => [start, end])).toEqual([
       [2, 8],
       [11, 13],
@@ -84,7 +84,7 @@ describe('queries', () => {
     expect(refusal('x'.repeat(1_001)).message).toMatch(/more than 1000 characters/);
   });
 
-  test('of any text are read, or refused with a place in it', () => {
+  test('of any text are parsed, or rejected with a position', () => {
     const part = fc.constantFrom(...'a-"\\:* /=<>.#é', 'name:', 'type:', 'version:', 'tag:', '6', '\u0000', '\t');
     const text = fc.array(part, { maxLength: 25 }).map((parts) => parts.join(''));
     fc.assert(
@@ -102,7 +102,7 @@ describe('queries', () => {
     );
   });
 
-  test('find quoted values as they are', () => {
+  test('match quoted values literally', () => {
     fc.assert(
       fc.property(
         fc.string({ minLength: 1, maxLength: 40 }).filter((value) => !value.includes('\0')),

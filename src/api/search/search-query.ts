@@ -1,21 +1,21 @@
 import { SearchQueryError } from '../platform/http/query-error.ts';
 import { parseVersionRange, type VersionRange } from './version-range.ts';
 
-/** Text fields: values may have `*`. Those of stacks are decided before resources are looked at. */
+/** Text fields: values may contain `*`. Fields of stacks are evaluated before resources are scanned. */
 export type ResourceField = 'type' | 'name' | 'urn' | 'parent' | 'provider';
 export type FlagField = 'protect' | 'custom' | 'external' | 'deleted';
 
-/** What a term asks of a resource or of its stack. */
+/** The condition of a term on a resource or on its stack. */
 export type Condition =
   /** Words or beginnings of words in type and name. All but the last one are whole. */
   | { readonly kind: 'words'; readonly words: readonly string[] }
   | { readonly kind: 'text'; readonly field: ResourceField; readonly pattern: string }
   | { readonly kind: 'flag'; readonly field: FlagField; readonly value: boolean }
-  /** Of the provider; null: any that is known. */
+  /** Of the provider; null: any known version. */
   | { readonly kind: 'version'; readonly range: VersionRange | null }
   /** The last change is at least this old, or not older. */
   | { readonly kind: 'changed'; readonly isOlder: boolean; readonly seconds: number }
-  /** Parts that are missing are any. */
+  /** Missing parts match anything. */
   | { readonly kind: 'stack'; readonly organization: string; readonly project: string; readonly stack: string }
   | { readonly kind: 'tag'; readonly name: string; readonly value: string | null };
 
@@ -91,7 +91,7 @@ function toTerm([, minus = '', field, quoted, bare = '']: RegExpExecArray, start
   }
   const name = aliases[field.toLowerCase()] ?? field.toLowerCase();
   if (!fieldNames.includes(name)) {
-    const hint = `there is no field ${JSON.stringify(field)}. Fields are ${fieldNames.join(', ')}. Put a text with a colon into quotation marks`;
+    const hint = `there is no field ${JSON.stringify(field)}. Fields are ${fieldNames.join(', ')}. Put text with a colon in quotation marks`;
     fail(hint, start + minus.length);
   }
   if (value === '') fail(`${name}: needs a value`, start);
@@ -106,8 +106,8 @@ function textCondition(value: string, fail: Fail): Condition {
     .split(separators)
     .filter((word) => word !== '')
     .map((word) => [...word].slice(0, maxWordChars).join(''));
-  if (words.length === 0) fail('a word needs letters or digits; values with * need a field, as in name:*db*');
-  if (value.includes('*')) fail('words are found by their beginnings; values with * need a field, as in name:*db*');
+  if (words.length === 0) fail('a word needs letters or digits; values with * need a field, such as name:*db*');
+  if (value.includes('*')) fail('words match by prefix; values with * need a field, such as name:*db*');
   return { kind: 'words', words };
 }
 
@@ -123,7 +123,7 @@ function toCondition(name: string, value: string, fail: Fail): Condition {
     case 'custom':
     case 'external':
     case 'deleted':
-      if (!/^(true|false|yes|no)$/i.test(value)) fail(`${name}: is true or false`);
+      if (!/^(true|false|yes|no)$/i.test(value)) fail(`${name}: must be true or false`);
       return { kind: 'flag', field: name, value: /^(true|yes)$/i.test(value) };
     case 'version':
       return toVersion(value, fail);
@@ -145,23 +145,23 @@ function toVersion(value: string, fail: Fail): Condition {
   const range = parseVersionRange(value);
   return {
     kind: 'version',
-    range: range ?? fail('version: is a version or a range, as 6, 6.1.2, <6, >=6.1 or 6.1..6.4'),
+    range: range ?? fail('version: must be a version or a range, such as 6, 6.1.2, <6, >=6.1 or 6.1..6.4'),
   };
 }
 
 const unitSeconds = { m: 60, h: 3_600, d: 86_400, w: 7 * 86_400, y: 365 * 86_400 } as const;
 const maxAgeSeconds = 200 * unitSeconds.y;
 
-/** An age that something is above, or not. */
+/** A lower or upper bound of an age. */
 export interface AgeLimit {
   readonly isOlder: boolean;
   readonly seconds: number;
 }
 
-/** `<7d` and `7d`: within the last seven days. Returns why it cannot be read otherwise. */
+/** `<7d` and `7d`: within the last seven days. Returns the error otherwise. */
 export function parseAge(value: string): AgeLimit | string {
   const [, operator = '', count = '', unit = ''] = /^(<=?|>=?|)(\d{1,6})([mhdwy])$/.exec(value) ?? [];
-  if (count === '') return 'is an age in minutes, hours, days, weeks or years, as <7d or >1y';
+  if (count === '') return 'must be an age in minutes, hours, days, weeks or years, such as <7d or >1y';
   const seconds = Number(count) * unitSeconds[unit as keyof typeof unitSeconds];
   return seconds > maxAgeSeconds ? 'is too long ago' : { isOlder: operator.startsWith('>'), seconds };
 }
@@ -173,14 +173,14 @@ function toAge(value: string, fail: Fail): Condition {
 
 function toStack(value: string, fail: Fail): Condition {
   const parts = value.split('/');
-  if (parts.length > 3 || parts.includes('')) fail('stack: is stack, project/stack or organization/project/stack');
+  if (parts.length > 3 || parts.includes('')) fail('stack: must be stack, project/stack or organization/project/stack');
   const [stack = '*', project = '*', organization = '*'] = parts.reverse();
   return { kind: 'stack', organization, project, stack };
 }
 
 function toTag(value: string, fail: Fail): Condition {
   const at = value.indexOf('=');
-  if (at === 0) fail('tag: is name or name=value');
+  if (at === 0) fail('tag: must be name or name=value');
   return at < 0
     ? { kind: 'tag', name: value, value: null }
     : { kind: 'tag', name: value.slice(0, at), value: value.slice(at + 1) };

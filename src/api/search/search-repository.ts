@@ -21,7 +21,7 @@ const StackRow = Type.Object({
 export type SearchedStack = Row<typeof StackRow>;
 
 const FoundRow = Type.Object({
-  /** Position of its stack among those that were searched, from 1. */
+  /** Position of its stack among the searched ones, from 1. */
   at: Type.Integer(),
   key: Type.String(),
   place: Type.String(),
@@ -37,7 +37,7 @@ const FoundRow = Type.Object({
   isCustom: Type.Boolean(),
   isExternal: Type.Boolean(),
   isDeleted: Type.Boolean(),
-  /** The last version that changed it, and its end; null if that is not known. */
+  /** The last version that changed it, and its end; null if unknown. */
   changedIn: Nullable(Type.Integer()),
   changedAt: Nullable(Timestamp),
 });
@@ -48,7 +48,7 @@ const IdsRow = Type.Object({ ids: Type.Array(Type.String()), rows: Type.Integer(
 const ProviderRow = Type.Object({ stackId: Type.String(), type: Type.String(), version: Text });
 const HiddenRow = Type.Object({ isTrimmed: Type.Boolean() });
 
-/** An organization and what decides which of its stacks are found, as JSON; null: all are. */
+/** An organization and the facts that decide which of its stacks are found, as JSON; null: all are. */
 export interface SearchedOrganization {
   readonly id: string;
   readonly name: string;
@@ -66,7 +66,7 @@ export type SearchRepository = ReturnType<typeof createSearchRepository>;
 /** Searches the index of states. A transaction: see `begin`. */
 export function createSearchRepository(tx: Queryable) {
   return {
-    /** Limits each statement of the transaction, and lets Postgres use indexes only: it does not know how selective texts are. */
+    /** Limits each statement of the transaction, and makes Postgres use indexes only: it cannot estimate the selectivity of texts. */
     begin: async (timeoutMs: number): Promise<void> => {
       await tx.query(sql.nothing`
         /* search.begin */
@@ -74,7 +74,7 @@ export function createSearchRepository(tx: Queryable) {
           set_config('jit', 'off', true)`);
     },
 
-    /** Stacks that have a resource for which the condition holds, whoever may read them; null if more than `limit` resources are found. */
+    /** Stacks with a resource that matches the condition, regardless of permissions; null if more than `limit` resources are found. */
     probe: async (condition: ResourceCondition, limit: number): Promise<string[] | null> => {
       const row = await tx.one(sql.rows(IdsRow)`
         /* search.probe */
@@ -83,7 +83,7 @@ export function createSearchRepository(tx: Queryable) {
       return row.rows > limit ? null : row.ids;
     },
 
-    /** A page of the stacks of an organization that may be read and have an index, in the order of their names. */
+    /** A page of the readable and indexed stacks of an organization, sorted by name. */
     listStacks: ({
       after,
       limit,
@@ -95,7 +95,7 @@ export function createSearchRepository(tx: Queryable) {
       readonly terms: readonly StackTerm[];
       /** Only these; null: all. */
       readonly within: readonly string[] | null;
-      /** `isFrom`: that one, too. */
+      /** `isFrom`: including that stack. */
       readonly after: { readonly project: string; readonly stack: string; readonly isFrom: boolean } | null;
       readonly limit: number;
     }) =>
@@ -124,7 +124,7 @@ export function createSearchRepository(tx: Queryable) {
           }
         order by l.project_name, l.stack_name limit ${limit}`),
 
-    /** Whether stacks of the organization may be hidden from the caller. Does not depend on a query, whose matches it would tell. */
+    /** Whether stacks of the organization may be hidden from the caller. Independent of the query, whose matches it would reveal. */
     isTrimmed: async ({ facts, id }: SearchedOrganization): Promise<boolean> => {
       if (facts === null) return false;
       const row = await tx.one(sql.rows(HiddenRow)`

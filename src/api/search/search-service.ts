@@ -23,11 +23,11 @@ import { compareVersionTexts } from './version-range.ts';
 
 /** A single statement that takes longer fails, in ms. */
 const statementMs = 5_000;
-/** Searches of one process at once: others need connections to Postgres, too. */
+/** Concurrent searches of one process: other calls also need connections to Postgres. */
 const atOnce = 3;
 const firstResources = 5_000;
 
-/** A place in the results; without `place` and `key`: behind a stack. */
+/** A position in the results; without `place` and `key`: after a stack. */
 export interface SearchPlace extends StackRef {
   readonly place: string | null;
   readonly key: string | null;
@@ -35,7 +35,7 @@ export interface SearchPlace extends StackRef {
 
 export interface SearchPage {
   readonly items: readonly FoundItem[];
-  /** Where to go on; null at the end. */
+  /** Where to continue; null at the end. */
   readonly next: SearchPlace | null;
   /** The search was cut short: there may be more before `next` is null, though the page is not full. */
   readonly isCut: boolean;
@@ -45,7 +45,7 @@ export interface SearchPage {
 
 /** A response from the index. */
 export interface FromIndex {
-  /** How far the index is behind in the organizations searched; null: it is not. */
+  /** The lag of the index in the searched organizations; null: none. */
   readonly behind: IndexLag | null;
 }
 
@@ -70,7 +70,7 @@ export class SearchService {
   }
 
   /**
-   * A page of the resources for which all terms hold: stacks in the order of their names, resources in that of type and name. Throws
+   * A page of the resources that match all terms: stacks sorted by name, resources by type and name. Throws
    * SearchQueryError, NotFoundError.
    */
   async list(
@@ -178,7 +178,7 @@ export class SearchService {
     return countGroups(rows, organizations, { terms, within, budget, isTrimmed }, countBatch);
   }
 
-  /** `gone`: the client of the caller is. */
+  /** `gone`: aborted when the client is gone. */
   async #search<T extends object>(
     { caller, gone }: { readonly caller: Caller; readonly gone: AbortSignal | null },
     organization: string | null,

@@ -12,7 +12,7 @@ export type StackTerm = Pick<Term, 'isNegated'> & { readonly condition: StackCon
 /** A term about resources. */
 export type ResourceTerm = Pick<Term, 'isNegated'> & {
   readonly condition: ResourceCondition;
-  /** Of a term about versions of providers: those in its range, among the stacks that are searched. */
+  /** For a term about provider versions: the versions in its range, among the searched stacks. */
   readonly versions?: readonly string[];
 };
 
@@ -68,11 +68,11 @@ export function resourceSql({ isNegated, ...term }: ResourceTerm) {
 function holdsSql({ condition, versions = [] }: Omit<ResourceTerm, 'isNegated'>) {
   switch (condition.kind) {
     case 'words': {
-      // Words have no character that means something here.
+      // Words contain no special characters of this pattern.
       const query = condition.words
         .map((word, at) => `'${word}'${at === condition.words.length - 1 ? ':*' : ''}`)
         .join(' & ');
-      // Cheap, and true where the words are found.
+      // Cheap, and true wherever the words match.
       const parts = condition.words.map(
         (word) => sql.fragment`strpos(lower((r.type || ' ' || r.name) collate "C"), ${word}) > 0`,
       );
@@ -127,12 +127,12 @@ function textSql({ field, pattern }: Extract<Condition, { kind: 'text' }>) {
   }
 }
 
-/** Whether the provider `p` of the resource is so. */
+/** The condition on the provider `p` of the resource. */
 function ofProvider(condition: ReturnType<typeof sql.fragment>) {
   return sql.fragment`exists (select 1 from stack_resources p where p.stack_id = r.stack_id and p.key = r.provider and ${condition})`;
 }
 
-/** What is not known to have changed has not changed since the version from which on changes are known. */
+/** A resource without known changes has not changed since the first version with known changes. */
 function changedSql({ isOlder, seconds }: Extract<Condition, { kind: 'changed' }>) {
   const changedAt = sql.fragment`(
     select coalesce(u.ended_at, u.created_at) from resource_changes c join updates u on u.stack_id = c.stack_id and u.stack_version = c.version

@@ -25,8 +25,7 @@ const config = {
 const common = {
   tags: ['search'],
   summary: 'Search the resources of all stacks of an organization that the caller may read',
-  description:
-    'In the order of stacks, types and names. The index is some seconds behind updates; `behind` says how far.',
+  description: 'Sorted by stack, type and name. The index is a few seconds behind updates; `behind` has the lag.',
   security: apiToken,
   params: OrganizationParams,
   querystring: ResourceSearchQuery,
@@ -45,7 +44,7 @@ export function registerSearchRoutes(app: RouteScope, services: Services): void 
         ...envelope,
         resources: items.map((item) => ({
           ...shown(item),
-          // `pulumi org search` prints it without asking whether it is there (cmd/pulumi/org/org_search.go).
+          // `pulumi org search` prints it without checking that it exists (cmd/pulumi/org/org_search.go).
           modified: item.changedAt ?? '',
           'parent.urn': item.parent,
           'provider.urn': item.providerUrn,

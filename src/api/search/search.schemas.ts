@@ -4,14 +4,13 @@ export const ResourceSearchQuery = Type.Object({
   query: Type.Optional(
     Type.String({
       maxLength: 1_000,
-      description:
-        'Terms that must all hold, e.g. `type:aws:rds/* -protect:true version:<6`; all resources without one',
+      description: 'Terms that must all match, e.g. `type:aws:rds/* -protect:true version:<6`; all resources if empty',
     }),
   ),
   size: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'At most 200 are returned' })),
   cursor: Type.Optional(Type.String({ maxLength: 4_000, description: 'From `pagination.next`' })),
   page: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Only the first; others by their cursor' }),
+    Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Only the first page; use the cursor for others' }),
   ),
 });
 
@@ -27,7 +26,7 @@ const Found = {
   delete: Type.Boolean(),
   protected: Type.Boolean(),
   modified: Type.Optional(
-    Type.String({ description: 'Absent if the resource has not changed since the index knows its stack' }),
+    Type.String({ description: 'Absent if the resource has not changed since its stack was first indexed' }),
   ),
 };
 
@@ -39,12 +38,12 @@ const Envelope = {
   behind: Type.Union(
     [
       Type.Object({
-        stacks: Type.Integer({ description: 'Stacks whose newest state is not searched yet' }),
-        oldestSeconds: Type.Integer({ description: 'Time since the first of them has changed' }),
+        stacks: Type.Integer({ description: 'Stacks whose newest state is not indexed yet' }),
+        oldestSeconds: Type.Integer({ description: 'Time since the first of them changed' }),
       }),
       Type.Null(),
     ],
-    { description: 'How far the index is behind; null: it has the newest state of each stack' },
+    { description: 'Lag of the index; null: it has the newest state of each stack' },
   ),
 };
 
@@ -54,7 +53,7 @@ export const ResourceSearchResponse = Type.Object({
   resources: Type.Array(
     Type.Object({
       ...Found,
-      modified: Type.String({ description: 'Empty if the resource has not changed since the index knows its stack' }),
+      modified: Type.String({ description: 'Empty if the resource has not changed since its stack was first indexed' }),
       'parent.urn': Type.Union([Type.String(), Type.Null()]),
       'provider.urn': Type.Union([Type.String(), Type.Null()]),
     }),

@@ -19,7 +19,7 @@ const Field = Type.Union([
 ]);
 
 /**
- * Search over the newest states of all stacks that the caller may read, or of those of one organization. `isCut`: it was cut short;
+ * Search over the newest states of all stacks that the caller may read, or only of one organization. `isCut`: it was cut short;
  * `isTrimmed`: there may be stacks that the caller may not read.
  */
 export const searchRouter = router({
@@ -37,14 +37,14 @@ export const searchRouter = router({
       },
     ),
 
-  /** How many resources a query finds, by a field: the largest groups. */
+  /** The number of matching resources by a field: the largest groups. */
   count: userProcedure
     .input(input(Type.Object({ query, organization: Type.Optional(Name), by: Field })))
     .query(({ ctx: { caller, request, services }, input: { by, organization = null, query: of } }) =>
       services.search.count(caller, { text: of, organization, by }, request.gone),
     ),
 
-  /** Versions of providers, and in how many stacks they are. */
+  /** Provider versions, and the number of stacks with each. */
   providers: userProcedure
     .input(input(Type.Object({ organization: Type.Optional(Name) })))
     .query(({ ctx: { caller, request, services }, input: { organization = null } }) =>

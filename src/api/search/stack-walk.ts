@@ -21,7 +21,7 @@ export interface Walk {
   readonly within: readonly string[] | null;
   /** `isFrom`: with that stack. */
   readonly after: { readonly ref: StackRef; readonly isFrom: boolean } | null;
-  /** Resources of the first batch, unless a single stack has more; later ones have more and more. */
+  /** Resources of the first batch, unless a single stack has more; later batches are larger and larger. */
   readonly firstResources: number;
 }
 
@@ -30,13 +30,13 @@ const maxStacks = 500;
 const maxResources = 50_000;
 
 /**
- * Stacks that the caller may read, in batches that cost about the same each: so whoever looks through them can stop in time, and say
+ * Stacks that the caller may read, in batches of about the same cost: so a scan of them can stop in time, and say
  * where.
  */
 export async function* walkStacks(rows: SearchRepository, walk: Walk): AsyncGenerator<StackBatch, void> {
   const { after, organizations, terms, within } = walk;
   let target = walk.firstResources;
-  // As the database orders names; one that the caller has left meanwhile is as if it came first.
+  // In the database's order of names; an organization that the caller has left meanwhile counts as first.
   const begun = organizations.findIndex(({ name }) => name === after?.ref.organization);
   for (const organization of organizations.slice(Math.max(0, begun))) {
     const { name } = organization;

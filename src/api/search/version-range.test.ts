@@ -32,11 +32,11 @@ describe('ranges of versions', () => {
     (text) => expect(parseVersionRange(text)).toBeNull(),
   );
 
-  test('what is no version is in no range', () => {
+  test('text that is not a version is in no range', () => {
     for (const text of ['', 'latest', '6', '6.1', '6.1.2.3']) expect(isInRange(text, range('>=0'))).toBe(false);
   });
 
-  test('prereleases are ordered as semver has it', () => {
+  test('prereleases are ordered by semver precedence', () => {
     const ordered = [
       ...[
         '1.0.0-alpha',
@@ -54,7 +54,7 @@ describe('ranges of versions', () => {
 
   const number = fc.integer({ min: 0, max: 30 });
   const version = fc.tuple(number, number, number).map((parts) => parts.join('.'));
-  test('a version is on one side of a limit, and in the range that begins and ends with it', () => {
+  test('a version is on one side of a bound, and in the range that starts and ends with it', () => {
     fc.assert(
       fc.property(version, version, (one, limit) => {
         const below = isInRange(one, range(`<${limit}`));

@@ -22,8 +22,8 @@ const versionPattern =
   /^v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:\.\*|\.x)?(?:-([0-9A-Za-z.-]{1,100}))?(?:\+[0-9A-Za-z.-]{1,100})?$/;
 
 /**
- * Reads `6`, `6.1`, `6.1.2`, `<6`, `>=6.1`, `6.1..6.4`. The beginning of a version stands for all that begin so: `>6` are those from 7.0.0 on.
- * Null if it is none of them.
+ * Reads `6`, `6.1`, `6.1.2`, `<6`, `>=6.1`, `6.1..6.4`. A prefix of a version stands for all versions with it: `>6` means 7.0.0 or newer.
+ * Null if it is invalid.
  */
 export function parseVersionRange(text: string): VersionRange | null {
   const [low = '', high, ...rest] = text.split('..');
@@ -42,7 +42,7 @@ export function parseVersionRange(text: string): VersionRange | null {
   return { from: lowest(version), before: behind(version) };
 }
 
-/** Whether a version lies in the range. What is not a semantic version lies in none. */
+/** Whether a version lies in the range. Text that is not a semantic version is in no range. */
 export function isInRange(text: string, { before, from }: VersionRange): boolean {
   const prefix = parsePrefix(text);
   if (prefix?.parts.length !== 3) return false;
@@ -52,7 +52,7 @@ export function isInRange(text: string, { before, from }: VersionRange): boolean
   );
 }
 
-/** Orders version texts; those that are none come first. */
+/** Orders version texts; invalid ones come first. */
 export function compareVersionTexts(a: string, b: string): number {
   const [one, other] = [parsePrefix(a), parsePrefix(b)];
   if (one === null || other === null)
@@ -68,12 +68,12 @@ function parsePrefix(text: string): VersionPrefix | null {
   return prerelease.length > 0 && parts.length < 3 ? null : { parts, prerelease };
 }
 
-/** The first version that begins so. `6` does not include prereleases of 6.0.0, which are before it. */
+/** The first version with this prefix. `6` does not include prereleases of 6.0.0, which are before it. */
 function lowest({ parts: [major = 0, minor = 0, patch = 0], prerelease }: VersionPrefix): Version {
   return { numbers: [major, minor, patch], prerelease, edge: 'first' };
 }
 
-/** Behind the last version that begins so: `6.1` ends before the first prerelease of 6.2.0, and `6.1.2` right behind itself. */
+/** The end of the versions with this prefix: `6.1` ends before the first prerelease of 6.2.0, and `6.1.2` right after itself. */
 function behind(prefix: VersionPrefix): Version {
   const [major = 0, minor = 0] = prefix.parts;
   if (prefix.parts.length === 3) return { ...lowest(prefix), edge: 'last' };
@@ -89,7 +89,7 @@ function compareVersions(a: Version, b: Version): number {
   return comparePrereleases(a.prerelease, b.prerelease) || Number(a.edge === 'last') - Number(b.edge === 'last');
 }
 
-/** As semver.org has it: a prerelease is before its release, numbers before words, fewer parts before more. */
+/** Semver precedence: a prerelease is before its release, numbers before words, fewer parts before more. */
 function comparePrereleases(a: readonly string[], b: readonly string[]): number {
   if (a.length === 0 || b.length === 0) return Number(a.length === 0) - Number(b.length === 0);
   for (const [at, part] of a.entries()) {

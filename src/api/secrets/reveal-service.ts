@@ -15,7 +15,7 @@ import { createUpdateQueryRepository } from '../updates/update-query-repository.
 import type { SecretService } from './secret-service.ts';
 import { secureValues } from './secure-values.ts';
 
-/** A value of a stack that is shown as a secret. */
+/** A value of a stack that is displayed as a secret. */
 export type SecretPlace =
   | { readonly of: 'output'; readonly name: string }
   | { readonly of: 'config'; readonly key: string }
@@ -35,7 +35,7 @@ class NotOursError extends InvalidRequestError {
   override readonly code = 'not-decryptable';
 }
 
-/** Shows single secrets to people. */
+/** Reveals single secrets to users. */
 export class RevealService {
   readonly #context: ApiContext;
   readonly #secrets: SecretService;
@@ -48,14 +48,14 @@ export class RevealService {
   }
 
   /**
-   * The plaintext of a value: text as it is, others as JSON. The read is recorded with the place of the value before it returns. Throws
+   * The plaintext of a value: text unchanged, other values as JSON. The read is recorded with the place of the value before it returns. Throws
    * NotFoundError, InvalidRequestError if only the CLI can decrypt it, UnavailableError, and what `scan` throws.
    */
   async reveal(scan: StateScan, ref: StackRef, caller: Caller, place: SecretPlace, audit: AuditTrail): Promise<string> {
     const found =
       place.of === 'config' ? await this.#readSetting(ref, place.key) : await this.#readValue(scan, ref, place);
     if (found === null || found.ciphertexts.length === 0)
-      throw new NotFoundError('The newest version has no such secret: what the page shows may have changed meanwhile');
+      throw new NotFoundError('The newest version does not have this secret: the page may be out of date');
     if (found.ciphertexts.length > maxSecrets)
       throw new NotOursError(`The value has more than ${maxSecrets} secrets: only the CLI shows it (--show-secrets)`);
     const plaintexts = await this.#secrets
@@ -87,7 +87,7 @@ export class RevealService {
     const places = await listSecretsInSlices(text);
     const encrypted = places.filter(({ ciphertext }) => ciphertext !== null);
     return {
-      // An import may have brought plaintexts: such a value is in the state as it is.
+      // An import may contain plaintexts: such a value is unencrypted in the state.
       ciphertexts: encrypted.map(({ ciphertext }) => Buffer.from(ciphertext as string, 'base64')),
       show: (plaintexts) => {
         const ranges = encrypted.map(({ end, start }, at) => ({ start, end, by: plaintexts[at] as Buffer }));
@@ -134,7 +134,7 @@ export class RevealService {
   }
 }
 
-/** A value with its secrets, and how it looks without them. */
+/** A value with its secrets, and its redacted form. */
 interface Encrypted {
   readonly ciphertexts: readonly Buffer[];
   readonly show: (plaintexts: readonly Buffer[]) => string;

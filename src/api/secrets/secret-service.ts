@@ -72,7 +72,7 @@ export class SecretService {
   }
 
   /**
-   * Decrypts the secrets of one value that somebody asks to see, for which `path` names its place. Always an event of its own in the audit
+   * Decrypts the secrets of one value that a user wants to see; `path` names its place. Always a separate event in the audit
    * log, recorded before it returns. Throws as `decrypt`.
    */
   async reveal(
@@ -89,7 +89,7 @@ export class SecretService {
     return plaintexts;
   }
 
-  /** Those of the stacks whose secrets may be decrypted, by the names and tags that they have now. */
+  /** The stacks whose secrets may be decrypted, by their current names and tags. */
   async #listDecryptable(ref: StackRef, access: HeldAccess, ids: readonly string[]): Promise<readonly string[]> {
     if (access.facts === null) return ids;
     const stacks = await this.#context.stacks.listByIds(ids);
@@ -115,7 +115,7 @@ export class SecretService {
     await audit.recordSecretRead(this.#context.db, read);
   }
 
-  /** The stack at this path, and those that had the path before a rename. Throws NotFoundError. */
+  /** The stack at this path, and stacks that had the path before a rename. Throws NotFoundError. */
   async #listStackIds(ref: StackRef): Promise<readonly string[]> {
     const { encryptionKeys, identity } = this.#context;
     const organization = await identity.findOrganization(ref.organization);
@@ -131,7 +131,7 @@ function clean(text: string): string {
   return text.slice(0, maxNameChars).toWellFormed().replaceAll('\0', '');
 }
 
-/** Passes decoded values to `work` in groups of about 1 MiB, one group per turn of the event loop. */
+/** Passes decoded values to `work` in groups of about 1 MiB, one group per time slice. */
 async function inGroups(
   values: EncodedValues,
   indexes: Iterable<number> | AsyncIterable<number>,
@@ -159,7 +159,7 @@ function* everyIndex(values: EncodedValues): Generator<number> {
   for (let index = 0; index < values.count; index++) yield index;
 }
 
-/** Skips values whose text repeats that of an earlier one. */
+/** Skips values with the same text as an earlier one. */
 async function* distinctIndexes(values: EncodedValues): AsyncGenerator<number> {
   const seen = new Set<string>();
   const slices = new Slices();

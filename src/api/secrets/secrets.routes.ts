@@ -32,7 +32,7 @@ const encrypting = {
   rate: 'needed',
   audit: { none: 'returns ciphertexts and changes nothing' },
 } as const;
-/** The service checks who may decrypt: the path may be one that a stack had before it was renamed. */
+/** The service checks the permission to decrypt: the path may be a former name of a stack. */
 const decrypting = {
   access: { kind: 'stack', permission: 'decrypt', former: true },
   rate: 'needed',

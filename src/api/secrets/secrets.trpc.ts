@@ -24,7 +24,7 @@ const Place = Type.Union([
 
 /** Secrets of stacks. */
 export const secretsRouter = router({
-  /** Decrypts one value of the newest state or of the last configuration, for somebody to see. Only what this server has encrypted. */
+  /** Decrypts one value of the newest state or of the last configuration, for display. Only values that this server has encrypted. */
   reveal: stackScanMutation('decrypt', 'secret.show')
     .input(input(Type.Object({ place: Place })))
     .mutation(async ({ ctx: { audit, caller, scan, services }, input: { place, ...ref } }) => ({

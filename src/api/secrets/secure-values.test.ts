@@ -11,7 +11,7 @@ test('secrets of a structured setting are found in order', () => {
   ]);
 });
 
-test('what lies in a secret is part of it', () => {
+test('nested content of a secret is part of it', () => {
   const outer = '{"secure":"x","b":{"secure":"y"}}';
   expect(found(`[${outer}]`)).toEqual([['x', outer]]);
 });

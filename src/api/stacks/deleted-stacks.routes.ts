@@ -65,7 +65,7 @@ function restoreStack(app: RouteScope, { deletedStacks }: Services): void {
       schema: {
         tags,
         summary: 'Restore a deleted stack',
-        description: 'Under its own name, or under another one if that is taken (409).',
+        description: 'Under its own name, or under another name if it is taken (409).',
         security: apiToken,
         params: DeletedStackParams,
         body: RestoreStackRequest,

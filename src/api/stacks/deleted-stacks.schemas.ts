@@ -14,7 +14,7 @@ export const ListDeletedStacksResponse = Type.Object({
       deletedAt: IsoTimestamp,
       deletedBy: Type.String(),
       restorableUntil: IsoTimestamp,
-      nameTaken: Type.Boolean({ description: 'Another stack has its name now: it can be restored under another one' }),
+      nameTaken: Type.Boolean({ description: 'Another stack now has its name: it can be restored under another name' }),
     }),
   ),
   continuationToken: Type.Union([Type.String(), Type.Null()]),
@@ -22,7 +22,7 @@ export const ListDeletedStacksResponse = Type.Object({
 
 export const DeletedStackParams = Type.Object({ organization: Type.String(), deletedStackId: Type.String() });
 
-/** Names that are left out stay as they were. */
+/** Omitted names stay unchanged. */
 export const RestoreStackRequest = Type.Union([
   Type.Object({ projectName: Maybe(Type.String()), stackName: Maybe(Type.String()) }),
   Type.Null(),

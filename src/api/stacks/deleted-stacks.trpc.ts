@@ -9,7 +9,7 @@ declare module '../access/procedures/context.ts' {
   }
 }
 
-/** Stacks that were deleted and can be restored. */
+/** Deleted stacks that can be restored. */
 export const deletedStacksRouter = router({
   /** The last deleted first. */
   list: organizationProcedure('manage')
@@ -18,7 +18,7 @@ export const deletedStacksRouter = router({
       services.deletedStacks.list(organization, cursor, limit),
     ),
 
-  /** Returns the name of the restored stack. Names that are left out stay as they were. */
+  /** Returns the name of the restored stack. Omitted names stay unchanged. */
   restore: organizationMutation('manage', 'stack.undelete')
     .input(input(Type.Object({ id: Id, project: Type.Optional(Name), stack: Type.Optional(Name) })))
     .mutation(({ ctx: { audit, caller, services }, input: { project = null, stack = null, ...place } }) =>

@@ -31,7 +31,7 @@ export class DeletedStacks {
     this.#restorer = new DeletedStackRestorer(context);
   }
 
-  /** Those that can be restored, the last deleted first, and where to continue if there are more. Throws InvalidRequestError. */
+  /** Restorable stacks, the last deleted first, and where to continue if there are more. Throws InvalidRequestError. */
   async list(organization: string, continuation: string | null, limit: number) {
     const before = continuation === null ? null : readPlace(continuation);
     const rows = await createRestorableStackRepository(this.#context.db).list(organization, before, limit + 1);
@@ -94,7 +94,7 @@ export class DeletedStacks {
 function readPlace(continuation: string): DeletedStackPlace {
   const [deletedMicros = '', id = '', ...rest] = continuation.split('.');
   if (!/^\d{1,17}$/.test(deletedMicros) || !isUuid(id) || rest.length > 0)
-    throw new InvalidRequestError('The place to continue at is not one that the list has returned');
+    throw new InvalidRequestError('The continuationToken was not returned by the list');
   return { deletedMicros, id };
 }
 
@@ -106,7 +106,7 @@ function shown(row: RestorableStackRow) {
     deletedAt: row.deletedAt.toISOString(),
     deletedBy: row.deletedBy,
     restorableUntil: row.restorableUntil?.toISOString() ?? row.deletedAt.toISOString(),
-    /** Whether another stack has its name now, so that it needs another one. */
+    /** Whether another stack now has its name, so that it needs a new one. */
     isNameTaken: row.isNameTaken,
   };
 }

@@ -23,9 +23,9 @@ import { createUpdateQueryRepository } from '../updates/update-query-repository.
 import { createStackQueryRepository, type OverviewRow } from './stack-query-repository.ts';
 import { createTagRepository } from './tag-repository.ts';
 
-/** Which stacks a list shows: those for which all that is given holds. */
+/** Filters of a list of stacks; all given ones must match. */
 export interface OverviewQuery {
-  /** Null: all of the caller's. */
+  /** Null: all organizations of the caller. */
   readonly organization: string | null;
   /** Words, `owner:LOGIN`, `updated:<7d`. */
   readonly text: string | null;
@@ -36,7 +36,7 @@ export interface OverviewQuery {
   readonly limit: number;
 }
 
-/** A place in the list: when the stack was changed, in microseconds since the epoch, and its id. */
+/** A position in the list: the time of the stack's last change, in microseconds since the epoch, and its id. */
 export interface OverviewPosition {
   readonly changedAt: string;
   readonly id: string;
@@ -44,7 +44,7 @@ export interface OverviewPosition {
 
 export type StackCard = ReturnType<typeof cardOf>;
 
-/** What the dashboard shows of stacks. */
+/** Stacks, for the dashboard. */
 export class StackQueries {
   readonly #context: ApiContext;
   readonly #shown = new ShownStates();
@@ -53,13 +53,13 @@ export class StackQueries {
     this.#context = context;
   }
 
-  /** The caller's organizations; with the number of their stacks where the caller may read all of them. */
+  /** The caller's organizations, with the number of their stacks if the caller may read all of them. */
   async listOrganizations({ tokenId }: Caller) {
     const rows = await createStackQueryRepository(this.#context.db).listOrganizations(tokenId);
     return rows.map(({ name, role, stacks }) => ({ name, role, stackCount: stacks }));
   }
 
-  /** Names of tags that begin so, or with `name` values of that tag, of stacks of the organization that the caller may read. Throws NotFoundError. */
+  /** Tag names with this prefix, or with `name` values of that tag, of stacks of the organization that the caller may read. Throws NotFoundError. */
   async listTags(
     { tokenId }: Caller,
     organization: string,
@@ -72,7 +72,7 @@ export class StackQueries {
     return rows.map(({ text }) => text);
   }
 
-  /** One stack with all that its overview shows. The state is not read, but for its outputs. Throws NotFoundError. */
+  /** One stack with all data of its overview. The state is only read for its outputs. Throws NotFoundError. */
   async get(scan: StateScan, caller: Caller, ref: StackRef) {
     const { db } = this.#context;
     const found = await createUpdateRuleRepository(db).findStack(ref);
@@ -93,7 +93,7 @@ export class StackQueries {
       hasApprovals:
         found.updateRules.first('change-limit') !== null || found.updateRules.first('protected-types') !== null,
       outputs: state?.outputs ?? null,
-      /** Operations that had begun when the last update ended; 0 while one runs. */
+      /** Operations in progress when the last update ended; 0 while an update runs. */
       pendingCount: found.activeUpdateId === null ? (state?.pending.length ?? 0) : 0,
       git: gitOf(safeEnvironment(settings?.environment ?? null)),
       fault:
@@ -102,9 +102,9 @@ export class StackQueries {
           : { kind: fault.compactionError === null ? 'warning' : 'incomplete', message: describeFault(fault) },
       frozen: freeze && {
         ruleId: freeze.rule.id,
-        /** What the rule is for, in words. */
+        /** A description of the rule's scope. */
         scope: describeScope(freeze.rule, ref.organization),
-        /** Whether the rule is for this stack alone, and always in force, so that it goes when the stack is thawed. */
+        /** Whether the rule is for this stack only, and always in force, so that thawing the stack removes it. */
         isOfStackAlone: freeze.rule.stack !== null && freeze.rule.settings.windows === undefined,
         note: freeze.rule.note,
         until: freeze.until?.toISOString() ?? null,
@@ -114,8 +114,8 @@ export class StackQueries {
   }
 
   /**
-   * Pending operations of the newest version: what had begun when its update ended, and the update that has left them. Not of an update
-   * that runs. `isKnown`: whether the state could be read. Throws NotFoundError.
+   * Pending operations of the newest version, which were in progress when its update ended, and that update. Not of a running
+   * update. `isKnown`: whether the state could be read. Throws NotFoundError.
    */
   async pending(scan: StateScan, ref: StackRef) {
     const { db, stacks } = this.#context;
@@ -146,7 +146,7 @@ export class StackQueries {
     };
   }
 
-  /** What is shown of the newest version, not of an update that runs; null if the state cannot be read. */
+  /** The display data of the newest version, not of a running update; null if the state cannot be read. */
   async #readState(scan: StateScan, { checkpointId, id, stackVersion }: StackRow): Promise<ShownState | null> {
     if (stackVersion === 0) return { outputs: [], pending: [], isCut: false };
     const key = `${id} ${stackVersion} ${checkpointId}`;
@@ -154,7 +154,7 @@ export class StackQueries {
       return await this.#shown.read(scan, key, async () => (await scan.readVersion(id, stackVersion))?.bytes ?? null);
     } catch (error) {
       scan.assertWanted();
-      this.#context.logger.warn({ err: error, stackId: id, stackVersion }, 'the outputs of a stack cannot be shown');
+      this.#context.logger.warn({ err: error, stackId: id, stackVersion }, 'outputs of a stack could not be read');
       return null;
     }
   }
@@ -196,7 +196,7 @@ export class StackQueries {
   }
 }
 
-/** A stack as the dashboard shows it. Times are ISO strings. */
+/** A stack, for the dashboard. Times are ISO strings. */
 export function cardOf(row: OverviewRow) {
   return {
     organization: row.organization,
@@ -240,11 +240,11 @@ function driftOf(isDrifted: boolean | null): 'drifted' | 'clean' | 'unknown' {
   return isDrifted ? 'drifted' : 'clean';
 }
 
-/** What the text above the list of stacks asks for: all of it. */
+/** The parsed filter text of the list of stacks; all parts must match. */
 interface StackQuery {
   /** Parts of `project/stack`, in any case. */
   readonly words: readonly string[];
-  /** Who holds the lock, with `*` for any characters. */
+  /** The lock holder, where `*` matches any characters. */
   readonly owner: string | null;
   readonly updated: AgeLimit | null;
 }

@@ -19,9 +19,9 @@ const OverviewRow = Type.Object({
   changedAt: Type.String(),
   updatedAt: Timestamp,
   createdAt: Timestamp,
-  /** How many calls wait for the stack. */
+  /** Number of calls that wait for the stack. */
   waiting: Type.Integer(),
-  /** Whether the last run that has compared the state with reality found drift that nothing has repaired since; null: none has compared. */
+  /** Whether the last run that compared the state with the cloud found drift that has not been repaired since; null: never compared. */
   isDrifted: Nullable(Type.Boolean()),
   lastId: Text,
   lastVersion: Nullable(Type.Integer()),
@@ -46,14 +46,14 @@ export interface OverviewFilter {
   readonly organizations: readonly ListedOrganization[];
   /** Parts of `project/stack`, in any case. */
   readonly words: readonly string[];
-  /** Who holds the lock: a login, or kind and name of a token. `*` stands for any characters. */
+  /** The lock holder: a login, or kind and name of a token. `*` matches any characters. */
   readonly owner: string | null;
   /** Changed at most, or at least, so long ago. */
   readonly updated: { readonly isOlder: boolean; readonly seconds: number } | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;
   readonly status: 'running' | 'failed' | 'drifted' | null;
-  /** Freezes that are in force: ids of rules; null: frozen or not. */
+  /** Active freezes: ids of rules; null: frozen or not. */
   readonly frozenBy: readonly string[] | null;
   /** Only stacks after this one, in this order. */
   readonly before: { readonly changedAt: string; readonly id: string } | null;
@@ -62,7 +62,7 @@ export interface OverviewFilter {
 
 const maxTags = 20;
 
-/** Whether the last run that has compared the stack found drift that nothing has repaired since; null: none has compared. */
+/** Whether the last run that compared the stack found drift that has not been repaired since; null: never compared. */
 const isDrifted = (stackId: ReturnType<typeof sql.fragment>) => sql.fragment`(
   select r.is_detected and not exists (
     select 1 from updates u
@@ -84,7 +84,7 @@ const shown = sql.fragment`
   v.id as "activeId", v.kind as "activeKind", coalesce(va.login, vt.kind || ':' || vt.name) as "activeBy",
   coalesce(v.started_at, v.created_at) as "activeSince", v.ci_run::json ->> 'build.url' as "activeCiUrl"`;
 
-/** Who has requested the update `v`. */
+/** The requester of the update `v`. */
 const owners = sql.fragment`
   left join users va on va.id = v.requested_by left join api_tokens vt on vt.id = v.token_id and v.requested_by is null`;
 
@@ -96,9 +96,9 @@ const details = sql.fragment`
   left join updates v on v.id = s.active_update_id
   ${owners}`;
 
-/** Stacks with what a dashboard shows of them. */
+/** Stacks with their data for the dashboard. */
 export function createStackQueryRepository(db: Queryable) {
-  /** Stacks of one organization `o`, found by the narrowest of the conditions; without one, in the order of an index. */
+  /** Stacks of one organization `o`, found by the most selective condition; without one, in the order of an index. */
   const candidates = ({ before, owner, project, status, tag }: OverviewFilter) => {
     const ofProject = project === null ? sql.fragment`true` : sql.fragment`l.project_name = ${project}`;
     const ofTag =
@@ -152,7 +152,7 @@ export function createStackQueryRepository(db: Queryable) {
     return sql.join(all, sql.fragment` and `);
   };
   return {
-    /** Live stacks that may be read, the newest change first. Reads no more of an organization than fills the page, unless a filter leaves little of it. */
+    /** Readable live stacks, the newest change first. Reads no more of an organization than needed for the page, unless a filter excludes most stacks. */
     list: (filter: OverviewFilter) =>
       db.any(sql.rows(OverviewRow)`
         /* stackQueries.list */

@@ -79,7 +79,7 @@ export class StackRenaming {
     if (await stacks.find(to)) throw stackExists(to);
     const ruled = await createUpdateRuleRepository(db).findStack(from);
     if (ruled) await assertNotConsumed(db, ruled, caller, 'rename', await awaitConsumers(db, ruled));
-    // The commit decides. A state is not rewritten for what is refused anyway.
+    // The commit decides. This avoids rewriting a state for a rename that is refused anyway.
     await assertSameSelection(db, caller, stack, to);
     await this.#reclaim(stack.id);
     const head = await changes.findHead(stack.id);
@@ -112,7 +112,7 @@ export class StackRenaming {
 
 /**
  * Throws ForbiddenError unless the caller may write under the new name and, without the permission to manage, gets no permission by
- * the renaming: it must not be a way around grants.
+ * the renaming: it must not bypass grants.
  */
 function assertMayRename(caller: Caller, from: StackRef, to: StackRef, tags: Tags): void {
   const before = permissionsOn(caller, { ...from, tags });
@@ -121,11 +121,11 @@ function assertMayRename(caller: Caller, from: StackRef, to: StackRef, tags: Tag
   const gained = namesOf(after & ~before);
   if (gained.length > 0 && !hasPermission(before, 'manage'))
     throw new ForbiddenError(
-      `Under this name you would have the permission ${gained.join(', ')}: that needs the permission manage`,
+      `Under this name you would gain the permission ${gained.join(', ')}, which needs the permission manage`,
     );
 }
 
-/** Throws ForbiddenError if other rules or grants would hold for the stack, unless the caller may manage it. */
+/** Throws ForbiddenError if other rules or grants would apply to the stack, unless the caller may manage it. */
 async function assertSameSelection(db: Queryable, caller: Caller, stack: StackRow, to: StackRef): Promise<void> {
   const tags = readTags(stack.tags);
   const present = { project: stack.project, stack: stack.stack, tags };

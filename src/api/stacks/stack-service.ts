@@ -45,7 +45,7 @@ import { editTag, type TagEdit } from './tag-edit.ts';
 export interface NewStack {
   readonly ref: StackRef;
   readonly tags: Tags;
-  /** Names of teams that are to update the stack. */
+  /** Names of teams that may update the stack. */
   readonly teams: readonly string[];
   /** The initial deployment document, or null. */
   readonly state: Buffer | null;
@@ -155,7 +155,7 @@ export class StackService {
     let after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
     const place = { name: query.organization, from: after?.organization ?? null };
     let organizations = await this.#lists.listOrganizations(caller.tokenId, place);
-    // Who may read what comes from the primary; the replica only lists by it.
+    // Permissions come from the primary; the replica only lists stacks by them.
     const replica = await this.#context.replica?.begin();
     const lists = replica ? createStackListRepository(replica) : this.#lists;
     let stacks = 0;
@@ -184,7 +184,7 @@ export class StackService {
       const next = isCut ? organizations.findIndex(({ name }) => name === last.organization) : asked.length;
       organizations = organizations.slice(next);
       if (organizations.length === 0) return null;
-      // Large tags end a chunk early, and what was found beyond its end is found again.
+      // Large tags end a chunk early, and rows beyond its end are found again.
       rowsAtOnce = isCut && chunk.length < limit ? Math.min(chunkSize, chunk.length * 2) : chunkSize;
     }
     return after && Buffer.from(formatStackRef(after)).toString('base64url');

@@ -20,7 +20,7 @@ export async function readStackView(db: Queryable, stack: StackRow): Promise<Sta
   return { stack, operation, faults };
 }
 
-/** For those who may read nothing but the outputs. */
+/** For callers who may read only the outputs. */
 export function nameOnly(stack: StackRow): StackView {
   const shown = { ...stack, id: '', tags: '{}', stackVersion: 0, checkpointId: null, activeUpdateId: null };
   return { stack: shown, operation: null, faults: [] };

@@ -41,7 +41,7 @@ export function stackResponse(
   return { id: stack.id, ...response, currentOperation: { kind, author, started: unixSeconds(startedAt) } };
 }
 
-/** Makes the CLI print what is missing from the stack's state. */
+/** Makes the CLI print the faults of the stack's state. */
 export function warnOfFaults(reply: FastifyReply, { faults }: StackView): void {
   if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
 }

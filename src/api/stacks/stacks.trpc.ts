@@ -25,7 +25,7 @@ const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({
 
 const ListInput = Type.Object({
   organization: Type.Optional(Name),
-  /** Part of the names of project and stack, joined by a slash. Upper and lower case are the same. */
+  /** Part of the names of project and stack, joined by a slash. Case-insensitive. */
   text: Type.Optional(text(200)),
   project: Type.Optional(Name),
   tag: Type.Optional(Type.Object({ name: text(100), value: Type.Optional(text(300)) })),
@@ -36,7 +36,7 @@ const ListInput = Type.Object({
 });
 
 const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
-/** What shall become of a pending operation, named by its place in the list and its resource. */
+/** The repair of a pending operation, identified by its position in the list and its resource. */
 const Repair = Type.Object({
   index: Type.Integer({ minimum: 0, maximum: 999_999 }),
   urn: text(8_000),
@@ -51,7 +51,7 @@ const Repair = Type.Object({
 
 /** Stacks. */
 export const stacksRouter = router({
-  /** Those that the caller may read, the newest change first. */
+  /** Stacks that the caller may read, the newest change first. */
   list: userProcedure.input(input(ListInput)).query(async ({ ctx: { caller, services }, input: query }) => {
     const limit = query.limit ?? defaultPage;
     const place = decodeCursor(query.cursor, Place);
@@ -67,31 +67,31 @@ export const stacksRouter = router({
     return { items, next: next && encodeCursor([next.changedAt, next.id]) };
   }),
 
-  /** Names of tags, or values of the tag `name`, that begin so. */
+  /** Tag names, or values of the tag `name`, with this prefix. */
   tags: organizationProcedure('read')
     .input(input(Type.Object({ name: Type.Optional(text(100)), text: Type.Optional(text(300)), limit: page.limit })))
     .query(async ({ ctx: { caller, services }, input: { limit = maxTags, name = null, organization, text = '' } }) => ({
       items: await services.stackQueries.listTags(caller, organization, { name, begin: text, limit }),
     })),
 
-  /** All that the overview of a stack shows. Secrets are encrypted. */
+  /** The data of a stack's overview. Secrets are encrypted. */
   get: stackScan('read').query(({ ctx: { caller, scan, services }, input: ref }) =>
     services.stackQueries.get(scan, caller, ref),
   ),
 
-  /** Pending operations of the newest version, and the update that has left them. */
+  /** Pending operations of the newest version, and the update that left them. */
   pending: stackScan('read').query(({ ctx: { scan, services }, input: ref }) =>
     services.stackQueries.pending(scan, ref),
   ),
 
-  /** Clears pending operations, or adds what they have created by its id, which the next refresh reads. */
+  /** Clears pending operations, or adds the created resources by id, which the next refresh reads. */
   repair: stackScanMutation('write', 'stack.repair')
     .input(input(Type.Object({ headVersion: Version, repairs: Type.Array(Repair, { minItems: 1, maxItems: 200 }) })))
     .mutation(async ({ ctx: { audit, caller, scan, services }, input: { headVersion, repairs, ...ref } }) => ({
       version: await services.stateChanges.repair(ref, repairs, { audit, caller, headVersion, scan }),
     })),
 
-  /** `seen`: the value that the caller has seen, null if the stack had no such tag; a tag that is different now stays. */
+  /** `seen`: the value that the caller has seen, null if the tag did not exist; a tag that has changed since stays. */
   setTag: stackMutation('write', 'stack.tags')
     .input(
       input(
@@ -106,7 +106,7 @@ export const stacksRouter = router({
       await services.stacks.editTag(caller, ref, { name, seen, value }, audit);
     }),
 
-  /** Succeeds if there is no such tag. `value`: the one that the caller has seen; a tag with another one stays. */
+  /** Succeeds if the tag does not exist. `value`: the value that the caller has seen; a tag with another value stays. */
   removeTag: stackMutation('write', 'stack.tags')
     .input(input(Type.Object({ name: text(100), value: Type.Optional(text(1_000)) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { name, value, ...ref } }) => {

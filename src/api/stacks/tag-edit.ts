@@ -6,13 +6,13 @@ export interface TagEdit {
   /** Null removes the tag. */
   readonly value: string | null;
   /**
-   * The value that the caller has read, null if there was no such tag. A tag that is different now stays, unless it already is
-   * as it shall be. Without it, whatever is there is replaced.
+   * The value that the caller has read, null if the tag did not exist. A tag that has changed since stays, unless it already has
+   * the new value. If undefined, any value is replaced.
    */
   readonly seen?: string | null | undefined;
 }
 
-/** The tags after the edit. Throws EditConflictError, and InvalidRequestError for a name or value that no tag can have. */
+/** The tags after the edit. Throws EditConflictError, and InvalidRequestError for an invalid name or value. */
 export function editTag(tags: Tags, { name, seen, value }: TagEdit): Tags {
   const now = tags[name] ?? null;
   if (seen !== undefined && now !== seen && now !== value) throw new EditConflictError(conflictText(name, seen, now));
@@ -21,7 +21,7 @@ export function editTag(tags: Tags, { name, seen, value }: TagEdit): Tags {
 }
 
 function conflictText(name: string, seen: string | null, now: string | null): string {
-  if (now === null) return `Somebody has removed the tag ${name} after you had read it`;
-  if (seen === null) return `The stack has a tag ${name} already, with another value, which stays`;
-  return `Somebody has changed the tag ${name} after you had read it: it has another value now, and stays`;
+  if (now === null) return `Another user has removed the tag ${name} after you read it`;
+  if (seen === null) return `The stack already has a tag ${name} with another value, which stays`;
+  return `Another user has changed the tag ${name} after you read it: its new value stays`;
 }

@@ -19,14 +19,14 @@ export interface OutputsExport {
   readonly leftOut: readonly string[];
 }
 
-/** An output takes as long as so many bytes of one, however short it is. */
+/** The fixed cost of an output, in bytes. */
 const memberBytes = 2_048;
 
-/** When the state was written, and by which CLI, is none of its outputs. */
+/** The manifest without time and CLI version, which are not outputs. */
 const manifest = Buffer.from('"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}');
 
 /**
- * The deployment document for those who may read nothing but the outputs of a stack: its root resource with them, and nothing else.
+ * The deployment document for callers who may read only the outputs of a stack: its root resource with its outputs, and nothing else.
  * Secret outputs are in it only with `decrypt`: those that the service has encrypted with their plaintext. Without that, or with only
  * the ciphertext, the CLI's StackReference would read `{}` in place of each and go on.
  */
@@ -53,7 +53,7 @@ export async function exportOutputs(
     Buffer.from('"custom":false,"type":"pulumi:pulumi:Stack"'),
     Buffer.concat([nameText('outputs'), joinParts('{', members, '}')]),
   ];
-  // Others decrypt by themselves, so they need to know by what.
+  // Clients decrypt other secrets themselves, so they need the secrets provider.
   const needsProvider = decrypt !== null && secretsProviders !== null && !isService;
   const deployment = [
     manifest,
@@ -68,7 +68,7 @@ export async function exportOutputs(
   return { document: joinParts('{', document, '}'), resourceCount: root ? 1 : 0, secret, leftOut };
 }
 
-/** The value with its secrets as they may be shown; null if it may not. */
+/** The value with its secrets, as far as permitted; null if not permitted. */
 async function showSecrets(
   value: Buffer,
   decrypt: DecryptSecret | null,

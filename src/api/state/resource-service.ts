@@ -24,17 +24,17 @@ import { noSuchVersion } from './no-such-version.ts';
 import { Blame } from './resources/blame.ts';
 import { redactedJsonInSlices } from './resources/redacted-json.ts';
 
-/** Inputs or outputs above this are not shown, in bytes. */
+/** Larger inputs or outputs are not shown, in bytes. */
 const maxShownBytes = 1024 * 1024;
 /** How often they are in memory on their way to the client, and larger than as text. */
 const copies = 16;
 const maxDependents = 200;
 /** As many as the index has. */
 const maxDependencies = 2_000;
-/** Changes of a resource that are read to blame its properties: a page, and how many of them. */
+/** Changes of a resource that are read to blame its properties: page size, and number of pages. */
 const blamePage = 200;
 const maxBlamePages = 10;
-/** Resources of which a graph is made, and those that it shows. */
+/** Maximum number of resources that are read for a graph, and that it shows. */
 const maxEdgeRows = 50_000;
 /** A resource may have 2,000 dependencies. */
 const maxEdges = 250_000;
@@ -42,7 +42,7 @@ const edgePage = 1_000;
 const maxNodes = 500;
 const providerPrefix = 'pulumi:providers:';
 
-/** What the dashboard shows of the resources of a stack's newest state: from the index, but for inputs and outputs. */
+/** Resources of a stack's newest state, for the dashboard: from the index, except for inputs and outputs. */
 export class ResourceService {
   readonly #context: ApiContext;
 
@@ -85,7 +85,7 @@ export class ResourceService {
     };
   }
 
-  /** Which version has set each property of a resource of the newest state, as far as the index knows. Throws NotFoundError, and what `scan` throws. */
+  /** The version that set each property of a resource of the newest state, as far as the index knows. Throws NotFoundError, and the errors of `scan`. */
   async blame(scan: StateScan, ref: StackRef, urn: string) {
     const stack = await this.#find(ref);
     const view = await this.#view(scan, ref, stack, urn, null);
@@ -115,7 +115,7 @@ export class ResourceService {
     const named = new Set(properties.map(({ version }) => version));
     return {
       properties,
-      /** Those that `properties` name, newest first. */
+      /** The changes of the given `properties`, newest first. */
       changes: [...changes.values()].filter(({ version }) => named.has(version)),
       ...versionsOf(stack),
     };
@@ -134,7 +134,7 @@ export class ResourceService {
     if (values === null) return null;
     let found: Buffer | null = null;
     const onValue = (at: readonly (string | number)[], span: JsonSpan): void => {
-      // Of a member that is repeated, the last one counts.
+      // If a member is repeated, the last one counts.
       if (at.length === path.length && at.every((each, index) => each === path[index])) found = sliceOf(values, span);
     };
     await scanJsonInSlices(values, path.length, onValue, denseSliceBytes);
@@ -155,7 +155,7 @@ export class ResourceService {
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
   }
 
-  /** What hangs on what: around one resource, up to `depth` steps away, or all as far as there is room. Throws NotFoundError, and what `scan` throws. */
+  /** The dependency graph: around one resource, up to `depth` steps away, or all resources up to the limit. Throws NotFoundError, and the errors of `scan`. */
   async graph(scan: StateScan, ref: StackRef, urn: string | null, depth: number) {
     const stack = await this.#find(ref);
     const rows = createResourceRepository(this.#context.db);
@@ -168,7 +168,7 @@ export class ResourceService {
       urns.has(to) ? [{ from: urns.get(from) as string, to: urns.get(to) as string, kind }] : [];
     return {
       nodes: resources.map(shownResource),
-      /** From a resource to its parent, or to what it depends on. */
+      /** From a resource to its parent or to a dependency. */
       edges: shown.flatMap(({ dependencies, key, parent }) => [
         ...(parent === null ? [] : edge(key, parent, 'parent')),
         ...dependencies.flatMap((dependency) => edge(key, dependency, 'dependency')),
@@ -194,7 +194,7 @@ export class ResourceService {
   ): Promise<ResourceView> {
     const state = version === null ? (await scan.readHead(ref))?.state : await scan.readVersion(stackId, version);
     if (!state) throw version === null ? stackNotFound(ref) : noSuchVersion(version);
-    // Encoders write such a URN as it is, and most resources are told apart without looking at their members.
+    // Encoders write such a URN unescaped, so most resources are distinguished without parsing their members.
     const mark = /^[\w :$/.@-]+$/.test(urn) ? Buffer.from(`"${urn}"`) : null;
     const found: Buffer[] = [];
     await scan.scanResources(state, async (text) => {
@@ -240,7 +240,7 @@ function firstOf(edges: readonly ResourceEdges[]): Nodes {
   return { keys: new Set(edges.slice(0, maxNodes).map(({ key }) => key)), isCut: edges.length > maxNodes };
 }
 
-/** Page by page, as far as there is room. */
+/** Page by page, up to the limit. */
 async function listEdges(scan: StateScan, rows: ReturnType<typeof createResourceRepository>, stackId: string) {
   await scan.begin();
   const edges: ResourceEdges[] = [];

@@ -47,7 +47,7 @@ export const resourcesRouter = router({
       services.resources.get(scan, ref, of, version),
     ),
 
-  /** Which version has set each property: exactly, or that one or an older one. */
+  /** The version that set each property: exactly, or that version or an older one. */
   blame: stackScan('read')
     .input(input(Type.Object({ urn })))
     .query(({ ctx: { scan, services }, input: { urn: of, ...ref } }) => services.resources.blame(scan, ref, of)),
@@ -61,7 +61,7 @@ export const resourcesRouter = router({
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
 
-  /** What hangs on what, around one resource or in all of the stack: at most 500 resources. */
+  /** The dependency graph around one resource or of the whole stack: at most 500 resources. */
   graph: stackScan('read')
     .input(input(Type.Object({ urn: Type.Union([urn, Type.Null()]), depth: Type.Optional(Depth) })))
     .query(({ ctx: { scan, services }, input: { depth = 2, urn: of, ...ref } }) =>

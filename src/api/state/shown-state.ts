@@ -7,7 +7,7 @@ import { PendingStepScanner } from './resources/pending-operations.ts';
 import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { readRootOutputs } from './resources/root-outputs.ts';
 
-/** An output of a stack. Nothing of a secret one is in it but its name. */
+/** An output of a stack. Of a secret output, it has only the name. */
 export interface ShownOutput {
   readonly name: string;
   /** Text as it is, other values as JSON; null: secret. */
@@ -17,17 +17,17 @@ export interface ShownOutput {
   readonly isCut: boolean;
 }
 
-/** A step that had begun when its update ended. */
+/** A step in progress when its update ended. */
 export interface ShownStep {
   readonly operation: string;
   readonly urn: string;
   readonly type: string;
   readonly id: string | null;
-  /** Whether what it has created can be added by its id. */
+  /** Whether its created resource can be added by id. */
   readonly isImportable: boolean;
 }
 
-/** What is shown of the state of a version. */
+/** The display data of a version's state. */
 export interface ShownState {
   readonly outputs: readonly ShownOutput[];
   readonly pending: readonly ShownStep[];
@@ -41,7 +41,7 @@ const maxValueChars = 20_000;
 /** The output that describes the stack, as Markdown. */
 const readmeName = 'readme';
 const maxReadmeChars = 200_000;
-/** Size of all that is kept, in characters. */
+/** Total size of the kept data, in characters. */
 const maxKept = 8 * 1024 * 1024;
 
 /** A scan of a state, or what it has found. */
@@ -50,7 +50,7 @@ interface Reading {
   isDone: boolean;
 }
 
-/** Outputs and pending operations of versions of stacks. A state is scanned once for all who look at the same version. */
+/** Outputs and pending operations of versions of stacks. A state is scanned once for all concurrent viewers of a version. */
 export class ShownStates {
   readonly #recent = new LRUCache<string, Reading>({ max: 1_000 });
   readonly #sizes = new LRUCache<string, number>({
@@ -63,7 +63,7 @@ export class ShownStates {
   async read(scan: StateScan, key: string, open: () => Promise<AsyncIterable<Buffer> | null>): Promise<ShownState> {
     const known = this.#recent.get(key);
     if (known?.isDone) return known.shown;
-    // Also those who wait for the scan of others: otherwise they could have the places for which that waits.
+    // Also for callers that wait for another call's scan: otherwise they could hold the slots that it waits for.
     await scan.begin();
     const others = this.#recent.get(key);
     if (others === undefined) return this.#begin(key, open).shown;

@@ -4,16 +4,16 @@ import { redactedJsonInSlices } from './resources/redacted-json.ts';
 const maxValueBytes = 16 * 1024;
 /** Paths and values of one answer, in bytes: they are serialized at once. */
 const maxShownBytes = 1024 * 1024;
-/** What is always shown. */
+/** Values up to this size are always shown. */
 const minValueBytes = 64;
 /** Names, braces and quotes of one property. */
 const propertyBytes = 50;
 
-/** Values of properties before and after, without their secrets, as many as an answer has room for. */
+/** Values of properties before and after, redacted, as many as fit in a response. */
 export class ShownValues {
   #left = maxShownBytes;
 
-  /** The answer ends after the resource that is being described. */
+  /** The response ends after the current resource. */
   get isFull(): boolean {
     return this.#left <= 0;
   }

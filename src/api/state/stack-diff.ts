@@ -17,7 +17,7 @@ const keptBytes = 300;
 /** Secrets that are compared, in number and in characters of their ciphertexts, for each of the two stacks. */
 const maxSecrets = 5_000;
 const maxSecretChars = 8 * 1024 * 1024;
-/** A state that is compared: null is the newest. */
+/** A state to compare: null is the newest. */
 export interface ComparedState {
   readonly ref: StackRef;
   readonly version: number | null;
@@ -27,13 +27,13 @@ export interface StackDiffQuery {
   readonly from: ComparedState;
   readonly to: ComparedState;
   readonly withOutputs: boolean;
-  /** The reads of the secrets of both, of somebody who may decrypt them; null: secrets are not compared. */
+  /** The audit records of reading both stacks' secrets, if the caller may decrypt them; null: secrets are not compared. */
   readonly secrets: { readonly from: AuditTrail; readonly to: AuditTrail } | null;
   readonly offset: number;
   readonly limit: number;
 }
 
-/** One of the two states, as it was read. */
+/** One of the two states, as read. */
 interface Side {
   readonly stackId: string;
   readonly version: number;
@@ -53,8 +53,8 @@ export class StackDiff {
   }
 
   /**
-   * Resources of which one stack has none of that type and name, or another one: in the order of `to`, then those that only `from` has.
-   * Ids, and by default outputs, are each stack's own and not compared. Throws NotFoundError, UnavailableError, and what `scan` throws.
+   * Resources that only one stack has, by type and name, or that differ: in the order of `to`, then resources that only `from` has.
+   * Ids, and by default outputs, are specific to each stack and not compared. Throws NotFoundError, UnavailableError, and what `scan` throws.
    */
   async diff(scan: StateScan, { from, limit, offset, secrets, to, withOutputs }: StackDiffQuery) {
     await scan.hold((await this.#weigh(scan, from)) + (await this.#weigh(scan, to)), from.ref.organization);
@@ -95,7 +95,7 @@ export class StackDiff {
     };
   }
 
-  /** About the memory that its comparison takes, in bytes. */
+  /** Approximate memory of its comparison, in bytes. */
   async #weigh(scan: StateScan, compared: ComparedState): Promise<number> {
     const { stackId, version } = await this.#find(compared);
     const state = version === 0 ? null : await scan.readVersion(stackId, version);
@@ -148,7 +148,7 @@ export class StackDiff {
     return found;
   }
 
-  /** Which secrets of resources that both have differ, by their place among those of the resource, and how many were compared. */
+  /** The differing secrets of common resources, by their position in the resource, and the number of compared ones. */
   async #compareSecrets(scan: StateScan, before: Side, after: Side) {
     const differing = new Map<string, Set<number>>();
     let count = 0;

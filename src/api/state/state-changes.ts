@@ -16,7 +16,7 @@ import type { Caller } from '../platform/http/request.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import { type PendingStep, repairPendingSteps, type StepRepair } from './resources/pending-operations.ts';
 
-/** Who changes a state, and the version that they have seen as the newest. */
+/** The author of a change, and the newest version that they have seen. */
 export interface StateChanger {
   readonly caller: Caller;
   readonly audit: AuditTrail;
@@ -24,7 +24,7 @@ export interface StateChanger {
   readonly scan: StateScan;
 }
 
-/** A pending operation, by its place among those of the newest version, and what shall become of it. */
+/** A pending operation, by its position in the newest version, and its repair. */
 export interface ChosenRepair {
   readonly index: number;
   readonly urn: string;
@@ -38,7 +38,7 @@ interface Change {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** Changes that people make to the newest state of a stack. Each is a new version, recorded as an import; nothing else is changed. */
+/** Manual changes to the newest state of a stack. Each creates a new version, recorded as an import; nothing else is changed. */
 export class StateChanges {
   readonly #context: ApiContext;
   readonly #reclaim: Reclaim;
@@ -50,7 +50,7 @@ export class StateChanges {
 
   /**
    * Stores the state of an earlier version as a new one, and returns its number. Throws NotFoundError, ForbiddenError, StackBusyError,
-   * StackChangedError if the newest version is another than the caller has seen, FrozenError, JournalFaultError and QuotaReachedError;
+   * StackChangedError if the newest version is not the one that the caller has seen, FrozenError, JournalFaultError and QuotaReachedError;
    * nothing is changed then.
    */
   restore(ref: StackRef, stackVersion: number, changer: StateChanger): Promise<number> {
@@ -62,8 +62,8 @@ export class StateChanges {
   }
 
   /**
-   * Clears pending operations of the newest state, or adds what they have created by its id, which the next refresh reads. Returns the new version.
-   * Throws like `restore`, and InvalidRequestError if there is no such operation.
+   * Clears pending operations of the newest state, or adds the created resources by id, which the next refresh reads. Returns the new version.
+   * Throws like `restore`, and InvalidRequestError if an operation does not exist.
    */
   repair(ref: StackRef, chosen: readonly ChosenRepair[], changer: StateChanger): Promise<number> {
     return this.#change(ref, changer, async (_stack, head) => {
@@ -111,7 +111,7 @@ export class StateChanges {
     let newVersion = head.stackVersion + 1;
     try {
       await changes.commit({ stackId: stack.id, updateId, admission, source: audit.source }, async (tx, locked) => {
-        // The state has the names of before.
+        // The state has the stack's former names.
         if (formatStackRef(locked) !== formatStackRef(stack)) throw new StackChangedError();
         const version = { updateId, kind: 'import', message, requestedBy: caller.userId, state } as const;
         newVersion = await recordVersion(tx, locked, version);
@@ -133,7 +133,7 @@ export class StateChanges {
 const maxNames = 50;
 
 function noSuchOperation(): InvalidRequestError {
-  return new InvalidRequestError('The newest state has no such pending operation');
+  return new InvalidRequestError('The newest state does not have this pending operation');
 }
 
 function describeRepair(cleared: number, imported: number): string {

@@ -15,12 +15,12 @@ declare module '../access/procedures/context.ts' {
 const access = { kind: 'stack', permission: 'read' } as const;
 const Params = Type.Object({ organization: Name, project: Name, stack: Name, stackVersion: Name });
 
-/** The state of a version as a file, for the browser of somebody who is signed in: what `export` sends to the CLI, ciphertexts included. */
+/** The state of a version as a file, for the browser of a signed-in user: the same as `export` sends to the CLI, including ciphertexts. */
 export function registerStateDownload(scope: FastifyInstance, services: ProcedureServices, refusals: Refusals): void {
   scope.get<{ Params: { organization: string; project: string; stack: string; stackVersion: string } }>(
     '/trpc/states/:organization/:project/:stack/:stackVersion',
     {
-      config: { access: { kind: 'procedures' }, rate: 'held', audit: { none: 'it records what it reads itself' } },
+      config: { access: { kind: 'procedures' }, rate: 'held', audit: { none: 'it records its reads itself' } },
       exposeHeadRoute: false,
       schema: { hide: true, params: Params },
     },

@@ -35,7 +35,7 @@ export class StateService {
   }
 
   /**
-   * The newest state for those who may read nothing but the outputs: the root resource with them; secret ones only `withSecrets`.
+   * The newest state for callers who may read only the outputs: the root resource with its outputs; secret ones only `withSecrets`.
    * Throws NotFoundError, InvalidRequestError, and what `scan` throws.
    */
   async readOutputs(scan: StateScan, ref: StackRef, withSecrets: boolean, audit: AuditTrail): Promise<StateDocument> {
@@ -47,7 +47,9 @@ export class StateService {
     const outputs = await exportOutputs(head.state.bytes, withSecrets ? decrypt : null);
     const { document, leftOut, resourceCount, secret } = outputs;
     const warnings = [
-      ...(head.state.warning === null ? [] : ['The state of the stack is incomplete, and its outputs may be, too.']),
+      ...(head.state.warning === null
+        ? []
+        : ['The state of the stack is incomplete, and its outputs may be incomplete as well.']),
       ...(leftOut.length === 0 ? [] : [describeLeftOut(leftOut, withSecrets)]),
     ];
     const details = { stackVersion: 'newest', outputsOnly: true, secrets: secret.slice(0, maxNames) };
@@ -77,7 +79,7 @@ export class StateService {
   }
 
   /**
-   * Prepares an import that replaces the current state; anything committed after this call is newer. Throws NotFoundError,
+   * Prepares an import that replaces the current state; changes committed after this call are newer. Throws NotFoundError,
    * StackBusyError, QuotaReachedError and JournalFaultError.
    */
   async beginImport(ref: StackRef, caller: Caller, audit: AuditTrail): Promise<ImportInput> {

@@ -10,11 +10,11 @@ import { redactedText } from './resources/redacted-json.ts';
 
 /** A larger state is not shown as one text, in bytes. */
 const maxTextBytes = 5 * 1024 * 1024;
-/** How often a text is in memory on its way to the client: as bytes, without its secrets, as JSON, in the response. */
+/** Number of copies of a text in memory on its way to the client: as bytes, redacted, as JSON, in the response. */
 const copies = 8;
 const maxNameChars = 2_000;
 
-/** States of versions as they are, but for their secrets. */
+/** States of versions, unchanged except for redacted secrets. */
 export class StateView {
   readonly #context: ApiContext;
 

@@ -36,7 +36,7 @@ interface Differing {
   before: Buffer | null;
 }
 
-/** A page of what differs between two versions. */
+/** A page of the differences between two versions. */
 export interface VersionDiffQuery {
   readonly from: number;
   readonly to: number;
@@ -70,9 +70,9 @@ export class VersionService {
   }
 
   /**
-   * What differs between two versions, 0 being the stack before its first one: resources in the order of `to`, then those that are gone.
+   * Differences between two versions, where 0 is the stack before its first one: resources in the order of `to`, then deleted ones.
    * Both states are read as streams, and of them only the digests of resources and the texts of one page are kept. `next` is how many
-   * resources that differ to pass over. Throws NotFoundError, and what `scan` throws.
+   * differing resources to skip. Throws NotFoundError, and the errors of `scan`.
    */
   async diff(scan: StateScan, ref: StackRef, { from, offset, limit, to }: VersionDiffQuery) {
     const stack = await this.#context.stacks.find(ref);
@@ -143,7 +143,7 @@ export class VersionService {
   }
 }
 
-/** Null if nothing differs that anybody has changed. */
+/** Null if there is no real difference. */
 async function describe({ after, before }: Differing, values: ShownValues): Promise<ResourceDifference | null> {
   const was = before && (await viewResource(before));
   const is = after && (await viewResource(after));

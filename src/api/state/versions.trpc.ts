@@ -44,8 +44,8 @@ export const versionsRouter = router({
     }),
 
   /**
-   * Resources that two stacks do not have in common, paired by type and name, of their newest states or of versions. Secrets are redacted;
-   * with `secrets` the answer says which differ, which needs the permission to decrypt both.
+   * Differing resources of two stacks, paired by type and name, of their newest states or of versions. Secrets are redacted;
+   * with `secrets` the response says which differ, which needs the permission to decrypt both.
    */
   diffStacks: stackScan('read')
     .input(

@@ -12,7 +12,7 @@ import {
   type RefusedRow,
 } from './ci-query-repository.ts';
 
-/** Which of the runs that were refused. */
+/** Filters of refused runs. */
 export interface RefusedQuery {
   readonly days: number;
   readonly reasons: readonly string[] | null;
@@ -21,7 +21,7 @@ export interface RefusedQuery {
   readonly limit: number;
 }
 
-/** What has become of the runs of an organization, of the stacks that the caller may read. */
+/** Results of an organization's runs, on stacks that the caller may read. */
 export class CiQueries {
   readonly #db: ApiContext['db'];
 
@@ -54,7 +54,7 @@ export class CiQueries {
     };
   }
 
-  /** Runs that were refused, sent away or stopped, the newest first, and the place to go on after. Throws NotFoundError. */
+  /** Runs that were refused, removed from the queue or stopped, the newest first, and the place to continue after. Throws NotFoundError. */
   async listRefused(caller: Caller, name: string, query: RefusedQuery) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const limit = query.limit + 1;
@@ -62,7 +62,7 @@ export class CiQueries {
     return pageOf(rows, query.limit, ({ id, place }) => [place, id], shownRefusal);
   }
 
-  /** Stacks that have drifted, the newest first, and the place to go on after. Throws NotFoundError. */
+  /** Stacks that have drifted, the newest first, and the place to continue after. Throws NotFoundError. */
   async listDrifted(
     caller: Caller,
     name: string,
@@ -121,7 +121,7 @@ function shownStatistics(ran: CiStatisticsRow | undefined, refused: RefusalCount
   return {
     ...statistics,
     refused: refused?.times ?? 0,
-    /** In line: of runs that came to their turn, and of those that did not. */
+    /** Time in the queue: of runs that started, and of runs that did not. */
     waitedMs: statistics.waitedMs + (refused?.waitedMs ?? 0),
   };
 }

@@ -71,13 +71,13 @@ export type DriftedRow = Row<typeof DriftedRow>;
 /** A place in a list: microseconds since the epoch, and an id. */
 export type CiPlace = readonly [string, string];
 
-/** What has become of the runs of an organization. Only of live stacks that may be read. */
+/** Results of an organization's runs, on readable live stacks. */
 export function createCiQueryRepository(db: Queryable) {
   const readable = ({ facts, id }: ListedOrganization) => sql.fragment`
     select c.stack_id, c.project_name, c.stack_name from stack_changes c
     where c.organization_id = ${id}
       and (${facts}::jsonb is null or effective_permissions(${facts}::jsonb, ${id}::uuid, c.project_name, c.stack_name) & 1 = 1)`;
-  // As of the beginning of the statement: Postgres then finds the days by the index.
+  // As of the start of the statement: Postgres can then use the index for the days.
   const today = sql.fragment`(statement_timestamp() at time zone 'UTC')::date`;
   const moment = (place: CiPlace) =>
     sql.fragment`'epoch'::timestamptz + ${place[0]}::bigint * interval '1 microsecond'`;
@@ -146,8 +146,8 @@ export function createCiQueryRepository(db: Queryable) {
         order by f.refused_at desc, f.id desc limit ${limit}`),
 
     /**
-     * Stacks whose last drift was found in the last days, or is there still, the newest first. It is gone when an update or a destroy has
-     * succeeded, or a later run has found none.
+     * Stacks whose last drift was found in the last days, or persists, the newest first. Drift ends when an update or a destroy has
+     * succeeded, or a later run finds none.
      */
     listDrifted: (
       organization: ListedOrganization,

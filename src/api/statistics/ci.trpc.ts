@@ -16,16 +16,16 @@ const Micros = Type.String({ pattern: '^\\d{1,17}$' });
 const RefusedPlace = Type.Tuple([Micros, Type.String({ pattern: '^\\d{1,18}$' })]);
 const DriftPlace = Type.Tuple([Micros, Id]);
 
-/** What has become of the runs of an organization, as far as the caller may read its stacks. */
+/** Results of an organization's runs, on stacks that the caller may read. */
 export const ciRouter = router({
-  /** Runs, failures, time in line and refusals of the last days, by day and by project. */
+  /** Runs, failures, time in the queue and refusals of the last days, by day and by project. */
   statistics: organizationProcedure('read')
     .input(input(Type.Object({ days: Days })))
     .query(({ ctx: { caller, services }, input: { days, organization } }) =>
       services.ciQueries.sum(caller, organization, days),
     ),
 
-  /** Runs that were refused, sent away while they waited, or stopped by a rule; the newest first. */
+  /** Runs that were refused, removed from the queue, or stopped by a rule; the newest first. */
   refusals: organizationProcedure('read')
     .input(
       input(
@@ -46,7 +46,7 @@ export const ciRouter = router({
       return { items, next: next && encodeCursor(next) };
     }),
 
-  /** Stacks that differ from what their programs say, and those that were brought back; the newest first. */
+  /** Stacks that have drifted, and stacks whose drift was resolved; the newest first. */
   drift: organizationProcedure('read')
     .input(input(Type.Object({ days: Days, onlyDrifted: Type.Optional(Type.Boolean()), ...page })))
     .query(async ({ ctx: { caller, services }, input: query }) => {
@@ -58,7 +58,7 @@ export const ciRouter = router({
       return { items, next: next && encodeCursor(next) };
     }),
 
-  /** Sends a run away that waits for the stack. */
+  /** Removes a waiting run from the queue. */
   sendAway: stackMutation('write', 'update.send-away')
     .input(input(Type.Object({ placeId: Id, reason: Type.Optional(text(200)) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { placeId, reason = '', ...ref } }) => {

@@ -15,19 +15,19 @@ import type { Caller } from '../platform/http/request.ts';
 import { findRemovedOutputs } from '../updates/rules/consumers.ts';
 import { updateNotFound } from '../updates/update-errors.ts';
 
-/** What is known of an update. */
+/** Statistics of an update. */
 export interface UpdateStatistics {
   readonly update: ShownUpdate;
   readonly changes: Counts;
-  /** Null until its events are packed. */
+  /** Null until its events are archived. */
   readonly steps: (StepStatistics & { readonly retries: Retries | null }) | null;
-  /** Runs of the same commit that failed before it; null until its events are packed. */
+  /** Runs of the same commit that failed before it; null until its events are archived. */
   readonly failedBefore: number | null;
-  /** What updates of the stack were like in the last months; null if there were none. */
+  /** Statistics of the stack's updates in the last months; null if there were none. */
   readonly usual: Usual | null;
 }
 
-/** Reads what updates have done and how long it took. */
+/** Reads the changes and durations of updates. */
 export class StatisticsService {
   readonly #db: ApiContext['db'];
   readonly #events: ApiContext['eventReader'];
@@ -37,7 +37,7 @@ export class StatisticsService {
     this.#events = eventReader;
   }
 
-  /** The figures, and what else its page shows of what an update did. Throws NotFoundError. */
+  /** The statistics, and other results of an update for its page. Throws NotFoundError. */
   async show(ref: StackRef, updateId: string, caller: Caller) {
     const statistics = await this.get(ref, updateId);
     const [policyPacks, removedOutputs] = await Promise.all([
@@ -54,7 +54,7 @@ export class StatisticsService {
     const statistics = createStatisticsRepository(this.#db);
     const update = await statistics.find(updateId, ref);
     if (!update) throw updateNotFound(updateId);
-    // A preview is compared with what updates have done.
+    // A preview is compared with earlier updates.
     const kind = update.kind === 'preview' ? 'update' : update.kind;
     const usual = await statistics.findUsual(update.stackId, kind, updateId);
     const changes = countsOf(update.resourceChanges);
@@ -65,7 +65,7 @@ export class StatisticsService {
   }
 }
 
-/** A larger summary says nothing here, in bytes. */
+/** Larger summaries are ignored, in bytes. */
 const maxBytes = 256 * 1024;
 const maxPacks = 100;
 const maxChars = 200;
@@ -82,7 +82,7 @@ async function readPolicyPacks(
   return [];
 }
 
-/** What a client has sent: anything that is no text is left out. */
+/** Client-supplied data: values that are not text are dropped. */
 function policyPacksOf(text: string): { readonly name: string; readonly version: string }[] {
   const { summaryEvent } = JSON.parse(text) as { summaryEvent?: { PolicyPacks?: unknown } | null };
   const packs = summaryEvent?.PolicyPacks;

@@ -10,7 +10,7 @@ export interface Services {
   readonly statistics: StatisticsService;
 }
 
-/** What updates have done and how long it took. */
+/** Changes and durations of updates. */
 export function registerStatisticsRoutes(app: RouteScope, { statistics }: Services): void {
   app.get(
     `${updatePath}/statistics`,
@@ -18,9 +18,9 @@ export function registerStatisticsRoutes(app: RouteScope, { statistics }: Servic
       config: { access: { kind: 'stack', permission: 'read' }, rate: 'held' },
       schema: {
         tags: ['updates'],
-        summary: 'Show what an update has done and how long it took',
+        summary: 'Show the changes and duration of an update',
         description:
-          'With what updates of the stack were like in the last 90 days. The client tells times of steps in whole seconds.',
+          'Includes statistics of the stack’s updates in the last 90 days. The client reports step times in whole seconds.',
         security: apiToken,
         params: UpdateParams,
         response: { 200: UpdateStatisticsResponse },

@@ -4,7 +4,7 @@ const Step = Type.Object({
   urn: Type.String(),
   type: Type.String(),
   operation: Type.String({ description: 'Such as `create`, `update` or `delete`' }),
-  startSeconds: Type.Number({ description: 'After the beginning of the first step' }),
+  startSeconds: Type.Number({ description: 'Since the start of the first step' }),
   seconds: Type.Number(),
 });
 const Counts = Type.Object({
@@ -13,7 +13,7 @@ const Counts = Type.Object({
   replaces: Type.Integer(),
   deletes: Type.Integer(),
 });
-const Range = Type.Array(Type.Number(), { minItems: 2, maxItems: 2, description: 'Four fifths of them are in it' });
+const Range = Type.Array(Type.Number(), { minItems: 2, maxItems: 2, description: 'Contains four fifths of them' });
 const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 export const UpdateStatisticsResponse = Type.Object({
@@ -35,21 +35,21 @@ export const UpdateStatisticsResponse = Type.Object({
       retries: Nullable(
         Type.Object(
           {
-            repeats: Type.Integer({ description: 'Steps that were begun again' }),
-            messages: Type.Integer({ description: 'Messages of providers that speak of another attempt' }),
+            repeats: Type.Integer({ description: 'Steps that were started again' }),
+            messages: Type.Integer({ description: 'Messages of providers that mention another attempt' }),
             resources: Type.Array(
               Type.Object({ urn: Type.String(), repeats: Type.Integer(), messages: Type.Integer() }),
-              { description: 'Those with the most' },
+              { description: 'The resources with the most' },
             ),
           },
-          { description: 'As far as events say so; null: not known' },
+          { description: 'As reported by events; null: not known' },
         ),
       ),
     }),
   ),
   usual: Nullable(
     Type.Object({
-      count: Type.Integer({ description: 'Of this kind that succeeded in the last 90 days' }),
+      count: Type.Integer({ description: 'Updates of this kind that succeeded in the last 90 days' }),
       seconds: Range,
       creates: Range,
       updates: Range,

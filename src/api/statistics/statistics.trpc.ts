@@ -11,7 +11,7 @@ declare module '../access/procedures/context.ts' {
 
 /** The statistics of an update. */
 export const statisticsRouter = router({
-  /** How long its steps took, what is usual, which policy packs checked it, and which outputs it removed that others may read. */
+  /** Durations of its steps, usual values, the policy packs that checked it, and removed outputs that other stacks may read. */
   statistics: stackProcedure('read')
     .input(input(Type.Object({ updateId: Id })))
     .query(({ ctx: { caller, services }, input: { updateId, ...ref } }) =>

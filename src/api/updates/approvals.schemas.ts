@@ -1,20 +1,18 @@
 import { Type } from 'typebox';
 import { IsoTimestamp, Maybe } from '../platform/protocol/core.ts';
 
-/** Why an update is to end gently, for those who run it. */
+/** Why an update is drained, shown to the user who runs it. */
 export const DrainUpdateRequest = Type.Object({ reason: Maybe(Type.String()) });
 
 export const AskApprovalRequest = Type.Object({
-  commit: Type.String({ description: 'The whole hash' }),
+  commit: Type.String({ description: 'The full hash' }),
   kind: Maybe(Type.String({ description: '`update` (default), `refresh` or `destroy`' })),
   reason: Maybe(Type.String()),
 });
 
 export const GiveApprovalRequest = Type.Object({
   reason: Type.String(),
-  minutes: Maybe(
-    Type.Integer({ minimum: 1, maximum: 10_080, description: 'How long runs of the commit pass; 60 by default' }),
-  ),
+  minutes: Maybe(Type.Integer({ minimum: 1, maximum: 10_080, description: 'Duration of the approval; 60 by default' })),
 });
 
 export const ApprovalResponse = Type.Object({
@@ -23,9 +21,9 @@ export const ApprovalResponse = Type.Object({
   commit: Type.String(),
   askedAt: IsoTimestamp,
   askedBy: Type.String(),
-  request: Type.String({ description: 'What was refused, or why it is asked for' }),
+  request: Type.String({ description: 'The refused change, or the reason for the request' }),
   updateID: Type.Optional(Type.String({ description: 'The update that was stopped' })),
-  valid: Type.Boolean({ description: 'Whether runs of the commit pass now' }),
+  valid: Type.Boolean({ description: 'Whether runs of the commit are approved now' }),
   approvedAt: Type.Optional(IsoTimestamp),
   approvedBy: Type.Optional(Type.String()),
   reason: Type.Optional(Type.String()),

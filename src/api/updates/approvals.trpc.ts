@@ -14,14 +14,14 @@ declare module '../access/procedures/context.ts' {
 const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
 
 const List = Type.Object({
-  /** Only those that were given, or that were not. */
+  /** Only given approvals, or only pending ones. */
   given: Type.Optional(Type.Boolean()),
   ...page,
 });
 
 /** Approvals of commits whose runs delete or replace more than rules allow. */
 export const approvalsRouter = router({
-  /** Of the stacks that the caller may read; those that were asked for last first. */
+  /** Approvals of the stacks that the caller may read; the most recently requested first. */
   list: organizationProcedure('read')
     .input(input(List))
     .query(async ({ ctx: { caller, services }, input: { cursor, given, limit = defaultPage, organization } }) => {
@@ -39,12 +39,12 @@ export const approvalsRouter = router({
       return { items, next: next && encodeCursor([next.askedMicros, next.id]) };
     }),
 
-  /** Asks before a run is stopped. */
+  /** Requests an approval before a run is stopped. */
   ask: stackMutation('write', 'approval.ask')
     .input(
       input(
         Type.Object({
-          /** The whole hash. */
+          /** The full hash. */
           commit: text(100),
           kind: Type.Optional(text(20)),
           reason: Type.Optional(text(500)),
@@ -56,7 +56,7 @@ export const approvalsRouter = router({
       return { id };
     }),
 
-  /** Lets runs of the commit pass for a time. Refused for whoever has asked. */
+  /** Approves runs of the commit for a limited time. Refused for the requester. */
   give: stackMutation('admin', 'approval.give')
     .input(
       input(
@@ -71,7 +71,7 @@ export const approvalsRouter = router({
       await services.approvals.give(ref, approvalId, caller, { reason, minutes }, audit);
     }),
 
-  /** By who has asked, and by admins of the stack. */
+  /** For the requester, and for admins of the stack. */
   withdraw: stackMutation('write', 'approval.withdraw')
     .input(input(Type.Object({ approvalId: Id })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { approvalId, ...ref } }) => {

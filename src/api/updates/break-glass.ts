@@ -11,19 +11,19 @@ const pattern = /^\s*break-glass:\s*(\S[\s\S]*)$/i;
 const maxReasonChars = 500;
 
 /**
- * The reason for which an update is to go through although rules hold it back: `break-glass: <reason>` in its message, which every CLI
- * can say. Null if it does not ask for that.
+ * The reason for bypassing rules that would defer or refuse an update: `break-glass: <reason>` in its message, which every CLI
+ * can send. Null if not requested.
  */
 export function breakGlassReason(message: string): string | null {
   return pattern.exec(message)?.[1]?.trim().slice(0, maxReasonChars).toWellFormed() ?? null;
 }
 
-/** Whether an update goes before the others that wait. */
+/** Whether an update goes ahead of waiting ones. */
 export function isUrgent(caller: Caller, ref: StackRef, message: string): boolean {
   return breakGlassReason(message) !== null && hasPermission(permissionsInPath(caller, ref), 'manage');
 }
 
-/** Whether somebody with this access may do so: whoever may manage the stack. */
+/** Whether a caller with this access may do so: the permission to manage the stack is needed. */
 export function mayBreakGlass(access: HeldAccess, stack: StackWithRules): boolean {
   return hasPermission(permissionsOn(access, { ...stack, tags: readTags(stack.tags) }), 'manage');
 }

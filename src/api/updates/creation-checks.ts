@@ -33,21 +33,21 @@ export interface Candidate {
   readonly isExclusive: boolean;
   /** Whether its caller waits while the stack is busy. */
   readonly mayWait: boolean;
-  /** The place of the caller in the queue of the stack; null: it has none. */
+  /** The position of the caller in the queue of the stack; null: none. */
   readonly place: string | null;
   /** Whether the transaction may count what runs in the organization: see lockLimits. */
   readonly isCounting: boolean;
-  /** Stacks of which is not known what they read: see awaitConsumers. */
+  /** Stacks whose references are not known: see awaitConsumers. */
   readonly unindexed: readonly UnindexedStack[];
 }
 
-/** What the checks have found out about an update. Later checks build on it. */
+/** Findings of the checks about an update. Later checks use them. */
 export interface Findings {
-  /** The update goes through whatever rules say. */
+  /** The update bypasses rules. */
   breakGlass: BreakGlass | null;
-  /** What its user should know about outputs that it removes. */
+  /** Warnings to the user about removed outputs. */
   removal: string | null;
-  /** What its rule says about its preview. */
+  /** The result of the preview rule. */
   previewed: PreviewCheck | null;
   /** How long its caller has waited for the stack, in ms; null: it has not. */
   waitedMs: number | null;
@@ -63,7 +63,7 @@ const of = {
 };
 
 /**
- * What must hold when an update is created, in this order: the first check that fails throws. An update that has to wait for its stack
+ * The checks when an update is created, in this order: the first one that fails throws. An update that has to wait for its stack
  * is refused before it waits if waiting would not help.
  */
 const checks: readonly (readonly [keyof typeof of, Check])[] = [
@@ -118,7 +118,7 @@ async function keepsOutputs(candidate: Candidate, findings: Findings): Promise<v
   findings.removal = await checkOutputLoss(tx, stack, access, previewOf(candidate), unindexed);
 }
 
-/** What tells which preview is of this update. */
+/** The properties that identify the preview of this update. */
 export function previewOf({ caller, request }: Pick<Candidate, 'caller' | 'request'>) {
   return { ...caller, commit: headOf(request.environment) };
 }
@@ -127,7 +127,7 @@ export function previewOf({ caller, request }: Pick<Candidate, 'caller' | 'reque
 function findsStackFree({ isExclusive, mayWait, request, stack, ...of }: Candidate, { breakGlass }: Findings): void {
   if (!isExclusive || stack.activeUpdateId === null) return;
   const rule = of.isPreview ? null : previewRule(stack, request.kind);
-  // Whoever waits for the end of an update gets another version than that of the preview.
+  // A caller that waits for the end of an update starts from a different version than the preview.
   if (rule?.settings.mode === 'refuse' && mayWait && breakGlass === null)
     throw new PreviewNeededError(describeBusy(stack, rule, request.kind));
   throw new StackBusyError();
@@ -142,7 +142,7 @@ async function isPreviewed({ request, stack, tx }: Candidate, findings: Findings
   findings.previewed = await assertPreviewed(tx, rule, update);
 }
 
-/** Throws StackBusyError unless it is the turn of the caller. */
+/** Throws StackBusyError unless the caller is first in the queue. */
 async function hasItsTurn(candidate: Candidate, findings: Findings): Promise<void> {
   const { place, stack, tx } = candidate;
   if (!isQueued(candidate, findings)) return;
@@ -154,7 +154,7 @@ function isWithinLimits({ caller, place, stack, tx }: Candidate, { breakGlass }:
   return assertWithinLimits(tx, stack, { breakGlass, caller, place });
 }
 
-/** Throws StackBusyError if a newer run has taken the place. */
+/** Throws StackBusyError if a newer run has superseded this one. */
 async function endsWaiting(candidate: Candidate, findings: Findings): Promise<void> {
   const { place, tx } = candidate;
   if (place === null || !isQueued(candidate, findings)) return;
@@ -162,7 +162,7 @@ async function endsWaiting(candidate: Candidate, findings: Findings): Promise<vo
   if (findings.waitedMs === null) throw new StackBusyError();
 }
 
-/** Whether those that wait for the stack count. An emergency goes before all of them. */
+/** Whether waiting calls take precedence. An emergency goes ahead of all of them. */
 function isQueued({ mayWait, place }: Candidate, { breakGlass }: Findings): boolean {
   return mayWait && (breakGlass === null || place !== null);
 }

@@ -40,7 +40,7 @@ export class JournalCompaction {
     return (update?.entryCount ?? 0) <= maxEntries && (base?.sizeBytes ?? 0) <= maxBaseBytes;
   }
 
-  /** Runs one compaction at a time: while the queue is unavailable, those of all stacks run here. */
+  /** Runs one compaction at a time: while the queue is unavailable, compactions of all stacks run here. */
   async #compactHere(updateId: string): Promise<void> {
     await this.#turn.acquire(1, null);
     try {

@@ -1,6 +1,6 @@
 import type { UpdateKind } from '../../shared/updates/update-state.ts';
 
-/** What a call that creates an update asks for. */
+/** The request to create an update. */
 export interface NewUpdateRequest {
   readonly kind: Extract<UpdateKind, 'update' | 'preview' | 'refresh' | 'destroy'>;
   readonly dryRun: boolean;

@@ -8,7 +8,7 @@ import { ConsumersError } from './rules/consumers.ts';
 import { PreviewNeededError } from './rules/preview-check.ts';
 import type { PreparedCreation } from './update-creation.ts';
 
-/** Who was refused what, and how long the call had waited, in ms. */
+/** A refused run, and how long its call had waited, in ms. */
 interface Refused {
   readonly error: unknown;
   readonly caller: Caller;
@@ -16,8 +16,8 @@ interface Refused {
 }
 
 /**
- * Notes a run that was refused, for the pages about CI. Nothing was changed, so this is a statement of its own, and the refusal does not
- * depend on it. Superseded runs are noted where their places are taken.
+ * Records a refused run, for the pages about CI. Nothing was changed, so this is a separate statement, and the refusal does not
+ * depend on it. Superseded runs are recorded when they are superseded.
  */
 export async function noteRefusal(
   { db, logger }: Pick<ApiContext, 'db' | 'logger'>,
@@ -32,7 +32,7 @@ export async function noteRefusal(
     stackId,
     reason,
     kind,
-    // Whoever may read the stack sees it, not only who was refused.
+    // Visible to all readers of the stack, not only to the refused caller.
     message: error instanceof ConsumersError ? error.shared : (error as Error).message,
     commit,
     branch,
@@ -41,7 +41,7 @@ export async function noteRefusal(
   };
   await createRefusedRunRepository(db)
     .insert({ ...run, tokenId: caller.tokenId, requestedBy: caller.login })
-    .catch((fault: unknown) => logger.warn({ err: fault }, 'a refused run could not be noted'));
+    .catch((fault: unknown) => logger.warn({ err: fault }, 'a refused run could not be recorded'));
 }
 
 function reasonOf(error: unknown): RefusalReason | null {

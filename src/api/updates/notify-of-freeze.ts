@@ -7,7 +7,7 @@ import { notifyWebhooks } from '../../shared/webhooks/notify-webhooks.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { PreparedCreation } from './update-creation.ts';
 
-/** Tells webhooks of an update that a freeze holds back. `isWaiting`: it waits for the end of the freeze. */
+/** Notifies webhooks of an update that a freeze blocks. `isWaiting`: it waits for the end of the freeze. */
 export async function notifyOfFreeze(
   db: Queryable,
   { environment, kind, organizationId, stackId }: PreparedCreation,
@@ -20,7 +20,7 @@ export async function notifyOfFreeze(
 }
 
 /**
- * Tells webhooks of an update that a freeze has refused. Nothing was changed, so this is a transaction of its own, and the refusal does not
+ * Notifies webhooks of an update that a freeze has refused. Nothing was changed, so this is a separate transaction, and the refusal does not
  * depend on it.
  */
 export async function notifyOfRefusal(
@@ -29,6 +29,6 @@ export async function notifyOfRefusal(
   by: { readonly error: FrozenError; readonly caller: Caller },
 ): Promise<void> {
   await notifyOfFreeze(db, creation, { ...by, isWaiting: false }).catch((error: unknown) =>
-    logger.warn({ err: error }, 'webhooks could not be told of an update that a freeze has refused'),
+    logger.warn({ err: error }, 'webhooks could not be notified of an update refused by a freeze'),
   );
 }

@@ -9,20 +9,20 @@ import { createResourceRepository } from '../search/resource-repository.ts';
 import { listOutputs, outputLossOf } from './rules/output-loss.ts';
 import { createOutputLossRepository, type RemovedOutputs, type WatchedUpdate } from './rules/output-loss-repository.ts';
 
-/** What a larger event says is not known, in bytes. */
+/** Larger events are not read, in bytes. */
 const maxEventBytes = 8 * 1024 * 1024;
 const appetite = { events: 1, bytes: maxEventBytes };
 /** More consumers are not counted. */
 const maxConsumers = 200;
 
-/** Outputs that an update has removed, of a stack whose rules care about them. */
+/** Outputs that an update has removed, of a stack with a consumers rule. */
 export interface OutputLosses extends RemovedOutputs {
   readonly watched: WatchedUpdate;
 }
 
 /**
- * What an update that is about to end has removed, or a preview would remove; null if nothing, or if no rule cares. An update ends whether or
- * not its events can be read: what it has removed is then unknown, and rules do not take that for nothing.
+ * Outputs removed by an ending update, or that a preview would remove; null if none, or without such a rule. An update ends whether or
+ * not its events can be read: its removals are then unknown, and rules do not treat that as none.
  */
 export async function findOutputLosses(
   { db, eventReader, logger, metrics }: Pick<ApiContext, 'db' | 'eventReader' | 'logger' | 'metrics'>,
@@ -35,12 +35,12 @@ export async function findOutputLosses(
     return names.length > 0 ? { watched, names, isUnknown: false } : null;
   } catch (error) {
     metrics.outputChecksFailed.inc();
-    logger.warn({ updateId, err: error }, 'outputs: whether this update removes some is not known');
+    logger.warn({ updateId, err: error }, 'outputs: unknown whether this update removes any');
     return { watched, names: [], isUnknown: true };
   }
 }
 
-/** Records what an update has removed in the transaction that ends it, and tells webhooks if other stacks read it. */
+/** Records removed outputs in the transaction that ends the update, and notifies webhooks if other stacks read them. */
 export async function recordOutputLosses(
   tx: Queryable,
   { stackId, updateId }: { readonly stackId: string; readonly updateId: string },

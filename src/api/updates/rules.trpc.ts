@@ -35,9 +35,9 @@ const Rule = {
   note: Type.Optional(text(2_000)),
 };
 
-/** Rules for the updates of an organization's stacks: freezes, limits and guards. */
+/** Rules for the updates of an organization's stacks: freezes, queues and change limits. */
 export const rulesRouter = router({
-  /** By kind and by what they are for. A freeze says whether it is in force, and when its next windows are. */
+  /** By kind and scope. A freeze says whether it is in force, and when its next windows are. */
   list: organizationProcedure('manage')
     .input(input(Type.Object({ kinds: Type.Optional(Type.Array(text(100), { minItems: 1, maxItems: 20 })), ...page })))
     .query(async ({ ctx: { services }, input: { cursor, kinds = null, limit = maxPage, organization } }) => {
@@ -55,7 +55,7 @@ export const rulesRouter = router({
       shownRule(await services.updateRules.get(organization, ruleId), organization),
     ),
 
-  /** For which stacks a rule would be, and when it would hold; refused as `set` would be if it cannot be understood. Changes nothing. */
+  /** The stacks that a rule would apply to, and when; rejected like `set` if invalid. Changes nothing. */
   preview: organizationProcedure('manage')
     .input(input(Type.Object(Rule)))
     .query(({ ctx: { caller, services }, input: { organization, ...rule } }) =>
@@ -69,7 +69,7 @@ export const rulesRouter = router({
       shownRule(await services.updateRules.set(caller, organization, parseRule(rule), audit), organization),
     ),
 
-  /** Changes what a rule says and for which stacks it is; its kind stays. */
+  /** Changes the settings and stacks of a rule; its kind stays. */
   change: organizationMutation('manage', 'update-rule.set')
     .input(input(Type.Object({ ruleId: text(100), revision: Revision, ...Rule })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { organization, revision, ruleId, ...rule } }) => {

@@ -10,10 +10,10 @@ import { LimitError, limitsOf } from './rules/limit.ts';
 import { createLimitRepository } from './rules/limit-repository.ts';
 import { checkPreview, type PreviewCheck, PreviewNeededError } from './rules/preview-check.ts';
 
-/** An update that goes through whatever rules say, for the audit log. */
+/** An update that bypasses rules, for the audit log. */
 export interface BreakGlass {
   readonly reason: string;
-  /** Ids of the rules that would have held it back. */
+  /** Ids of the rules that would have deferred or refused it. */
   readonly rules: string[];
 }
 
@@ -30,12 +30,14 @@ export function assertNotFrozen(stack: StackWithRules, access: HeldAccess, messa
     return { reason, rules: freeze === null ? [] : [freeze.rule.id] };
   if (freeze === null) return null;
   const hint =
-    reason === null ? emergencyHint : 'Only those who may manage the stack can break the glass, and no CI run';
+    reason === null
+      ? emergencyHint
+      : 'Breaking the glass needs the permission manage on the stack, and CI runs cannot do it';
   throw new FrozenError(freeze, stack.organization, hint);
 }
 
 const emergencyHint =
-  'Previews still run. In an emergency, whoever may manage the stack can start an update with --message "break-glass: <reason>", which is recorded';
+  'Previews still run. In an emergency, a user with the permission manage can start an update with --message "break-glass: <reason>", which is recorded';
 
 /** Lets one transaction at a time count what runs in the organization. Take it before the lock on a stack. */
 export function lockLimits(tx: Queryable, organizationId: string): Promise<unknown> {

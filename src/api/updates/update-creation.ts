@@ -35,7 +35,7 @@ const startWaitSeconds = 300;
 /** An update that was just created. */
 export interface CreatedUpdate {
   readonly updateId: string;
-  /** What its user should know. */
+  /** Warnings for its user. */
   readonly messages: readonly string[];
 }
 
@@ -53,11 +53,11 @@ export interface PreparedCreation {
   readonly exclusive: boolean;
   /** How long its caller may wait for the stack; 0: not at all. */
   readonly lockWaitSeconds: number;
-  /** After which time webhooks are told that it waits. */
+  /** After which time webhooks are notified that it waits. */
   readonly waitAlertSeconds: number;
-  /** Whether it goes before the others that wait. */
+  /** Whether it goes ahead of waiting updates. */
   readonly isUrgent: boolean;
-  /** What waits, as far as newer runs may take its place. */
+  /** The identity by which newer runs may supersede it. */
   readonly waitingRun: WaitingRun | null;
   /**
    * Creates the update. The transaction then holds a lock on the stack. `place` is that of the caller in the
@@ -177,7 +177,7 @@ async function findUnindexed(
   return request.kind === 'update' ? awaitConsumers(db, stack, previewOf({ caller, request })) : [];
 }
 
-/** Creates an update that has passed all checks, with its guard, and records what rules did not allow. Throws StackBusyError. */
+/** Creates an update that has passed all checks, with its change limits, and records bypassed rules. Throws StackBusyError. */
 async function createChecked(
   candidate: Candidate,
   findings: Findings,
@@ -224,7 +224,7 @@ function insertUpdate(
 }
 
 /**
- * What the user of a new update should know about its preview: that there is none, or what it does more of than earlier updates. Costs
+ * Warnings about the preview of a new update: that it is missing, or that it changes more than earlier updates. Costs
  * nothing where no rule asks for previews.
  */
 async function previewMessages(

@@ -34,7 +34,7 @@ export async function* historyJson(
     }
     if (rows.length === 0) return;
     remaining -= rows.length;
-    // Large texts end a chunk early, and what was found beyond its end is found again.
+    // Large texts end a chunk early, and rows beyond its end are found again.
     rowsAtOnce = rows.length < limit ? Math.min(chunkRows, rows.length * 2) : chunkRows;
   }
 }

@@ -20,7 +20,7 @@ import {
 /** A place in the list of runs: organization, project, stack, position. */
 export type QueuePlace = readonly [string, string, string, number];
 
-/** What the dashboard shows of updates and of those who wait for a stack. */
+/** Updates and waiting runs, for the dashboard. */
 export class UpdateQueries {
   readonly #context: Pick<ApiContext, 'db' | 'stacks'>;
 
@@ -120,7 +120,7 @@ function shownDetails(row: OverviewUpdateDetailsRow) {
     preview: row.previewId,
     /** Of a preview: the update that followed it. */
     follower: row.followerId,
-    /** In line for the stack; null: it did not wait, or that is not known. */
+    /** Time in the stack's queue; null: it did not wait, or unknown. */
     waited: row.waitedMs === null ? null : { seconds: row.waitedMs / 1000, behind: heldBy(row.behind) },
   };
 }
@@ -132,7 +132,7 @@ interface HeldBy {
   readonly by: string | null;
 }
 
-/** The updates that held the stack meanwhile, oldest first. Without one, a limit or a freeze has held the update back. */
+/** The updates that held the lock meanwhile, oldest first. Without one, a limit or a freeze deferred the update. */
 function heldBy(json: string | null): readonly HeldBy[] {
   return json === null ? [] : (JSON.parse(json) as HeldBy[]);
 }
@@ -148,7 +148,7 @@ function shownRun({ held, heldBy, isFrozen, isHeld, limit, position, since, ...r
     branch: branchName(row.branch),
     since: since.toISOString(),
     ciUrl: httpUrl(row.ciUrl),
-    /** Whether the caller may end it, or send it away. */
+    /** Whether the caller may end it, or remove it from the queue. */
     mayStop: permits(held ?? permissionsOn(caller, { project, stack, tags: {} }), 'write'),
     /** Why it waits; null: it runs. */
     cause: isRunning ? null : cause,

@@ -51,7 +51,7 @@ export type OverviewUpdateDetailsRow = Row<typeof DetailsRow>;
 const RunRow = Type.Object({
   /** Null for a run that waits. */
   updateId: Text,
-  /** Its place in line; null: it holds the stack. */
+  /** Its position in the queue; null: it holds the lock. */
   placeId: Text,
   organization: Type.String(),
   project: Type.String(),
@@ -66,12 +66,12 @@ const RunRow = Type.Object({
   ciUrl: Text,
   /** Whether another update holds the stack. */
   isHeld: Type.Boolean(),
-  /** Limit that holds the run back although its stack is free, and how many it lets run at once. */
+  /** The limit that defers the run although its stack is free, and the number of updates it allows at once. */
   heldBy: Text,
   limit: Nullable(Type.Integer()),
-  /** A freeze has held it back. */
+  /** A freeze has deferred it. */
   isFrozen: Type.Boolean(),
-  /** Permissions of who asks on the stack; null: those of the role. */
+  /** The caller's permissions on the stack; null: the role's permissions. */
   held: Nullable(Type.Integer()),
 });
 export type QueuedRunRow = Row<typeof RunRow>;
@@ -86,7 +86,7 @@ const maxMessage = 2_000;
 const maxListMessage = 300;
 const maxBehind = 5;
 
-/** Updates and those who wait, as a dashboard shows them. */
+/** Updates and waiting runs, for the dashboard. */
 export function createUpdateQueryRepository(db: Queryable) {
   const by = sql.fragment`coalesce(a.login, t.kind || ':' || t.name)`;
   const owners = sql.fragment`
@@ -168,7 +168,7 @@ export function createUpdateQueryRepository(db: Queryable) {
         select ${small('config')} as config, ${small('environment')} as environment from updates u
         where u.stack_id = ${stackId} and not u.dry_run and u.kind <> 'preview' order by u.number desc limit 1`),
 
-    /** Runs that hold a stack or wait for one, by stack and turn. Those that a newer run has taken the place of are not among them. */
+    /** Runs that hold a lock or wait for one, by stack and position, without superseded runs. */
     listQueue: (
       organizations: readonly ListedOrganization[],
       at: { readonly project: string | null; readonly stack: string | null },

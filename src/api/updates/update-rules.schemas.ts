@@ -3,7 +3,7 @@ import { AnyObject, IsoTimestamp, Maybe } from '../platform/protocol/core.ts';
 
 const Tag = Type.Object({ name: Type.String(), value: Type.String() });
 
-/** Which stacks a rule is for: those that have all that is given. */
+/** The stacks of a rule: all given properties must match. */
 const Scope = {
   project: Maybe(Type.String()),
   stack: Maybe(Type.String({ description: 'Only with its project, and without a tag' })),

@@ -142,7 +142,7 @@ export class UpdateService {
     throw new ConflictError('Entries keep arriving while the update is being completed');
   }
 
-  /** `losses`: what it has removed; undefined: nobody has looked. */
+  /** `losses`: the removed outputs; undefined: not checked. */
   #completeOnce(
     { epoch, stackId, updateId }: Lease,
     status: EndStatus,

@@ -161,7 +161,7 @@ function endOf({ endReason, status }: Extract<Start, { outcome: 'not-waiting' }>
   return status === 'not started' || endReason === 'lease-expired' ? 'it was not started in time' : status;
 }
 
-/** What was decided about is no longer so. */
+/** The state has changed since the decision. */
 function changesTooQuickly(): UnavailableError {
   return new UnavailableError('The stack changes too quickly; please retry', { retryAfterSeconds: 1 });
 }

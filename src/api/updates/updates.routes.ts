@@ -73,7 +73,7 @@ function createUpdate(app: RouteScope, { creations, policyPacks, updateRules, up
           tags,
           summary: `Create an update of kind ${kind}`,
           description:
-            'While another update holds the stack, the call may wait for it. A response 307 asks the client to repeat the call at the given address, which keeps its place in the queue.',
+            'While another update holds the stack, the call may wait for it. A response 307 asks the client to repeat the call at the given address, which keeps its position in the queue.',
           security: apiToken,
           params: StackParams,
           querystring: QueuePlace,
@@ -82,7 +82,7 @@ function createUpdate(app: RouteScope, { creations, policyPacks, updateRules, up
         },
       },
       async ({ params, query, body, caller, dialect, audit }, reply) => {
-        // First: a client that got no response would not know of an update that was created.
+        // First, because a client without a response would not know of a created update.
         const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
         const warnings = kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [];
         const gone = new AbortController();
@@ -96,7 +96,7 @@ function createUpdate(app: RouteScope, { creations, policyPacks, updateRules, up
           return reply.code(307).header('location', `?place=${created.place}&hop=${created.hop}`).send(null);
         }
         const { messages, updateId } = created;
-        // Its client has waited in vain, and nobody will start it.
+        // Its client is gone, and nobody will start it.
         if (messages.length > 0 && gone.signal.aborted) await updates.withdraw(updateId, audit, 'client-gone');
         return createUpdateResponse(dialect, updateId, { requiredPolicies, messages: [...messages, ...warnings] });
       },

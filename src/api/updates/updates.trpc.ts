@@ -48,7 +48,7 @@ export const updatesRouter = router({
       await services.updates.cancel(ref, updateId, caller, audit);
     }),
 
-  /** Lets an update begin nothing more, and finish what it has begun. */
+  /** Drains an update: it starts no new steps, and finishes the ones in progress. */
   drain: stackMutation('write', 'update.drain')
     .input(input(Type.Object({ ...chosen, reason: Type.Optional(text(500)) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { reason = '', updateId, ...ref } }) => {

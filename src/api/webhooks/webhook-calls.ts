@@ -23,7 +23,7 @@ const Names = Type.Array(text(100), { maxItems: 200 });
 const After = Type.Tuple([text(200)]);
 const Before = Type.Tuple([Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })]);
 
-/** What a webhook is to be. The secret: missing keeps it, null removes it; it is never shown. */
+/** The settings of a webhook. A missing secret keeps the current one, null removes it; it is never shown. */
 const definition = {
   displayName: text(200),
   url: text(4_000),
@@ -36,7 +36,7 @@ const definition = {
 };
 const named = { webhook: Name };
 
-/** Inputs of the procedures, besides whose webhooks are meant. */
+/** Inputs of the procedures, besides the owner of the webhooks. */
 export const webhookInputs = {
   page: Type.Object(page),
   named: Type.Object(named),
@@ -66,7 +66,7 @@ interface Changing extends Calling {
   readonly audit: AuditTrail;
 }
 
-/** What the procedures of webhooks do, for those of organizations and of stacks alike. */
+/** Implementation of the webhook procedures, for organizations and stacks alike. */
 export const webhookCalls = {
   list: async ({ services }: Calling, owner: WebhookOwner, { cursor, limit = defaultPage }: Paged) => {
     const [after] = decodeCursor(cursor, After) ?? [null];

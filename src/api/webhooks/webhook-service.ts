@@ -33,7 +33,7 @@ import type { WebhookRequest } from './webhooks.schemas.ts';
 
 export type { DeliveryRow, LoggedDeliveryRow, WebhookRow };
 
-/** Whose webhooks are meant, by name: those of the stack, or without one those of the organization. */
+/** The owner of the webhooks, by name: the stack, or without a stack the organization. */
 export type WebhookOwner =
   | StackRef
   | { readonly organization: string; readonly project?: never; readonly stack?: never };
@@ -43,7 +43,7 @@ const removedSecret = '__remove-secret';
 const maxWebhooks = 100;
 const maxLogged = 100;
 
-/** Webhooks of organizations, for their admins, and of stacks, for those with the permission admin. */
+/** Webhooks of organizations, for their admins, and of stacks, for callers with the permission admin. */
 export class WebhookService {
   readonly #context: ApiContext;
 
@@ -72,7 +72,7 @@ export class WebhookService {
   async create(caller: Caller, owner: WebhookOwner, request: WebhookRequest, audit: AuditTrail): Promise<WebhookRow> {
     const { db, secrets } = this.#context;
     const { displayName, name, payloadUrl } = request;
-    // First: what is wrong with a request must not matter where there is no stack.
+    // First, because errors in a request must not matter if the stack does not exist.
     await findPlace(db, owner);
     if (!displayName || !payloadUrl) throw new InvalidRequestError('A webhook needs displayName and payloadUrl');
     if (name && !/^[A-Za-z0-9._-]{1,32}$/.test(name))
@@ -88,9 +88,7 @@ export class WebhookService {
         const place = await holdPlace(tx, owner, caller);
         const webhooks = createWebhookRepository(tx);
         if ((await webhooks.count(place)) >= maxWebhooks)
-          throw new ConflictError(
-            `There are ${maxWebhooks} webhooks here, which is the most there can be: remove one first`,
-          );
+          throw new ConflictError(`There are ${maxWebhooks} webhooks here, the maximum: remove one first`);
         const made = await webhooks.insert(place, {
           ...wanted,
           id,
@@ -121,10 +119,10 @@ export class WebhookService {
         await assertSeenWebhook(tx, owner, before, seen);
         const wanted = changed(before, request);
         const secret = secretOf(request);
-        // Otherwise whoever may change the webhook could have the secret sent to a server of their own, as a token or a signature.
+        // Otherwise a user who may change the webhook could redirect the secret to their own server, as a token or a signature.
         if (originOf(wanted.url) !== originOf(before.url) && before.encrypted !== null && secret === undefined)
           throw new InvalidRequestError(
-            'A webhook that gets another server needs another secret, or none: give it, too',
+            'A webhook that moves to a different server needs a new secret or none: include the secret in the request',
           );
         const encrypted =
           typeof secret === 'string' ? await secrets.encrypt(tx, secretOwner(before.id), secret) : secret;
@@ -222,7 +220,7 @@ async function findPlace(db: Queryable, owner: WebhookOwner): Promise<WebhookPla
   return { organizationId: stack.organizationId, stackId: stack.id };
 }
 
-/** The same for a change, with the caller's right to it held until it is committed. */
+/** The same for a change, with the caller's permission locked until it is committed. */
 async function holdPlace(tx: Queryable, owner: WebhookOwner, caller: Caller): Promise<WebhookPlace> {
   if (owner.stack === undefined) {
     await holdManagement(tx, owner.organization, caller);
@@ -262,7 +260,7 @@ function secretOf({ secret }: WebhookRequest): string | null | undefined {
   return secret;
 }
 
-/** Of what `update` sets, the secret included. */
+/** Revision of the fields that `update` sets, including the secret. */
 export function revisionOfWebhook({
   displayName,
   events,
@@ -326,7 +324,7 @@ async function orTaken<T>(change: Promise<T>): Promise<T> {
     return await change;
   } catch (error) {
     if (/^webhooks_(display_)?name_key$/.test(violatedConstraint(error) ?? ''))
-      throw new ConflictError('There is a webhook with this name');
+      throw new ConflictError('There is already a webhook with this name');
     throw error;
   }
 }

@@ -66,11 +66,11 @@ const ofStack = router({
     .mutation(({ ctx, input: { deliveryId, webhook, ...owner } }) => calls.redeliver(ctx, owner, webhook, deliveryId)),
 });
 
-/** Webhooks of an organization, and of its stacks. The names of a stack in an input are not for those of the organization. */
+/** Webhooks of an organization, and of its stacks. Inputs for the organization's webhooks have no stack names. */
 export const webhooksRouter = router({
   ofStack,
 
-  /** What webhooks can be told of. */
+  /** The events of webhooks. */
   events: organizationProcedure('read').query(() => ({ items: listEvents() })),
 
   list: organizationProcedure('manage')

@@ -34,7 +34,7 @@ export class AdminSession {
     return this.config.secrets.masterKeys ?? readMasterKeys(this.config.dataDir);
   }
 
-  /** How long a command waits for what it needs. */
+  /** How long a command waits for the services it needs. */
   get startWait(): StartWait {
     return { waitMs: Math.min(this.config.startWaitMs, maxWaitMs), logger: this.logger };
   }
@@ -65,7 +65,7 @@ export class AdminSession {
   }
 
   /**
-   * Waits until the database accepts writes and returns its URL: HOLDFAST_DATABASE_URL, or that of the server that runs
+   * Waits until the database accepts writes and returns its URL: HOLDFAST_DATABASE_URL, or the URL of the server that runs
    * on the data directory.
    */
   async #reachDatabase(): Promise<string> {

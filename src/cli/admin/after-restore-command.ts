@@ -10,7 +10,7 @@ import { operator } from './operator.ts';
 export function addAfterRestoreCommand(admin: Command, open: OpenSession): void {
   admin
     .command('after-restore')
-    .description('end all running updates, because the database was restored and may lack what they had saved')
+    .description('end all running updates, because the restored database may lack their saved state')
     .action(() => open().withDatabase(afterRestore));
 }
 

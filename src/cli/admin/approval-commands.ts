@@ -17,21 +17,23 @@ import { lockUpdate } from '../../shared/updates/update-closer.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 
-/** Adds the commands that stop updates before they do more. */
+/** Adds the commands for draining updates and for approvals. */
 export function addApprovalCommands(admin: Command, open: OpenSession): void {
   admin
     .command('drain')
-    .description('let the running update of a stack begin nothing more; what it has begun is finished and saved')
+    .description(
+      'drain the running update of a stack: it starts no new steps, and the steps in progress are finished and saved',
+    )
     .argument('<organization/project/stack>')
-    .option('--reason <text>', 'for those who run the update')
+    .option('--reason <text>', 'shown to the user who runs the update')
     .action((name: string, { reason = '' }: { readonly reason?: string }) =>
       open().withDatabase((db) => refusing(() => drain(db, name, reason))),
     );
   admin
     .command('approve')
-    .description('let runs of a commit delete and replace what rules would refuse, for a limited time')
+    .description('let runs of a commit exceed change limits and protected types for a limited time')
     .argument('<organization/project/stack>')
-    .argument('<commit>', 'its whole hash')
+    .argument('<commit>', 'the full hash of the commit')
     .requiredOption('--reason <text>', 'for the record (required)')
     .option('--kind <kind>', approvableKinds.join(', '), 'update')
     .option('--minutes <minutes>', 'how long', '60')
@@ -40,12 +42,12 @@ export function addApprovalCommands(admin: Command, open: OpenSession): void {
     );
   admin
     .command('approvals')
-    .description('list what was asked for and approved for a stack, the newest first')
+    .description('list the requested and given approvals of a stack, newest first')
     .argument('<organization/project/stack>')
     .action((name: string) => open().withDatabase((db) => listApprovals(db, name)));
 }
 
-/** Errors that say what is wrong with a call say it to operators, too. */
+/** Errors with messages for API clients are also shown to operators. */
 async function refusing(work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -102,7 +104,7 @@ async function drain(db: Database, name: string, reason: string): Promise<void> 
     const locked = stack.activeUpdateId === null ? null : await lockUpdate(tx, stack.activeUpdateId);
     if (!locked) throw new CommandRefusedError(`no update of ${formatStackRef(stack)} is running`);
     const { id: updateId, kind } = locked.update;
-    if (!(await drainUpdate(tx, locked, { by, reason: parsed }))) return `Update ${updateId} was stopped before.`;
+    if (!(await drainUpdate(tx, locked, { by, reason: parsed }))) return `Update ${updateId} was already stopped.`;
     await createAuditRepository(tx).insert(operatorSource(by), {
       action: 'update.drain',
       organization: stack.organization,
@@ -110,7 +112,7 @@ async function drain(db: Database, name: string, reason: string): Promise<void> 
       updateId,
       details: { stackId: stack.id, kind, reason: parsed },
     });
-    return `Update ${updateId} begins nothing more. It ends when what is running is finished and saved.`;
+    return `Update ${updateId} starts no new steps. It ends when the steps in progress are finished and saved.`;
   });
   console.log(text);
 }

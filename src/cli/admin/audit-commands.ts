@@ -20,7 +20,7 @@ export function addAuditCommands(admin: Command, open: OpenSession): void {
       'find events that were changed, removed, reordered or inserted after they were chained; exits with 1 if there are any',
     )
     .option('--org <organization>', 'only the chain of this organization')
-    .addHelpText('after', '\nIt needs the settings of the blob store, too.')
+    .addHelpText('after', '\nIt also needs the settings of the blob store.')
     .action(async ({ org }: { readonly org?: string }) => {
       const session = open();
       await session.withDatabase((db) => verify(db, session.config, org ?? null));
@@ -36,7 +36,7 @@ async function verify(db: Database, config: Config, name: string | null): Promis
     const { chains, events, problems } = await verifyAudit({ blobs, db }, organization?.id ?? null);
     console.log(`Checked ${events} chained events in ${chains} ${chains === 1 ? 'chain' : 'chains'}.`);
     if (problems.length === 0) {
-      console.log('All of them are as they were chained.');
+      console.log('All events are unchanged.');
       return;
     }
     const lines = problems
@@ -46,7 +46,7 @@ async function verify(db: Database, config: Config, name: string | null): Promis
           `  ${organizationId === serverId ? 'server' : `organization ${organizationId}`}: ${text}`,
       );
     const more = problems.length > maxLines ? [`  and ${problems.length - maxLines} more`] : [];
-    throw new CommandRefusedError([`the audit log was tampered with:`, ...lines, ...more].join('\n'));
+    throw new CommandRefusedError([`the audit log has been tampered with:`, ...lines, ...more].join('\n'));
   } finally {
     await blobs.close();
   }

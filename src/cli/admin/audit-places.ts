@@ -1,14 +1,14 @@
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 
 /**
- * In whose audit log an action shows. `organization`: that of the organization whose matter it is. `server`: that of the server, which
- * operators read. `person`: that of the server and of the organizations that manage the account by their identity provider, because what
- * somebody does with an account is no matter of every organization that they are a member of. `members`: that of the server and of all
- * organizations of the user, whose members change by it. `token`: as its owner; a personal token is a matter of its person.
+ * The audit log in which an action is recorded. `organization`: the log of the organization that it concerns. `server`: the server's log, which
+ * operators read. `person`: the logs of the server and of the organizations whose identity provider manages the account, because
+ * a user's account does not concern every organization they are a member of. `members`: the logs of the server and of all
+ * organizations of the user, because their members change. `token`: the same as its owner; a personal token concerns its user.
  */
 export type AuditPlaceRule = 'organization' | 'server' | 'person' | 'members' | 'token';
 
-/** Actions that are not matters of one organization. */
+/** Actions that do not concern exactly one organization. */
 const exceptions = {
   'user.create': 'person',
   'user.deactivate': 'members',

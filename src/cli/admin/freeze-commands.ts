@@ -19,13 +19,13 @@ interface FreezeOptions extends ScopeOptions {
 /** Adds the commands that freeze stacks. */
 export function addFreezeCommands(admin: Command, open: OpenSession): void {
   withScope(admin.command('freeze'))
-    .description('allow no updates of stacks; previews go on')
-    .option('--note <text>', 'why; users are told')
-    .option('--until <time>', 'end, as in 2026-12-01T06:00:00Z (default: until thawed)')
-    .option('--wait', 'let updates wait, for as long as lock-wait says, instead of refusing them')
-    .option('--window <cron...>', 'only from each of these times, as in "0 17 * * 5"')
+    .description('block updates of stacks; previews are still allowed')
+    .option('--note <text>', 'the reason, shown to users')
+    .option('--until <time>', 'end, such as 2026-12-01T06:00:00Z (default: until thawed)')
+    .option('--wait', 'let updates wait up to the lock-wait time instead of refusing them')
+    .option('--window <cron...>', 'only in windows that start at these times, such as "0 17 * * 5"')
     .option('--minutes <minutes>', 'how long each window lasts')
-    .option('--time-zone <zone>', 'of the windows, as in Europe/Berlin (default: UTC)')
+    .option('--time-zone <zone>', 'time zone of the windows, such as Europe/Berlin (default: UTC)')
     .action(changeAction(open, 'update-rule.set', freeze));
   withScope(admin.command('thaw'))
     .description('end all freezes of exactly these stacks')
@@ -35,7 +35,8 @@ export function addFreezeCommands(admin: Command, open: OpenSession): void {
 async function freeze(work: Work, given: FreezeOptions): Promise<void> {
   const organization = await findOrganization(work.identity, given.organization);
   const { minutes, note = '', timeZone = 'UTC', until, window } = given;
-  if ((window === undefined) !== (minutes === undefined)) throw refused('--window and --minutes need each other');
+  if ((window === undefined) !== (minutes === undefined))
+    throw refused('--window and --minutes must be given together');
   const settings = {
     ...(given.wait ? { mode: 'wait' } : {}),
     ...(until === undefined ? {} : { until }),

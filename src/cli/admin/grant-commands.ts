@@ -23,16 +23,16 @@ const organizationOption = ['--organization <organization>', 'the organization (
 
 /** Adds the commands that manage grants. */
 export function addGrantCommands(admin: Command, open: OpenSession): void {
-  const grant = admin.command('grant').description('manage who may do what with which stacks');
+  const grant = admin.command('grant').description('manage permissions of users, teams and tokens on stacks');
   for (const effect of ['allow', 'deny'] as const) {
     grant
       .command(effect)
       .description(
-        `${effect} permissions: ${grantable.join(', ')}${effect === 'deny' ? '; wins over everything that allows' : ''}`,
+        `${effect} permissions: ${grantable.join(', ')}${effect === 'deny' ? '; overrides everything that allows' : ''}`,
       )
       .argument('<permissions...>')
       .requiredOption(...organizationOption)
-      .option('--stacks <pattern>', 'project/stack, in which * stands for any characters (default: */*)')
+      .option('--stacks <pattern>', 'project/stack, where * matches any characters (default: */*)')
       .option('--tag <tag>', 'only stacks with this tag: name, or name=value')
       .option('--user <login>', 'to a member of the organization')
       .option('--team <team>', 'to a team')
@@ -56,13 +56,13 @@ export function addGrantCommands(admin: Command, open: OpenSession): void {
     .action(questionAction(open, listGrants));
   grant
     .command('defaults')
-    .description('limit what roles below admin give: permissions, "none", or "roles" for no limit')
+    .description('limit the permissions of roles below admin: permissions, "none", or "roles" for no limit')
     .argument('<permissions...>')
     .requiredOption(...organizationOption)
     .action(changeAction(open, 'grant.defaults', setDefaults));
   grant
     .command('decrypt-by-role')
-    .description('let viewers and members decrypt secrets by their role, or only by grants; admins always may')
+    .description('let viewers and members decrypt secrets by role, or only by grant; admins can always decrypt')
     .addArgument(new Argument('<state>').choices(['on', 'off']))
     .requiredOption(...organizationOption)
     .action(changeAction(open, 'grant.defaults', setDecryptByRole));
@@ -152,6 +152,6 @@ async function listGrants({ grants, identity, say }: Work, given: InOrganization
 }
 
 function describeDefaults(permissions: number | null): string {
-  if (permissions === null) return 'all that the role has';
-  return permissions === noPermissions ? 'nothing: grants decide' : `at most ${namesOf(permissions).join(', ')}`;
+  if (permissions === null) return 'all permissions of the role';
+  return permissions === noPermissions ? 'nothing: only grants apply' : `at most ${namesOf(permissions).join(', ')}`;
 }

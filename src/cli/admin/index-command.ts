@@ -14,11 +14,11 @@ export function addIndexCommand(admin: Command, open: OpenSession): void {
   const index = admin.command('index').description('manage the index of the resources in states');
   index
     .command('rebuild')
-    .description('index the newest state of a stack anew')
+    .description('reindex the newest state of a stack')
     .argument('[organization/project/stack]')
-    .option('--all', 'note all stacks; workers index them one by one, after those with new states')
-    .option('--versions', 'also what each version has changed; reads the states of all of them')
-    .addHelpText('after', '\nIt needs the settings of the blob store, too.')
+    .option('--all', 'schedule all stacks; workers reindex them one by one, after stacks with new states')
+    .option('--versions', 'also index the changes of each version; reads all their states')
+    .addHelpText('after', '\nIt also needs the settings of the blob store.')
     .action((name: string | undefined, options: RebuildOptions) =>
       open().withContext((context) => rebuild(context, name, options)),
     );
@@ -29,11 +29,11 @@ async function rebuild(
   name: string | undefined,
   { all, versions }: RebuildOptions,
 ): Promise<void> {
-  if ((name === undefined) === (all === undefined)) throw new CommandRefusedError('name a stack, or give --all');
+  if ((name === undefined) === (all === undefined)) throw new CommandRefusedError('name a stack, or use --all');
   if (name === undefined) {
     if (versions) throw new CommandRefusedError('--versions is for one stack');
     const rows = createStateIndexRepository(context.db);
-    console.log(`${await rows.noteAll()} stacks will be indexed anew by workers.`);
+    console.log(`${await rows.noteAll()} stacks will be reindexed by workers.`);
     return;
   }
   const ref = parseQualifiedName(name);

@@ -42,28 +42,29 @@ interface PolicyOptions extends InOrganization {
 const organizationOption = ['--organization <organization>', 'the organization (required)'] as const;
 const ruleOption = [
   '--rule <rules...>',
-  'claim=pattern, in which * stands for any characters, such as sub=repo:acme/web:*; all must match',
+  'claim=pattern, where * matches any characters, such as sub=repo:acme/web:*; all must match',
 ] as const;
 
-/** Adds the commands that manage which CI systems an organization trusts, and what their runs are given. */
+/** Adds the commands that manage the CI systems an organization trusts, and the tokens of their runs. */
 export function addIssuerCommands(admin: Command, open: OpenSession): void {
-  const issuer = admin
-    .command('issuer')
-    .description('manage issuers of id tokens (CI systems) and what their tokens are exchanged for');
+  const issuer = admin.command('issuer').description('manage issuers of id tokens (CI systems) and their policies');
   issuer
     .command('add')
-    .description('trust an issuer; its tokens are exchanged for nothing before a policy allows it')
+    .description('trust an issuer; its tokens cannot be exchanged until a policy allows it')
     .argument('<name>')
     .requiredOption(...organizationOption)
     .requiredOption('--url <url>', 'the `iss` of its tokens, such as https://token.actions.githubusercontent.com')
     .option('--audience <audience>', 'the `aud` of its tokens (default: urn:pulumi:org:<organization>)')
-    .option('--replay <replay>', 'whether a token is exchanged "once" (default) or as often as wanted "within-life"')
-    .option('--max-seconds <seconds>', 'longest life of the tokens that are given (default: 7200)')
+    .option(
+      '--replay <replay>',
+      'whether an id token can be exchanged "once" (default), or any number of times "within-life"',
+    )
+    .option('--max-seconds <seconds>', 'maximum lifetime of the issued tokens (default: 7200)')
     .option('--keys <file>', 'JSON file with its public keys (JWKS), if they cannot be fetched')
     .action(changeAction(open, 'issuer.add', addIssuer));
   issuer
     .command('remove')
-    .description('end the trust in an issuer, and all tokens that were given')
+    .description('end the trust in an issuer, and all tokens issued for it')
     .argument('<name>')
     .requiredOption(...organizationOption)
     .action(changeAction(open, 'issuer.remove', removeIssuer));
@@ -80,10 +81,10 @@ export function addIssuerCommands(admin: Command, open: OpenSession): void {
     .requiredOption(...ruleOption)
     .option('--team <team>', 'a token of this team')
     .option('--user <login>', 'a token of this user, for this organization only')
-    .option('--service', 'a token that may do what --scope says')
-    .option('--admin', 'a token of the organization may have the role admin, if it is asked for')
-    .option('--scope <scopes...>', 'at most this: permissions:project/stack, such as write:web/*')
-    .option('--max-seconds <seconds>', 'longest life of the token')
+    .option('--service', 'a service token, limited to --scope')
+    .option('--admin', 'a token of the organization may have the role admin, if requested')
+    .option('--scope <scopes...>', 'maximum permissions: permissions:project/stack, such as write:web/*')
+    .option('--max-seconds <seconds>', 'maximum lifetime of the token')
     .action(
       changeAction(open, 'issuer.policies', (work: Work, name: string, given: PolicyOptions) =>
         addPolicy(work, 'allow', name, given),
@@ -92,7 +93,7 @@ export function addIssuerCommands(admin: Command, open: OpenSession): void {
   issuer
     .command('deny')
     .description(
-      'add a policy that refuses tokens, of any type by default; wins over everything that allows, and ends tokens that it is about',
+      'add a policy that denies tokens, of any type by default; overrides policies that allow, and ends matching tokens',
     )
     .argument('<issuer>')
     .requiredOption(...organizationOption)
@@ -107,7 +108,7 @@ export function addIssuerCommands(admin: Command, open: OpenSession): void {
     );
   issuer
     .command('drop')
-    .description('remove a policy, and the tokens that it has given')
+    .description('remove a policy, and the tokens it has issued')
     .argument('<issuer>')
     .argument('<policy-id>')
     .requiredOption(...organizationOption)
@@ -156,7 +157,7 @@ async function addPolicy(work: Work, decision: 'allow' | 'deny', name: string, g
     throw refused('only one of --team, --user and --service can be given');
   const named = team !== undefined ? 'team' : user !== undefined ? 'personal' : service ? 'service' : null;
   if (type !== undefined && named !== null && named !== type)
-    throw refused(`--type ${type} does not go with --team or --user`);
+    throw refused(`--type ${type} cannot be combined with --team or --user`);
   const rules: Record<string, string[]> = {};
   for (const each of rule) {
     const at = each.indexOf('=');
@@ -199,7 +200,7 @@ async function change(
   work.say(added.length > 0 ? `Added policy ${added.map(({ id }) => id).join(', ')}.` : 'Removed.');
 }
 
-/** Compared with what is there as a whole. */
+/** The whole issuer, compared with the existing one. */
 function withoutIds(policy: TrustPolicy): TrustPolicy {
   const { decision, isAdmin, maxSeconds, owner, rules, scopes, tokenKind } = policy;
   return { decision, isAdmin, maxSeconds, owner, rules, scopes, tokenKind };

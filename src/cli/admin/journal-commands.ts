@@ -18,12 +18,12 @@ import { VersionRestorer } from './version-restorer.ts';
 export function addJournalCommands(admin: Command, open: OpenSession): void {
   admin
     .command('recompact')
-    .description('replay an invalid journal again, from its beginning')
+    .description('replay an invalid journal again from the start')
     .argument('<organization/project/stack>')
     .action((name: string) => withStack(open, name, recompact));
   admin
     .command('accept')
-    .description('accept the state as it is, without the entries that were left out')
+    .description('accept the current state, without the skipped entries')
     .argument('<organization/project/stack>')
     .action((name: string) => withStack(open, name, accept));
   admin
@@ -36,9 +36,9 @@ export function addJournalCommands(admin: Command, open: OpenSession): void {
     );
   admin
     .command('journal')
-    .description('print the entries of a journal, one JSON object a line')
+    .description('print the entries of a journal, one JSON object per line')
     .argument('<organization/project/stack>')
-    .option('--version <version>', 'journal of this version (default: the newest that is kept)')
+    .option('--version <version>', 'journal of this version (default: the newest available)')
     .action((name: string, { version }: { readonly version?: string }) =>
       withStack(open, name, (context, stack) =>
         printJournal(context, stack, version === undefined ? null : toVersion(version)),
@@ -143,7 +143,7 @@ async function printJournal(context: AppContext, stack: StackRow, version: numbe
   if (entries < update.entryCount) throw refused(`the journal was deleted after ${entries} entries`);
 }
 
-/** Returns the invalid journals of the stack, after compacting what has ended. */
+/** Returns the invalid journals of the stack, after compacting the journals of ended updates. */
 async function findFaults({ compactions, compactor, config, db }: AppContext, stack: StackRow) {
   const compact = (updateId: string): Promise<void> => compactor.compact(updateId);
   await reclaimStack(db, stack.id, config.leaseSeconds, compact, { admitsFault: true });

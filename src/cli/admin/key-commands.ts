@@ -33,7 +33,7 @@ interface RotateOptions {
 export function addKeyCommands(admin: Command, open: OpenSession): void {
   admin
     .command('rotate-data-keys')
-    .description('give stacks, or documents in the blob store, new data keys; what was encrypted before stays readable')
+    .description('create new data keys for stacks, or for documents in the blob store; existing data stays readable')
     .option('--stack <organization/project/stack>', 'for this stack')
     .option('--organization <organization>', 'for all stacks of this organization')
     .option('--documents', 'for the documents in the blob store')
@@ -42,12 +42,12 @@ export function addKeyCommands(admin: Command, open: OpenSession): void {
   admin
     .command('rewrap-keys')
     .description(
-      'wrap all data keys by the first master key, so that the others can be retired, and master keys anew by their KMS',
+      'rewrap all data keys with the first master key, so that the others can be retired, and rewrap master keys with their KMS',
     )
     .action(() => withKeys(open, rewrap));
   admin
     .command('check-keys')
-    .description('list the data keys that the master keys can unwrap, and the stacks whose keys they cannot')
+    .description('list the data keys that the master keys can unwrap, and the stacks whose keys cannot be unwrapped')
     .action(() => withKeys(open, check));
 }
 
@@ -58,7 +58,7 @@ async function withKeys(open: OpenSession, work: KeyWork): Promise<void> {
   const session = open();
   const { config, masterKeys, startWait } = session;
   if (masterKeys === null)
-    throw new ConfigError('There are no master keys: set HOLDFAST_MASTER_KEYS as the servers have it');
+    throw new ConfigError('There are no master keys: set HOLDFAST_MASTER_KEYS to the same value as on the servers');
   await session.withDatabase(async (db) => {
     const rows = createMasterKeyRepository(db);
     const { ring, wrapped } = await openMasterKeys(masterKeys, { config, rows, wait: startWait });
@@ -68,7 +68,7 @@ async function withKeys(open: OpenSession, work: KeyWork): Promise<void> {
 
 async function rotate(db: Database, ring: KeyRing, options: RotateOptions): Promise<void> {
   if (Object.keys(options).length !== 1)
-    throw new CommandRefusedError('give one of --stack, --organization, --documents and --all');
+    throw new CommandRefusedError('use one of --stack, --organization, --documents and --all');
   const keys = createEncryptionKeyRepository(db);
   const scope = await scopeOf(db, options);
   const organization = options.organization ?? options.stack?.split('/')[0] ?? null;
@@ -76,7 +76,9 @@ async function rotate(db: Database, ring: KeyRing, options: RotateOptions): Prom
   if (scope) console.log(`New data keys for ${await rotateStackKeys(keys, ring, scope)} stacks.`);
   if (options.documents || options.all) {
     const isRotated = await rotateKey(keys, ring, null);
-    console.log(isRotated ? 'New data key for documents.' : 'Documents have no data key: none was ever encrypted.');
+    console.log(
+      isRotated ? 'New data key for documents.' : 'Documents have no data key: no document has been encrypted yet.',
+    );
   }
 }
 
@@ -118,7 +120,7 @@ async function rewrap(db: Database, ring: KeyRing, wrapped: readonly WrappedMast
   if (webhooks.done > 0) console.log(`Encrypted ${webhooks.done} secrets of webhooks with it.`);
   lost.push(...webhooks.lost);
   await renewWrapping(createMasterKeyRepository(db), wrapped);
-  for (const { id, kms } of wrapped) console.log(`Master key ${id} is wrapped anew by ${kms.name}.`);
+  for (const { id, kms } of wrapped) console.log(`Master key ${id} was rewrapped by ${kms.name}.`);
   if (lost.length > 0) throw new CommandRefusedError(`${lost.length} data keys were not changed:\n${linesOf(lost)}`);
 }
 
@@ -130,7 +132,7 @@ async function check(db: Database, ring: KeyRing): Promise<void> {
   lost.push(...webhooks.lost);
   for (const { version, keyId, count } of await createBlobRepository(db).countByEncryptionKey()) {
     console.log(
-      `Blobs ${keyId === null ? 'that are not encrypted' : `encrypted with data key ${version} of documents`}: ${count}.`,
+      `Blobs ${keyId === null ? 'without encryption' : `encrypted with data key ${version} of documents`}: ${count}.`,
     );
   }
   if (lost.length > 0) throw new CommandRefusedError(`${lost.length} data keys cannot be unwrapped:\n${linesOf(lost)}`);

@@ -33,7 +33,7 @@ const forceOption = ['--force', 'even for the last admin of an organization or t
 export function addPeopleCommands(admin: Command, open: OpenSession): void {
   admin
     .command('create-organization')
-    .description('create an organization unless it exists')
+    .description('create an organization if it does not exist')
     .argument('<organization>')
     .action(changeAction(open, 'organization.create', createOrganization));
   admin
@@ -191,7 +191,7 @@ async function removeMember(
 async function deactivateUser({ people, say }: Work, login: string, { force }: Forced): Promise<void> {
   const user = await findUser(people, login);
   if (!user.isActive) {
-    // So that an identity provider that has deactivated the user cannot reactivate it any more.
+    // After this, an identity provider that deactivated the user can no longer reactivate it.
     await people.setActive(user.id, false);
     say(`User ${user.login} is deactivated already.`);
     return;

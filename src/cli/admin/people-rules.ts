@@ -5,7 +5,7 @@ import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { CommandRefusedError } from './admin-session.ts';
 import type { Work } from './people-transaction.ts';
 
-/** What the commands for people and tokens check. All functions throw CommandRefusedError. */
+/** Checks of the commands for people and tokens. All functions throw CommandRefusedError. */
 
 export async function findUser(people: PeopleRepository, login: string): Promise<PersonRow> {
   const user = await people.find(login);
@@ -43,16 +43,16 @@ export async function refuseLastAdmin(
   );
   if (names.length > 0)
     throw refused(
-      `${user.login} is the last admin of ${names.join(', ')}: nobody could delete stacks there. Appoint another one first, or use --force`,
+      `${user.login} is the last admin of ${names.join(', ')}: nobody could delete stacks there. Appoint another admin first, or use --force`,
     );
 }
 
 export async function refuseLastSiteAdmin(people: PeopleRepository, user: PersonRow): Promise<void> {
   if (user.siteAdmin && (await people.isLastSiteAdmin(user.id)))
-    throw refused(`${user.login} is the last site admin. Appoint another one first, or use --force`);
+    throw refused(`${user.login} is the last site admin. Appoint another site admin first, or use --force`);
 }
 
-/** Returns what `read` returns; what it finds wrong with an argument is why the command is rejected. */
+/** Returns the result of `read`. If `read` rejects an argument, the command is rejected with the same reason. */
 export function orRefused<T>(read: () => T): T {
   try {
     return read();

@@ -36,7 +36,7 @@ export interface Work {
   readonly sessions: Pick<SessionRepository, 'removeAll'>;
   /** Prints a line to stdout after the commit. */
   say(line: string): void;
-  /** Says that nothing was changed, so that there is nothing to record. */
+  /** Marks the command as unchanged, so that nothing is recorded. */
   unchanged(): void;
 }
 
@@ -95,7 +95,7 @@ async function runInTransaction(
     const subject = change.locks ? subjectOf(change.command) : null;
     // Before the change, which may end memberships.
     const before = change.locks && subject ? await placesOf(tx, subject, change.action) : [];
-    // Created in here, because the transaction is retried on a conflict.
+    // Created inside, because the transaction is retried on a conflict.
     const lines: string[] = [];
     let isChanged = true;
     await run({
@@ -129,7 +129,7 @@ async function runInTransaction(
   });
 }
 
-/** Options that say what a command changes. */
+/** Options that name the target of a command. */
 interface SubjectOptions {
   readonly organization?: string;
   readonly project?: string;
@@ -139,13 +139,13 @@ interface SubjectOptions {
   readonly user?: string;
 }
 
-/** What a command changes, and what says in whose audit log that belongs. */
+/** The target of a command, and the audit log of its event. */
 interface Subject {
   readonly object: string;
   readonly in: { readonly organization: string } | { readonly login: string } | { readonly tokenId: string };
 }
 
-/** What a command changes: its first argument, in the organization that its options name. */
+/** The target of a command: its first argument, in the organization named by its options. */
 function subjectOf(command: Command): Subject {
   const { organization, project, stack, stacks, tag, user } = command.opts<SubjectOptions>();
   const object = command.args[0] ?? user ?? '';
@@ -172,7 +172,7 @@ function subjectOf(command: Command): Subject {
   }
 }
 
-/** In whose audit logs a change belongs; null: that of the server. */
+/** The organizations whose audit logs record a change; null: the server's log. */
 async function placesOf(
   tx: Queryable,
   { in: place }: Subject,
@@ -183,7 +183,7 @@ async function placesOf(
   if ('organization' in place) return rule === 'person' ? [null, place.organization] : [place.organization];
   if ('login' in place)
     return [null, ...(await (rule === 'members' ? people.listOrganizationsOf : people.listManagersOf)(place.login))];
-  // Of any token, also one that is not valid.
+  // For any token, even an invalid one.
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(place.tokenId)) return [null];
   const login = await people.findLoginOfToken(place.tokenId);
   if (login !== null) return [null, ...(await people.listManagersOf(login))];

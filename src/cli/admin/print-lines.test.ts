@@ -21,7 +21,7 @@ test('prints all lines, and leaves the stream open and without listeners', async
   expect(out.writable).toBe(true);
 });
 
-test('ends when the reader has closed the pipe, and reads no more lines', async () => {
+test('ends when the reader closes the pipe, and reads no more lines', async () => {
   const closed = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
   const out = new Writable({ write: (_chunk, _encoding, done) => done(closed) });
   let read = 0;

@@ -32,7 +32,7 @@ const limitOptions = quotaNames.map((quota) => {
 export function addQuotaCommands(admin: Command, open: OpenSession): void {
   const setting = admin
     .command('set-quota')
-    .description('limit what an organization may use')
+    .description('set the quotas of an organization')
     .argument('<organization>')
     .addHelpText('after', '\nA limit is a number, "unlimited", or "default" for the limit in the settings.');
   for (const { option } of limitOptions) setting.addOption(option);
@@ -41,7 +41,7 @@ export function addQuotaCommands(admin: Command, open: OpenSession): void {
   );
   admin
     .command('quotas')
-    .description('print what organizations use, and their limits (needs the settings of the servers)')
+    .description('print the usage and limits of organizations (needs the settings of the servers)')
     .argument('[organization]')
     .action((organization: string | undefined) => {
       const session = open();

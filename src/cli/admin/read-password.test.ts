@@ -13,7 +13,7 @@ function openOutput(): { readonly output: typeof process.stderr; readonly shown:
   return { output: output as unknown as typeof process.stderr, shown: () => shown };
 }
 
-test('takes all of the input that is not a terminal, without the last line break', async () => {
+test('reads all input if it is not a terminal, without the last line break', async () => {
   const { output, shown } = openOutput();
   const input = new PassThrough();
   input.end('correct horse\r\n');
@@ -21,7 +21,7 @@ test('takes all of the input that is not a terminal, without the last line break
   expect(shown()).toBe('');
 });
 
-test('asks at a terminal, and shows nothing of what is typed', async () => {
+test('prompts at a terminal, and does not echo input', async () => {
   const { output, shown } = openOutput();
   const input = Object.assign(new PassThrough(), { isTTY: true });
   const password = readPassword(input, output);

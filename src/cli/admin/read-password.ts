@@ -4,14 +4,14 @@ import { text } from 'node:stream/consumers';
 
 type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 
-/** Reads a password: at a terminal asks for it and shows nothing of it, otherwise takes all of standard input. */
+/** Reads a password: prompts for it at a terminal without echo, otherwise reads all of standard input. */
 export async function readPassword(input: Input = process.stdin, output = process.stderr): Promise<string> {
   if (!input.isTTY) return (await text(input)).replace(/\r?\n$/, '');
   const nothing = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input, output: nothing, terminal: true });
-  // After the terminal has stopped to echo.
+  // After the terminal has stopped echoing.
   output.write('New password: ');
-  // As without readline, which switches the terminal's own handling off.
+  // The default behaviour, which readline disables in the terminal.
   lines.once('SIGINT', () => {
     lines.close();
     process.kill(process.pid, 'SIGINT');

@@ -13,8 +13,8 @@ export function addReconcileCommand(admin: Command, open: OpenSession): void {
   admin
     .command('reconcile')
     .description('compare the blob store with the database now, as the servers do periodically')
-    .option('--adopt-all', 'let the sweep delete all objects without a row, even unknown ones')
-    .addHelpText('after', '\nIt needs the settings of the blob store, too.')
+    .option('--adopt-all', 'let the sweep delete all objects without a row, including unknown ones')
+    .addHelpText('after', '\nIt also needs the settings of the blob store.')
     .action(async ({ adoptAll = false }: { readonly adoptAll?: boolean }) => {
       const session = open();
       const problem = await session.withDatabase((db) => reconcileOnce(db, session.config, { adoptAll }));
@@ -42,9 +42,9 @@ export async function reconcileOnce(
     });
     await createRunRepository(db).saveResult('reconcile', JSON.stringify(counts));
     print(`Objects: ${counts.objects}, rows: ${counts.rows}.`);
-    print(`Objects without a row: ${counts.adopted} left to the sweep, ${counts.held} left alone.`);
+    print(`Objects without a row: ${counts.adopted} left to the sweep, ${counts.held} kept.`);
     print(`Rows that the sweep would have missed: ${counts.marked}.`);
-    print(`Blobs that a state needs and the store does not have: ${counts.missing}.`);
+    print(`Blobs that a state needs but that are missing from the store: ${counts.missing}.`);
     if (counts.missing > 0) return `${counts.missing} blobs are missing; their keys are in the lines above`;
     if (counts.held > 0) return `${counts.held} objects are unknown; see "Restore" in docs/backup.md`;
     return null;

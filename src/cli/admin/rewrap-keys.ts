@@ -9,7 +9,7 @@ const keysPerPage = 500;
 
 /** A data key that the ring cannot unwrap. */
 export interface LostKey {
-  /** `organization/project/stack`, or a description of what else the key is for. */
+  /** `organization/project/stack`, or a description of another owner of the key. */
   readonly owner: string;
   readonly version: number;
   readonly masterKeyId: string;
@@ -36,8 +36,8 @@ export async function rewrapKeys(
 }
 
 /**
- * Lets each KMS wrap its master keys anew, with the newest version of its key, so that older versions can be disabled. The master
- * keys do not change. A wrapping is replaced only by one that the KMS was seen to unwrap. Throws KmsError.
+ * Lets each KMS rewrap its master keys with the newest version of its key, so that older versions can be disabled. The master
+ * keys do not change. A wrapped key is replaced only after the KMS has unwrapped the new one. Throws KmsError.
  */
 export async function renewWrapping(rows: MasterKeyRepository, wrapped: readonly WrappedMasterKey[]): Promise<void> {
   for (const { bytes, id, kms } of wrapped) {
@@ -50,7 +50,7 @@ export async function renewWrapping(rows: MasterKeyRepository, wrapped: readonly
   }
 }
 
-/** Unwraps every data key without changes. Counts them by master key and returns those that the ring cannot unwrap. */
+/** Unwraps every data key without changes. Counts the keys by master key and returns the keys that the ring cannot unwrap. */
 export async function checkKeys(
   keys: EncryptionKeyRepository,
   ring: KeyRing,

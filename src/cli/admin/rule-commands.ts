@@ -8,7 +8,7 @@ import type { OpenSession } from './admin-session.ts';
 import { findOrganization, orRefused, refused } from './people-rules.ts';
 import { changeAction, questionAction, type Work } from './people-transaction.ts';
 
-/** Options that say which stacks a rule is for. */
+/** Options that select the stacks of a rule. */
 export interface ScopeOptions {
   readonly organization: string;
   readonly project?: string;
@@ -25,7 +25,7 @@ export function addRuleCommands(admin: Command, open: OpenSession): void {
     .description(`set a rule: ${ruleKindNames.join(', ')}`)
     .argument('<kind>')
     .argument('<settings...>', 'name=value, such as seconds=600')
-    .option('--note <text>', 'what users are told')
+    .option('--note <text>', 'the reason, shown to users')
     .action(changeAction(open, 'update-rule.set', setOne));
   rule
     .command('list')
@@ -40,7 +40,7 @@ export function addRuleCommands(admin: Command, open: OpenSession): void {
     .action(changeAction(open, 'update-rule.remove', deleteRule));
 }
 
-/** Adds the options that say which stacks a rule is for. */
+/** Adds the options that select the stacks of a rule. */
 export function withScope(command: Command): Command {
   return command
     .requiredOption(...organizationOption)
@@ -100,7 +100,7 @@ export function describeRule(row: RuleRow, organization: string): string {
   return `${row.id}  ${row.kind}  ${describeScope(scopeOf(row), organization)}  ${row.settings}${note}  (set ${row.setAt.toISOString()}${by})`;
 }
 
-/** Reads `name=value`; a value is JSON, or else text. */
+/** Reads `name=value`; a value is JSON, otherwise text. */
 function readSettings(words: readonly string[]): Record<string, unknown> {
   const settings: Record<string, unknown> = {};
   for (const word of words) {

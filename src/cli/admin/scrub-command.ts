@@ -12,8 +12,8 @@ export function addScrubCommand(admin: Command, open: OpenSession, run: CommandR
     .description(
       'read all stored checkpoints now and repair damaged ones where possible; exits with 1 if one stays damaged',
     )
-    .option('--stack <organization/project/stack>', 'only those of this stack', toStackRef)
-    .addHelpText('after', '\nIt needs the settings of the blob store, too.')
+    .option('--stack <organization/project/stack>', 'only the checkpoints of this stack', toStackRef)
+    .addHelpText('after', '\nIt also needs the settings of the blob store.')
     .action(async ({ stack }: { readonly stack?: StackRef }) => {
       const isIntact = await open().withContext((context) => scrub(context, stack ?? null));
       run.exitCode = isIntact ? 0 : 1;
@@ -26,7 +26,7 @@ function toStackRef(text: string): StackRef {
   return ref;
 }
 
-/** Returns whether no document is damaged any more. */
+/** Returns true if no document is damaged. */
 async function scrub(context: AppContext, ref: StackRef | null): Promise<boolean> {
   const stack = ref && (await context.stacks.find(ref));
   if (ref && !stack) throw new CommandRefusedError(`there is no stack ${formatStackRef(ref)}`);

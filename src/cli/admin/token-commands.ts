@@ -22,10 +22,10 @@ const organizationOption = ['--organization <organization>', 'the organization (
 const daysOption = ['--days <days>', 'days until it expires (default: never)'] as const;
 const scopeOption = [
   '--scope <scopes...>',
-  'at most this: permissions:project/stack, such as read,preview:web/* or write:acme/web/dev',
+  'maximum permissions: permissions:project/stack, such as read,preview:web/* or write:acme/web/dev',
 ] as const;
 
-/** Adds the commands that create, list, rotate and revoke tokens, and limit their life. */
+/** Adds the commands that create, list, rotate and revoke tokens, and limit their lifetime. */
 export function addTokenCommands(admin: Command, open: OpenSession): void {
   admin
     .command('create-token')
@@ -43,15 +43,15 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .action(changeAction(open, 'token.revoke', revoke));
   const token = admin
     .command('token')
-    .description('manage tokens of organizations and teams, and how long tokens live');
+    .description('manage tokens of organizations and teams, and the lifetime of tokens');
   token
     .command('create')
     .description('create a token of an organization (default), a team or a service, and print it')
     .argument('<name>')
     .requiredOption(...organizationOption)
     .option('--team <team>', 'a token of this team')
-    .option('--service', 'a token that may do only what its scopes and grants say')
-    .option('--provisioning', 'a token for the identity provider of the organization (SCIM), which may do nothing else')
+    .option('--service', 'a service token, limited to its scopes and grants')
+    .option('--provisioning', 'a token for the identity provider of the organization (SCIM), and for nothing else')
     .option('--role <role>', 'of a token of the organization (default: member)')
     .option('--description <text>', 'purpose of the token')
     .option(...daysOption)
@@ -66,11 +66,11 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .command('rotate')
     .description('replace the secret of a token and print the new one')
     .argument('<token-id>')
-    .option('--overlap-hours <hours>', 'hours for which the secret before stays valid (default: 24)')
+    .option('--overlap-hours <hours>', 'hours for which the previous secret stays valid (default: 24)')
     .action(changeAction(open, 'token.rotate', rotateToken));
   token
     .command('max-days')
-    .description('limit the life of the tokens of an organization and its members: days, or "none"')
+    .description('limit the lifetime of the tokens of an organization and its members: days, or "none"')
     .argument('<days>')
     .requiredOption(...organizationOption)
     .option('--preview', 'only list the tokens that would end or expire earlier')
@@ -122,7 +122,7 @@ async function createOwnedToken(
     await work.tokens.insert({ owner, hash, name, description, scopes, expiresAt: toExpiry(days), createdBy: null });
   } catch (error) {
     if (!violatedConstraint(error)?.endsWith('_name')) throw error;
-    throw refused(`there is, or was, a token named ${JSON.stringify(name)}; names of tokens are not used twice`);
+    throw refused(`there is, or was, a token named ${JSON.stringify(name)}; token names cannot be reused`);
   }
   work.say(token);
 }
@@ -169,7 +169,7 @@ async function limitDays(
   if (preview) unchanged();
   if (days === 'none') {
     if (!preview) await tokens.setMaxSeconds(organization.id, null);
-    say(`${preview ? 'Would remove' : 'Removed'} the limit. Tokens that have become shorter stay so.`);
+    say(`${preview ? 'Would remove' : 'Removed'} the limit. Tokens that were shortened keep their expiry.`);
     return;
   }
   const seconds = toDays(days) * 86_400;
@@ -187,7 +187,7 @@ function toScopes(scopes: readonly string[] | undefined): TokenScope[] | null {
   return written && orRefused(() => parseScopes(written));
 }
 
-/** Reads what --scope says. Throws CommandRefusedError. */
+/** Reads the --scope option. Throws CommandRefusedError. */
 export function writtenScopes(scopes: readonly string[] | undefined): WrittenScope[] | null {
   if (scopes === undefined) return null;
   return scopes.map((scope) => {

@@ -18,7 +18,7 @@ export function addUserCommands(admin: Command, open: OpenSession): void {
   user
     .command('set-password')
     .description(
-      'set the password of a user, asked for at a terminal, otherwise read from standard input; ends all sessions of the user',
+      'set the password of a user, prompted for at a terminal, otherwise read from standard input; ends all sessions of the user',
     )
     .argument('<login>')
     .option(...removePasskeysOption)
@@ -39,10 +39,10 @@ export function addUserCommands(admin: Command, open: OpenSession): void {
     .action(changeAction(open, 'password.remove', removePassword));
   user
     .command('link')
-    .description('let a person at the provider of identities sign in as this user')
+    .description('let an account of the identity provider sign in as this user')
     .argument('<login>')
-    .requiredOption('--issuer <issuer>', 'HOLDFAST_OIDC_ISSUER, as the provider writes it')
-    .requiredOption('--subject <subject>', 'the claim "sub" of the person')
+    .requiredOption('--issuer <issuer>', 'HOLDFAST_OIDC_ISSUER, exactly as the provider sends it')
+    .requiredOption('--subject <subject>', 'the claim "sub" of the account')
     .action(changeAction(open, 'user.link', link));
   user
     .command('sign-out')
@@ -57,7 +57,7 @@ async function setPassword(
   { hash, ...options }: Reset & { readonly hash: string },
 ): Promise<void> {
   const user = await findUser(work.people, login);
-  // First: the password's trigger ends them, too, but does not count them.
+  // First, because the trigger of the password also ends them, but does not count them.
   const ended = await work.sessions.removeAll(user.id);
   await work.passwords.set(user.id, hash);
   work.say(`User ${user.login} has a new password${user.isActive ? '' : ', but is deactivated'}.`);
@@ -68,11 +68,11 @@ async function removePassword(work: Work, login: string, options: Reset): Promis
   const user = await findUser(work.people, login);
   const ended = await work.sessions.removeAll(user.id);
   const isRemoved = await work.passwords.remove(user.id);
-  work.say(isRemoved ? `User ${user.login} has no password any more.` : `User ${user.login} has no password.`);
+  work.say(isRemoved ? `User ${user.login} no longer has a password.` : `User ${user.login} has no password.`);
   await sayOtherWays(work, user, { ...options, ended });
 }
 
-/** Says what else lets somebody act as the user, because a reset often follows a theft, and removes the passkeys if that was asked for. */
+/** Lists other credentials of the user, because a reset often follows a theft, and removes the passkeys if requested. */
 async function sayOtherWays(
   { passkeys, people, say }: Work,
   user: { readonly id: string; readonly login: string },
@@ -106,7 +106,7 @@ async function link(
   const user = await findUser(people, login);
   if (!(await providers.insertIdentity(user.id, issuer, subject))) {
     const present = await providers.findIdentity(issuer, subject);
-    if (present?.userId !== user.id) throw refused(`this person is linked to user ${present?.login} already`);
+    if (present?.userId !== user.id) throw refused(`this account is already linked to user ${present?.login}`);
     unchanged();
   }
   say(`User ${user.login} is linked to ${subject} of ${issuer}.`);

@@ -35,12 +35,12 @@ export class VersionRestorer {
   ): Promise<number> {
     const stacks = createStackRepository(this.#db);
     const found = await stacks.findById(stackId);
-    if (!found) throw new NotFoundError('The stack was deleted meanwhile');
+    if (!found) throw new NotFoundError('The stack has been deleted in the meantime');
     const parts = { documents: this.#documents, states: this.#states, stacks };
     const state = await copyVersion(parts, found, stackVersion);
     return this.#db.inTransaction(async (tx) => {
       const stack = await createStackRepository(tx).lockById(stackId);
-      if (!stack) throw new NotFoundError('The stack was deleted meanwhile');
+      if (!stack) throw new NotFoundError('The stack has been deleted in the meantime');
       if (formatStackRef(stack) !== formatStackRef(found)) throw new StackChangedError();
       await createCompactionRepository(tx).acceptFaults(stackId);
       const newVersion = await recordVersion(tx, stack, {

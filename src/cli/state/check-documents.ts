@@ -7,7 +7,7 @@ import type { JournalSnapshots } from '../../shared/state/journal/journal-snapsh
 /** The result of checking many documents. Documents that were deleted in the meantime are not counted. */
 export interface CheckSummary {
   checked: number;
-  /** Documents found damaged, including those that were repaired. */
+  /** Damaged documents, including repaired ones. */
   damaged: number;
   repaired: number;
   /** Ids of checkpoints that stay damaged. */
@@ -24,7 +24,7 @@ const pageSize = 500;
 const lowestId = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Checks all documents, or those of one stack, one after another, regardless of when they were last read. Safe while a server is
+ * Checks all documents, or the documents of one stack, one after another, regardless of when they were last read. Safe while a server is
  * running.
  */
 export async function checkDocuments(
@@ -81,7 +81,7 @@ export async function checkDocuments(
   return summary;
 }
 
-/** Pages of a stack's updates. By their number: what they refer to is found by them, so each page costs what it has. */
+/** Pages of a stack's updates, by number: documents are looked up by update, so the cost of a page is proportional to its content. */
 async function* updatesOf(stackId: string, documentChecks: DocumentCheckRepository): AsyncGenerator<string[]> {
   let page: Awaited<ReturnType<DocumentCheckRepository['listUpdates']>>;
   for (let after = 0; ; after = page.at(-1)?.number ?? 0) {

@@ -19,7 +19,7 @@ export const roleLabels = {
   admin: 'also deletes stacks, and manages members, teams, grants, tokens and rules',
 } as const;
 
-/** Why somebody has a permission, or has not. */
+/** Why a user or token has a permission, or does not have it. */
 export const reasonLabels: Readonly<Record<string, string>> = {
   role: 'by the role',
   grants: 'by a grant',
@@ -30,7 +30,7 @@ export const reasonLabels: Readonly<Record<string, string>> = {
   needs: 'another permission that it needs is missing',
 };
 
-/** Why not, where the word differs from that for why. */
+/** Reasons for a denial, where the label differs. */
 export function reasonOf({ allowed, reason }: { readonly allowed: boolean; readonly reason: string }): string {
   if (!allowed && reason === 'scopes') return 'left out by the scopes of the token';
   return reasonLabels[reason] ?? reason;

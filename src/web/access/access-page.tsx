@@ -17,7 +17,7 @@ import { PermissionChoice, PermissionSet } from './permission-set.tsx';
 
 const route = getRouteApi('/$organization/~/access');
 
-/** What the roles of members give in this organization. */
+/** The permissions that the members' roles give in this organization. */
 export function AccessPage() {
   const { organization } = route.useParams();
   const [asked, setAsked] = useState<'decrypt' | 'defaults' | null>(null);
@@ -28,7 +28,7 @@ export function AccessPage() {
   return (
     <Page
       title="Access"
-      lead="What viewers and members may do on every stack here by their role. Admins may always do all of it; grants give more to single people, teams and tokens."
+      lead="What viewers and members may do on every stack here by their role. Admins can always do everything. Grants give more to individual users, teams and tokens."
     >
       {policy === undefined ? (
         <Skeleton width={320} />
@@ -43,7 +43,7 @@ export function AccessPage() {
           <FactRow name="Secrets">
             {policy.decryptByRole
               ? 'Viewers and members may decrypt them.'
-              : 'Only admins may decrypt them, and whoever is allowed to by a grant.'}
+              : 'Only admins, and anyone a grant allows, can decrypt them.'}
             <Button size="small" onClick={() => setAsked('decrypt')}>
               {policy.decryptByRole ? 'Take it from roles' : 'Let roles decrypt'}
             </Button>
@@ -77,7 +77,7 @@ interface DialogProps {
 }
 
 const lossLabels =
-  'At once, on all stacks. What grants give stays. Running updates that nothing permits any more lose their lock; what they have saved is kept.';
+  'This takes effect at once, on all stacks. Grants stay as they are. Running updates that are no longer permitted lose their lock; the state they have saved is kept.';
 
 function DecryptDialog({ onClose, organization, policy }: DialogProps & { readonly policy: AccessPolicy }) {
   const [isOn] = useState(policy.decryptByRole);
@@ -89,7 +89,7 @@ function DecryptDialog({ onClose, organization, policy }: DialogProps & { readon
       description={
         isOn
           ? `Commands that need secrets then fail for them, pulumi up of stacks with secrets too, unless a grant allows it. ${lossLabels}`
-          : 'Everybody in the organization who may read a stack can then read its secrets.'
+          : 'Every member of the organization who can read a stack can then read its secrets.'
       }
       action={isOn ? 'Take it from roles' : 'Let roles decrypt'}
       isDanger={isOn}
@@ -131,7 +131,7 @@ function DefaultsDialog({ onClose, organization, policy }: DialogProps & { reado
   return (
     <ActionDialog
       title="Change what roles give"
-      description="Of viewers and members, each role gives what it has of this. Admins keep all."
+      description="The viewer and member roles give at most these permissions. Admins keep all permissions."
       action={lost.length > 0 ? 'Take it away' : 'Save'}
       isDanger={lost.length > 0}
       {...(lost.length > 0 ? { typed: organization } : {})}

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { lostPermissions, withNeeds } from './default-permissions.ts';
 
-test('a permission comes with what it needs', () => {
+test('a permission includes the permissions it needs', () => {
   expect(withNeeds(['write'])).toEqual(['read', 'preview', 'write']);
   expect(withNeeds(['decrypt'])).toEqual(['read', 'decrypt']);
   expect(withNeeds([])).toEqual([]);
@@ -9,7 +9,7 @@ test('a permission comes with what it needs', () => {
   expect(withNeeds(['outputs', 'admin'])).toEqual([]);
 });
 
-test('what is taken away is known before', () => {
+test('lost permissions are listed in advance', () => {
   expect(lostPermissions(null, ['write'])).toEqual(['decrypt']);
   expect(lostPermissions(null, [])).toEqual(['read', 'preview', 'write', 'decrypt']);
   expect(lostPermissions(['read'], ['write', 'decrypt'])).toEqual([]);

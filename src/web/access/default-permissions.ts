@@ -1,6 +1,6 @@
 import type { Permission } from './access-labels.ts';
 
-/** What the role member gives, and what each needs. A viewer has `read` and `decrypt` of it. */
+/** The permissions of the member role, each with the permissions it needs. A viewer has `read` and `decrypt`. */
 export const memberPermissions = ['read', 'preview', 'write', 'decrypt'] as const satisfies readonly Permission[];
 type MemberPermission = (typeof memberPermissions)[number];
 
@@ -10,7 +10,7 @@ const needs: Readonly<Partial<Record<MemberPermission, readonly MemberPermission
   decrypt: ['read'],
 };
 
-/** The permissions with all that they need. Null stands for all that the role has. */
+/** The permissions, including the ones they need. Null stands for all permissions of the role. */
 export function withNeeds(names: readonly string[] | null): readonly MemberPermission[] {
   if (names === null) return memberPermissions;
   const chosen = memberPermissions.filter((name) => names.includes(name));
@@ -19,7 +19,7 @@ export function withNeeds(names: readonly string[] | null): readonly MemberPermi
   );
 }
 
-/** What viewers and members can no longer do by their roles. */
+/** The permissions that viewers and members lose. */
 export function lostPermissions(before: readonly string[] | null, after: readonly string[] | null): MemberPermission[] {
   const left = withNeeds(after);
   return withNeeds(before).filter((name) => !left.includes(name));

@@ -23,7 +23,7 @@ const names = { user: 'Login', team: 'Name of the team', token: 'Id of the token
 
 const nameFields = { user: LoginField, team: TeamField, token: TokenIdField } as const satisfies Record<Kind, unknown>;
 
-/** Allows or denies something. In a team, to the team; on a stack, with its name as the pattern to begin with. */
+/** Creates a grant that allows or denies permissions. On a team's page, it is for the team; on a stack's page, the stack's name is the initial pattern. */
 export function GrantDialog({
   onClose,
   organization,
@@ -60,7 +60,7 @@ export function GrantDialog({
   return (
     <ActionDialog
       title={team === null ? 'Give a grant' : `Give a grant to ${team}`}
-      description="It holds at once, beside what roles give. What is denied is denied to everybody it names, admins included."
+      description="A grant applies at once, in addition to roles. A denial applies to everyone the grant names, including admins."
       action={effect === 'deny' ? 'Deny it' : 'Allow it'}
       isDanger={effect === 'deny'}
       error={give.error}
@@ -139,7 +139,7 @@ export function GrantDialog({
         value={tag}
         maxLength={300}
         placeholder="owner=data"
-        hint="Only stacks with this tag. Empty: with any."
+        hint="Only stacks with this tag. Leave empty for all stacks."
         onChange={setTag}
       />
     </ActionDialog>

@@ -149,8 +149,8 @@ function TakeDialog({
       title="Take this grant back?"
       description={
         grant.effect === 'deny'
-          ? `${whose} may again do on ${grant.stacks} what roles and other grants allow.`
-          : `${whose} keeps on ${grant.stacks} only what roles and other grants allow. Running updates that nothing else permits lose their lock at once.`
+          ? `${whose} can again do on ${grant.stacks} everything that roles and other grants allow.`
+          : `${whose} keeps only the permissions on ${grant.stacks} that roles and other grants give. Running updates that are no longer permitted lose their lock at once.`
       }
       action="Take it back"
       isDanger

@@ -1,4 +1,4 @@
-/** To whom grants are given, or where they hold. */
+/** Whom grants are given to, or where they apply. */
 export type GrantPlace =
   | { readonly team: string }
   | { readonly on: { readonly project: string; readonly stack: string } };

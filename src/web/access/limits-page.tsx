@@ -17,13 +17,13 @@ const names: Readonly<Record<Limit['name'], { readonly name: string; readonly ab
   updates: { name: 'Updates at once', about: 'with previews' },
   keptBytes: {
     name: 'Stored',
-    about: 'states, journals and events of all stacks, and of deleted ones that can be restored',
+    about: 'states, journals and events of all stacks, including deleted stacks that can be restored',
   },
   inFlightBytes: { name: 'In flight', about: 'bodies of requests that are being written' },
   requestsPerSecond: { name: 'Requests per second', about: 'by all members, on each replica' },
 };
 
-/** What the organization may use, and what it uses. */
+/** The limits of the organization, and its usage. */
 export function LimitsPage() {
   const { organization } = route.useParams();
   const query = useQuery(trpc.limits.get.queryOptions({ organization }, { refetchInterval: every(pollMs) }));
@@ -31,10 +31,7 @@ export function LimitsPage() {
   if (problem) return <Problem {...problem} />;
   const limits = query.data;
   return (
-    <Page
-      title="Limits"
-      lead="What this organization uses, and how much it may. The operators of the server set the limits."
-    >
+    <Page title="Limits" lead="Usage and limits of this organization. The operators of the server set the limits.">
       {limits === undefined ? (
         <div className={styles['list']} aria-busy="true">
           {[48, 32, 56, 40].map((width) => (
@@ -50,7 +47,7 @@ export function LimitsPage() {
           </dl>
           <Section
             title="Requests"
-            lead="Of the whole server, for everybody. Who makes more has to wait, and then to try again."
+            lead="These apply to the whole server and to every user. Requests beyond a limit have to wait and be retried."
           >
             <FactList>
               <FactRow name="With one token">{perMinute(limits.requestsPerMinute.token)}</FactRow>

@@ -4,7 +4,7 @@ import styles from './permission-set.module.css';
 
 /** Names of permissions in a row. */
 export function PermissionSet({ names }: { readonly names: readonly string[] }) {
-  // Who may read may read the outputs as well.
+  // Permission to read a stack includes its outputs.
   const shown = names.includes('read') ? names.filter((name) => name !== 'outputs') : names;
   if (shown.length === 0) return <span className={styles['none']}>nothing</span>;
   return (
@@ -27,7 +27,7 @@ export function PermissionChoice({
 }: {
   readonly label: ReactNode;
   readonly names: readonly string[];
-  /** Those to choose from. */
+  /** The available permissions. */
   readonly of?: readonly Permission[];
   readonly onChange: (names: string[]) => void;
 }) {

@@ -102,13 +102,13 @@ function draftOf(role: RoleItem | null) {
   };
 }
 
-/** What a role is now; null: it is gone. */
+/** The current version of a role; null if it no longer exists. */
 async function readRole(organization: string, id: string | undefined): Promise<RoleItem | null> {
   const { items } = await apiClient.roles.list.query({ organization });
   return items.find((role) => role.id === id) ?? null;
 }
 
-/** `role`: the one that is changed; null: a new one. */
+/** `role`: the role to edit, or null for a new one. */
 function RoleDialog({ onClose, organization, shown: role }: DialogProps & { readonly shown: RoleItem | null }) {
   const {
     base,
@@ -129,8 +129,8 @@ function RoleDialog({ onClose, organization, shown: role }: DialogProps & { read
       title={role === null ? 'Create a role' : `Edit ${role.name}`}
       description={
         role === null
-          ? 'It gives nothing by itself: grants give it.'
-          : 'All grants that give it change with it, at once. Running updates that they no longer permit lose their lock.'
+          ? 'A role has no effect until a grant gives it.'
+          : 'All grants of this role change at once. Running updates that are no longer permitted lose their lock.'
       }
       action={role === null ? 'Create the role' : 'Save'}
       {...dialog(role === null ? create : edit)}
@@ -180,7 +180,7 @@ function DeleteRoleDialog({ onClose, organization, shown }: DialogProps & { read
           ? 'Looking for grants that give it…'
           : grants === 0
             ? 'No grant gives it.'
-            : `${grants === 1 ? 'One grant gives' : `${grants} grants give`} it, and ${grants === 1 ? 'ends' : 'end'} with it. Running updates that nothing else permits lose their lock.`
+            : `${grants === 1 ? 'One grant gives' : `${grants} grants give`} it, and ${grants === 1 ? 'ends' : 'end'} with it. Running updates that are no longer permitted lose their lock.`
       }
       action="Delete the role"
       isDanger

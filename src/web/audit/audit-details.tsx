@@ -7,7 +7,7 @@ const signIns: Readonly<Record<string, string>> = {
   'team-token': 'a token of a team',
   'organization-token': 'a token of the organization',
   'service-token': 'a token of a service',
-  'id-token': 'a CI run that is trusted',
+  'id-token': 'a trusted CI run',
   session: 'a browser',
   'system-user': 'a command on the server',
   lease: 'the update itself',
@@ -15,7 +15,7 @@ const signIns: Readonly<Record<string, string>> = {
 
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 
-/** All that the log has about an event. */
+/** Everything the log contains about an event. */
 export function AuditDetails({ event }: { readonly event: AuditItem }) {
   const facts: readonly (readonly [string, string | null])[] = [
     ['Time', exact.format(new Date(event.at))],

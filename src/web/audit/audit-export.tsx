@@ -6,7 +6,7 @@ import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 
 const types = { csv: 'text/csv', jsonl: 'application/jsonl' } as const;
 
-/** Collects what the filters leave, a part at a time, and saves it as a file. */
+/** Collects the events that match the filters, page by page, and saves them as a file. */
 export function ExportDialog({
   format,
   onClose,
@@ -52,7 +52,7 @@ export function ExportDialog({
   return (
     <ActionDialog
       title={format === 'csv' ? 'Export as CSV' : 'Export as JSON lines'}
-      description="All events that the filters leave, newest first. The log records the export."
+      description="All events that match the filters, newest first. The export itself is recorded in the log."
       action="Export"
       error={error}
       isPending={parts !== null}

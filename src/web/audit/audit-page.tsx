@@ -73,7 +73,7 @@ export function AuditPage() {
           <Empty title={query.hasNextPage ? 'Nothing found yet' : 'Nothing matches'} icon={<ScrollText size={20} />}>
             {query.hasNextPage ? (
               <>
-                <p>The newest events that the filters leave do not match. There are older ones.</p>
+                <p>None of the newest events match the filters. There are older events.</p>
                 <p>
                   <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
                     {query.isFetchingNextPage ? 'Looking…' : 'Look further back'}
@@ -82,7 +82,7 @@ export function AuditPage() {
               </>
             ) : (
               <>
-                <p>The same on the command line:</p>
+                <p>On the command line:</p>
                 <Code>pulumi org audit-log list --all</Code>
               </>
             )}

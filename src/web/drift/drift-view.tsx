@@ -15,7 +15,7 @@ import { Time } from '../platform/ui/time.tsx';
 
 const refreshMs = 60_000;
 
-/** Stacks that differ from what their programs say, and those that were brought back lately. */
+/** Stacks that have drifted, and stacks whose drift was resolved recently. */
 export function DriftView({ days, organization }: { readonly organization: string; readonly days: CiDays }) {
   const query = useInfiniteQuery(
     trpc.ci.drift.infiniteQueryOptions(
@@ -33,7 +33,7 @@ export function DriftView({ days, organization }: { readonly organization: strin
       keyOf={({ stackId }) => stackId}
       empty={
         <Empty title="No drift was found" icon={<Waves size={20} />}>
-          <p>A stack is compared with reality by any refresh, for example by a pipeline at night:</p>
+          <p>Every refresh compares a stack with the cloud, for example in a nightly pipeline:</p>
           <Code>pulumi refresh --preview-only --non-interactive</Code>
         </Empty>
       }

@@ -10,7 +10,7 @@ import styles from './health-page.module.css';
 
 const refreshMs = 10_000;
 
-/** Whether anything of the installation needs somebody, and what. */
+/** The problems of the installation that need attention, if any. */
 export function AttentionNotice({ health }: { readonly health: OperatorHealth | undefined }) {
   const queues = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   const tasks = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: every(refreshMs) }));

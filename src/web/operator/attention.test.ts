@@ -13,7 +13,7 @@ test('a healthy installation has no problems', () => {
   expect(listProblems(health, { queues: [queue] } as Parts[1], { audit, runs: [task] })).toEqual([]);
 });
 
-test('each part that fails is named, the worst first, with the page that shows it', () => {
+test('each failing part is named, the worst first, with the page that shows it', () => {
   const down = { ...up, isUp: false };
   const found = listProblems(
     {
@@ -43,7 +43,7 @@ test('each part that fails is named, the worst first, with the page that shows i
   expect(found[6]?.hint).toBe('disk full');
 });
 
-test('an installation without Redis has no workers to miss', () => {
+test('an installation without Redis does not report missing workers', () => {
   const alone = { ...health, queue: null } as Parts[0];
   expect(listProblems(alone, { queues: [{ ...queue, workers: null }] } as Parts[1], { audit, runs: [] })).toEqual([]);
 });

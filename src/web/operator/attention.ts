@@ -1,17 +1,17 @@
 import type { OperatorHealth, OperatorQueues, OperatorTasks } from '../platform/app/contract.ts';
 
-/** Something that an operator has to look at, and the page that shows it. */
+/** A problem that needs an operator's attention, and the page that shows it. */
 export interface Problem {
   readonly what: string;
-  /** What it means, or what to do. */
+  /** The consequence, or the fix. */
   readonly hint: string;
   readonly page: '/~/operator/queues' | '/~/operator/tasks' | null;
 }
 
-/** An older event that is not redacted or sent means that something is wrong, in seconds. */
+/** Unredacted or unsent events older than this indicate a problem, in seconds. */
 export const lateSeconds = 300;
 
-/** All that is wrong with the installation, the worst first. */
+/** All problems of the installation, the worst first. */
 export function listProblems(
   { blobs, database, processes, queue }: Pick<OperatorHealth, 'blobs' | 'database' | 'processes' | 'queue'>,
   { queues }: Pick<OperatorQueues, 'queues'>,
@@ -36,17 +36,17 @@ export function listProblems(
   if (late > 0)
     add(
       `${late} ${late === 1 ? 'process is' : 'processes are'} silent`,
-      'Stopped on purpose, or gone: see the list below.',
+      'It was stopped on purpose, or it crashed: see the list below.',
     );
   for (const { error, failedAt, name } of runs)
     if (failedAt !== null) add(`The task "${name.replaceAll('-', ' ')}" fails`, error ?? '', '/~/operator/tasks');
   if ((audit.unchainedSeconds ?? 0) > lateSeconds)
     add(
       'The audit log is not redacted',
-      'Events of some minutes ago can still be changed unseen.',
+      'Events from a few minutes ago can still be changed without a trace.',
       '/~/operator/tasks',
     );
   if ((audit.unsentSeconds ?? 0) > lateSeconds)
-    add('The audit log is not sent', 'The server that receives it is behind, or away.', '/~/operator/tasks');
+    add('The audit log is not sent', 'The server that receives it is slow or down.', '/~/operator/tasks');
   return problems;
 }

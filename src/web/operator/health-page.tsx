@@ -18,7 +18,7 @@ const refreshMs = 10_000;
 type Part = Pick<OperatorHealth['blobs'], 'isUp' | 'latencyMs' | 'lastFailure'>;
 type Process = OperatorHealth['processes'][number];
 
-/** Processes that are alive, and the parts that they need. */
+/** Running processes, and the services they depend on. */
 export function HealthPage() {
   const query = useQuery(trpc.operator.health.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
@@ -28,7 +28,7 @@ export function HealthPage() {
   if (problem) return <Problem {...problem} />;
   const { data } = query;
   return (
-    <Page title="Health" lead="The parts as the process that answers this page reaches them, and all processes.">
+    <Page title="Health" lead="The services, as reached by the process that serves this page, and all processes.">
       <AttentionNotice health={data} />
       <ul className={styles['parts']} aria-busy={data === undefined}>
         <PartItem name="Postgres" part={data?.database} facts={data && databaseFacts(data)} />
@@ -44,7 +44,7 @@ export function HealthPage() {
       </ul>
       <Section
         title="Processes"
-        lead="Each says every ten seconds that it is alive. One that has stopped is shown for an hour."
+        lead="Each process sends a heartbeat every ten seconds. A stopped process is shown for an hour."
       >
         <Table
           label="Processes"
@@ -112,7 +112,7 @@ function PartItem({
 }
 
 const roles: Readonly<Record<string, string>> = { server: 'Server', api: 'API', worker: 'Worker' };
-/** From then on, requests of others wait noticeably. */
+/** Above this, other requests wait noticeably. */
 const slowLoopMs = 200;
 
 const columns: readonly Column<Process>[] = [

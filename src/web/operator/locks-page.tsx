@@ -18,7 +18,7 @@ import { viewKind } from '../updates/update-status.ts';
 const refreshMs = 10_000;
 const slowRefreshMs = 60_000;
 
-/** Who holds which stack, of all organizations, and which updates take long. */
+/** The locks of all organizations, and the slowest updates. */
 export function LocksPage() {
   const locks = useInfiniteQuery(
     trpc.operator.locks.infiniteQueryOptions(
@@ -34,7 +34,7 @@ export function LocksPage() {
   const problem = useProblem(locks);
   if (problem) return <Problem {...problem} />;
   return (
-    <Page title="Locks" lead="Updates that hold their stacks in all organizations, the oldest first.">
+    <Page title="Locks" lead="Updates that hold a lock, in all organizations, the oldest first.">
       <Table
         label="Locks"
         columns={lockColumns}
@@ -49,13 +49,13 @@ export function LocksPage() {
           </Empty>
         }
       />
-      <Section title="Slowest of the last 7 days" lead="Of each stack and day the longest update.">
+      <Section title="Slowest of the last 7 days" lead="The longest update per stack and day.">
         <Table
           label="Slow updates"
           columns={slowColumns}
           items={slow.data?.items}
           keyOf={({ updateId }) => updateId}
-          empty={<p>No update has ended in the last days.</p>}
+          empty={<p>No update has ended recently.</p>}
         />
       </Section>
     </Page>
@@ -93,7 +93,7 @@ const lockColumns: readonly Column<OperatorLock>[] = [
         </>
       ),
   },
-  { name: 'Wait for it', align: 'right', cell: ({ waiting }) => (waiting === 0 ? '–' : waiting.toLocaleString()) },
+  { name: 'Waiting', align: 'right', cell: ({ waiting }) => (waiting === 0 ? '–' : waiting.toLocaleString()) },
   { name: 'Age', align: 'right', cell: ({ since }) => <Since at={since} /> },
 ];
 

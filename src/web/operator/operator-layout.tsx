@@ -4,7 +4,7 @@ import { NotFoundPage, Problem, useProblem } from '../platform/app/problem-pages
 import { SectionLayout } from '../platform/app/section-layout.tsx';
 import { operatorPages } from './operator-pages.ts';
 
-/** The pages of the installation. For others than operators there is nothing here. */
+/** The pages of the installation. Only operators see them. */
 export function OperatorLayout() {
   const query = useMeQuery();
   const problem = useProblem(query);

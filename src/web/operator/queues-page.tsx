@@ -19,14 +19,14 @@ const refreshMs = 5_000;
 
 type Queue = OperatorQueues['queues'][number];
 type Job = Queue['jobs'][number];
-/** Something to be done with a job that was given up. */
+/** An action on a failed job. */
 interface Asked {
   readonly way: 'retry' | 'discard';
   readonly queue: 'small' | 'large';
   readonly job: Job;
 }
 
-/** What workers have to do, and what they have given up. */
+/** The queues of the workers, and failed jobs. */
 export function QueuesPage() {
   const [asked, setAsked] = useState<Asked | null>(null);
   const query = useQuery(trpc.operator.queues.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
@@ -38,9 +38,9 @@ export function QueuesPage() {
   const { data } = query;
   const lead =
     data === undefined
-      ? 'What workers have to do.'
+      ? 'The jobs of the workers.'
       : data.redis === null
-        ? 'This server runs its jobs itself: there are no queues in Redis, and a job that fails is one whose caller was told so.'
+        ? 'This server runs its jobs itself: there are no queues in Redis, and the caller of a failed job gets an error.'
         : data.redis.up
           ? `Redis answers in ${msText(data.redis.roundTripMs)} and holds ${byteText(data.redis.memoryBytes)}${data.redis.memoryLimitBytes === 0 ? '' : ` of ${byteText(data.redis.memoryLimitBytes)}`}.`
           : 'Redis does not answer. Large writes are refused until it does; nothing is lost.';
@@ -98,7 +98,7 @@ const states = {
   active: { text: 'Running', tone: 'running', Icon: LoaderCircle },
   wait: { text: 'Waiting', tone: 'neutral', Icon: Hourglass },
   prioritized: { text: 'Waiting', tone: 'neutral', Icon: Hourglass },
-  delayed: { text: 'Before its next attempt', tone: 'warning', Icon: Timer },
+  delayed: { text: 'Waiting for the next attempt', tone: 'warning', Icon: Timer },
   failed: { text: 'Given up', tone: 'failure', Icon: CircleX },
 } as const;
 
@@ -170,8 +170,8 @@ function AskJob({ asked: { job, queue, way }, onClose }: { readonly asked: Asked
       title={way === 'retry' ? 'Run this job again?' : 'Discard this job?'}
       description={
         way === 'retry'
-          ? 'It is queued anew. Running it twice does no harm.'
-          : 'Only its trace here is removed. Its caller was told that it failed; what only tidies up is done again by itself.'
+          ? 'The job is queued again. Running it twice does no harm.'
+          : 'Only this record is removed. The caller already got an error; cleanup jobs are scheduled again automatically.'
       }
       action={way === 'retry' ? 'Run it again' : 'Discard it'}
       isDanger={way === 'discard'}

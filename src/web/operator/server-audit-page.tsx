@@ -13,7 +13,7 @@ import { pagedList } from '../platform/ui/paged-list.ts';
 import { Table } from '../platform/ui/table.tsx';
 import { useToggles } from '../platform/ui/toggles.ts';
 
-/** What belongs to no organization: sign-ins and personal tokens of everybody, and what operators do. */
+/** Events outside of organizations: sign-ins and personal tokens of all users, and operators' actions. */
 export function ServerAuditPage() {
   const [actor, setActor] = useState<string | undefined>();
   const [object, setObject] = useState<string | undefined>();
@@ -32,7 +32,7 @@ export function ServerAuditPage() {
   return (
     <Page
       title="Audit log"
-      lead="Sign-ins, passwords, passkeys and personal tokens of everybody, and what concerns no organization."
+      lead="Sign-ins, passwords, passkeys and personal tokens of all users, and other events outside of organizations."
     >
       <FilterBar>
         <div className={styles['filter']}>

@@ -15,7 +15,7 @@ import { Time } from '../platform/ui/time.tsx';
 
 const refreshMs = 60_000;
 
-/** What is kept, where, and how it grows. */
+/** Storage use by place, and its growth. */
 export function StoragePage() {
   const query = useQuery(trpc.operator.storage.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   const organizations = useInfiniteQuery(
@@ -35,7 +35,7 @@ export function StoragePage() {
   return (
     <Page
       title="Storage"
-      lead="What organizations keep is measured some times a day, as stored: compressed, in Postgres and in the blob store."
+      lead="Storage use of organizations is measured several times a day, after compression, in Postgres and in the blob store."
     >
       <KeyNumbers
         statistics={[
@@ -66,7 +66,7 @@ export function StoragePage() {
           }
         />
       </Section>
-      <Section title="Largest tables" lead="Of Postgres, with their indexes. Numbers of rows are estimates.">
+      <Section title="Largest tables" lead="Postgres tables with their indexes. Row counts are estimates.">
         <Table
           label="Largest tables"
           columns={tableColumns}

@@ -19,7 +19,7 @@ const maxCounted = 10_000;
 
 type Run = OperatorTasks['runs'][number];
 
-/** What goes on in the background, and what waits for it. */
+/** Background tasks and their backlogs. */
 export function TasksPage() {
   const query = useQuery(trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: every(refreshMs) }));
   useEffect(() => {
@@ -33,14 +33,11 @@ export function TasksPage() {
   const late = (seconds: number | null | undefined) =>
     seconds && seconds > lateSeconds ? ('warning' as const) : undefined;
   return (
-    <Page
-      title="Tasks"
-      lead="Work in the background, which one of all processes does at a time. Nothing of it holds up an update."
-    >
+    <Page title="Tasks" lead="Background work, which one process does at a time. It never delays an update.">
       <KeyNumbers
         statistics={[
           { name: 'States to index', value: waiting && countText(waiting.index) },
-          { name: 'Logs to pack', value: waiting && countText(waiting.archiving) },
+          { name: 'Logs to archive', value: waiting && countText(waiting.archiving) },
           { name: 'Versions to re-encode', value: waiting && countText(waiting.encode) },
           { name: 'Webhooks to deliver', value: waiting && countText(waiting.deliveries) },
           {

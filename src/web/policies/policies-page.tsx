@@ -64,7 +64,7 @@ export function PoliciesPage() {
     },
   ];
   return (
-    <Page title="Policies" lead="Packs of policies run during each preview and update of the stacks in their groups.">
+    <Page title="Policies" lead="Policy packs run during each preview and update of the stacks in their groups.">
       <Section
         title="Groups"
         actions={mayManage ? <Button onClick={() => setIsAdding(true)}>Add a group</Button> : undefined}

@@ -17,7 +17,7 @@ interface DetailsProps {
   readonly mayManage: boolean;
 }
 
-/** The packs and the stacks of a group, with what an admin may change. */
+/** The packs and the stacks of a group, with an admin's actions. */
 export function PolicyGroupDetails({
   group: { isDefault, name: group },
   mayManage,

@@ -44,7 +44,7 @@ const columns: readonly Column<Version>[] = [
   { name: 'Resources', align: 'right', cell: ({ resources }) => resources.toLocaleString('en') },
 ];
 
-/** Which versions of providers are in use, and where. */
+/** The provider versions in use, and the stacks that use them. */
 export function ProviderVersions({ within }: { readonly within: Within }) {
   const query = useQuery(trpc.search.providers.queryOptions(within, { refetchOnWindowFocus: false }));
   const problem = useProblem(query);
@@ -63,13 +63,13 @@ export function ProviderVersions({ within }: { readonly within: Within }) {
         keyOf={({ name, version }) => `${name} ${version ?? ''}`}
         empty={
           <Empty title="No providers yet" icon={<Boxes size={20} />}>
-            <p>They appear with the first update that creates a resource of a cloud or service.</p>
+            <p>They appear after the first update that creates a resource with a provider.</p>
           </Empty>
         }
       />
       {query.data?.isCut ? (
         <p className={styles['note']} role="status">
-          This took long, so it stopped after a part of the stacks: numbers are too low.
+          This took too long and stopped after some of the stacks: the counts are too low.
         </p>
       ) : null}
       {query.data?.isTrimmed ? <p className={styles['note']}>Without stacks that you may not read.</p> : null}

@@ -38,5 +38,5 @@ const references = createRoute({
   staticData: { crumb: 'References' },
 });
 
-/** Pages over all stacks. */
+/** Pages about all stacks. */
 export const searchRoutes = [search, organizationSearch, printedSearch, references] as const;

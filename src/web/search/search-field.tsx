@@ -11,7 +11,7 @@ import type { Within } from './search-terms.ts';
 
 const typingMs = 400;
 
-/** The query. It is in the URL, so that it can be sent to somebody. */
+/** The query. It is in the URL, so that it can be shared. */
 export function SearchField() {
   const { organization } = useParams({ strict: false });
   const { q = '', view } = useSearch({ strict: false });
@@ -65,7 +65,7 @@ export function SearchField() {
   );
 }
 
-/** Says what cannot be read, and where. */
+/** Shows a syntax error, and its position. */
 function QueryProblem({ query, within }: { readonly query: string; readonly within: Within }) {
   const { error } = useQuery(
     trpc.search.count.queryOptions(
@@ -74,7 +74,7 @@ function QueryProblem({ query, within }: { readonly query: string; readonly with
     ),
   );
   const place = error && errorPlace(error);
-  // Of others, the results say it.
+  // The results show other errors.
   if (!error || errorCode(error) !== 'BAD_REQUEST' || query === '') return null;
   return (
     <div id="search-problem" className={styles['problem']} role="alert">
@@ -85,7 +85,7 @@ function QueryProblem({ query, within }: { readonly query: string; readonly with
           {query.slice(place.end)}
         </code>
       ) : null}
-      <p>{error.message.replace(/^The query cannot be read at character \d+: /, '')}</p>
+      <p>{error.message.replace(/^The query is invalid at character \d+: /, '')}</p>
     </div>
   );
 }

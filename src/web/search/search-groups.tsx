@@ -15,7 +15,7 @@ const fields: readonly (readonly [SearchField, string])[] = [
 ];
 const maxShown = 12;
 
-/** How many of the resources are in which group; a group that is chosen narrows the query. */
+/** The number of resources per group; selecting a group narrows the query. */
 export function SearchGroups({ query, within }: { readonly query: string; readonly within: Within }) {
   const { by = 'type' } = useSearch({ strict: false });
   const counts = useQuery(

@@ -22,14 +22,14 @@ import { addTerm, type Within } from './search-terms.ts';
 const pageSize = 50;
 
 const examples = [
-  ['type:aws:s3/* -protect:true', 'Buckets and their kin that anybody could delete'],
-  ['provider:aws version:<6', 'What an old major version of a provider still manages'],
-  ['tag:env=prod changed:<7d', 'What has changed in production this week'],
+  ['type:aws:s3/* -protect:true', 'Buckets and related resources that are not protected'],
+  ['provider:aws version:<6', 'Resources still managed by an old major version of a provider'],
+  ['tag:env=prod changed:<7d', 'Resources changed in production this week'],
   ['stack:shop/* orders', 'A word in the resources of one project'],
 ] as const;
 
 const fieldHelp = [
-  ['type: name: urn:', 'as they are, or with * for any characters'],
+  ['type: name: urn:', 'the exact value, or * for any characters'],
   ['provider: version:', 'of the provider: 6, 6.1.2, <6, >=6.1, 6.1..6.4'],
   ['stack: project: tag:', 'prod, web/prod, acme/web/*; env or env=prod'],
   ['protect: custom: external: deleted:', 'true or false'],
@@ -39,7 +39,7 @@ const fieldHelp = [
   ['word', 'the beginning of a word in type or name'],
 ] as const;
 
-/** Search over the resources of all stacks, or of those of the organization in the path. */
+/** Searches the resources of all stacks, or of the stacks of the organization in the path. */
 export function SearchPage() {
   const { organization } = useParams({ strict: false });
   const { q = '', view } = useSearch({ strict: false });
@@ -149,14 +149,14 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
   const last = query.data?.pages.at(-1);
   const more = () => void query.fetchNextPage();
   const problem = useProblem(query);
-  // The field says what is wrong with the query.
+  // The field shows the error of the query.
   if (errorCode(problem?.error) === 'BAD_REQUEST') return null;
   if (problem) return <Problem {...problem} />;
   return (
     <div className={styles['results']}>
       {query.isFetching && errorCode(query.failureReason) === 'TOO_MANY_REQUESTS' ? (
         <p className={styles['wait']} role="status">
-          You search more often than the server permits. This search is tried again by itself.
+          You have exceeded the search rate of the server. This search is retried automatically.
         </p>
       ) : null}
       <Table
@@ -170,7 +170,7 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
         empty={
           last?.isCut ? null : (
             <Empty title="Nothing matches" icon={<SearchX size={20} />}>
-              <p>All terms must hold. Take one away, or put * where the value may go on.</p>
+              <p>All terms must match. Remove one, or add * where a value may continue.</p>
             </Empty>
           )
         }
@@ -178,8 +178,8 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
       {last?.isCut ? (
         <div className={styles['cut']} role="status">
           <p>
-            This search takes long, so it stopped after a part of the stacks. There may be more. A type, a name or a
-            project makes it faster.
+            This search took too long and stopped after some of the stacks. There may be more results. A type, a name or
+            a project makes it faster.
           </p>
           <Button disabled={query.isFetching} onClick={more}>
             {query.isFetching ? 'Searching…' : 'Search on'}

@@ -4,7 +4,7 @@ import { trpc } from '../platform/app/trpc.ts';
 import styles from './search-page.module.css';
 import type { Within } from './search-terms.ts';
 
-/** The number of resources that a query finds, whether that is exact, and whether rights limit it. */
+/** The number of resources that a query finds, whether it is exact, and whether permissions limit it. */
 export function Answer({ query, within }: { readonly query: string; readonly within: Within }) {
   const counts = useQuery(
     trpc.search.count.queryOptions(
@@ -13,7 +13,7 @@ export function Answer({ query, within }: { readonly query: string; readonly wit
     ),
   );
   if (query === '' || counts.error) return null;
-  // Those of the query before say nothing about this one.
+  // The results of the previous query do not apply to this one.
   if (counts.data === undefined || counts.isPlaceholderData)
     return (
       <p className={styles['answer']} role="status">

@@ -22,7 +22,7 @@ test('groups become terms', () => {
   expect(groupTerms('provider', '', null)).toBe('-provider:*');
 });
 
-test('what is in the URL is read', () => {
+test('the search is read from the URL', () => {
   expect(parseResourceSearch({ q: 'db', view: 'providers', by: 'stack' })).toEqual({
     q: 'db',
     view: 'providers',

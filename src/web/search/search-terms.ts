@@ -5,13 +5,13 @@ export function quoteValue(value: string): string {
   return /^[^\s"\\]+$/.test(value) ? value : `"${value.replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** The query with one term more, unless it has it. */
+/** Adds a term to the query, unless it is already there. */
 export function addTerm(query: string, term: string): string {
   const text = query.trim();
   return ` ${text} `.includes(` ${term} `) ? text : `${text} ${term}`.trim();
 }
 
-/** The terms that leave one group of those by a field. */
+/** The terms that select one group of a field. */
 export function groupTerms(field: SearchField, name: string, version: string | null): string {
   if (field !== 'provider')
     return `${field === 'project' ? 'stack' : field}:${quoteValue(field === 'project' ? `${name}/*` : name)}`;
@@ -19,12 +19,12 @@ export function groupTerms(field: SearchField, name: string, version: string | n
   return [`provider:${quoteValue(name)}`, ...(version === null ? [] : [`version:${quoteValue(version)}`])].join(' ');
 }
 
-/** What is searched: an organization, or all. */
+/** The scope of the search: one organization, or all. */
 export interface Within {
   readonly organization?: string;
 }
 
-/** What of the page is in the URL. */
+/** The URL search of the page. */
 export interface ResourceSearch {
   readonly q?: string | undefined;
   readonly view?: 'providers' | undefined;
@@ -33,7 +33,7 @@ export interface ResourceSearch {
 
 const fields: readonly SearchField[] = ['type', 'stack', 'project', 'provider'];
 
-/** Reads the search of a URL. What is not valid is left out. */
+/** Reads the search of a URL. Invalid parameters are dropped. */
 export function parseResourceSearch(search: Readonly<Record<string, unknown>>): ResourceSearch {
   const { by, q, view } = search;
   return {

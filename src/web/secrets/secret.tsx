@@ -18,7 +18,7 @@ export function useMayDecrypt(stack: StackRef): boolean {
   return query.data?.permissions.includes('decrypt') ?? false;
 }
 
-/** A redacted value, with a button that shows it for a while to those who may decrypt. Each click is recorded in the audit log. */
+/** A redacted value, with a button that reveals it for a while if the user may decrypt. The audit log records each click. */
 export function Secret({
   name,
   place,
@@ -26,11 +26,11 @@ export function Secret({
 }: {
   readonly stack: StackRef;
   readonly place: SecretPlace;
-  /** What the button says is shown. */
+  /** The name of the value, for the button. */
   readonly name: string;
 }) {
   const mayDecrypt = useMayDecrypt(stack);
-  // Only here: a cache would keep the value.
+  // Kept only here: a cache would retain the value.
   const [value, setValue] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const [isAsking, setIsAsking] = useState(false);

@@ -1,7 +1,7 @@
-/** What is shown at first of a long document, in characters; a little more is shown at once. */
+/** Initially shown part of a long document, in characters; slightly longer documents are shown as a whole. */
 const firstChars = 20_000;
 
-/** The first lines of a document that is so long that all of it would hold up the page; of others, all. */
+/** The first lines of a document that is too long to render at once; shorter documents as a whole. */
 export function beginningOf(text: string): string {
   if (text.length <= 2 * firstChars) return text;
   const end = text.lastIndexOf('\n', firstChars);

@@ -16,10 +16,10 @@ import { UpdateProgress } from '../updates/update-progress.ts';
 import { viewKind } from '../updates/update-status.ts';
 import styles from './failure-notice.module.css';
 
-/** Messages that are read: errors come last, but a program may print much behind them. */
+/** Number of messages to read: errors come last, but a program may print a lot after them. */
 const messageCount = 50;
 
-/** Why the last update failed, while no other one runs. */
+/** Why the last update failed, while no other update runs. */
 export function FailureNotice({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const { active, lastUpdate: last } = details;
   if (active !== null || last === null || last.result !== 'failed') return null;
@@ -57,18 +57,18 @@ export function FailureNotice({ details, stack }: { readonly stack: StackRef; re
   );
 }
 
-/** The first error that names a resource, and how many others there are. It takes the same room before it is there. */
+/** The first error that names a resource, and the number of other errors. It takes up the same space before it is loaded. */
 function FirstError({ stack, updateId }: { readonly stack: StackRef; readonly updateId: string }) {
   const { organization, project, stack: name } = stack;
   const query = useQuery(
     trpc.updates.events.queryOptions(
       { organization, project, stack: name, updateId, type: 'diagnosticEvent', newestFirst: true, limit: messageCount },
-      // Nothing is added to an update that has ended.
+      // The messages of an ended update do not change.
       { staleTime: Number.POSITIVE_INFINITY },
     ),
   );
   const errors = listErrors(progressOf(query.data?.items ?? []));
-  // That of the stack itself says no more than that the update failed.
+  // The error of the stack itself only says that the update failed.
   const ofResources = errors.filter(({ urn, type }) => urn !== null && type !== 'pulumi:pulumi:Stack');
   const first = ofResources[0] ?? errors[0];
   return (
@@ -79,7 +79,7 @@ function FirstError({ stack, updateId }: { readonly stack: StackRef; readonly up
           <Skeleton width="60%" />
         </>
       ) : first === undefined ? (
-        <p>The engine reported no message. The log of its run may say more.</p>
+        <p>The engine reported no message. The log of its CI run may say more.</p>
       ) : (
         <>
           {first.urn === null ? null : (

@@ -35,7 +35,7 @@ export function toggleFavourite({ organization, project, stack }: StackRef): voi
   try {
     localStorage.setItem(key, JSON.stringify(favourites));
   } catch {
-    // Storage may be off; the change then lasts until the page is left.
+    // Storage may be disabled; the change then lasts until the user leaves the page.
   }
   for (const listener of listeners) listener();
 }

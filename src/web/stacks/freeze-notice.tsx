@@ -13,7 +13,7 @@ import { RuleDialog } from '../updates/rules/rule-dialog.tsx';
 import { emptyDraft } from '../updates/rules/rule-draft.ts';
 import { RemoveDialog } from '../updates/rules/rules-page.tsx';
 
-/** Why the stack is frozen, and until when; for admins with the rule, and the button that thaws. */
+/** Why the stack is frozen, and until when; for admins, with the rule and the button that removes it. */
 export function FreezeNotice({
   details: { frozen },
   stack,
@@ -35,7 +35,7 @@ export function FreezeNotice({
       title={
         <>
           Frozen
-          {until === null ? ' until somebody thaws' : ', ends '}
+          {until === null ? ' until it is removed' : ', ends '}
           {until === null ? null : <Time at={until} />}
         </>
       }

@@ -16,7 +16,7 @@ import styles from './lock-notice.module.css';
 const pollMs = 3_000;
 const maxShown = 20;
 
-/** What keeps others from updating the stack: who holds the lock, who waits for it, why the last update failed, a fault, a freeze, an approval. */
+/** Everything that blocks updates of the stack: the lock and its queue, a failed update, a fault, a freeze, an approval. */
 export function LockNotice({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   return (
     <>

@@ -22,7 +22,9 @@ export function OutputTable({ hasVersion, outputs, stack }: OutputTableProps) {
   if (outputs.length === 0) {
     return (
       <div className={styles['empty']}>
-        <p>{hasVersion ? 'The program exports nothing.' : 'This stack has not been updated yet. Its first update:'}</p>
+        <p>
+          {hasVersion ? 'The program has no outputs.' : 'This stack has not been updated yet. Run its first update:'}
+        </p>
         {hasVersion ? null : <Code>{`pulumi up --stack ${stack.organization}/${stack.project}/${stack.stack}`}</Code>}
       </div>
     );
@@ -76,7 +78,7 @@ function quote(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** An object or a list, which is easier to read as a tree. Null for others, and for what JavaScript would change, such as large numbers. */
+/** An object or a list, which is easier to read as a tree. Null for other values, and for values that JavaScript would change, such as large numbers. */
 function readTree(text: string): object | null {
   if (!/^[[{]/.test(text)) return null;
   try {
@@ -105,7 +107,7 @@ function Value({ isCut, name, text }: { readonly name: string; readonly text: st
     <>
       <span className={styles['text']}>{text.slice(0, shortCharacters)}…</span>{' '}
       <button type="button" className={styles['more']} onClick={() => setIsWhole(true)}>
-        {tree === null ? `all ${text.length.toLocaleString('en')} characters` : 'show all of it'}
+        {tree === null ? `all ${text.length.toLocaleString('en')} characters` : 'show all'}
       </button>
     </>
   );

@@ -9,7 +9,7 @@ const step = (urn: string, operation = 'creating') => ({
 });
 const steps = [step('urn:pulumi:dev::p::a:b:C::one'), step('two', 'deleting'), step("urn:pulumi:dev::p::a:b:C::it's")];
 
-test('only what was decided is repaired, and an import needs an id', () => {
+test('only decided operations are repaired, and an import needs an id', () => {
   const choices = {
     0: { action: 'import', id: ' i-1 ' },
     1: { action: 'clear', id: '' },

@@ -1,4 +1,4 @@
-/** What somebody wants to become of an interrupted operation. */
+/** The user's decision about an interrupted operation. */
 export interface Choice {
   readonly action: 'keep' | 'clear' | 'import';
   readonly id: string;
@@ -13,7 +13,7 @@ interface Step {
 
 type Choices = Readonly<Record<number, Choice>>;
 
-/** The repairs as the server takes them, without those that are decided later. */
+/** The repairs as the server takes them, without undecided ones. */
 export function chosenRepairs(steps: readonly Step[], choices: Choices) {
   return steps.flatMap(({ urn }, index) => {
     const choice = choices[index];

@@ -17,7 +17,7 @@ import { shortCommit, viewEndReason, viewKind, viewStatus } from '../updates/upd
 import { type Choice, chosenRepairs, isComplete, settlingCommands } from './pending-choices.ts';
 import styles from './pending-repair.module.css';
 
-/** What an interrupted update has left, and how to go on: by the CLI, or as a new version from here. */
+/** Operations that an interrupted update left, and how to resolve them: with the CLI, or here as a new version. */
 export function PendingRepair({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const query = useQuery(trpc.stacks.pending.queryOptions(stack));
   const problem = useProblem(query);
@@ -27,19 +27,19 @@ export function PendingRepair({ details, stack }: { readonly stack: StackRef; re
   if (details.active !== null)
     return (
       <Empty title="An update is running">
-        <p>What it leaves can be repaired when it has ended.</p>
+        <p>Interrupted operations can be repaired after it has ended.</p>
       </Empty>
     );
   if (items.length === 0)
     return (
       <Empty title={query.data.isKnown ? 'Nothing was interrupted' : 'The state cannot be read at the moment'}>
-        <p>When an update ends while resources are being changed, they are listed here with the ways to go on.</p>
+        <p>If an update ends while it changes resources, they are listed here with the options to continue.</p>
       </Empty>
     );
   return (
     <div className={styles['page']}>
       {leftBy === null ? null : <LeftBy stack={stack} update={leftBy} />}
-      {/* The choices are about this version and no other. */}
+      {/* The choices apply to this version only. */}
       <Repair
         key={query.data.headVersion}
         stack={stack}
@@ -116,12 +116,12 @@ function Repair({
       <section className={styles['section']}>
         <h2>Interrupted operations</h2>
         <p className={styles['lead']}>
-          Look in the cloud whether each was done. Only a creation needs a decision: the next refresh settles the others
-          by itself.
+          Check in the cloud whether each was completed. Only a creation needs a decision: the next refresh resolves the
+          others by itself.
         </p>
         <ul className={styles['steps']} aria-label="Interrupted operations">
           {items.map((step, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the place in the list is what a repair names.
+            // biome-ignore lint/suspicious/noArrayIndexKey: a repair refers to the position in the list.
             <li key={index} className={styles['step']}>
               <StepName step={step} />
               {mayRepair ? (
@@ -151,8 +151,8 @@ function Repair({
       <section className={styles['section']}>
         <h2>By the CLI instead</h2>
         <p className={styles['lead']}>
-          A refresh compares all resources with the cloud, and forgets what was interrupted. What was created is then
-          imported by its id.
+          A refresh compares all resources with the cloud, and discards interrupted operations. Created resources are
+          then imported by their ids.
         </p>
         {settlingCommands(items, name).map((command) => (
           <Code key={command}>{command}</Code>
@@ -173,7 +173,7 @@ function Repair({
             {imported === 0
               ? null
               : `${imported} ${imported === 1 ? 'resource is' : 'resources are'} added to the state, and read from the cloud by the next pulumi refresh. `}
-            Nothing in the cloud is changed.
+            Nothing changes in the cloud.
           </p>
         </ActionDialog>
       ) : null}
@@ -217,13 +217,13 @@ function StepChoice({
   return (
     <div className={styles['choice']}>
       <SelectField
-        label={`What becomes of ${name}`}
+        label={`Decision about ${name}`}
         isLabelUnseen
         value={choice.action}
         onChange={({ target }) => onChange({ ...choice, action: target.value as Choice['action'] })}
         options={[
           ['keep', 'Decide later'],
-          ['clear', step.operation === 'creating' ? 'Not created: forget it' : 'Forget the operation'],
+          ['clear', step.operation === 'creating' ? 'Not created: discard it' : 'Discard the operation'],
           ...(step.isImportable ? [['import', 'Created: add it by its id'] as const] : []),
         ]}
       />

@@ -9,7 +9,7 @@ import styles from './readme.module.css';
 
 const plugins = [remarkGfm];
 
-/** Its own headings are below that of the section. */
+/** Its own headings are below the section's heading. */
 const components: ComponentProps<typeof Markdown>['components'] = {
   h1: ({ children }) => <h3 className={styles['first']}>{children}</h3>,
   h2: ({ children }) => <h4>{children}</h4>,
@@ -22,7 +22,7 @@ const components: ComponentProps<typeof Markdown>['components'] = {
     const address = typeof src === 'string' ? src : null;
     return <ExternalLink href={safeLink(address)}>{alt === undefined || alt === '' ? 'image' : alt}</ExternalLink>;
   },
-  // Scrolls by the keyboard, too.
+  // Scrollable with the keyboard as well.
   pre: ({ children }) => (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls.
     <pre tabIndex={0}>{children}</pre>
@@ -36,7 +36,7 @@ const components: ComponentProps<typeof Markdown>['components'] = {
   input: ({ checked }) => <span>{checked ? '☑' : '☐'}</span>,
 };
 
-/** Markdown of others: no HTML of theirs, no scripts, and nothing is loaded from anywhere. `isCut`: there is more than this. */
+/** Untrusted Markdown: no raw HTML, no scripts, and no external content. `isCut`: the text is truncated. */
 export default function Readme({ isCut, text }: { readonly text: string; readonly isCut: boolean }) {
   const [isWhole, setIsWhole] = useState(beginningOf(text) === text);
   return (
@@ -51,7 +51,7 @@ export default function Readme({ isCut, text }: { readonly text: string; readonl
       )}
       {isWhole && isCut ? (
         <p className={styles['cut']}>
-          There is more: <code>pulumi stack output readme</code> prints all of it.
+          The document is longer: <code>pulumi stack output readme</code> prints all of it.
         </p>
       ) : null}
     </div>

@@ -29,7 +29,7 @@ export function StackAccess({ details, stack }: { readonly stack: StackRef; read
         <GrantList
           organization={organization}
           place={{ on: { project, stack: stack.stack } }}
-          lead="Those that hold on this stack, by its name or its tags."
+          lead="Grants that apply to this stack, by its name or its tags."
         />
       ) : null}
     </>
@@ -45,7 +45,7 @@ function OwnAccess({ stack }: { readonly stack: StackRef }) {
       {query.data === undefined ? (
         <Skeleton width={360} />
       ) : query.data === null ? (
-        <p>Nothing any more.</p>
+        <p>Nothing.</p>
       ) : (
         <Decisions holder={query.data.holder} grants={query.data.grants} />
       )}
@@ -54,8 +54,11 @@ function OwnAccess({ stack }: { readonly stack: StackRef }) {
 }
 
 const texts = {
-  users: { title: 'Members', lead: 'What the role, teams and grants of each come to on this stack.' },
-  tokens: { title: 'Tokens', lead: 'Those that are no person’s: of the organization, of teams and of services.' },
+  users: {
+    title: 'Members',
+    lead: 'The effective permissions of each member on this stack, from roles, teams and grants.',
+  },
+  tokens: { title: 'Tokens', lead: 'Tokens of the organization, of teams and of services.' },
 } as const;
 
 function Holders({ holders, stack }: { readonly stack: StackRef; readonly holders: 'users' | 'tokens' }) {
@@ -132,7 +135,7 @@ function HolderName({ holder }: { readonly holder: AccessHolder }) {
   );
 }
 
-/** Each permission: whether somebody has it, and what decides. */
+/** Each permission: whether the user or token has it, and why. */
 function Decisions({
   grants,
   holder,
@@ -170,7 +173,7 @@ function Decisions({
   );
 }
 
-/** To whom a grant is given, and what it gives. */
+/** The grantee of a grant, and its permissions. */
 function wordsOf({ role, team, user }: GrantItem): string {
   const whom = team === undefined ? (user === undefined ? 'to the token' : `to ${user}`) : `to the team ${team}`;
   return role === undefined ? whom : `of the role ${role.name} ${whom}`;

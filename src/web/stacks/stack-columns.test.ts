@@ -13,7 +13,7 @@ test('a column is added and taken away', () => {
   expect(toggleColumn(['status'], 'status')).toBe('none');
 });
 
-test('tags have no room on small screens', () => {
+test('tags are hidden on small screens', () => {
   expect(gridTemplate(['tags', 'changed'], false).split(' ').at(-1)).toBe('120px');
   expect(gridTemplate(['tags', 'changed'], true)).toBe('36px minmax(180px, 5fr) 120px');
 });

@@ -1,4 +1,4 @@
-/** Columns that may be shown or not, in their order. */
+/** Optional columns, in order. */
 export const stackColumns = ['status', 'tags', 'version', 'owner', 'by', 'commit', 'resources', 'changed'] as const;
 export type StackColumn = (typeof stackColumns)[number];
 
@@ -27,24 +27,24 @@ const widths: Readonly<Record<StackColumn, string>> = {
 const usual: readonly StackColumn[] = ['status', 'tags', 'resources', 'changed'];
 const key = 'holdfast.stack-columns';
 
-/** Reads names of columns; without any that is known, those that were chosen last. */
+/** Reads column names; without any known name, returns the columns chosen last. */
 export function chosenColumns(inUrl: string | undefined): readonly StackColumn[] {
   return readColumns(inUrl) ?? readColumns(stored()) ?? usual;
 }
 
-/** The columns as they are in the URL and kept in this browser, with one more or one less. */
+/** The columns for the URL and this browser's storage, with one column toggled. */
 export function toggleColumn(columns: readonly StackColumn[], column: StackColumn): string {
   const chosen = stackColumns.filter((each) => columns.includes(each) !== (each === column));
   const text = chosen.length === 0 ? 'none' : chosen.join(',');
   try {
     localStorage.setItem(key, text);
   } catch {
-    // Storage may be off; the choice is then in the URL alone.
+    // Storage may be disabled; the choice is then only in the URL.
   }
   return text;
 }
 
-/** What the rows of the table are made of. `isNarrow`: without what has no room on small screens. */
+/** The cells of the table's rows. `isNarrow`: without columns that do not fit on small screens. */
 export function gridTemplate(columns: readonly StackColumn[], isNarrow: boolean): string {
   const shown = columns.filter((column) => !isNarrow || column !== 'tags');
   return ['36px', 'minmax(180px, 5fr)', ...shown.map((column) => widths[column])].join(' ');

@@ -17,7 +17,7 @@ const statuses = [
   { status: 'frozen', name: 'Frozen', icon: <Snowflake aria-hidden="true" /> },
 ] as const satisfies readonly { status: StackStatus | undefined; name: string; icon: unknown }[];
 
-/** The filter above the list. It is in the URL, so that it can be sent to somebody. */
+/** The filter above the list. It is in the URL, so that it can be shared. */
 export function StackFilterBar({ items }: { readonly items: readonly Pick<StackItem, 'tags'>[] }) {
   const search = useSearch({ strict: false });
   return (
@@ -63,7 +63,7 @@ function TextFilter() {
         value={draft}
         maxLength={200}
         placeholder="Project or stack, owner:ada, updated:<7d"
-        title="Words in the name; owner: who holds the lock; updated: an age, as <7d or >1y"
+        title="Words in the name; owner: the user who holds the lock; updated: an age, such as <7d or >1y"
         aria-label="Find a project or stack"
         aria-keyshortcuts="/"
         spellCheck={false}
@@ -82,7 +82,7 @@ function TextFilter() {
   );
 }
 
-/** A tag to filter by. Those of the stacks that are listed are suggested. */
+/** A tag to filter by. Tags of the listed stacks are suggested. */
 function TagFilter({ items }: { readonly items: readonly Pick<StackItem, 'tags'>[] }) {
   const navigate = useNavigate();
   const id = useId();
@@ -111,7 +111,7 @@ function TagFilter({ items }: { readonly items: readonly Pick<StackItem, 'tags'>
         autoComplete="off"
         onChange={({ target }) => {
           setDraft(target.value);
-          // One that was chosen, not typed to its end.
+          // A chosen suggestion, not typed text.
           if (suggestions.includes(target.value)) apply(target.value);
         }}
       />
@@ -124,7 +124,7 @@ function TagFilter({ items }: { readonly items: readonly Pick<StackItem, 'tags'>
   );
 }
 
-/** A part of the filter that came from elsewhere, to be removed. */
+/** A removable part of the filter that came from another page. */
 function Chip({ name, value }: { readonly name: 'project' | 'tag'; readonly value: string | undefined }) {
   if (value === undefined) return null;
   return (

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { parseStackFilter, parseTag, toQuery } from './stack-filter.ts';
 
 describe('the filter of stacks in the URL', () => {
-  test('leaves out what is not valid', () => {
+  test('drops invalid parameters', () => {
     expect(parseStackFilter({ text: 'web', status: 'broken', project: '', tag: 7, other: 'x' })).toEqual({
       text: 'web',
     });

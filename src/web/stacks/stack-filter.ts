@@ -9,11 +9,11 @@ export interface StackSearch {
   readonly project?: string | undefined;
   readonly tag?: string | undefined;
   readonly status?: StackStatus | undefined;
-  /** Columns of the list, by commas. */
+  /** Columns of the list, separated by commas. */
   readonly columns?: string | undefined;
 }
 
-/** Reads a filter from the search of a URL. What is not valid is left out. */
+/** Reads a filter from the search of a URL. Invalid parameters are dropped. */
 export function parseStackFilter(search: Readonly<Record<string, unknown>>): StackSearch {
   const text = (name: string): string | undefined => {
     const value = search[name];

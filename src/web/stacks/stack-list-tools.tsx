@@ -5,7 +5,7 @@ import { Menu, MenuItem } from '../platform/ui/menu.tsx';
 import { chosenColumns, columnNames, stackColumns, toggleColumn } from './stack-columns.ts';
 import styles from './stack-filter-bar.module.css';
 
-/** Which columns the list has, and the list as a file. */
+/** The choice of columns, and the export of the list. */
 export function StackListTools() {
   const { organization } = useParams({ strict: false });
   const { columns: _, ...filter } = useSearch({ strict: false });
@@ -57,7 +57,7 @@ function ColumnMenu() {
   );
 }
 
-/** The server makes the file from what the filter shows, page by page. */
+/** The server generates the file from the filtered list, page by page. */
 function csvPath(organization: string | undefined, filter: Readonly<Record<string, unknown>>): string {
   const given = Object.entries({ organization, ...filter }).flatMap(([name, value]) =>
     typeof value === 'string' && value.trim() !== '' ? [[name, value.trim()]] : [],

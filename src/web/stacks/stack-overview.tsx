@@ -22,7 +22,7 @@ const Readme = lazy(() => import('./readme.tsx'));
 /** The output that describes the stack, as Markdown: `pulumi stack output readme` prints it. */
 const readmeName = 'readme';
 
-/** What one wants to know about a stack at first sight. */
+/** The overview of a stack. */
 export function StackOverview({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const readme = details.outputs?.find(({ name, value }) => name === readmeName && value?.trim());
   const outputs =
@@ -73,7 +73,7 @@ export function StackOverview({ details, stack }: { readonly stack: StackRef; re
   );
 }
 
-/** The last two parts of what Git calls its remote: owner and name. */
+/** The last two parts of the Git remote: owner and name. */
 function repositoryName(repository: string): string {
   const parts = repository
     .replace(/\.git$/, '')

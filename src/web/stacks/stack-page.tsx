@@ -34,7 +34,7 @@ const busyPollMs = 2_000;
 const idlePollMs = 15_000;
 const livePollMs = 60_000;
 
-/** One stack: its state of affairs, history and configuration. */
+/** One stack: its status, history and configuration. */
 export function StackPage() {
   const { organization, project, stack: name } = route.useParams();
   const stack = { organization, project, stack: name };
@@ -56,7 +56,7 @@ export function StackPage() {
         every(isLive ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs)({ state }),
     }),
   );
-  // With the stack, so that the page does not move when they come; it does not wait for another try.
+  // Loaded with the stack, so that the page does not shift when they arrive; it does not wait for retries.
   const approvals = useAskedApprovals(stack);
   const tab = search.tab ?? 'overview';
   const linkTo = (target: typeof tab) => ({
@@ -208,11 +208,11 @@ function PendingNotice({ count, stack }: { readonly stack: StackRef; readonly co
           search={{ tab: 'interrupted' }}
           className={buttonClass({ size: 'small' })}
         >
-          Look into it
+          Resolve
         </Link>
       }
     >
-      <p>An update ended while it worked on them, so nobody knows whether they were done.</p>
+      <p>An update ended while it worked on these resources, so their outcome is unknown.</p>
     </Notice>
   );
 }

@@ -11,10 +11,10 @@ import type { StackColumn } from './stack-columns.ts';
 import { DriftBadge, StackStatus } from './stack-status.tsx';
 import styles from './stack-table.module.css';
 
-/** Tags that the service or the CLI sets; others say more. */
+/** Tags that the server or the CLI sets; users' tags are more informative. */
 const ownTag = /^(pulumi|git|vcs|gitHub):/;
 
-/** A stack as a row. While the list scrolls, rows that stay in view are not drawn again: `columns` must be the same list each time. */
+/** A stack as a row. While the list scrolls, visible rows are not rendered again: `columns` must be a stable reference. */
 export const StackRow = memo(function StackRow({
   columns,
   index,
@@ -128,7 +128,7 @@ function Cell({ column, item }: { readonly column: StackColumn; readonly item: S
   }
 }
 
-/** Names a stack among those of all organizations. */
+/** Names a stack uniquely across organizations. */
 export function nameOf({
   organization,
   project,

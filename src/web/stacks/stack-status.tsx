@@ -31,7 +31,7 @@ const names: Readonly<Record<string, string>> = {
   preview: 'Preview',
 };
 
-/** What a stack is doing, who does it and since when; otherwise how its last update ended. */
+/** The running update of a stack, its owner and start; otherwise the result of the last update. */
 export function StackStatus({ active, lastUpdate, waiting }: Pick<StackItem, 'active' | 'lastUpdate' | 'waiting'>) {
   if (active)
     return (
@@ -82,7 +82,7 @@ function Outcome({ kind, result }: { readonly kind: string; readonly result: str
   );
 }
 
-/** Whether what runs differs from the state. Unknown is nothing to report. */
+/** Whether the cloud differs from the state. Nothing is shown if this is unknown. */
 export function DriftBadge({ drift }: Pick<StackItem, 'drift'>) {
   if (drift !== 'drifted') return null;
   return (

@@ -26,7 +26,7 @@ function useRowPx(): number {
   return isNarrow ? narrowRowPx : rowPx;
 }
 
-/** Stacks as rows. Only those that are in view are elements, so that any number of them scrolls. */
+/** Stacks as rows. Only visible rows are rendered, so that lists of any length scroll smoothly. */
 export function StackTable({
   columns,
   hasMore,
@@ -39,7 +39,7 @@ export function StackTable({
   readonly items: readonly StackItem[];
   readonly hasMore: boolean;
   readonly onMore: () => void;
-  /** These are the rows of the filter before. */
+  /** The rows are from the previous filter. */
   readonly isBusy: boolean;
   readonly showsOrganization: boolean;
 }) {
@@ -117,7 +117,7 @@ function useRowKeys(body: React.RefObject<HTMLElement | null>, count: number, sc
     const focus = (at: number, triesLeft: number): void => {
       const link = body.current?.querySelector<HTMLElement>(`[data-row="${at}"]`);
       if (link) link.focus({ preventScroll: true });
-      // The row becomes an element when it has scrolled into view.
+      // The row is rendered once it has scrolled into view.
       else if (triesLeft > 0) requestAnimationFrame(() => focus(at, triesLeft - 1));
     };
     const onKey = (event: KeyboardEvent): void => {

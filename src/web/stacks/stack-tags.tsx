@@ -7,7 +7,7 @@ import { queryClient, trpc } from '../platform/app/trpc.ts';
 import { Button } from '../platform/ui/button.tsx';
 import styles from './stack-tags.module.css';
 
-/** Tags that the CLI sets anew with each update. */
+/** Tags that the CLI overwrites with each update. */
 const ownPrefixes = ['pulumi:', 'gitHub:', 'vcs:'];
 const isOwn = (name: string): boolean => ownPrefixes.some((prefix) => name.startsWith(prefix));
 
@@ -21,7 +21,7 @@ interface StackTagsProps {
 export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
   const [isAdding, setIsAdding] = useState(false);
   const refresh = (): Promise<void> => queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() });
-  // After a refusal, too: somebody else has given it another value, which is then shown.
+  // Also after a refusal: another user has changed the value, and the new value is then shown.
   const remove = useMutation(trpc.stacks.removeTag.mutationOptions({ onSettled: refresh }));
   const sorted = Object.entries(tags).sort(([one], [other]) => (one < other ? -1 : 1));
   return (
@@ -81,7 +81,7 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
   const add = useMutation(
     trpc.stacks.setTag.mutationOptions({
       onSuccess: onEnd,
-      // After a refusal, too: the note below then tells the value that somebody else has given it.
+      // Also after a refusal: the note below then shows the value that another user has set.
       onSettled: () => queryClient.invalidateQueries({ queryKey: trpc.stacks.pathKey() }),
     }),
   );
@@ -124,7 +124,7 @@ function TagForm({ onEnd, stack, tags }: TagFormProps) {
   );
 }
 
-/** Says what saving does to a tag that the stack has. */
+/** Says what saving does to an existing tag. */
 function TagNote({ name, seen }: { readonly name: string; readonly seen: string | null }) {
   if (isOwn(name)) return 'The CLI sets this tag itself.';
   if (seen === null) return null;

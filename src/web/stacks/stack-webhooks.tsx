@@ -35,7 +35,7 @@ export function StackWebhooks({ search, stack }: { readonly stack: StackRef; rea
   return (
     <Section
       title="Webhooks"
-      lead="Other systems that are told of this stack. Those of the organization are told as well."
+      lead="These webhooks are notified about this stack, in addition to the webhooks of the organization."
       actions={<AddWebhook owner={owner} onMade={(name) => void navigate({ search: { tab, webhook: name } })} />}
     >
       <WebhookList

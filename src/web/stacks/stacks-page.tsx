@@ -17,7 +17,7 @@ import { StackTable, StackTableSkeleton } from './stack-table.tsx';
 import styles from './stacks-page.module.css';
 
 const pageSize = 100;
-/** Lists are read again while they are this short, in pages; longer ones when somebody comes back to them. */
+/** Lists up to this number of pages are refreshed; longer ones only when the user returns to them. */
 const maxRefreshedPages = 2;
 const refreshMs = 15_000;
 
@@ -48,10 +48,10 @@ export function StacksPage() {
   const columns = useMemo(() => chosenColumns(search.columns), [search.columns]);
   const isFiltered = Object.entries(search).some(([name, value]) => name !== 'columns' && value !== undefined);
   const clear = () => void navigate({ to: '.', search: {} });
-  // `pulumi whoami` prints the user's own page: all that they may see.
+  // `pulumi whoami` prints the user's own page: all stacks that the user may see.
   if (me !== undefined && me.login === organization && me.organizations.every(({ name }) => name !== organization))
     return <Navigate to="/" replace />;
-  // There is no such organization, or the user is not in it.
+  // The organization does not exist, or the user is not a member.
   if (problem && errorCode(problem.error) === 'NOT_FOUND') return <NotFoundPage />;
   return (
     <div className={styles['page']}>
@@ -75,14 +75,14 @@ export function StacksPage() {
             showsOrganization={organization === undefined && hasSeveral}
           />
           <PaperNote count={items.length} hasMore={query.hasNextPage}>
-            The CSV file has all of it: the button above the list.
+            The CSV file has the whole list: see the button above the list.
           </PaperNote>
         </>
       ) : isFiltered ? (
         <Empty title="No stack matches" icon={<SearchX size={20} />}>
           <p>
-            The text is part of the names of project and stack; <code>owner:ada</code> finds who holds the lock, and{' '}
-            <code>updated:&lt;7d</code> what has changed lately.
+            The text matches parts of project and stack names; <code>owner:ada</code> finds stacks that ada has locked,
+            and <code>updated:&lt;7d</code> what has changed lately.
           </p>
           <p>
             <Button onClick={clear}>Show all stacks</Button>
@@ -95,7 +95,7 @@ export function StacksPage() {
   );
 }
 
-/** The number of stacks, where the user may see all of them. */
+/** The number of stacks, if the user may see all of them. */
 function StackCount({ organization }: { readonly organization: string | undefined }) {
   const organizations = useMe()?.organizations.filter(
     ({ name }) => organization === undefined || name === organization,
@@ -109,7 +109,7 @@ function StackCount({ organization }: { readonly organization: string | undefine
 function NoStacks({ organization = 'ORGANIZATION' }: { readonly organization: string | undefined }) {
   return (
     <Empty title="No stacks yet" icon={<Layers size={20} />}>
-      <p>A stack appears here with its first command. In the folder of a Pulumi program:</p>
+      <p>A stack appears here after its first command. In the folder of a Pulumi program, run:</p>
       <Code>{`pulumi login ${location.origin}`}</Code>
       <Code>{`pulumi stack init ${organization}/dev`}</Code>
       <Code>pulumi up</Code>

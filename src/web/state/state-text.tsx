@@ -12,7 +12,7 @@ const linePixels = 20;
 /** Longer lines are cut, in characters. */
 const maxCharacters = 4_000;
 
-/** A state as text, of which only the lines in view are on the page. */
+/** A state as text. Only the visible lines are rendered. */
 export function StateText({ stack, version }: { readonly stack: StackRef; readonly version: number }) {
   const { organization, project, stack: name } = stack;
   const query = useQuery(

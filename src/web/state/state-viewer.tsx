@@ -49,7 +49,7 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
             value={showsText ? 'text' : 'resources'}
             options={[
               { value: 'resources', label: 'By resource' },
-              { value: 'text', label: 'Text', why: first?.isText ? undefined : 'Too large to be shown as one text' },
+              { value: 'text', label: 'Text', why: first?.isText ? undefined : 'Too large to show as text' },
             ]}
             onChange={(value) => setIsText(value === 'text')}
           />
@@ -73,11 +73,11 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
         <StateText stack={stack} version={version} />
       ) : items.length === 0 ? (
         <Empty title={text === '' ? 'No resources' : 'No resource matches'}>
-          <p>{text === '' ? 'The state of this version is empty.' : 'The filter compares with parts of URNs.'}</p>
+          <p>{text === '' ? 'The state of this version is empty.' : 'The filter matches parts of URNs.'}</p>
         </Empty>
       ) : (
         <>
-          {/* A resource that is to be deleted has the URN of the one that replaced it; versions do not change. */}
+          {/* A resource pending deletion has the same URN as its replacement; versions do not change. */}
           <OpeningList
             items={items}
             keyOf={(_, at) => at}
@@ -94,7 +94,7 @@ export function StateViewer({ stack, version }: { readonly stack: StackRef; read
   );
 }
 
-/** Where the browser gets the state as it is stored, ciphertexts included. */
+/** The URL of the state as stored, including ciphertexts. */
 function downloadPath({ organization, project, stack }: StackRef, version: number): string {
   return `/trpc/states/${[organization, project, stack, String(version)].map(encodeURIComponent).join('/')}`;
 }

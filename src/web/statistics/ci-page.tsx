@@ -21,14 +21,14 @@ const views: readonly (readonly [CiView, string])[] = [
   ['drift', 'Drift'],
 ];
 
-/** The runs of an organization: who waits for whom now, and what has become of runs lately. */
+/** The runs of an organization: the current queues, and the results of recent runs. */
 export function CiPage() {
   const { organization } = route.useParams();
   const { days = 7, view = 'line' } = route.useSearch();
   useEffect(() => {
     document.title = `CI of ${organization} - Holdfast`;
   }, [organization]);
-  // Also where it is not shown: the other views are one click away.
+  // Also when it is not shown: the other views are one click away.
   const statistics = useQuery(
     trpc.ci.statistics.queryOptions(
       { organization, days },
@@ -39,7 +39,7 @@ export function CiPage() {
   return (
     <Page
       title="CI"
-      lead="Who runs and who waits, what was refused, and where pipelines lose time."
+      lead="Running, waiting and refused runs, and where pipelines lose time."
       actions={view === 'line' ? undefined : <Period days={days} />}
     >
       <Tabs label="Views of CI">

@@ -3,7 +3,7 @@ import { meanMs, orderProjects, rate, sumStatistics } from './figures.ts';
 
 const statistics = (more: object) => ({ ...sumStatistics([]), ...more });
 
-test('sums add up, but for the longest', () => {
+test('sums add up, except for the maximum', () => {
   const days = [
     statistics({ runs: 2, failed: 1, waitedMs: 5, longestMs: 9 }),
     statistics({ runs: 3, runMs: 50, longestMs: 7 }),
@@ -23,7 +23,7 @@ test('rates are percent, exact where they are small', () => {
   ]);
 });
 
-test('projects are ordered by what was chosen, then by name', () => {
+test('projects are sorted by the selected order, then by name', () => {
   const projects = [
     { project: 'b', ...statistics({ runs: 1, runMs: 10, failed: 1 }) },
     { project: 'a', ...statistics({ runs: 1, runMs: 10 }) },

@@ -16,7 +16,7 @@ const none: Statistics = {
   refused: 0,
 };
 
-/** All together. */
+/** The totals. */
 export function sumStatistics(all: readonly Statistics[]): Statistics {
   return all.reduce<Statistics>(
     (sum, each) => ({
@@ -47,7 +47,7 @@ export function rate(part: number, all: number): string {
   return `${percent === 0 || percent >= 10 ? Math.round(percent) : percent.toFixed(1)} %`;
 }
 
-/** Projects with those first that need a look. */
+/** Projects, sorted with the ones that need attention first. */
 export function orderProjects<P extends Statistics & { readonly project: string }>(
   projects: readonly P[],
   order: ProjectOrder,

@@ -18,19 +18,19 @@ import styles from './queue-view.module.css';
 import { RunActions } from './run-actions.tsx';
 
 const pageSize = 200;
-/** With the stream, and without it. */
+/** With the stream and without it. */
 const refreshMs = { live: 20_000, alone: 4_000 } as const;
-/** Many runs may begin and end at once: the list is asked for this often. */
+/** Many runs may start and end at once: the list is refreshed at this interval. */
 const settleMs = 400;
 
 const causes = {
   lock: { text: 'waits for the stack', tone: 'neutral' },
-  limit: { text: 'held by a limit', tone: 'warning' },
+  limit: { text: 'waits for a limit', tone: 'warning' },
   freeze: { text: 'frozen', tone: 'warning' },
-  turn: { text: 'its turn comes', tone: 'running' },
+  turn: { text: 'about to start', tone: 'running' },
 } as const;
 
-/** Who holds each busy stack, and who waits for it, in order. Changes by itself. */
+/** The lock holder and the queue of each busy stack. Updates automatically. */
 export function LineView({ organization }: { readonly organization: string }) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const isLive = useLive(`organization:${organization}`, () => {
@@ -59,8 +59,8 @@ export function LineView({ organization }: { readonly organization: string }) {
   return (
     <div className={styles['lines']}>
       <p className={styles['sum']} role="status">
-        {count(items.length - waiting, 'run holds a stack', 'runs hold their stacks')}
-        {waiting === 0 ? ', nobody waits' : `, ${count(waiting, 'waits', 'wait')}`}
+        {count(items.length - waiting, 'run holds a lock', 'runs hold locks')}
+        {waiting === 0 ? ', none waiting' : `, ${count(waiting, 'waits', 'wait')}`}
       </p>
       <ul className={styles['stacks']}>
         {[...lines.values()].map((line) => (
@@ -158,9 +158,9 @@ function Run({ run }: { readonly run: QueueItem }) {
 function NobodyWaits() {
   return (
     <Empty title="Every stack is free" icon={<CirclePlay size={20} />}>
-      <p>Runs appear here while they hold a stack or wait for one. A second run is refused unless it may wait:</p>
+      <p>Runs appear here while they hold a lock or wait for one. A second run is refused unless it may wait:</p>
       <Code>pulumi stack tag set lock-wait 30m</Code>
-      <p>The line keeps the order in which runs arrived, and tells each why it waits.</p>
+      <p>Runs start in the order in which they arrived, and each CLI shows why its run waits.</p>
     </Empty>
   );
 }

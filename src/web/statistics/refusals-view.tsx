@@ -42,7 +42,7 @@ function isStop(reason: string): boolean {
 const route = getRouteApi('/$organization/~/ci');
 const refreshMs = 30_000;
 
-/** Runs that were refused, sent away while they waited, or stopped by a rule. */
+/** Runs that were refused, removed from the queue, or stopped by a rule. */
 export function RefusalsView({
   days,
   statistics,
@@ -52,7 +52,7 @@ export function RefusalsView({
   readonly organization: string;
   readonly days: CiDays;
   readonly statistics: CiStatistics | undefined;
-  /** The figures are being loaded: the list below them would move. */
+  /** The statistics are loading: the list below would shift. */
   readonly isCounting: boolean;
 }) {
   const { project, reason } = route.useSearch();
@@ -82,8 +82,8 @@ export function RefusalsView({
         empty={
           <Empty title={`No run was refused in ${days} days`} icon={<Ban size={20} />}>
             <p>
-              Runs that a busy stack, a freeze, a limit or another rule has refused are listed here, with what they were
-              told.
+              Runs refused because of a busy stack, a freeze, a limit or another rule are listed here, with their error
+              message.
             </p>
           </Empty>
         }
@@ -92,7 +92,7 @@ export function RefusalsView({
   );
 }
 
-/** How many of each reason; a choice of one. */
+/** The number of runs per reason, with a filter by reason. */
 function Reasons({ statistics }: { readonly statistics: CiStatistics | undefined }) {
   const { project, reason } = route.useSearch();
   const counts = statistics?.refusals ?? [];

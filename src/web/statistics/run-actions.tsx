@@ -10,27 +10,29 @@ type Way = 'send-away' | 'drain' | 'cancel';
 
 const texts = {
   'send-away': {
-    title: 'Send this run away?',
-    description: 'Its pulumi command ends with an error that says so. It has changed nothing; those behind it move up.',
-    action: 'Send it away',
-    stay: 'Let it wait',
+    title: 'Remove this run from the queue?',
+    description:
+      'Its pulumi command ends with an error that says so. It has changed nothing; the runs behind it move up.',
+    action: 'Remove it',
+    stay: 'Keep it waiting',
   },
   drain: {
     title: 'Drain this update?',
-    description: 'It begins nothing more. What it has begun is finished and saved, and then the CLI ends it.',
+    description:
+      'It starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.',
     action: 'Drain the update',
     stay: 'Keep it running',
   },
   cancel: {
     title: 'Cancel this update?',
     description:
-      'The CLI loses its lock at once. Steps that it has begun may finish in the cloud without being saved; the stack then has pending operations.',
+      'The CLI loses its lock at once. Steps in progress may finish in the cloud without being saved; the stack then has pending operations.',
     action: 'Cancel the update',
     stay: 'Keep it running',
   },
 } as const;
 
-/** What may be done with a run that holds a stack or waits for one. */
+/** The actions on a run that holds a lock or waits for one. */
 export function RunActions({ run }: { readonly run: QueueItem }) {
   const [asked, setAsked] = useState<Way | null>(null);
   const name = `${run.project}/${run.stack}`;
@@ -39,10 +41,10 @@ export function RunActions({ run }: { readonly run: QueueItem }) {
       {run.updateId === null ? (
         <Button
           size="small"
-          aria-label={`Send away number ${run.position} of ${name}`}
+          aria-label={`Remove number ${run.position} of ${name}`}
           onClick={() => setAsked('send-away')}
         >
-          Send away
+          Remove
         </Button>
       ) : (
         <>
@@ -90,7 +92,7 @@ function Ask({ onClose, run, way }: { readonly run: QueueItem; readonly way: Way
       {way === 'cancel' ? null : (
         <TextField
           label="Reason"
-          hint={way === 'drain' ? 'For the audit log, may be empty' : 'Its command prints it; may be empty'}
+          hint={way === 'drain' ? 'For the audit log. Optional.' : 'Its command prints it. Optional.'}
           value={reason}
           maxLength={200}
           onChange={({ target }) => setReason(target.value)}

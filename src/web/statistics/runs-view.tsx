@@ -18,7 +18,7 @@ const route = getRouteApi('/$organization/~/ci');
 
 type Project = CiStatistics['projects'][number];
 
-/** How runs went lately, and where time was lost. */
+/** The results of recent runs, and where time was lost. */
 export function RunsView({
   days,
   statistics,
@@ -45,11 +45,11 @@ export function RunsView({
             tone: sum && sum.failed * 10 > sum.runs ? 'failure' : undefined,
           },
           {
-            name: 'Lost in line',
+            name: 'Time in queue',
             value: sum && duration(sum.waitedMs / 1000),
             note: sum && `${sum.waits.toLocaleString()} waited`,
           },
-          { name: 'Refused', value: sum?.refused.toLocaleString(), note: 'sent away and stopped, too' },
+          { name: 'Refused', value: sum?.refused.toLocaleString(), note: 'including removed and stopped runs' },
           {
             name: 'Mean duration',
             value: sum && duration(meanMs(sum) / 1000),
@@ -84,7 +84,7 @@ function Charts({ data, sum }: { readonly data: CiStatistics; readonly sum: Retu
         ]}
       />
       <DayChart
-        title="Time lost in line"
+        title="Time lost in the queue"
         total={duration(sum.waitedMs / 1000)}
         days={days}
         format={(ms) => duration(ms / 1000)}
@@ -105,7 +105,7 @@ function ChartSkeletons() {
 const orders: Readonly<Record<ProjectOrder, string>> = {
   slowest: 'Slowest first',
   failures: 'Most failures first',
-  line: 'Longest in line first',
+  line: 'Longest in queue first',
   runs: 'Most runs first',
 };
 

@@ -7,10 +7,10 @@ export function ChangeBar({ changes }: { readonly changes: Readonly<Partial<Reco
   const changed = listed.filter(({ op }) => op !== 'same');
   const total = changed.reduce((sum, { count }) => sum + count, 0);
   if (listed.length === 0) return null;
-  const words = listed.map(({ count, view }) => `${count.toLocaleString('en')} ${view.done}`).join(', ');
+  const text = listed.map(({ count, view }) => `${count.toLocaleString('en')} ${view.done}`).join(', ');
   return (
-    <span className={styles['changes']} title={words}>
-      <span className="unseen">{words}</span>
+    <span className={styles['changes']} title={text}>
+      <span className="unseen">{text}</span>
       {total === 0 ? (
         <span className={styles['none']} aria-hidden="true">
           no changes

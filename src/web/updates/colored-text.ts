@@ -1,4 +1,4 @@
-/** A part of a text with one style. Colours are the 16 of terminals. */
+/** A part of a text with one style. Colours are the 16 terminal colours. */
 export interface TextSpan {
   text: string;
   foreground: number | null;
@@ -27,8 +27,8 @@ const marks = new RegExp(
 );
 
 /**
- * Splits output of the CLI, of providers and of programs into styled parts. Tags that are not known and sequences that
- * move the cursor are left out. The result is text: nothing of it may be used as HTML.
+ * Splits output of the CLI, of providers and of programs into styled parts. Unknown tags and sequences that
+ * move the cursor are dropped. The result is plain text and must never be used as HTML.
  */
 export function parseColoredText(text: string): TextSpan[] {
   const spans: TextSpan[] = [];

@@ -3,7 +3,7 @@ import { Redacted } from '../platform/ui/json-view.tsx';
 import { Secret } from '../secrets/secret.tsx';
 import styles from './config-table.module.css';
 
-/** Configuration by namespace. Secrets are redacted until somebody asks for them. */
+/** Configuration by namespace. Secrets are redacted until the user reveals them. */
 export function ConfigTable({
   config,
   empty,

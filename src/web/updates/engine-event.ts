@@ -1,4 +1,4 @@
-/** What a step did or does to a resource, in Pulumi's words. Newer CLIs may send others. */
+/** The operation of a step on a resource, as named by Pulumi. Newer CLIs may send others. */
 export type Operation = string;
 
 /** A resource before or after a step, as engine events describe it. Secret values are already redacted. */
@@ -82,7 +82,7 @@ export const eventKinds = [
   { kind: 'cancelEvent', label: 'end' },
 ] as const;
 
-/** Checks what a server returned as an event. Returns null for what is none: one bad event must not hide the others. */
+/** Validates an event from the server. Returns null if it is invalid: one bad event must not hide the others. */
 export function readEvent(value: unknown): EngineEvent | null {
   if (typeof value !== 'object' || value === null) return null;
   const event = value as EngineEvent;
@@ -95,7 +95,7 @@ export function readEvent(value: unknown): EngineEvent | null {
   return event;
 }
 
-/** What an event says in one line, with the CLI's colour tags. */
+/** A one-line summary of an event, with the CLI's colour tags. */
 export function describeEvent(event: EngineEvent): { kind: string; label: string; urn: string | null; text: string } {
   const found = eventKinds.find(({ kind }) => event[kind] !== undefined);
   const { kind, label } = found ?? { kind: otherKind(event), label: otherKind(event) };

@@ -13,7 +13,7 @@ export function ErrorSummary({
   progress,
 }: {
   readonly progress: UpdateProgress;
-  /** Of the tree: draws this again with it. */
+  /** Revision of the tree: rerenders the component with it. */
   readonly revision: number;
 }) {
   if (progress.diagnosticCounts.error === 0) return null;

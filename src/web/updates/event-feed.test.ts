@@ -34,7 +34,7 @@ test('reads all events of an ended update once', async () => {
   expect(reads).toEqual([null, '199', '399']);
 });
 
-test('goes on while the update runs, and finds batches that arrive late', async () => {
+test('continues while the update runs, and finds batches that arrive late', async () => {
   const { feed } = arriving([
     range(0, 390),
     range(440, 490),
@@ -47,7 +47,7 @@ test('goes on while the update runs, and finds batches that arrive late', async 
   expect(changes).toBeGreaterThanOrEqual(4);
 });
 
-test('stops when it is told to', async () => {
+test('stops when its signal is aborted', async () => {
   const stop = new AbortController();
   const { feed, reads } = arriving([range(0, 1000)]);
   await feed.run(() => stop.abort(), stop.signal);

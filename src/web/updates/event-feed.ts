@@ -1,7 +1,7 @@
 import { readEvent } from './engine-event.ts';
 import { UpdateProgress } from './update-progress.ts';
 
-/** A page of events, the oldest first. `next`: where the page after it begins, or null at the end of what there is now. */
+/** A page of events, the oldest first. `next`: where the following page begins, or null at the current end. */
 export interface EventPage {
   readonly items: readonly unknown[];
   readonly next: string | null;
@@ -18,9 +18,9 @@ export interface EventSource {
 /** Reads all events of an update into a tree, and goes on while the update runs. */
 export class EventFeed {
   readonly progress = new UpdateProgress();
-  /** Whether all events that there were have been read once. */
+  /** Whether all events that existed at the start have been read once. */
   isCaughtUp = false;
-  /** Changes with everything above: what is shown is made anew when it does. */
+  /** Changes with everything above: the view is rebuilt when it does. */
   revision = 0;
   readonly #source: EventSource;
 
@@ -31,7 +31,7 @@ export class EventFeed {
   /** Reads until the update has ended and all its events are here. Rejects if a page cannot be read. */
   async run(onChange: () => void, signal: AbortSignal): Promise<void> {
     // Where the newest two pages begin. The CLI sends up to three batches of 50 events at a time, which arrive in any
-    // order: what came late is on these pages, so they are read again.
+    // order: late events are on these pages, so they are read again.
     let newest: (string | null)[] = [null];
     while (!signal.aborted) {
       const wasRunning = this.#source.isRunning();
@@ -45,7 +45,7 @@ export class EventFeed {
         if (cursor !== newest.at(-1)) newest = [newest.at(-1) ?? null, cursor];
       }
       if (!this.isCaughtUp) this.#change(onChange, () => (this.isCaughtUp = true));
-      // The last events were stored before the update ended, so they are read after that was seen.
+      // The last events were stored before the update ended, so they are read after its end was seen.
       if (!wasRunning) return;
       if (this.#source.isRunning()) await this.#source.wait(signal);
     }

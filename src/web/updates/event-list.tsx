@@ -86,10 +86,10 @@ export function EventList({ search, stack, update }: EventListProps) {
       {problem ? <Problem {...problem} /> : null}
       {rows.length === 0 && !query.isFetching && !query.isError ? (
         <Empty title={search.text === undefined && search.type === undefined ? 'No events' : 'No event matches'}>
-          <p>Events appear here when the CLI reports them, some seconds after they happened.</p>
+          <p>Events appear here when the CLI reports them, a few seconds after they happen.</p>
         </Empty>
       ) : null}
-      {/* A search goes on through older events until its hits fill the window. */}
+      {/* A search continues through older events until its hits fill the window. */}
       <WindowList
         items={rows}
         keyOf={sequenceOf}

@@ -9,10 +9,10 @@ import type { Diagnostic } from './update-progress.ts';
 import type { LiveProgress } from './use-update.ts';
 
 const icons = { debug: Info, info: Info, warning: TriangleAlert, error: CircleX } as const;
-const words = { debug: 'Debug', info: 'Note', warning: 'Warning', error: 'Error' } as const;
+const labels = { debug: 'Debug', info: 'Note', warning: 'Warning', error: 'Error' } as const;
 const pageSize = 200;
 
-/** All messages of an update by resource, those of the program and the engine first. */
+/** All messages of an update by resource, with messages of the program and the engine first. */
 export function MessageList({ live }: { readonly live: LiveProgress }) {
   const { progress } = live.feed;
   const [shownCount, setShownCount] = useState(pageSize);
@@ -62,9 +62,9 @@ function Message({ diagnostic }: { readonly diagnostic: Diagnostic }) {
   const Icon = icons[severity];
   return (
     <li className={`${styles['message']} ${styles[severity]}`}>
-      <span className={styles['icon']} title={words[severity]}>
+      <span className={styles['icon']} title={labels[severity]}>
         <Icon size={15} aria-hidden="true" />
-        <span className="unseen">{words[severity]}</span>
+        <span className="unseen">{labels[severity]}</span>
       </span>
       <div className={styles['body']}>
         {policy === null ? null : (

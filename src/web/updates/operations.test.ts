@@ -8,6 +8,6 @@ test('counts the steps of a replacement once per kind and keeps unchanged resour
   ]);
 });
 
-test('shows an unknown operation by its name, whatever that is', () => {
+test('shows an unknown operation by its name', () => {
   for (const op of ['frobnicate', '__proto__', 'constructor']) expect(viewOperation(op).done).toBe(op);
 });

@@ -1,4 +1,4 @@
-/** How the pages show an operation on a resource. */
+/** The display of an operation on a resource. */
 export interface OperationView {
   /** The CLI's mark. */
   sign: string;

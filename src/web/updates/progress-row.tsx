@@ -21,7 +21,7 @@ interface RowProps {
   readonly isOpen: boolean;
 }
 
-/** A resource of the tree, what happens to it, and what it says when it is open. */
+/** A resource of the tree with its operation, and its details when it is open. */
 export function ProgressRow({ isActive, isOpen, isPreview, now, onCollapse, onOpen, tree }: RowProps) {
   const { row, depth, guides, isLast } = tree;
   const operation = viewOperation(row.op);
@@ -36,7 +36,7 @@ export function ProgressRow({ isActive, isOpen, isPreview, now, onCollapse, onOp
               type="button"
               className={styles['chevron']}
               aria-expanded={!tree.isCollapsed}
-              aria-label={tree.isCollapsed ? `Show what is in ${name}` : `Hide what is in ${name}`}
+              aria-label={tree.isCollapsed ? `Expand ${name}` : `Collapse ${name}`}
               onClick={() => onCollapse(row.urn)}
             >
               {tree.isCollapsed ? <ChevronRight size={14} /> : <ChevronDown size={14} />}
@@ -82,7 +82,7 @@ const Guides = memo(function Guides({
   );
 });
 
-/** What is worth saying about a resource in one line. */
+/** The one-line summary of a resource. */
 function Info({
   isOpen,
   onOpen,
@@ -158,7 +158,7 @@ function State({
   );
 }
 
-/** What was said about a resource, and which of its inputs a step changes. */
+/** The messages about a resource, and the inputs that a step changes. */
 function Opened({ row }: { readonly row: ResourceRow }) {
   const step = row.lastStep;
   const { changes, isCut } = diffJson(step?.old?.inputs ?? {}, step?.new?.inputs ?? {}, maxChanges);

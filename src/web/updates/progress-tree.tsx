@@ -23,7 +23,7 @@ interface ProgressTreeProps {
   readonly search: UpdateSearch;
 }
 
-/** The CLI's tree: resources below their parents, with what happens to each. */
+/** The CLI's tree: resources below their parents, with their operations. */
 export function ProgressTree({ live, search, update }: ProgressTreeProps) {
   const { feed, revision } = live;
   const { progress } = feed;
@@ -38,7 +38,7 @@ export function ProgressTree({ live, search, update }: ProgressTreeProps) {
   );
   const now = useNowSeconds(isActive(update) && progress.runningCount > 0);
   const isLoading = !feed.isCaughtUp && rows.length === 0 && live.error === null;
-  // Errors and removals come with the first rows: nothing is shown before, so that nothing moves.
+  // Errors and removals come with the first rows: nothing is shown before, so that the layout does not shift.
   if (isLoading) return <TreeSkeleton />;
   return (
     <div className={styles['progress']}>
@@ -112,14 +112,14 @@ function NoRows({ search, update }: { readonly search: UpdateSearch; readonly up
   }
   if (isActive(update)) {
     return (
-      <Empty title={update.status === 'running' ? 'Nothing has happened yet' : 'It waits for its turn'}>
+      <Empty title={update.status === 'running' ? 'Nothing has happened yet' : 'Waiting to start'}>
         <p>Resources appear here as soon as the CLI reports the first step.</p>
       </Empty>
     );
   }
   return (
     <Empty title="No steps were recorded">
-      <p>Imports and renames have none, and neither do updates that ended before their first step.</p>
+      <p>Imports and renames have no steps, and neither do updates that ended before their first step.</p>
     </Empty>
   );
 }

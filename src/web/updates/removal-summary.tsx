@@ -6,12 +6,12 @@ import type { ResourceRow, UpdateProgress } from './update-progress.ts';
 
 const maxShown = 8;
 
-/** What a preview would delete or replace, before everything else: whoever reviews it looks for that. */
+/** The resources that a preview would delete or replace, shown first: reviewers look for them. */
 export function RemovalSummary({
   progress,
 }: {
   readonly progress: UpdateProgress;
-  /** Of the tree: draws this again with it. */
+  /** Revision of the tree: rerenders the component with it. */
   readonly revision: number;
 }) {
   const rows = [...progress.rows.values()];

@@ -1,10 +1,10 @@
 import type { ResourceRow, UpdateProgress } from './update-progress.ts';
 
-/** A row of the tree as it is drawn. */
+/** A rendered row of the tree. */
 export interface TreeRow {
   row: ResourceRow;
   depth: number;
-  /** For each level above, whether a line goes on to a later sibling. */
+  /** For each level above, whether a line continues to a later sibling. */
   guides: readonly boolean[];
   isLast: boolean;
   hasChildren: boolean;
@@ -14,7 +14,7 @@ export interface TreeRow {
 export interface TreeFilter {
   /** Also shows resources that the update leaves alone and that have no message. */
   showUnchanged: boolean;
-  /** Shows resources whose URN contains it, and those above them. */
+  /** Shows resources whose URN contains it, and their ancestors. */
   text: string;
   collapsed: ReadonlySet<string>;
 }
@@ -66,7 +66,7 @@ function findVisible(progress: UpdateProgress, { showUnchanged, text }: TreeFilt
   return visible;
 }
 
-/** Whether an update did something to a resource, or said something about it. */
+/** Whether an update changed a resource, or reported a message about it. */
 export function isInteresting(row: ResourceRow): boolean {
   return row.op !== 'same' || row.status === 'failed' || row.worst !== null || isStack(row);
 }

@@ -15,13 +15,13 @@ interface ActionProps {
   readonly update: UpdateDetails;
 }
 
-/** What the user may do with an update. Nothing is shown that would be refused. */
+/** The user's actions on an update. Actions that would be refused are hidden. */
 export function UpdateActions({ stack, update }: ActionProps) {
   const [asked, setAsked] = useState<'cancel' | 'drain' | null>(null);
   const details = useQuery(trpc.stacks.get.queryOptions(stack)).data;
   const permissions = details?.permissions ?? [];
   const mayStop = isActive(update) && permissions.includes(neededPermission(update));
-  // Without a state to save, ending gently means nothing.
+  // Draining has no effect on an update that saves no state.
   const mayDrain = mayStop && !update.dryRun && update.status === 'running';
   return (
     <div className={styles['actions']}>
@@ -68,12 +68,13 @@ const texts = {
   cancel: {
     title: 'Cancel this update?',
     description:
-      'The CLI loses its lock at once. Steps that it has begun may finish in the cloud without being saved; the stack then has pending operations.',
+      'The CLI loses its lock at once. Steps in progress may finish in the cloud without being saved; the stack then has pending operations.',
     action: 'Cancel the update',
   },
   drain: {
     title: 'Drain this update?',
-    description: 'It begins nothing more. What it has begun is finished and saved, and then the CLI ends it.',
+    description:
+      'It starts no new steps. The steps in progress are finished and saved, and then the CLI ends the update.',
     action: 'Drain the update',
   },
 } as const;

@@ -11,7 +11,7 @@ import styles from './update-details.module.css';
 import { Duration, useStatistics } from './update-statistics.tsx';
 import { viewEndReason, viewKind } from './update-status.ts';
 
-/** What an update ran with, how long it took, and what it was compared with. */
+/** The environment and the timing of an update, and related updates. */
 export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef; readonly update: UpdateDetails }) {
   const environment = Object.entries(update.environment ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
   const statistics = useStatistics(stack, update);
@@ -41,7 +41,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
           )}
           <p>
             {removed.consumers === null
-              ? 'No other stack reads the outputs of this one.'
+              ? 'No other stack reads outputs of this stack.'
               : `The outputs of this stack are read by ${removed.consumers}.`}
           </p>
         </Notice>
@@ -53,7 +53,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
             <CopyButton text={update.updateId} label="Copy the id" />
           </FactRow>
           {update.baseVersion === null ? null : (
-            <FactRow name="Began from">
+            <FactRow name="Based on">
               <Link
                 to="/$organization/$project/$stack/updates/$version"
                 params={{ ...stack, version: String(update.baseVersion) }}
@@ -83,7 +83,7 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
             </FactRow>
           )}
           {update.waited === null ? null : (
-            <FactRow name="Waited in line">
+            <FactRow name="Waited in queue">
               {duration(update.waited.seconds)}
               {update.waited.behind.length === 0
                 ? ', because of a limit or a freeze'

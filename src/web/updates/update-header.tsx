@@ -20,11 +20,11 @@ interface UpdateHeaderProps {
   readonly stack: StackRef;
   readonly update: UpdateDetails;
   readonly progress: UpdateProgress;
-  /** Of the tree: draws the header again with it. */
+  /** Revision of the tree: rerenders the header with it. */
   readonly revision: number;
 }
 
-/** What an update is, how it stands, who began it, and what may be done about it. */
+/** The kind, status and author of an update, and its actions. */
 export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
   const isRunning = isActive(update);
   const endReason = viewEndReason(update.endReason);
@@ -106,10 +106,10 @@ function Fact({
   );
 }
 
-/** When it began and how long it took, or takes. */
+/** The start and duration of an update. */
 function Took({ update }: { readonly update: UpdateDetails }) {
   const now = useNowSeconds(isActive(update));
-  if (update.startedAt === null) return 'waits for its turn';
+  if (update.startedAt === null) return 'waiting to start';
   const started = Date.parse(update.startedAt) / 1000;
   const ended = update.endedAt === null ? now : Date.parse(update.endedAt) / 1000;
   return (
@@ -121,7 +121,7 @@ function Took({ update }: { readonly update: UpdateDetails }) {
   );
 }
 
-/** Screen readers say each change of it, and would say nothing else. */
+/** Throttles the text: screen readers announce each change, and would say nothing else. */
 function useSaid(words: string): string {
   const [said, setSaid] = useState(words);
   const newest = useRef(words);
@@ -133,7 +133,7 @@ function useSaid(words: string): string {
   return said;
 }
 
-/** What happens now, for eyes and screen readers. */
+/** The current progress, for sighted users and screen readers. */
 function RunningLine({ progress }: { readonly progress: UpdateProgress }) {
   const downloads = [...progress.downloads.values()].filter(({ isDone }) => !isDone);
   const done = [...progress.doneByOperation.values()].reduce((sum, count) => sum + count, 0);

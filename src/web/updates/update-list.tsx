@@ -58,7 +58,7 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
       {problem ? <Problem {...problem} /> : query.isPending ? <ListSkeleton /> : null}
       {query.isSuccess && updates.length === 0 ? (
         <Empty title="No updates yet">
-          <p>The history of this stack begins with its first update.</p>
+          <p>The history of this stack starts with its first update.</p>
           <Code>{`pulumi up --stack ${organization}/${project}/${name}`}</Code>
         </Empty>
       ) : null}

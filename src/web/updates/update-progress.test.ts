@@ -58,7 +58,7 @@ const typical = [
 ];
 
 describe('the tree of an update', () => {
-  test('shows resources below their parents with what became of them', () => {
+  test('shows resources below their parents with their results', () => {
     const progress = read(typical);
     expect(draw(progress)).toEqual([
       'web-dev create running',
@@ -76,7 +76,7 @@ describe('the tree of an update', () => {
     );
   });
 
-  test('is the same in whatever order the events come, and however often', () => {
+  test('is the same for any order and repetition of events', () => {
     const expected = draw(read(typical)).sort();
     fc.assert(
       fc.property(fc.shuffledSubarray([...typical, ...typical], { minLength: 14, maxLength: 14 }), (events) => {
@@ -100,7 +100,7 @@ describe('the tree of an update', () => {
     expect(progress.rows.get(urn)).toMatchObject({ status: 'done', startedAt: 0, endedAt: 30 });
   });
 
-  test('hides what is unchanged and has nothing to say, but not the way to what is shown', () => {
+  test('hides unchanged resources without messages, but not the ancestors of shown ones', () => {
     const quiet = { ...all, showUnchanged: false };
     const progress = read([
       step('pre', 0, stackUrn, { op: 'same' }),
@@ -113,7 +113,7 @@ describe('the tree of an update', () => {
     expect(draw(progress, { ...all, collapsed: new Set([urnOf('group')]) })).not.toContain('inner');
   });
 
-  test('survives a circle of parents', () => {
+  test('survives a cycle of parents', () => {
     const progress = read([
       step('pre', 0, urnOf('a'), { parent: urnOf('b') }),
       step('pre', 1, urnOf('b'), { parent: urnOf('a') }),
@@ -165,7 +165,7 @@ describe('the tree of an update', () => {
   });
 });
 
-test('skips what is not an event', () => {
+test('skips invalid events', () => {
   for (const bad of [
     null,
     1,

@@ -1,7 +1,7 @@
 import { stripColors } from './colored-text.ts';
 import type { EngineEvent, Operation, StepMetadata } from './engine-event.ts';
 
-/** What a row of the tree shows: a step runs, all its steps are done, or one failed. `known`: only messages name it. */
+/** The status of a row: a step runs, all its steps are done, or one failed. `known`: only messages name it. */
 export type RowStatus = 'known' | 'running' | 'done' | 'failed';
 
 /** A message of the engine, a provider, the program or a policy. */
@@ -127,7 +127,7 @@ export class UpdateProgress {
     const row = this.#rowOf(step);
     const steps = this.#stepsOf(step.urn);
     row.startedAt = Math.min(row.startedAt ?? timestamp, timestamp);
-    // Its end may have come first.
+    // Its end event may have arrived first.
     if (!steps.over.has(step.op)) steps.open.add(step.op);
     this.#settle(row, steps);
   }
@@ -167,7 +167,7 @@ export class UpdateProgress {
     row.op = replaceOperations.has(row.op) || replaceOperations.has(step.op) ? 'replace' : step.op;
     if (step.diffs?.length) row.diffs = step.diffs;
     if (step.detailedDiff) row.detailedDiff = step.detailedDiff;
-    // The output of a step says more than its beginning, and both may come in any order.
+    // The output event of a step has more details than its start, and both may arrive in any order.
     if (row.lastStep === null || step.new?.outputs !== undefined) row.lastStep = step;
     const parent = state?.parent;
     if (row.parent === null && parent !== undefined && parent !== '' && parent !== row.urn) this.#attach(row, parent);
@@ -202,7 +202,7 @@ export class UpdateProgress {
   }
 
   #adopt(parent: ResourceRow, child: ResourceRow): void {
-    // A hostile or damaged log may contain a circle of parents.
+    // A hostile or damaged log may contain a cycle of parents.
     if (child.children.length > 0 && this.#isBelow(child, parent)) {
       child.parent = null;
       return;
@@ -258,7 +258,7 @@ export class UpdateProgress {
   }
 }
 
-/** Whether a prefix says no more than the severity does, as in "error: ". */
+/** Whether a prefix only repeats the severity, as in "error: ". */
 function isSeverity(prefix = ''): boolean {
   return /^(debug|info|warning|error):?$/.test(stripColors(prefix).trim());
 }

@@ -1,18 +1,18 @@
 export const updateViews = ['progress', 'messages', 'timing', 'events', 'details'] as const;
 export type UpdateView = (typeof updateViews)[number];
 
-/** What of an update's page is in the URL. */
+/** The URL search of an update's page. */
 export interface UpdateSearch {
   readonly view?: UpdateView | undefined;
   /** Filter of the shown list. */
   readonly text?: string | undefined;
   /** Kind of event. */
   readonly type?: string | undefined;
-  /** Also shows what is unchanged. */
+  /** Also shows unchanged resources. */
   readonly all?: '1' | undefined;
 }
 
-/** Reads the search of a URL. What is not valid is left out. */
+/** Reads the search of a URL. Invalid parameters are dropped. */
 export function parseUpdateSearch(search: Readonly<Record<string, unknown>>): UpdateSearch {
   const text = (name: string): string | undefined => {
     const value = search[name];

@@ -12,11 +12,11 @@ import { viewOperation } from './operations.ts';
 import styles from './update-statistics.module.css';
 import { isActive } from './update-status.ts';
 
-/** Fewer updates say nothing about what is usual. */
+/** Fewer updates are not representative. */
 const minUsual = 5;
 const counted = ['creates', 'updates', 'replaces', 'deletes'] as const;
 
-/** What the server knows of an update besides its row; refreshed when the update ends. */
+/** Additional statistics of an update from the server; refreshed when the update ends. */
 export function useStatistics(stack: StackRef, update: UpdateDetails) {
   const input = { ...stack, updateId: update.updateId };
   const options = trpc.updates.statistics.queryOptions(input, {
@@ -32,7 +32,7 @@ export function useStatistics(stack: StackRef, update: UpdateDetails) {
   return data;
 }
 
-/** How an update compares with those of the last months, and where its time went. */
+/** Compares an update with the updates of the last months, and shows where its time went. */
 export function Duration({
   statistics,
   update,

@@ -2,7 +2,7 @@ import type { UpdateItem } from '../platform/app/contract.ts';
 
 export type StatusTone = 'neutral' | 'success' | 'failure' | 'running' | 'warning';
 
-/** How an update stands, in one word and one colour. */
+/** The status of an update as one label and one colour. */
 export interface StatusView {
   word: string;
   tone: StatusTone;
@@ -22,7 +22,7 @@ export function viewStatus(status: string): StatusView {
   return views[plain] ?? { word: status, tone: 'neutral' };
 }
 
-/** Whether more may happen. */
+/** Whether the update may still change. */
 export function isActive(update: Pick<UpdateItem, 'status'>): boolean {
   return ['not started', 'not-started', 'running', 'in-progress', 'requested'].includes(update.status);
 }
@@ -37,7 +37,7 @@ const kinds: Readonly<Record<string, string>> = {
   rename: 'Rename',
 };
 
-/** What an update does, in the CLI's words. */
+/** The kind of an update, as named by the CLI. */
 export function viewKind({ kind, dryRun }: { kind: string; dryRun?: boolean }): string {
   const word = kinds[kind] ?? kind;
   return dryRun === true && word !== 'Preview' ? `Preview of ${word.toLowerCase()}` : word;
@@ -48,22 +48,22 @@ export function shortCommit(commit: string): string {
   return /^[0-9a-f]{12,64}$/.test(commit) ? commit.slice(0, 8) : commit;
 }
 
-/** Which permission somebody needs to cancel an update: the one to begin it. */
+/** The permission needed to cancel an update: the same as to start it. */
 export function neededPermission({ dryRun }: Pick<UpdateItem, 'dryRun'>): 'preview' | 'write' {
   return dryRun ? 'preview' : 'write';
 }
 
 const endReasons: Readonly<Record<string, string>> = {
-  'lease-expired': 'Its CLI stopped answering, so the lock was taken away',
+  'lease-expired': 'Its CLI stopped renewing the lease, so it lost the lock',
   'token-revoked': 'Its API token was revoked while it ran',
   'token-expired': 'Its API token expired while it ran',
-  'user-deactivated': 'Who started it was deactivated while it ran',
-  'membership-ended': 'Who started it may no longer update stacks of this organization',
+  'user-deactivated': 'The user who started it was deactivated while it ran',
+  'membership-ended': 'The user who started it may no longer update stacks of this organization',
   'grant-ended': 'Its token may no longer update this stack',
-  'time-limit': 'It reached the longest time that an update may take',
+  'time-limit': 'It reached the maximum duration of an update',
   'database-restored':
-    'The database of the server was restored, or has failed over, and may lack what it had saved: run `pulumi refresh`',
-  superseded: 'A newer run took its place',
+    'The server’s database was restored or failed over and may lack saved state: run `pulumi refresh`',
+  superseded: 'It was superseded by a newer run',
 };
 
 /** Why an update ended other than by its CLI; null where its status says so already. A newer server may have other reasons. */

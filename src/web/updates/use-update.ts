@@ -7,7 +7,7 @@ import { every, queryClient, trpc } from '../platform/app/trpc.ts';
 import { EventFeed } from './event-feed.ts';
 import { isActive } from './update-status.ts';
 
-/** How often a running update is looked at, without and with a stream that says when there is something new. */
+/** Polling intervals of a running update, without and with a stream of notifications. */
 const pollMs = 2_000;
 const livePollMs = 15_000;
 const pageSize = 200;
@@ -35,7 +35,7 @@ export function useUpdate(stack: StackRef, choice: UpdateChoice) {
   return query;
 }
 
-/** The tree of an update from its events. `revision` changes when the tree does. */
+/** The tree of an update, built from its events. `revision` changes when the tree does. */
 export interface LiveProgress {
   readonly feed: EventFeed;
   readonly revision: number;
@@ -63,7 +63,7 @@ export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgres
       error: null,
     },
   }));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: an attempt after an error reads anew.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a retry after an error starts over.
   useEffect(() => {
     const stop = new AbortController();
     let frame = 0;
@@ -93,7 +93,7 @@ interface FeedSignals {
   readonly wake: { current: () => void };
 }
 
-/** `onState` is told why a page cannot be read for now, and null when it can again. */
+/** Calls `onState` with the reason why a page cannot be read for now, and with null when it can be read again. */
 function createFeed(
   stack: StackRef,
   updateId: string,

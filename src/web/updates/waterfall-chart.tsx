@@ -13,7 +13,7 @@ import styles from './waterfall-chart.module.css';
 
 const rowPixels = 28;
 
-/** When each resource began and ended, and which of them the end of the update waited for. */
+/** The start and end of each resource, and the critical path of the update. */
 export function WaterfallChart({ live, update }: { readonly live: LiveProgress; readonly update: UpdateDetails }) {
   const { feed, revision } = live;
   const isLive = isActive(update);
@@ -31,7 +31,7 @@ export function WaterfallChart({ live, update }: { readonly live: LiveProgress; 
   if (waterfall.bars.length === 0) {
     return (
       <Empty title={feed.isCaughtUp ? 'No resource changed' : 'Reading the events…'}>
-        <p>Each resource that the update changes has a bar here, from its beginning to its end.</p>
+        <p>Each resource that the update changes has a bar here, from its start to its end.</p>
       </Empty>
     );
   }

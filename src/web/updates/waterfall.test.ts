@@ -26,7 +26,7 @@ describe('the waterfall', () => {
     expect({ laneCount, start, end }).toEqual({ laneCount: 2, start: 0, end: 9 });
   });
 
-  test('lets what runs last until now, and leaves out what never began', () => {
+  test('extends running steps until now, and leaves out steps that never started', () => {
     const { bars, end } = layOutWaterfall([row('a', 0, null, 'running'), row('b', null, null, 'known')], 100);
     expect(bars).toMatchObject([{ start: 0, end: 100, isRunning: true }]);
     expect(end).toBe(100);
@@ -51,7 +51,7 @@ describe('the waterfall', () => {
     );
   });
 
-  test('follows dependencies back from what ended last', () => {
+  test('follows dependencies back from the step that ended last', () => {
     const rows = [
       row('network', 0, 10),
       row('subnet', 10, 12),
@@ -63,12 +63,12 @@ describe('the waterfall', () => {
     expect(layOutWaterfall(rows, 100, (urn) => (urn === 'vm' ? ['slow'] : [])).criticalSeconds).toBe(30);
   });
 
-  test('without dependencies, takes what ended when the next one began', () => {
+  test('without dependencies, takes the step that ended when the next one started', () => {
     expect(critical([row('a', 0, 10), row('b', 10, 20), row('c', 0, 3)])).toEqual(['a', 'b']);
     expect(critical([row('a', 0, 2), row('b', 10, 20)])).toEqual(['b']);
   });
 
-  test('ends when dependencies go in a circle', () => {
+  test('ends when dependencies form a cycle', () => {
     expect(critical([row('a', 5, 5), row('b', 5, 5)], { a: ['b'], b: ['a'] })).toHaveLength(2);
   });
 });

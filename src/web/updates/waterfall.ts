@@ -5,7 +5,7 @@ export interface Bar {
   row: ResourceRow;
   start: number;
   end: number;
-  /** Bars of one lane do not overlap: their number is how much ran at once. */
+  /** Bars of one lane do not overlap: the number of lanes is the degree of parallelism. */
   lane: number;
   isRunning: boolean;
   isCritical: boolean;
@@ -17,13 +17,13 @@ export interface Waterfall {
   start: number;
   end: number;
   laneCount: number;
-  /** Duration of the longest chain of bars of which each waits for the one before. Seconds. */
+  /** Duration of the longest chain of bars in which each waits for the previous one. Seconds. */
   criticalSeconds: number;
 }
 
 /**
- * Times of the resources that an update worked on. `dependenciesOf` names what a resource waits for, where it is known;
- * its parent and what ended when it started are candidates besides (the CLI does not send dependencies).
+ * Times of the resources that an update worked on. `dependenciesOf` names the known dependencies of a resource;
+ * its parent and bars that ended when it started are further candidates (the CLI does not send dependencies).
  */
 export function layOutWaterfall(
   rows: Iterable<ResourceRow>,
@@ -68,7 +68,7 @@ function assignLanes(bars: readonly Bar[]): number {
 }
 
 /**
- * The chain that decided when the update ended: from the bar that ended last back to what it waited for, each time
+ * The critical path: from the bar that ended last back to the bar it waited for, each time
  * the one that ended last.
  */
 function findCriticalPath(bars: readonly Bar[], dependenciesOf: (urn: string) => readonly string[] | null): Bar[] {
@@ -93,7 +93,7 @@ function findPredecessor(
 ): Bar | undefined {
   if (dependencies === null) {
     const before = byEnd[lastEndingBy(byEnd, bar.start)];
-    // Seconds are coarse. What ended long before is not what this waited for.
+    // Seconds are coarse. A bar that ended long before is not the one this bar waited for.
     return before !== undefined && before !== bar && before.start < bar.start && bar.start - before.end <= 1
       ? before
       : undefined;

@@ -17,7 +17,7 @@ import styles from './webhooks.module.css';
 const pollMs = 10_000;
 const icons = { success: Check, failure: X, running: Clock, neutral: CircleSlash } as const;
 
-/** What was sent to a webhook, and what came back. */
+/** The requests sent to a webhook, and the responses. */
 export function DeliveryTable({
   chosen,
   onOpen,
@@ -103,7 +103,7 @@ export function DeliveryTable({
         keyOf={({ id }) => id}
         empty={
           <Empty title="Nothing was sent yet">
-            <p>Send a ping to see whether the other side answers.</p>
+            <p>Send a ping to check whether the receiver responds.</p>
           </Empty>
         }
         details={({ id }) =>

@@ -65,7 +65,7 @@ export function WebhookDialog({
         label="URL"
         type="url"
         placeholder="https://"
-        hint={isToken ? 'That of the API of the code host.' : undefined}
+        hint={isToken ? 'An API token of the code host.' : undefined}
         value={url}
         onChange={({ target }) => change({ url: target.value })}
       />
@@ -81,7 +81,7 @@ export function WebhookDialog({
         autoComplete="new-password"
         hint={
           base?.hasSecret === true
-            ? 'It has one, which is never shown. Empty: it stays. Another server needs another one.'
+            ? 'The secret is set and never shown. Leave empty to keep it. A different server needs a new one.'
             : 'Never shown again.'
         }
         disabled={isRemoved}
@@ -123,7 +123,7 @@ function draftOf(webhook: Webhook | null) {
   };
 }
 
-/** Which events a webhook is told of. */
+/** The events of a webhook. */
 function EventFields({
   groups,
   onChange,
@@ -146,7 +146,7 @@ function EventFields({
   return (
     <>
       <SelectField
-        label="Told of"
+        label="Events"
         value={isChoosing ? 'some' : 'all'}
         options={[
           ['all', 'all events'],

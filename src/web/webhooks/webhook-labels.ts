@@ -4,8 +4,8 @@ export const formats = [
   ['raw', 'JSON, signed'],
   ['slack', 'Slack'],
   ['ms_teams', 'Microsoft Teams'],
-  ['github_status', 'Status of commits on GitHub'],
-  ['gitlab_status', 'Status of commits on GitLab'],
+  ['github_status', 'GitHub commit status'],
+  ['gitlab_status', 'GitLab commit status'],
 ] as const;
 
 export function nameOfFormat(format: string): string {
@@ -13,21 +13,21 @@ export function nameOfFormat(format: string): string {
 }
 
 const groupNames: Readonly<Record<string, string>> = {
-  stacks: 'all of stacks and updates',
+  stacks: 'all about stacks and updates',
   deployments: 'drift',
-  holdfast: 'all of queues, freezes and approvals',
+  holdfast: 'all about queues, freezes and approvals',
 };
 
 export function nameOfGroup(group: string): string {
   return groupNames[group] ?? group;
 }
 
-/** `update_succeeded` as words. */
+/** The label of an event such as `update_succeeded`. */
 export function nameOfEvent(event: string): string {
   return event.replaceAll('_', ' ');
 }
 
-/** What a webhook is told of, in words. */
+/** A description of a webhook's events. */
 export function describeEvents({ events, groups }: Pick<Webhook, 'events' | 'groups'>): string {
   if (events.length === 0 && groups.length === 0) return 'All events';
   return [...groups.map(nameOfGroup), ...events.map(nameOfEvent)].join(', ');

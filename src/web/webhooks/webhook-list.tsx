@@ -29,7 +29,7 @@ export function WebhookList({
     { name: 'Name', isTitle: true, cell: linkTo },
     { name: 'URL', cell: ({ url }) => <span className={styles['url']}>{url}</span> },
     { name: 'Format', isMinor: true, cell: ({ format }) => nameOfFormat(format) },
-    { name: 'Told of', isMinor: true, cell: describeEvents },
+    { name: 'Events', isMinor: true, cell: describeEvents },
     { name: 'State', cell: ({ isActive }) => <ActiveBadge isActive={isActive} /> },
   ];
   return (
@@ -40,9 +40,7 @@ export function WebhookList({
       keyOf={({ name }) => name}
       empty={
         <Empty title="No webhooks yet" icon={<WebhookIcon size={20} />}>
-          <p>
-            Send what happens to Slack, Microsoft Teams, the status of commits, or any server that understands JSON.
-          </p>
+          <p>Send events to Slack, Microsoft Teams, commit statuses, or any server that accepts JSON.</p>
         </Empty>
       }
     />

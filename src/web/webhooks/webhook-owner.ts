@@ -1,10 +1,10 @@
 import type { StackRef, Webhook } from '../platform/app/contract.ts';
 import { apiClient, trpc } from '../platform/app/trpc.ts';
 
-/** Whose webhooks, and the procedures for them. */
+/** The owner of webhooks, and the procedures for them. */
 export interface WebhookOwner {
   readonly calls: typeof trpc.webhooks.ofStack;
-  /** What each procedure takes besides. */
+  /** The additional input of each procedure. */
   readonly place: StackRef;
 }
 
@@ -12,7 +12,7 @@ export function ofStack(stack: StackRef): WebhookOwner {
   return { calls: trpc.webhooks.ofStack, place: stack };
 }
 
-/** The procedures of an organization are those of a stack without its names: the server makes both from the same functions. */
+/** The procedures of an organization are the same as for a stack, without its names: the server creates both from the same functions. */
 export function ofOrganization(organization: string): WebhookOwner {
   return {
     calls: trpc.webhooks as unknown as WebhookOwner['calls'],
@@ -20,7 +20,7 @@ export function ofOrganization(organization: string): WebhookOwner {
   };
 }
 
-/** What a webhook is now. */
+/** The current version of a webhook. */
 export function readWebhook({ place }: WebhookOwner, webhook: string): Promise<Webhook> {
   return 'stack' in place
     ? apiClient.webhooks.ofStack.get.query({ ...place, webhook })

@@ -41,7 +41,7 @@ export function WebhookPage() {
   );
 }
 
-/** A webhook, what was sent to it, and what may be done with it. `delivery`: the one that is open. */
+/** A webhook with its deliveries and actions. `delivery`: the open delivery. */
 export function WebhookView({
   delivery,
   name,
@@ -97,10 +97,10 @@ export function WebhookView({
           <ActiveBadge isActive={webhook.isActive} />
         </FactRow>
         <FactRow name="Format">{nameOfFormat(webhook.format)}</FactRow>
-        <FactRow name="Told of">{describeEvents(webhook)}</FactRow>
+        <FactRow name="Events">{describeEvents(webhook)}</FactRow>
         <FactRow name="Secret">{webhook.hasSecret ? 'set, never shown' : 'none: requests are not signed'}</FactRow>
       </FactList>
-      <Section title="Deliveries" lead="The newest first. What was not accepted is sent again for a day.">
+      <Section title="Deliveries" lead="The newest first. Failed deliveries are retried for a day.">
         <DeliveryTable owner={owner} webhook={name} chosen={delivery} onOpen={open} />
       </Section>
       {asked === 'change' ? <WebhookDialog owner={owner} webhook={webhook} onClose={() => setAsked(null)} /> : null}
@@ -127,7 +127,7 @@ function RemoveDialog({
   const remove = useMutation(
     calls.remove.mutationOptions({
       onSuccess: async () => {
-        // Away from it first: what it asks for is gone.
+        // Leaves the page first: its queries would fail once the webhook is gone.
         await onRemoved();
         await queryClient.invalidateQueries({ queryKey: calls.list.pathKey() });
       },
@@ -138,7 +138,8 @@ function RemoveDialog({
       title={`Remove ${item.displayName}?`}
       description={
         <>
-          Nothing more is sent to <span className={styles['url']}>{item.url}</span>, and its deliveries are forgotten.
+          Nothing more will be sent to <span className={styles['url']}>{item.url}</span>, and its deliveries are
+          deleted.
         </>
       }
       action="Remove"

@@ -5,7 +5,7 @@ import { ofOrganization } from './webhook-owner.ts';
 
 const route = getRouteApi('/$organization/~/webhooks');
 
-/** Whom the organization tells of what happens. */
+/** The webhooks of the organization. */
 export function WebhooksPage() {
   const { organization } = route.useParams();
   const navigate = useNavigate();
@@ -14,7 +14,7 @@ export function WebhooksPage() {
   return (
     <Page
       title="Webhooks"
-      lead="Other systems that are told of updates, drift, freezes and approvals of all stacks. Those of a single stack are on its page."
+      lead="Webhooks notify other systems about updates, drift, freezes and approvals of all stacks. Webhooks of a single stack are on its page."
       actions={
         <AddWebhook owner={owner} onMade={(webhook) => void navigate({ to, params: { organization, webhook } })} />
       }

@@ -16,30 +16,30 @@ import type { StateScan, StateScans } from '../../platform/scans/state-scans.ts'
 import { clientAddress } from '../../platform/server/client-address.ts';
 import { assertAdmitted, type CallerAccess, type Place } from '../admission.ts';
 
-/** Where a call is about nothing in particular. */
+/** The place of a call without a target. */
 export const nowhere: Place = { organization: null, project: null, stack: null };
 
-/** How many calls of one request run at once: others need connections to Postgres, too. */
+/** Concurrent calls of one request: other requests also need connections to Postgres. */
 const callsAtOnce = 4;
 
-/** Who sends a request: the holder of a token, or the person of a session. */
+/** The sender of a request: the holder of a token, or the user of a session. */
 export interface Holder {
-  /** The holder, found at no place. */
+  /** The holder, without a place. */
   readonly caller: Caller;
-  /** What decides about the holder at a place. Throws UnauthenticatedError. */
+  /** The facts that decide about the holder at a place. Throws UnauthenticatedError. */
   findAt(place: Place): Promise<Caller>;
-  /** Throws UnauthenticatedError if the session has ended, or the token, since the request came. */
+  /** Throws UnauthenticatedError if the session or the token has ended since the request arrived. */
   confirm(): Promise<void>;
 }
 
-/** What the answers of a request need. */
+/** Resources for the responses of a request. */
 export interface Answering {
-  readonly room: RequestMemory;
-  /** The client is gone. */
+  readonly memory: RequestMemory;
+  /** Aborted when the client is gone. */
   readonly gone: AbortSignal;
 }
 
-/** The services that procedures call. Each domain adds its own where its procedures are. */
+/** The services that procedures call. Each domain adds its services next to its procedures. */
 export interface ProcedureServices {
   readonly config: Config;
   readonly metrics: Metrics;
@@ -48,13 +48,13 @@ export interface ProcedureServices {
   readonly scans: StateScans;
 }
 
-/** What every procedure gets. */
+/** The context of every procedure. */
 export interface ProcedureContext {
   readonly services: ProcedureServices;
   readonly request: RequestCalls;
 }
 
-/** One request, whose calls may be about different organizations. */
+/** One request, whose calls may concern different organizations. */
 export class RequestCalls {
   readonly #services: ProcedureServices;
   readonly #holder: Holder;
@@ -64,7 +64,7 @@ export class RequestCalls {
   readonly #calls = new PQueue({ concurrency: callsAtOnce });
   #scan: StateScan | null = null;
 
-  /** `answering`: null if the answer is a stream. */
+  /** `answering`: null if the response is a stream. */
   constructor(
     services: ProcedureServices,
     request: FastifyRequest,
@@ -83,13 +83,13 @@ export class RequestCalls {
     return this.#request.log;
   }
 
-  /** Runs a call when it is its turn among those of the request. */
+  /** Runs a call once the other calls of the request leave capacity for it. */
   inTurn<T>(call: () => Promise<T>): Promise<T> {
     return this.#calls.add(call);
   }
 
   /**
-   * The caller at a place of which a call needs this access. Counts the call. Throws UnauthenticatedError, NotFoundError, ForbiddenError,
+   * The caller at a place where a call needs this access. Counts the call. Throws UnauthenticatedError, NotFoundError, ForbiddenError,
    * RequestRateError, TooFastError.
    */
   async admit(access: CallerAccess, place: Place, action: AuditAction | null = null): Promise<Caller> {
@@ -109,7 +109,7 @@ export class RequestCalls {
     return caller;
   }
 
-  /** The holder, for who asks again later. Nothing is counted. */
+  /** The holder, for later checks. Does not count the call. */
   get holder(): Holder {
     return this.#holder;
   }
@@ -119,34 +119,34 @@ export class RequestCalls {
     this.#request.raw.socket.destroy();
   }
 
-  /** By which the calls of the request read whole states. */
+  /** Lets the calls of the request read whole states. */
   scanOf(caller: Caller): StateScan {
     const answering = this.#answering;
-    if (answering === null) throw new Error('Streams do not read states by turns');
-    const { gone: signal, room } = answering;
+    if (answering === null) throw new Error('Streams cannot read whole states');
+    const { gone: signal, memory } = answering;
     this.#scan ??= this.#services.scans.open({
       ...{ caller, signal },
-      reserveMemory: (bytes, organization) => room.hold(bytes, organization),
+      reserveMemory: (bytes, organization) => memory.hold(bytes, organization),
     });
     return this.#scan;
   }
 
-  /** The client is gone; null: nobody tells. */
+  /** Aborted when the client is gone; null if this is not known. */
   get gone(): AbortSignal | null {
     return this.#answering?.gone ?? null;
   }
 
-  /** All calls are answered. */
+  /** Call when all calls are answered. */
   end(): void {
     this.#scan?.end();
   }
 
-  /** The audit of a call that may change something. */
+  /** The audit trail of a call that may change something. */
   trail(caller: Caller, access: CallerAccess, action: AuditAction): AuditTrail {
     return new AuditTrail(this.#sourceOf(caller, access), action);
   }
 
-  /** Records the refusal of a call that may change something, of somebody who belongs to the organization. */
+  /** Records the refusal of a member's call that may change something. */
   async recordRefusal(
     caller: Caller,
     refused: {

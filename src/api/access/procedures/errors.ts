@@ -26,7 +26,7 @@ const statuses = new Map(Object.entries(codes).map(([status, code]) => [code, Nu
 const maxMessageChars = 500;
 const unexpected = 'An unexpected error occurred; see this request id in the server log';
 
-/** What the dashboard learns of an error. */
+/** An error as the dashboard receives it. */
 export interface ErrorShape {
   readonly message: string;
   readonly code: number;
@@ -43,24 +43,24 @@ export interface ErrorShape {
   };
 }
 
-/** The error behind one that tRPC reports. */
+/** The cause of an error that tRPC reports. */
 export function causeOf(error: unknown): unknown {
   if (!(error instanceof TRPCError)) return mapDatabaseError(error);
   const { cause, code, message } = error;
   const issue = firstIssue(cause);
   if (issue !== null) return new InvalidRequestError(issue);
-  // tRPC found that the request is not one: its sentences are its own.
+  // tRPC found the request malformed and has its own messages.
   if (code !== 'INTERNAL_SERVER_ERROR') return new ProtocolError(code, message);
   return cause === undefined ? error : mapDatabaseError(cause);
 }
 
-/** The only place where errors of procedures become responses. Says nothing of unexpected ones. */
+/** The only place where errors of procedures become responses. Hides unexpected errors. */
 export function shapeOf(thrown: unknown, path: string | null): ErrorShape {
   const error = causeOf(thrown);
   if (!(error instanceof AppError))
     return shape({ status: 500, message: unexpected, retryAfterSeconds: undefined }, 'fault', path);
   const { message, retryAfterSeconds } = error;
-  // To those who call a procedure, it is no matter of headers.
+  // Callers of procedures do not deal with headers.
   const status = error instanceof EditConflictError ? 409 : error.status;
   const retry = retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
   const shown = shape({ status, message, retryAfterSeconds: retry }, error.code, path);
@@ -90,7 +90,7 @@ function shape({ message, retryAfterSeconds, status }: ErrorReply, kind: string,
   };
 }
 
-/** A request that tRPC refuses before a procedure sees it. */
+/** A request that tRPC rejects before a procedure runs. */
 class ProtocolError extends AppError {
   override readonly name = 'ProtocolError';
   override readonly status: number;
@@ -106,7 +106,7 @@ function codeOf(status: number): Code {
   return codes[status] ?? (status >= 500 ? 'INTERNAL_SERVER_ERROR' : 'BAD_REQUEST');
 }
 
-/** The first thing that a schema finds wrong with an input; null for other errors. */
+/** The first violation of an input schema; null for other errors. */
 function firstIssue(cause: unknown): string | null {
   const { issues } = (cause ?? {}) as { issues?: readonly { message: string; path?: readonly unknown[] }[] };
   const issue = Array.isArray(issues) ? issues[0] : undefined;

@@ -2,7 +2,7 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import { type StandardSchema, standard } from '../../../shared/platform/schema/standard-schema.ts';
 
-/** A TypeBox schema as the input of a procedure; the schema is kept to be looked at. */
+/** A TypeBox schema as the input of a procedure; the schema stays available for inspection. */
 export function input<S extends TSchema>(schema: S): StandardSchema<Static<S>> & { readonly schema: S } {
   return { ...standard(schema), schema };
 }
@@ -12,14 +12,14 @@ export function text(maxLength: number) {
   return Type.String({ maxLength, pattern: '^[^\\u0000]*$' });
 }
 
-/** As long as the names that exist may be. */
+/** As long as existing names may be. */
 export const Name = text(200);
 export const Id = Type.String({
   maxLength: 36,
   pattern: '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$',
 });
 
-/** That of what the caller has read: what somebody has changed since is not changed. Missing: whatever is there. */
+/** The revision that the caller has read: a newer one is not overwritten. Missing: any revision is overwritten. */
 export const Revision = Type.Optional(text(100));
 
 export const OrganizationInput = Type.Object({ organization: Name });
@@ -27,10 +27,10 @@ export const StackInput = Type.Object({ organization: Name, project: Name, stack
 
 export const defaultPage = 50;
 const maxPage = 200;
-/** Names and values of several parts, in any script. */
+/** Names and values with several parts, in any script. */
 const maxCursorChars = 4_000;
 
-/** What every list takes. */
+/** Input of every list. */
 export const page = {
   cursor: Type.Optional(Type.Union([text(maxCursorChars), Type.Null()])),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: maxPage })),
@@ -45,7 +45,7 @@ export function encodeCursor(place: readonly (string | number | null)[]): string
 export function decodeCursor<S extends TSchema>(cursor: string | null | undefined, schema: S): Static<S> | null {
   if (cursor === null || cursor === undefined) return null;
   const result = standard(schema)['~standard'].validate(parse(cursor));
-  if ('issues' in result) throw new InvalidRequestError('input/cursor is not one that a list has returned');
+  if ('issues' in result) throw new InvalidRequestError('input/cursor was not returned by a list');
   return result.value;
 }
 

@@ -8,12 +8,12 @@ import { nowhere, type ProcedureContext, type RequestCalls } from './context.ts'
 import { causeOf, shapeOf } from './errors.ts';
 import { input, OrganizationInput, StackInput } from './inputs.ts';
 
-/** What a procedure declares. The app does not start with one that lacks something of it. */
+/** Metadata of a procedure. The app does not start if any of it is missing. */
 export interface ProcedureMeta {
   readonly access?: CallerAccess;
   /** Its action in the audit log, if it changes something. */
   readonly audit?: AuditAction;
-  /** `states`: it reads whole states, in slices. All others cost about the same whatever the size of a state. */
+  /** `states`: it reads whole states, in slices. The cost of all other procedures is independent of the size of a state. */
   readonly cost?: 'states';
 }
 
@@ -28,7 +28,7 @@ const t = initTRPC
 
 export const { mergeRouters, router } = t;
 
-/** Runs a call in its turn, and records its duration and outcome. */
+/** Runs a call once there is capacity, and records its duration and outcome. */
 const observed = t.procedure.use(async ({ ctx, next, path }) => {
   const startedAt = performance.now();
   const result = await ctx.request.inTurn(() => next());
@@ -43,13 +43,13 @@ const observed = t.procedure.use(async ({ ctx, next, path }) => {
 
 const ofUser = { kind: 'user' } as const;
 
-/** For everybody who is signed in, by a browser or a token. */
+/** For all authenticated callers, by browser session or token. */
 export const userProcedure = observed.meta({ access: ofUser }).use(async ({ ctx, next }) => {
   const caller = await ctx.request.admit(ofUser, nowhere);
   return next({ ctx: { caller } });
 });
 
-/** For those who belong to the organization of the input, or manage it. */
+/** For members of the organization in the input, or its admins. */
 export function organizationProcedure(permission: 'read' | 'manage') {
   const access = { kind: 'organization', permission } as const;
   return observed
@@ -61,7 +61,7 @@ export function organizationProcedure(permission: 'read' | 'manage') {
     });
 }
 
-/** For those who have the permission on the stack of the input. */
+/** For callers with the permission on the stack in the input. */
 export function stackProcedure(permission: Permission) {
   const access = { kind: 'stack', permission } as const;
   return observed
@@ -73,14 +73,14 @@ export function stackProcedure(permission: Permission) {
     });
 }
 
-/** The same for what reads whole states, in the turn of the caller. */
+/** The same for procedures that read whole states, queued per caller. */
 export function stackScan(permission: Permission) {
   return stackProcedure(permission)
     .meta({ cost: 'states' })
     .use(({ ctx, next }) => next({ ctx: { scan: ctx.request.scanOf(ctx.caller) } }));
 }
 
-/** For those who belong to the organization of the input, or manage it, and change something. */
+/** For mutations by members of the organization in the input, or by its admins. */
 export function organizationMutation(permission: 'read' | 'manage', action: AuditAction) {
   const access = { kind: 'organization', permission } as const;
   return observed
@@ -92,7 +92,7 @@ export function organizationMutation(permission: 'read' | 'manage', action: Audi
     });
 }
 
-/** For those who have the permission on the stack of the input, and change something. */
+/** For mutations by callers with the permission on the stack in the input. */
 export function stackMutation(permission: Permission, action: AuditAction) {
   const access = { kind: 'stack', permission } as const;
   return observed
@@ -104,14 +104,14 @@ export function stackMutation(permission: Permission, action: AuditAction) {
     });
 }
 
-/** The same for what reads whole states, in the turn of the caller. */
+/** The same for procedures that read whole states, queued per caller. */
 export function stackScanMutation(permission: Permission, action: AuditAction) {
   return stackMutation(permission, action)
     .meta({ cost: 'states' })
     .use(({ ctx, next }) => next({ ctx: { scan: ctx.request.scanOf(ctx.caller) } }));
 }
 
-/** For everybody who is signed in and changes what is their own. */
+/** For authenticated callers who change their own resources. */
 export function userMutation(action: AuditAction) {
   return observed.meta({ access: ofUser, audit: action }).use(async ({ ctx, next, path }) => {
     const change = await Change.begin(ctx.request, { access: ofUser, action, place: nowhere });
@@ -127,7 +127,7 @@ export const operatorProcedure = observed.meta({ access: ofOperator }).use(async
   return next({ ctx: { caller } });
 });
 
-/** For site admins who change something. */
+/** For mutations by site admins. */
 export function operatorMutation(action: AuditAction) {
   return observed.meta({ access: ofOperator, audit: action }).use(async ({ ctx, next, path }) => {
     const change = await Change.begin(ctx.request, { access: ofOperator, action, place: nowhere });
@@ -141,9 +141,9 @@ interface Declared {
   readonly place: Place;
 }
 
-/** A call that changes something. No success leaves it that is not recorded in the audit log, and no refusal of a member. */
+/** A mutation. Every success, and every refusal of a member, is recorded in the audit log. */
 class Change {
-  /** What the procedure gets. */
+  /** The context of the procedure. */
   readonly context: { readonly caller: Caller; readonly audit: AuditTrail };
   readonly #request: RequestCalls;
   readonly #declared: Declared;

@@ -10,21 +10,21 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import { type LiveMessage, LiveStream } from './live-stream.ts';
 import { NotificationLog } from './notification-log.ts';
 
-/** So many notices, at least, can be repeated to those who come back. */
+/** Minimum number of notifications that can be replayed to reconnecting clients. */
 const logged = 10_000;
-/** Who subscribes before this process listens waits for so long, in ms. */
+/** Maximum wait of subscriptions until this process listens, in ms. */
 const openMs = 3_000;
 const checkMs = 5_000;
-/** For so long a client may leave messages unread, in ms. */
+/** How long a client may leave messages unread, in ms. */
 const defaultUnreadMs = 60_000;
-/** Checks from one message about the position to the next: the age of an id with which a stream is resumed. */
+/** Number of checks between two position messages: limits the age of the id that resumes a stream. */
 const checksPerPosition = 4;
 
-/** What a stream is about. */
+/** A topic of a stream. */
 export interface LiveTopic {
   readonly of: 'organization' | 'stack' | 'update';
   readonly id: string;
-  /** As the client has written it. */
+  /** As sent by the client. */
   readonly name: string;
 }
 
@@ -35,7 +35,7 @@ interface Subscriber {
 }
 
 /**
- * Receives the notices of all replicas by one connection, and hands them to the streams of this process by topic. All that it keeps is in
+ * Receives the notifications of all replicas on one connection, and passes them to the streams of this process by topic. All its data is in
  * memory.
  */
 export class LiveHub {
@@ -43,7 +43,7 @@ export class LiveHub {
   readonly #logger: Logger;
   readonly #maxUnreadMs: number;
   readonly #log = new NotificationLog(logged);
-  /** By what they watch: streams, and how each of them has written it. */
+  /** Streams by topic, with the topic as sent by each client. */
   readonly #watchers = new Map<string, Map<LiveStream, LiveTopic>>();
   readonly #subscribers = new Map<LiveStream, Subscriber>();
   readonly #onRights: (notification: RightsNotification | null) => void;
@@ -54,8 +54,8 @@ export class LiveHub {
   #isDraining = false;
 
   /**
-   * `onRights` is called when rights have changed; with null if that may have been missed. A client that leaves messages unread for
-   * `maxUnreadMs` is cut.
+   * Calls `onRights` when permissions have changed; with null if a change may have been missed. A client that leaves messages unread for
+   * `maxUnreadMs` is disconnected.
    */
   constructor(
     { channel, logger }: { readonly channel: NotificationChannel; readonly logger: Logger },
@@ -66,7 +66,7 @@ export class LiveHub {
     this.#channel = channel;
     this.#logger = logger;
     this.#onRights = onRights;
-    // Before there is any stream, so that those which others have begun can be resumed here.
+    // Before there is any stream, so that streams of other processes can be resumed here.
     channel.listen({
       onMessage: (payload) => this.#hear(payload),
       onOpen: (isAgain) => this.#open(isAgain),
@@ -76,12 +76,12 @@ export class LiveHub {
     });
   }
 
-  /** Streams of this process. */
+  /** Number of streams of this process. */
   get streams(): number {
     return this.#subscribers.size;
   }
 
-  /** Whether it hears of everything now. */
+  /** Whether it currently receives all notifications. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -91,13 +91,13 @@ export class LiveHub {
   }
 
   /**
-   * Begins a stream about the topics, which are already known to be permitted. `after` is the id of the last message that its client has
-   * from a stream before; null: none. `cut` closes the client's connection.
+   * Begins a stream about topics that are known to be permitted. `after` is the id of the last message that its client has received
+   * on an earlier stream; null: none. `cut` closes the client's connection.
    */
   async subscribe(topics: readonly LiveTopic[], after: string | null, cut: () => void): Promise<LiveStream> {
     this.#channel.open();
     if (!this.#isDraining) this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
-    // Without a database, the stream says to fetch everything when there is one again.
+    // Without a database, the stream asks for a full refetch once the database is back.
     const wait = setTimeout(this.#opened.resolve, openMs);
     await this.#opened.promise;
     clearTimeout(wait);
@@ -112,7 +112,7 @@ export class LiveHub {
     return stream;
   }
 
-  /** Forgets the stream: its client has gone, or it has ended. */
+  /** Removes the stream: its client has disconnected, or it has ended. */
   leave(stream: LiveStream): void {
     for (const topic of this.#subscribers.get(stream)?.topics ?? []) {
       const watchers = this.#watchers.get(keyOf(topic));
@@ -123,7 +123,7 @@ export class LiveHub {
     stream.end('gone');
   }
 
-  /** Ends all streams, those to come included: this process is about to stop. Clients then resume elsewhere. */
+  /** Ends all streams, including future ones: this process is about to stop. Clients then resume elsewhere. */
   drain(): void {
     this.#isDraining = true;
     clearInterval(this.#timer);
@@ -148,7 +148,7 @@ export class LiveHub {
 
   #hear(payload: string): void {
     const heard = parsePayload(payload);
-    if (heard === null) this.#logger.debug({ channel: liveChannel }, 'live: a notice that this release does not know');
+    if (heard === null) this.#logger.debug({ channel: liveChannel }, 'live: notification of an unknown kind');
     else if ('of' in heard) this.#onRights(heard);
     else this.#hearBatch(heard);
   }
@@ -164,7 +164,7 @@ export class LiveHub {
     });
   }
 
-  /** Tells all who watch what the notice is about, or one of them. */
+  /** Notifies all streams of the topic, or one of them. */
   #notify(notification: Notification, only: LiveStream | null): void {
     const { kind, organizationId, stackId, updateId } = notification;
     const isFrequent = kind === 'events.appended';

@@ -14,21 +14,21 @@ import { type StreamShare, StreamShares } from './stream-shares.ts';
 
 /** Streams that one user may have in one process: several windows with many tabs. */
 const maxPerUser = 100;
-/** Without a notice, rights are checked again after this time, in ms. */
+/** Without a notification, permissions are checked again after this time, in ms. */
 const recheckMs = 60_000;
 const tickMs = 1_000;
-/** Streams whose rights are checked at the same time: the connections to Postgres are for others, too. */
+/** Streams whose permissions are checked concurrently: other calls also need connections to Postgres. */
 const checksAtOnce = 2;
 
-/** Who watches what. */
+/** A viewer and its topics. */
 export interface LiveViewer {
   /** The user, or the token of a team or an organization. */
   readonly id: string;
-  /** As LiveTopics has them. */
+  /** As returned by LiveTopics. */
   readonly topics: readonly string[];
   /** Throws UnauthenticatedError if the viewer's session has ended, or their token. */
   confirm(): Promise<void>;
-  /** What decides about the viewer at a place now. Throws UnauthenticatedError. */
+  /** The facts that currently decide about the viewer at a place. Throws UnauthenticatedError. */
   findAt(place: Place): Promise<Caller>;
   /** Closes the connection of a client that does not read. */
   cut(): void;
@@ -39,12 +39,12 @@ interface Watching {
   readonly topics: ReadonlySet<string>;
   readonly organizationIds: ReadonlySet<string>;
   readonly share: StreamShare;
-  /** When rights are checked again, by `performance.now()`. */
+  /** When permissions are checked again, by `performance.now()`. */
   checkAt: number;
   isChecking: boolean;
 }
 
-/** Streams of notices for pages: who may have which, and for how long. */
+/** Notification streams for pages: admits them, and ends them when permissions are lost. */
 export class LiveService {
   readonly #hub: LiveHub;
   readonly #logger: Logger;
@@ -53,22 +53,22 @@ export class LiveService {
   readonly #shares: StreamShares;
   #timer: NodeJS.Timeout | undefined;
   #checks = 0;
-  /** How often rights have changed, whosever they were. */
+  /** Counts changes of any viewer's permissions. */
   #rightsNotifications = 0;
 
   constructor({ config, db, logger, metrics, notifications }: LiveParts) {
     this.#logger = logger;
     this.#topics = new LiveTopics(db);
-    // The rest is for calls.
+    // The remaining connections are for calls.
     this.#shares = new StreamShares(Math.ceil(config.front.maxConnections / 2));
     this.#hub = new LiveHub({ channel: notifications.channel, logger }, (notification) =>
       this.#rightsChanged(notification),
     );
-    metrics.gauge('holdfast_live_streams', 'Streams of notices to pages.', () => this.#hub.streams);
+    metrics.gauge('holdfast_live_streams', 'Notification streams to pages.', () => this.#hub.streams);
   }
 
   /**
-   * Begins a stream. `after` is the id of the last message that the client has had; null: it is new. Throws
+   * Begins a stream. `after` is the id of the last message that the client has received; null: it is new. Throws
    * InvalidRequestError, NotFoundError, UnauthenticatedError, TooManyRequestsError, UnavailableError.
    */
   async open(viewer: LiveViewer, after: string | null): Promise<LiveStream> {
@@ -80,7 +80,7 @@ export class LiveService {
       const { organizationIds, topics } = await this.#permitted(viewer);
       for (const id of organizationIds) share.take(`organization ${id}`, { who: 'your organization has' });
       const stream = await this.#hub.subscribe(topics, after, () => viewer.cut());
-      // A right may have been lost after it was checked and before this stream could be told of it.
+      // A permission may have been lost between the check and the registration of this stream.
       const isSure = wasOpen && this.#rightsNotifications === rightsBefore;
       const checkAt = isSure ? nextCheck() : performance.now();
       const watching = { viewer, organizationIds, share, topics: namesOf(topics), checkAt, isChecking: false };
@@ -93,7 +93,7 @@ export class LiveService {
     }
   }
 
-  /** Forgets a stream that its client has left, or that has ended. */
+  /** Removes a stream whose client has disconnected, or that has ended. */
   leave(stream: LiveStream): void {
     const watching = this.#watching.get(stream);
     if (!watching) return;
@@ -140,12 +140,12 @@ export class LiveService {
     watching.checkAt = nextCheck();
     try {
       const { topics } = await this.#permitted(watching.viewer);
-      // A name may stand for something else by now.
+      // A name may refer to something else by now.
       if (namesOf(topics).symmetricDifference(watching.topics).size > 0) stream.end('rights');
     } catch (error) {
       const { status = 500 } = mapDatabaseError(error) as { status?: number };
       if (status < 500) stream.end('rights');
-      else this.#logger.debug({ err: error }, 'live: rights could not be checked');
+      else this.#logger.debug({ err: error }, 'live: permissions could not be checked');
     } finally {
       watching.isChecking = false;
     }
@@ -160,12 +160,12 @@ interface LiveParts {
   readonly notifications: NotificationSender;
 }
 
-/** Spread, so that pages which came together are not checked together. */
+/** Spreads the checks of pages that connected at the same time. */
 function nextCheck(): number {
   return performance.now() + recheckMs * (0.75 + Math.random() / 2);
 }
 
-/** Whether a change of rights may be one of the viewer's. */
+/** Whether a change of permissions may affect the viewer. */
 function concerns(notification: RightsNotification | null, { organizationIds, viewer }: Watching): boolean {
   if (notification === null) return true;
   return notification.of === 'user' ? viewer.id === notification.id : organizationIds.has(notification.id);

@@ -7,7 +7,7 @@ const soon = { isSlow: false };
 const changed = (topic: string, updateId?: string) =>
   ({ topic, kind: 'update.started', ...(updateId === undefined ? {} : { updateId }) }) as const;
 
-test('says each thing once, and gives the place of the last notice with the last message only', async () => {
+test('sends each message once, and the position of the last notification only with the last message', async () => {
   let position = 'a';
   const stream = new LiveStream(() => position);
   stream.add(changed('x', '1'), soon);
@@ -21,7 +21,7 @@ test('says each thing once, and gives the place of the last notice with the last
   ]);
 });
 
-test('holds a bounded number of messages for who does not read, and then one that says so', async () => {
+test('keeps a bounded number of messages for slow readers, and then one refetch message', async () => {
   const stream = new LiveStream(() => 'a');
   for (let n = 0; n < 64; n++) stream.add(changed('x', String(n)), soon);
   expect(stream.unreadSince).toBe(Number.POSITIVE_INFINITY);
@@ -32,7 +32,7 @@ test('holds a bounded number of messages for who does not read, and then one tha
   expect(read[0]).toEqual({ id: 'a', message: { topic: null, kind: 'refetch' } });
 });
 
-test('ends with its reason for who waits and for who comes later, and with nothing for who has gone', async () => {
+test('ends with its reason for current and later readers, and with nothing for disconnected ones', async () => {
   const stream = new LiveStream(() => 'a');
   const waiting = stream.read(gone);
   stream.end('rights');

@@ -1,19 +1,19 @@
 import type { NotificationKind } from '../../../shared/events/live/notification.ts';
 
-/** What a page is told. It then asks for what it shows. */
+/** A notification to a page, which then reads its data again. */
 export interface LiveMessage {
-  /** As it was asked for; null: all topics of the stream. */
+  /** As requested; null: all topics of the stream. */
   readonly topic: string | null;
   /**
-   * `ready`: the stream has begun, and says what happens from now on. `refetch`: something may have been missed. `position`: nothing has
-   * happened; the stream is resumed from here.
+   * `ready`: the stream has begun, and reports all later changes. `refetch`: something may have been missed. `position`: nothing has
+   * happened; the stream can be resumed from here.
    */
   readonly kind: NotificationKind | 'ready' | 'refetch' | 'position';
-  /** Not said for topics of organizations, whose members may not see every stack. */
+  /** Absent for topics of organizations, whose members may not see every stack. */
   readonly updateId?: string;
 }
 
-/** A message, and the place in the order of notices from which a stream is resumed once this message has arrived. */
+/** A message, and the position in the notification log from which a stream resumes after this message. */
 export interface PlacedMessage {
   readonly id: string;
   readonly message: LiveMessage;
@@ -22,13 +22,13 @@ export interface PlacedMessage {
 /** Why a stream ends. */
 export type StreamEnd = 'stopping' | 'rights' | 'slow' | 'gone';
 
-/** How long messages of one kind are collected, in ms: about organizations there may be many. */
+/** How long messages of one kind are coalesced, in ms: organizations may have many. */
 const collectMs = 50;
 const collectOrganizationMs = 2_000;
-/** A stream whose client does not read has at most so many messages; more are replaced by one `refetch`. */
+/** Maximum number of unread messages of a stream; more are replaced by one `refetch`. */
 const maxPending = 64;
 
-/** The messages for one page: collected, so that a page is not told the same thing twice, and bounded. */
+/** The messages for one page: coalesced, so that a page does not get duplicates, and bounded. */
 export class LiveStream {
   readonly #position: () => string;
   #pending = new Map<string, LiveMessage>();
@@ -36,18 +36,18 @@ export class LiveStream {
   #timer: NodeJS.Timeout | undefined;
   #timerAt = 0;
   #isDue = false;
-  /** Of the last message that was read. */
+  /** Id of the last message that was read. */
   #id: string;
   #end: StreamEnd | undefined;
   #wake: (() => void) | undefined;
 
-  /** `position` is the place in the order of notices up to which this stream was told. */
+  /** `position` is the position in the notification log up to which this stream was notified. */
   constructor(position: () => string) {
     this.#position = position;
     this.#id = position();
   }
 
-  /** Whether its client has been told of the newest place. */
+  /** Whether its client has received the newest position. */
   get isCurrent(): boolean {
     return this.#id === this.#position();
   }
@@ -57,7 +57,7 @@ export class LiveStream {
     return this.#pending.size;
   }
 
-  /** Since when, by `performance.now()`, messages wait for the client; infinite: none do. */
+  /** Since when messages wait for the client, by `performance.now()`; infinite: none wait. */
   get unreadSince(): number {
     return this.#isDue && !this.#wake ? this.#pendingSince : Number.POSITIVE_INFINITY;
   }
@@ -70,7 +70,7 @@ export class LiveStream {
     this.#dueIn(isSlow ? collectOrganizationMs : collectMs);
   }
 
-  /** Says that anything may have changed. */
+  /** Sends that anything may have changed. */
   refetch(): void {
     if (this.#end) return;
     if (this.#pending.size === 0) this.#pendingSince = performance.now();
@@ -78,7 +78,7 @@ export class LiveStream {
     this.#dueIn(0);
   }
 
-  /** Ends the stream: `read` then returns the reason. Messages that were not read are dropped. */
+  /** Ends the stream: `read` then returns the reason. Unread messages are dropped. */
   end(why: StreamEnd): void {
     this.#end ??= why;
     clearTimeout(this.#timer);
@@ -95,7 +95,7 @@ export class LiveStream {
     this.#pending.clear();
     const before = this.#id;
     this.#id = this.#position();
-    // A client that has only got some of them is told all of them again.
+    // A client that has received only some of them gets all of them again.
     return messages.map((message, index) => ({ message, id: index === messages.length - 1 ? this.#id : before }));
   }
 

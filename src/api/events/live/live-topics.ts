@@ -10,7 +10,7 @@ import { createTopicRepository, type FoundRow, type TopicPlace } from './topic-r
 
 const updatePattern = /^update:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
-/** What a page may ask for: `organization:<name>`, `stack:<organization>/<project>/<stack>`, `update:<id>`. */
+/** The topics that a page may request: `organization:<name>`, `stack:<organization>/<project>/<stack>`, `update:<id>`. */
 interface NamedTopic {
   readonly of: LiveTopic['of'];
   readonly name: string;
@@ -19,11 +19,11 @@ interface NamedTopic {
 
 export interface PermittedTopics {
   readonly topics: readonly LiveTopic[];
-  /** The organizations whose rights decide about them. */
+  /** The organizations whose permissions decide about them. */
   readonly organizationIds: ReadonlySet<string>;
 }
 
-/** Finds topics by their names, and checks that somebody may be told of them. */
+/** Finds topics by name, and checks that a viewer may be notified of them. */
 export class LiveTopics {
   readonly #db: Queryable;
 
@@ -32,8 +32,8 @@ export class LiveTopics {
   }
 
   /**
-   * The topics of these names. `findAt` returns what decides about the viewer at a place. Throws InvalidRequestError, and NotFoundError
-   * if the viewer may not see one of them, or there is none.
+   * The topics of these names. `findAt` returns the facts that decide about the viewer at a place. Throws InvalidRequestError, and NotFoundError
+   * if one does not exist or the viewer may not see it.
    */
   async permit(names: readonly string[], findAt: (place: Place) => Promise<Caller>): Promise<PermittedTopics> {
     const named = [...new Set(names)].map(parseTopic);
@@ -69,7 +69,7 @@ async function permitOne(
   const ref = { organization, project, stack };
   const missing = (): NotFoundError =>
     of === 'update'
-      ? new NotFoundError('There is no such update, or you may not see it')
+      ? new NotFoundError('The update does not exist, or you may not see it')
       : stackNotFound(ref as StackRef);
   if (organization === null) throw missing();
   try {
@@ -94,6 +94,6 @@ function parseTopic(name: string): NamedTopic {
   if (of === 'stack' && organization !== '' && project !== '' && stack !== '' && more === undefined)
     return { of, name, place: { ...nothing, organization, project, stack } };
   throw new InvalidRequestError(
-    'A topic is organization:<name>, stack:<organization>/<project>/<stack> or update:<id>',
+    'A topic must be organization:<name>, stack:<organization>/<project>/<stack> or update:<id>',
   );
 }

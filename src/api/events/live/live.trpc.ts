@@ -18,13 +18,13 @@ const maxTopics = 10;
 const SubscribeInput = Type.Object({
   /** `organization:<name>`, `stack:<organization>/<project>/<stack>`, `update:<id>`. */
   topics: Type.Array(text(700), { minItems: 1, maxItems: maxTopics }),
-  /** Of the last message that the client has had: tRPC adds it when it connects again. */
+  /** Id of the last message that the client has received: tRPC adds it when it reconnects. */
   lastEventId: Type.Optional(text(100)),
 });
 
-/** What is going on. */
+/** Live notifications. */
 export const liveRouter = router({
-  /** Small notices of what has changed; the page then asks for what it shows. */
+  /** Small notifications of changes; the page then reads its data again. */
   subscribe: userProcedure.input(input(SubscribeInput)).subscription(async function* ({
     ctx: { caller, request, services },
     input: { lastEventId, topics },
@@ -42,7 +42,7 @@ export const liveRouter = router({
     try {
       for (;;) {
         const read = await stream.read(gone);
-        if (read === 'rights') throw new ForbiddenError('Your rights have changed: ask again for what you may see');
+        if (read === 'rights') throw new ForbiddenError('Your permissions have changed: open a new stream');
         if (read === null || typeof read === 'string') throw new StreamCutError();
         for (const { id, message } of read) yield tracked(id, message);
       }
@@ -52,7 +52,7 @@ export const liveRouter = router({
   }),
 });
 
-/** Ends a response in the middle: a browser then connects again, to another replica if this one stops, and resumes. */
+/** Cuts off a response: the browser then reconnects, to another replica if this one stops, and resumes. */
 class StreamCutError extends Error {
   // The only errors that tRPC does not send to the client.
   override readonly name = 'AbortError';

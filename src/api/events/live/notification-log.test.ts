@@ -11,7 +11,7 @@ function filled(log: NotificationLog, from: number, to: number): NotificationLog
 
 const idsAfter = (log: NotificationLog, id: string): string[] | undefined => log.after(id)?.map((entry) => entry.id);
 
-test('repeats what came after an id, and nothing after the last one', () => {
+test('replays the entries after an id, and nothing after the last one', () => {
   const log = new NotificationLog(10);
   const start = log.position;
   filled(log, 1, 3);
@@ -22,7 +22,7 @@ test('repeats what came after an id, and nothing after the last one', () => {
   expect(log.after('p.4.0')).toBeNull();
 });
 
-test('forgets the oldest, but always has as many as it should', () => {
+test('drops the oldest entries, but keeps the minimum number', () => {
   const log = new NotificationLog(10);
   const start = log.position;
   for (let n = 1; n <= 95; n++) {
@@ -31,11 +31,11 @@ test('forgets the oldest, but always has as many as it should', () => {
   }
   expect(log.after(start)).toBeNull();
   expect(log.after('p.50.0')).toBeNull();
-  // The last one that was forgotten is still a place.
+  // The last dropped entry is still a valid position.
   expect(idsAfter(log, 'p.80.0')).toHaveLength(15);
 });
 
-test('knows no place from before it was cleared, nor of another log', () => {
+test('rejects ids from before it was cleared, and of other logs', () => {
   const log = filled(new NotificationLog(10), 1, 3);
   log.clear();
   expect(log.after('p.3.0')).toBeNull();

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import type { Notification } from '../../../shared/events/live/notification.ts';
 
-/** A notice at its place in the order that all replicas have. */
+/** A notification at its position in the order that all replicas share. */
 export interface LoggedNotification {
   readonly id: string;
   readonly notification: Notification;
 }
 
 /**
- * The last notices, so that a stream can be resumed. All replicas receive them in one order and under the same ids, so a stream that one
- * has begun can be resumed by another, as long as that has listened since.
+ * The last notifications, so that a stream can be resumed. All replicas receive them in the same order and with the same ids, so a stream that one
+ * replica has begun can be resumed by another that has listened since.
  */
 export class NotificationLog {
   readonly #capacity: number;
@@ -17,7 +17,7 @@ export class NotificationLog {
   /** Number of the first entry. */
   #first = 0;
   #numbers = new Map<string, number>();
-  /** The place before the first entry: that of the last one that was forgotten, or one that no other log has. */
+  /** The position before the first entry: that of the last dropped entry, or one that no other log has. */
   #before = '';
 
   constructor(capacity: number) {
@@ -25,7 +25,7 @@ export class NotificationLog {
     this.clear();
   }
 
-  /** Id of the last notice. */
+  /** Id of the last notification. */
   get position(): string {
     return this.#entries.at(-1)?.id ?? this.#before;
   }
@@ -33,11 +33,11 @@ export class NotificationLog {
   add(entry: LoggedNotification): void {
     this.#numbers.set(entry.id, this.#first + this.#entries.length);
     this.#entries.push(entry);
-    // Removed by halves, because each removal moves all others.
+    // Removed in halves, because each removal moves all other entries.
     if (this.#entries.length >= 2 * this.#capacity) this.#forget(this.#capacity);
   }
 
-  /** Forgets everything: something was missed. */
+  /** Clears the log: notifications were missed. */
   clear(): void {
     this.#first += this.#entries.length;
     this.#entries = [];
@@ -46,7 +46,7 @@ export class NotificationLog {
     this.#numbers.set(this.#before, this.#first - 1);
   }
 
-  /** The notices after the one with this id; null: nobody knows any more which they are. */
+  /** The notifications after the one with this id; null: they are no longer known. */
   after(id: string): readonly LoggedNotification[] | null {
     const number = this.#numbers.get(id);
     return number === undefined ? null : this.#entries.slice(number + 1 - this.#first);

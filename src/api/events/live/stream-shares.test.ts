@@ -20,7 +20,7 @@ function takeAll(shares: StreamShares, tenant: string, most?: number): StreamSha
   }
 }
 
-test('a tenant that is alone gets most streams, and each that comes later still gets some', () => {
+test('a single tenant gets most streams, and each later tenant still gets some', () => {
   const shares = new StreamShares(1_000);
   const counts = ['a', 'b', 'c', 'd'].map((tenant) => takeAll(shares, tenant).length);
   expect(counts[0]).toBe(750);
@@ -28,7 +28,7 @@ test('a tenant that is alone gets most streams, and each that comes later still 
   expect(takeAll(shares, 'a')).toEqual([]);
 });
 
-test('tenants that open streams in turn get the same number', () => {
+test('tenants that open streams alternately get the same number', () => {
   const shares = new StreamShares(700);
   const counts = { a: 0, b: 0 };
   for (let at = 0; at < 2_000; at++) {
@@ -44,7 +44,7 @@ test('tenants that open streams in turn get the same number', () => {
   expect(counts).toEqual({ a: 300, b: 300 });
 });
 
-test('a stream that ends is free again, once', () => {
+test('an ended stream is released exactly once', () => {
   const shares = new StreamShares(8);
   const taken = takeAll(shares, 'a', 4);
   expect(taken).toHaveLength(4);
@@ -53,7 +53,7 @@ test('a stream that ends is free again, once', () => {
   expect(takeAll(shares, 'a', 4)).toHaveLength(1);
 });
 
-test('a stream counts as one of each organization that it is about', () => {
+test('a stream counts for each organization of its topics', () => {
   const shares = new StreamShares(8);
   for (const share of takeAll(shares, 'a')) share.take('b', { who });
   expect(takeAll(shares, 'b')).toEqual([]);

@@ -1,18 +1,18 @@
 import { TooManyRequestsError } from '../../../shared/platform/errors/errors.ts';
 
-/** A tenant may have so many times the streams that are free. */
+/** A tenant may have up to this multiple of the free streams. */
 const shareOfFree = 3;
 const retryAfterSeconds = 30;
 
-/** The user or the organization has their share of the streams, or there are none left. */
+/** The user or the organization has used up its share of the streams, or none are left. */
 class TooManyStreamsError extends TooManyRequestsError {
   override readonly name = 'TooManyStreamsError';
   override readonly code = 'too-many-streams';
 }
 
 /**
- * Counts the streams of a process, and those of each tenant: of a user, of an organization. One that is alone gets three quarters of all, two get
- * three sevenths each; however many there are, some are left for whoever comes next.
+ * Counts the streams of a process and of each tenant: a user or an organization. A single tenant gets three quarters of all streams, two get
+ * three sevenths each; for any number of tenants, some streams are left for the next one.
  */
 export class StreamShares {
   readonly #capacity: number;
@@ -33,7 +33,7 @@ export class StreamShares {
       take: (tenant, { most = Number.POSITIVE_INFINITY, who }) => {
         if (!isOpen || tenants.has(tenant)) return;
         const own = this.#byTenant.get(tenant) ?? 0;
-        // This stream is counted already.
+        // This stream has already been counted.
         const free = this.#capacity - this.#count + 1;
         if (own >= most || own >= shareOfFree * free) throw tooMany(who);
         tenants.add(tenant);
@@ -55,9 +55,9 @@ export class StreamShares {
   }
 }
 
-/** One stream, and whose it is. */
+/** One stream, with its tenants. */
 export interface StreamShare {
-  /** Counts it as one of the tenant. `most`: what a tenant may have in any case; `who` begins a sentence: `you have`. Throws TooManyRequestsError. */
+  /** Counts it for the tenant. `most`: the absolute maximum of a tenant; `who` starts a sentence: `you have`. Throws TooManyRequestsError. */
   take(tenant: string, options: { readonly most?: number; readonly who: string }): void;
   /** The stream has ended. Can be called again. */
   end(): void;
@@ -65,7 +65,7 @@ export interface StreamShare {
 
 function tooMany(who: string): TooManyStreamsError {
   return new TooManyStreamsError(
-    `There are too many streams of notices: ${who} as many as possible. Close pages that you do not need, or ask again later`,
+    `There are too many notification streams: ${who} the maximum number. Close pages that you do not need, or try again later`,
     { retryAfterSeconds },
   );
 }

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../../shared/platform/db/sql.ts';
 import { Nullable } from '../../../shared/platform/schema/standard-schema.ts';
 
-/** What somebody wants to be told of, by names, or by the id of an update. */
+/** A requested topic, by names, or by the id of an update. */
 export interface TopicPlace {
   readonly organization: string | null;
   readonly project: string | null;
@@ -11,7 +11,7 @@ export interface TopicPlace {
 }
 
 const FoundRow = Type.Object({
-  /** The names of the place, null as far as there are none. */
+  /** The names of the topic, null where there are none. */
   organization: Nullable(Type.String()),
   project: Nullable(Type.String()),
   stack: Nullable(Type.String()),
@@ -21,10 +21,10 @@ const FoundRow = Type.Object({
 });
 export type FoundRow = Row<typeof FoundRow>;
 
-/** Finds what notices are about. */
+/** Finds the topics of notifications. */
 export function createTopicRepository(db: Queryable) {
   return {
-    /** For each of the places, in their order, what there is. Deleted stacks are not there. */
+    /** For each of the topics, in order, the matching row. Deleted stacks have none. */
     find: (places: readonly TopicPlace[]) => {
       const column = (name: keyof TopicPlace, type: 'text' | 'uuid') =>
         sql.array(

@@ -68,7 +68,7 @@ const operatorTokenLimits = { everyMs: batchMs, total: 200, perSource: 10 };
 const retryAfterSeconds = 1;
 
 /**
- * Decides which credentials to look up in Postgres, and looks them up; only Postgres decides whether one is valid. Credentials
+ * Decides which credentials to look up in Postgres, and looks them up; only Postgres decides whether a credential is valid. Credentials
  * that are known to be wrong by their format, checksum or hash cost no query. If a source has sent many wrong ones, its credentials
  * that this process has never seen valid are looked up in batches, a few statements per second, so that a valid one still gets in.
  */
@@ -137,7 +137,7 @@ export class Authenticator {
   }
 
   /**
-   * Runs the exchange of an id token. One that is refused counts like a wrong token of the address. When that has sent too many,
+   * Runs the exchange of an id token. A refused exchange counts like a wrong token of the address. When the address has sent too many,
    * exchanges run only if `isVouchedFor`, which must cost little. Throws TooManyRequestsError.
    */
   async exchange<T>(
@@ -146,14 +146,14 @@ export class Authenticator {
     exchange: () => Promise<T>,
   ): Promise<T> {
     const use = { request, credential: 'id-token', kind: 'other' } as const;
-    // Not the kind: all pipelines everywhere would be shut out by those who send wrong tokens from many addresses.
+    // Not counted per kind: attackers who send wrong tokens from many addresses would lock out all pipelines.
     const [source] = this.#sourcesOf(use) as [Source, Source];
     const finish = this.#levels.admit([source]);
     let failed = false;
     try {
       if (!finish && !(await isVouchedFor())) {
         this.#refuse(use, 'too-many');
-        throw new TooManyRequestsError('Too many id tokens that were not accepted, from this address', {
+        throw new TooManyRequestsError('Too many rejected id tokens from this address', {
           retryAfterSeconds,
         });
       }
@@ -235,7 +235,7 @@ export class Authenticator {
   }
 }
 
-/** Creates the guard of a process. It is closed with the context. */
+/** Creates the authenticator of a process. It is closed with the context. */
 export function createAuthenticator(context: AppContext): Authenticator {
   const { db, lifecycle } = context;
   const credentials = createCredentialRepository(db);

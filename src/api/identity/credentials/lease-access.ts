@@ -54,7 +54,7 @@ export class LeaseAccess {
       const found = await updates.findInStack(updateId, ref);
       if (found?.leaseHash && sameHash(found.leaseHash, hash)) return found;
       if (await updates.isLease(hash)) return 'elsewhere';
-      // It may be of a database that was there before this one, which nobody has looked at yet.
+      // It may come from an earlier database, which has not been checked yet.
       await lookTogether(this.#context);
       return null;
     });
@@ -74,7 +74,7 @@ export class LeaseAccess {
   }
 
   /**
-   * Wraps the handler of a fenced route: when it fails, a dead lease, and why it is dead, is reported before anything else that is
+   * Wraps the handler of a fenced route: if it fails, a dead lease and its reason are reported before anything else that is
    * wrong with the call.
    */
   guard(route: RouteOptions): void {

@@ -3,12 +3,12 @@ import { AppError, type AppErrorOptions } from '../../../shared/platform/errors/
 /** Codes of RFC 6749 (5.2) and RFC 8693 (2.2.2). */
 export type ExchangeErrorCode = 'invalid_request' | 'invalid_grant' | 'invalid_scope' | 'unsupported_grant_type';
 
-/** The request for a token is refused. Its holder learns no more than the code; `reason` is for the log. */
+/** The request for a token is refused. The caller only gets the code; `reason` is for the log. */
 export class ExchangeError extends AppError {
   override readonly name = 'ExchangeError';
   readonly status = 400;
   readonly code: ExchangeErrorCode;
-  /** Why, for the log and the audit log. */
+  /** The reason, for the log and the audit log. */
   readonly reason: string;
 
   constructor(code: ExchangeErrorCode, reason: string, options?: AppErrorOptions) {
@@ -19,7 +19,7 @@ export class ExchangeError extends AppError {
 }
 
 const refusedText =
-  'The token was not accepted: it is not valid, or no policy of the organization allows this. The audit log and the log of the server say why.';
+  'The token was not accepted: it is not valid, or no policy of the organization allows this. See the audit log and the server log for the reason.';
 
 export function refusedGrant(reason: string, cause?: unknown): ExchangeError {
   return new ExchangeError('invalid_grant', reason, { cause });

@@ -6,9 +6,9 @@ export interface ExchangeRequest extends TrustRequest {
   /** From the audience. */
   readonly organization: string;
   readonly idToken: string;
-  /** As it was sent. */
+  /** As sent. */
   readonly scope: string;
-  /** In seconds; null: as long as the policy allows. */
+  /** In seconds; null: the maximum of the policy. */
   readonly lifeSeconds: number | null;
 }
 
@@ -32,13 +32,13 @@ export function parseExchangeRequest(body: Buffer, contentType: string): Exchang
   if (grant !== exchangeGrant)
     throw new ExchangeError(
       'unsupported_grant_type',
-      `The grant_type is ${exchangeGrant}; there are no refresh tokens`,
+      `The grant_type must be ${exchangeGrant}; there are no refresh tokens`,
     );
   if (!idTokenTypes.includes(required(given, 'subject_token_type')))
-    throw new ExchangeError('invalid_request', `The subject_token_type is ${idTokenTypes[0]}`);
+    throw new ExchangeError('invalid_request', `The subject_token_type must be ${idTokenTypes[0]}`);
   const [, organization] = audiencePattern.exec(required(given, 'audience')) ?? [];
   if (organization === undefined)
-    throw new ExchangeError('invalid_request', 'The audience is urn:pulumi:org:<organization>');
+    throw new ExchangeError('invalid_request', 'The audience must be urn:pulumi:org:<organization>');
   const idToken = required(given, 'subject_token');
   if (idToken.length > maxTokenChars)
     throw new ExchangeError('invalid_request', `The subject_token has more than ${maxTokenChars} characters`);
@@ -57,25 +57,25 @@ function asked(type: string, scope: string): TrustRequest {
   const kind = type.startsWith(requestedTypes) ? type.slice(requestedTypes.length) : '';
   if (kind === 'organization') {
     if (words.some((word) => word !== 'admin'))
-      throw new ExchangeError('invalid_scope', 'The scope of a token of an organization is empty or admin');
+      throw new ExchangeError('invalid_scope', 'The scope of an organization token must be empty or admin');
     return { kind, owner: null, admin: words.length > 0 };
   }
   if (kind !== 'team' && kind !== 'personal')
     throw new ExchangeError(
       'invalid_request',
-      `The requested_token_type is ${requestedTypes}organization, team or personal`,
+      `The requested_token_type must be ${requestedTypes}organization, team or personal`,
     );
   const prefix = kind === 'team' ? 'team:' : 'user:';
   const [only = ''] = words;
   if (words.length !== 1 || !only.startsWith(prefix) || only.length === prefix.length)
-    throw new ExchangeError('invalid_scope', `The scope of this type of token is ${prefix}<name>`);
+    throw new ExchangeError('invalid_scope', `The scope of this type of token must be ${prefix}<name>`);
   return { kind, owner: only.slice(prefix.length), admin: false };
 }
 
 function lifeOf(text: string): number | null {
   if (text === '' || text === '0') return null;
   const seconds = /^\d{1,12}$/.test(text) ? Number(text) : 0;
-  if (seconds === 0) throw new ExchangeError('invalid_request', 'The expiration is a number of seconds');
+  if (seconds === 0) throw new ExchangeError('invalid_request', 'The expiration must be a number of seconds');
   return Math.min(seconds, maxSeconds);
 }
 
@@ -98,7 +98,7 @@ function readParameters(body: Buffer, contentType: string): ReadonlyMap<string, 
 
 function formEntries(body: Buffer, type: string): Iterable<[string, string]> {
   if (type !== '' && type !== 'application/x-www-form-urlencoded')
-    throw new ExchangeError('invalid_request', 'The body is a form (application/x-www-form-urlencoded) or JSON');
+    throw new ExchangeError('invalid_request', 'The body must be a form (application/x-www-form-urlencoded) or JSON');
   return new URLSearchParams(body.toString('utf8'));
 }
 

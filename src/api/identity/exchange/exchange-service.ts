@@ -29,17 +29,17 @@ export interface ExchangedToken {
   readonly expiresInSeconds: number;
 }
 
-/** An exchange of the same id token was committed meanwhile. */
+/** Another exchange of the same id token was committed meanwhile. */
 class ExchangedMeanwhileError extends Error {
   override readonly name = 'ExchangedMeanwhileError';
 }
 
 /**
- * For this long, in seconds, an id token may be exchanged again for a token that nobody has used: the CLI repeats the call when the
- * response was lost (four attempts within 7 s, and what each of them waits).
+ * For this long, in seconds, an id token may be exchanged again if the first token has not been used: the CLI repeats the call when the
+ * response was lost (four attempts within 7 s, plus their waiting times).
  */
 const repeatSeconds = 60;
-/** The same refusal is recorded once in this time, in ms. */
+/** The same refusal is recorded once per this period, in ms. */
 const refusalMs = 10_000;
 const remembered = 10_000;
 
@@ -48,7 +48,7 @@ export class ExchangeService {
   readonly #context: ApiContext;
   readonly #credentials: Authenticator;
   readonly #keys: IssuerKeys;
-  /** Issuers whose tokens were accepted, by organization and URL: enough to tell a good token without a query. */
+  /** Issuers whose tokens were accepted, by organization and URL: enough to recognize a good token without a query. */
   readonly #accepted = new LRUCache<string, IssuerRow>({ max: remembered });
   readonly #refusals = new LRUCache<string, true>({ max: remembered, ttl: refusalMs });
 
@@ -77,7 +77,7 @@ export class ExchangeService {
     );
   }
 
-  /** Whether the token's signature is right by what is in memory. */
+  /** Whether the token's signature is valid according to keys in memory. */
   async #isVouchedFor({ idToken, organization }: ExchangeRequest): Promise<boolean> {
     try {
       const issuer = this.#accepted.get(JSON.stringify([organization, claimedIssuer(idToken)]));
@@ -169,7 +169,7 @@ export class ExchangeService {
     );
   }
 
-  /** Only refusals of tokens whose issuer has vouched for them: nobody else can write into the log. */
+  /** Only refusals of tokens with a valid signature: nobody else can write to the log. */
   async #recordRefusal(
     issuer: IssuerRow,
     { claims }: IdToken,

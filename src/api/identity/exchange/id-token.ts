@@ -19,20 +19,20 @@ const algorithms = [
 ];
 /** Difference between the clocks of issuer and database, in seconds. */
 const toleranceSeconds = 60;
-/** Longest life of an id token: such a long one is a credential that somebody keeps. */
+/** Maximum lifetime of an id token: a longer one would be a stored credential. */
 const maxLifeSeconds = 86_400;
 const maxClaimChars = 500;
 
-/** An id token whose issuer, signature, audience and times are right. */
+/** An id token with verified issuer, signature, audience and times. */
 export interface IdToken {
   readonly claims: JWTPayload;
-  /** Identifies the token among those of its issuer. */
+  /** Identifies the token among the tokens of its issuer. */
   readonly identity: string;
-  /** When nobody accepts it any more. */
+  /** When it expires. */
   readonly endsAt: Date;
 }
 
-/** Who the token says has issued it; not verified. Throws ExchangeError. */
+/** The issuer that the token claims; not verified. Throws ExchangeError. */
 export function claimedIssuer(token: string): string {
   try {
     const { alg = 'none', typ } = decodeProtectedHeader(token);
@@ -47,7 +47,7 @@ export function claimedIssuer(token: string): string {
   }
 }
 
-/** The keys of an issuer: those that it was registered with, or those that it publishes. */
+/** The keys of an issuer: registered or published ones. */
 export function keysOf(
   { jwks, url }: Pick<IssuerRow, 'jwks' | 'url'>,
   keys: IssuerKeys,
@@ -71,7 +71,7 @@ export async function verifyIdToken(
   if (typeof sub !== 'string' || sub === '') throw refusedGrant('it has no subject');
   if (jti !== undefined && (typeof jti !== 'string' || jti.length > maxClaimChars))
     throw refusedGrant('its id is not valid');
-  // Without an id, what is signed identifies it; the signature itself may have more than one form.
+  // Without an id, the signed content identifies it; the signature itself may have several forms.
   const signed = token.slice(0, token.lastIndexOf('.'));
   const identity = jti ? `id ${jti}` : `signed ${createHash('sha256').update(signed).digest('base64')}`;
   return { claims, identity, endsAt: new Date((exp + toleranceSeconds) * 1000) };

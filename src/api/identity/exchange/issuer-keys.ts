@@ -11,7 +11,7 @@ class IssuerUnavailableError extends UnavailableError {
 }
 
 type Keys = ReturnType<typeof createLocalJWKSet>;
-/** Finds the key of a token by its header. Throws JOSEError if there is none, IssuerUnavailableError. */
+/** Finds the key of a token by its header. Throws JOSEError if there is none, and IssuerUnavailableError. */
 export type KeyOfToken = (header: JWTHeaderParameters, token: FlattenedJWSInput) => ReturnType<Keys>;
 
 interface Entry {
@@ -27,11 +27,11 @@ interface Entry {
 export interface IssuerKeysOptions {
   readonly outgoing: Pick<Outgoing, 'call'>;
   readonly logger: Logger;
-  /** How long keys are used after they could have been fetched last. */
+  /** How long keys are used after the last successful fetch. */
   readonly outageMs: number;
   /** Age from which keys are fetched again. */
   readonly freshMs?: number;
-  /** Between two fetches for keys that are missing; half of it after one that failed. */
+  /** Minimum time between two fetches for missing keys; half of it after a failed fetch. */
   readonly coolDownMs?: number;
 }
 
@@ -41,8 +41,8 @@ const maxKeys = 100;
 const fetchMs = 5_000;
 
 /**
- * Keys of issuers, from their discovery documents. Kept in memory; fetched again when they are old, or when a token names one that
- * is not there. However many tokens arrive, an issuer is asked once at a time, and not more often than the cool-down allows.
+ * Keys of issuers, from their discovery documents. Kept in memory; fetched again when they are old, or when a token names a key that
+ * is missing. For any number of tokens, there is one request to an issuer at a time, and no more than the cool-down allows.
  */
 export class IssuerKeys {
   readonly #options: Required<IssuerKeysOptions>;
@@ -61,7 +61,7 @@ export class IssuerKeys {
         return await this.#usable(url, entry)(header, token);
       } catch (error) {
         if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
-        // Rotated: the key may be newer than what is here.
+        // Rotated: the key may be newer than the cached ones.
         const { keys } = entry;
         await this.#refresh(url, entry, 0);
         if (entry.keys === keys) throw error;
@@ -70,7 +70,7 @@ export class IssuerKeys {
     };
   }
 
-  /** Keys that are here and recent enough, without asking the issuer. */
+  /** Cached keys that are recent enough, without a request to the issuer. */
   cached(url: string): KeyOfToken {
     return async (header, token) => this.#usable(url, this.#entryOf(url))(header, token);
   }
@@ -88,7 +88,7 @@ export class IssuerKeys {
   #usable(url: string, { failure, fetchedAt, keys }: Entry): Keys {
     const { freshMs, outageMs } = this.#options;
     if (keys && performance.now() - fetchedAt <= freshMs + outageMs) return keys;
-    throw new IssuerUnavailableError(`The issuer ${url} cannot be asked for its keys; please retry`, {
+    throw new IssuerUnavailableError(`The issuer ${url} did not provide its keys; please retry`, {
       cause: failure,
       retryAfterSeconds: 5,
     });

@@ -17,7 +17,7 @@ const Scope: fc.Arbitrary<TokenScope> = fc.record({
 });
 const Seconds = fc.option(fc.integer({ min: 1, max: 86_400 }));
 
-test('no token may do more, or for longer, than its policy says', () => {
+test('no token exceeds the permissions or lifetime of its policy', () => {
   fc.assert(
     fc.property(
       fc.constantFrom('organization' as const, 'service' as const, 'team' as const, 'personal' as const),
@@ -50,7 +50,7 @@ test('no token may do more, or for longer, than its policy says', () => {
         });
         expect(token.expiresAt?.getTime()).toBe(Math.min(asked ?? 1e9, ofPolicy ?? 1e9, ofIssuer ?? 7200) * 1000);
         if (token.owner.kind === 'organization') expect(token.owner.role).toBe(request.admin ? 'admin' : 'member');
-        // A personal token is never without limits: its user may have rights in other organizations.
+        // A personal token is always limited: its user may have permissions in other organizations.
         if (tokenKind === 'personal')
           expect(token.scopes?.every(({ organization }) => organization !== null)).toBe(true);
         const inside = (given: readonly TokenScope[] | null) =>

@@ -18,10 +18,10 @@ interface Given {
 
 const maxNameChars = 100;
 const maxDescriptionChars = 250;
-/** What CI systems call a run. */
+/** Claims by which CI systems name a run. */
 const runClaims = ['run_id', 'pipeline_id', 'build_number', 'job_id', 'jti'];
 
-/** The token that a policy gives: no more than it says, and no longer. */
+/** The token that a policy gives, with at most its permissions and lifetime. */
 export function tokenFor({ asked, hash, held, policy, suffix, verified }: Given): NewToken {
   const { claims } = verified;
   const limits = [asked.lifeSeconds, policy.maxSeconds, held.maxSeconds ?? defaultLifeSeconds];
@@ -38,7 +38,7 @@ export function tokenFor({ asked, hash, held, policy, suffix, verified }: Given)
   };
 }
 
-/** The CI run, with something random: names of tokens are not used twice. */
+/** The CI run, with something random: token names cannot be reused. */
 export function tokenName(claims: JWTPayload, suffix: string): string {
   const run = runClaims.map((name) => claims[name]).find((value) => ['string', 'number'].includes(typeof value));
   const end = ` ${sanitized(String(run ?? '')).slice(0, 36)} ${suffix}`.replace(/ +/g, ' ');

@@ -30,7 +30,7 @@ export function registerAccess(app: FastifyInstance, services: Services): void {
     const access: Access | undefined = request.routeOptions.config.access;
     if (!access || access.kind === 'public') return;
     if (access.kind === 'session' || access.kind === 'procedures')
-      throw new UnauthenticatedError('This call needs a person who is signed in');
+      throw new UnauthenticatedError('This call needs a signed-in user');
     if (access.kind === 'lease') request.lease = await leases.admit(request, access);
     else request.caller = await admitCaller(services, request, access);
   });
@@ -41,7 +41,7 @@ function assertAccess({ config, method, url }: RouteOptions): void {
   if (!access) throw new Error(`Route ${String(method)} ${url} does not declare who may call it`);
   const needed = { organization: '/:organization', stack: '/:organization/:project/:stack' };
   if ((access.kind === 'organization' || access.kind === 'stack') && !`${url}/`.includes(`${needed[access.kind]}/`)) {
-    throw new Error(`Route ${String(method)} ${url} asks for a permission in something that its path does not name`);
+    throw new Error(`Route ${String(method)} ${url} requires a permission on a target that its path does not name`);
   }
 }
 

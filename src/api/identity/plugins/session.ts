@@ -16,8 +16,8 @@ export interface Services {
 }
 
 /**
- * Access to the pages for people: by the session in the cookie. A changing request must come from a page of ours. Who is not signed
- * in and asks for a page is sent to the sign-in page.
+ * Access to the pages for users, by the session cookie. A changing request must come from one of our pages. A user who is not signed
+ * in and requests a page is redirected to the sign-in page.
  */
 export async function registerSession(app: FastifyInstance, { config, sessions }: Services): Promise<void> {
   await app.register(cookie);
@@ -45,5 +45,5 @@ export async function registerSession(app: FastifyInstance, { config, sessions }
 function assertPageAccess({ config, method, url }: RouteOptions): void {
   const kind = config?.access?.kind;
   if (kind !== 'public' && kind !== 'session')
-    throw new Error(`Route ${String(method)} ${url} does not declare whether it needs a person who is signed in`);
+    throw new Error(`Route ${String(method)} ${url} does not declare whether it needs a signed-in user`);
 }

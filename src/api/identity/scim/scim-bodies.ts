@@ -2,7 +2,7 @@ import { PayloadTooLargeError } from '../../../shared/platform/errors/errors.ts'
 import { ScimError } from './scim-error.ts';
 import { attributeName, parseScimFilter, type ScimFilter } from './scim-filter.ts';
 
-/** What bodies of SCIM have in common. Names of attributes are compared without regard to case (RFC 7643, section 2.1). */
+/** Helpers for SCIM bodies. Names of attributes are compared case-insensitively (RFC 7643, section 2.1). */
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -51,7 +51,7 @@ export function booleanOf(value: unknown, attribute: string): boolean {
   throw invalidValue(attribute, 'is neither true nor false');
 }
 
-/** Operations of a PATCH, with those without a path taken apart. Throws ScimError, and PayloadTooLargeError for too many. */
+/** Operations of a PATCH; operations without a path are split by attribute. Throws ScimError, and PayloadTooLargeError for too many. */
 export function operationsOf(body: JsonObject): (PatchOperation & { readonly path: string })[] {
   const operations = memberOf(body, 'Operations');
   if (!Array.isArray(operations) || operations.length === 0)

@@ -1,6 +1,6 @@
 import { groupSchema, listSchema, userSchema } from '../scim.schemas.ts';
 
-/** What the server says about its SCIM (RFC 7643, sections 5 to 7). */
+/** SCIM discovery documents (RFC 7643, sections 5 to 7). */
 
 export function serviceProviderConfig(base: string) {
   return {
@@ -15,7 +15,7 @@ export function serviceProviderConfig(base: string) {
       {
         type: 'oauthbearertoken',
         name: 'Bearer token',
-        description: 'A token made by holdfast admin token create --provisioning',
+        description: 'A token created by holdfast admin token create --provisioning',
         primary: true,
       },
     ],

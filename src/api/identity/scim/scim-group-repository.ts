@@ -26,9 +26,9 @@ const TeamRow = Type.Object({ id: Type.String(), isLinked: Type.Boolean() });
 const LoginRow = Type.Object({ login: Type.String() });
 const KnownRow = Type.Object({ id: Type.String() });
 
-/** Groups of the provider of an organization: teams that it has created or adopted. */
+/** Groups of the provider of an organization: teams that it created or adopted. */
 export function createScimGroupRepository(db: Queryable, organizationId: string) {
-  /** Members, with those who are suspended. */
+  /** Members, including suspended ones. */
   const everyone = sql.fragment`(
     select team_id, user_id from team_members union select team_id, user_id from scim_waiting_members)`;
   const groups = (condition: Fragment, { limit, offset }: ScimPage) => sql.rows(ScimGroupRow)`
@@ -52,7 +52,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
   return {
     find: (id: string) => db.maybeOne(groups(sql.fragment`g.team_id = ${id}`, { limit: 1, offset: 0 })),
 
-    /** In the order in which they came. Throws ScimError for a filter that is not supported. */
+    /** In the order of their creation. Throws ScimError for an unsupported filter. */
     list: (filter: ScimFilter | null, page: ScimPage) => db.any(groups(conditionOf(filter, columns), page)),
 
     count: async (filter: ScimFilter | null): Promise<number> => {
@@ -99,7 +99,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
     unlink: (teamId: string) =>
       db.query(sql.nothing`/* scimGroups.unlink */ delete from scim_groups where team_id = ${teamId}`),
 
-    /** Those of the ids that are users of the organization. */
+    /** The ids that are users of the organization. */
     listKnown: async (ids: readonly string[]): Promise<Set<string>> => {
       const rows = await db.any(sql.rows(KnownRow)`
         /* scimGroups.listKnown */
@@ -108,7 +108,7 @@ export function createScimGroupRepository(db: Queryable, organizationId: string)
       return new Set(rows.map(({ id }) => id));
     },
 
-    /** Adds users; those who are suspended wait. Returns the logins of those who were no members. */
+    /** Adds users; suspended ones are recorded for later. Returns the logins of users who were not members. */
     addMembers: async (teamId: string, ids: readonly string[]): Promise<string[]> => {
       const users = sql.array(ids, 'uuid');
       const added = await logins(

@@ -35,7 +35,7 @@ const maxPageMembers = 20_000;
 const maxEventChars = 7_000;
 const maxNameChars = 100;
 
-/** Groups of the identity provider of an organization: teams that it has created, or taken over by their names. */
+/** Groups of the identity provider of an organization: teams that it created, or adopted by name. */
 export class ScimGroupService {
   readonly #context: ApiContext;
 
@@ -71,10 +71,10 @@ export class ScimGroupService {
       const { displayName, externalId } = wanted;
       const name = teamNameOf(displayName);
       const found = await groups.findTeam(name);
-      if (found?.isLinked) throw new ScimError('uniqueness', `There is a group ${displayName} already`);
+      if (found?.isLinked) throw new ScimError('uniqueness', `There is already a group ${displayName}`);
       const teams = createTeamRepository(work.tx);
       const id = found?.id ?? (await teams.insert(work.organizationId, { name, displayName, description: '' }));
-      if (id === null) throw new ScimError('uniqueness', `There is a group ${displayName} already`);
+      if (id === null) throw new ScimError('uniqueness', `There is already a group ${displayName}`);
       await groups.link(id, { displayName, externalId, isAdopted: found !== null });
       if (!found) await work.record(name, { action: 'team.create' });
       await work.record(name, { details: { displayName, externalId, ...(found ? { adopted: true } : {}) } });
@@ -150,7 +150,7 @@ export class ScimGroupService {
   }
 }
 
-/** The name of the team of a group: what names of teams may have of the display name. */
+/** The name of a group's team: the display name, reduced to valid characters. */
 function teamNameOf(displayName: string): string {
   const name = displayName
     .replace(/[^a-zA-Z0-9_.-]+/g, '-')
@@ -165,7 +165,7 @@ async function getGroup(groups: ScimGroupRepository, id: string): Promise<ScimGr
   return group;
 }
 
-/** How many of the groups, from the first on, have no more members than fit into a page: one at least. */
+/** The number of leading groups whose members fit on a page: at least one. */
 function countFitting(rows: readonly ScimGroupRow[]): number {
   let members = 0;
   const at = rows.findIndex((row, index) => {
@@ -197,7 +197,7 @@ async function changeMembers(
   if (unknown.length > 0)
     throw new ScimError(
       'invalidValue',
-      `members has ${unknown.length} that are no users of ${work.organization}, such as ${JSON.stringify(unknown[0]?.slice(0, 60))}`,
+      `members has ${unknown.length} that are not users of ${work.organization}, such as ${JSON.stringify(unknown[0]?.slice(0, 60))}`,
     );
   const leaving = replaces ? wanted : [...removed].filter(isUuid);
   const left = replaces || leaving.length > 0 ? await groups.removeMembers(id, leaving, { butThese: replaces }) : [];

@@ -84,6 +84,6 @@ function metaOf(location: string, resourceType: string, times: { readonly create
 }
 
 function integerOf(text: string, name: string): number {
-  if (!/^-?\d{1,9}$/.test(text)) throw new ScimError('invalidValue', `${name} is not a number that can be used`);
+  if (!/^-?\d{1,9}$/.test(text)) throw new ScimError('invalidValue', `${name} is not a valid number`);
   return Number(text);
 }

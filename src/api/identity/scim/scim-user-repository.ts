@@ -13,7 +13,7 @@ const ScimUserRow = Type.Object({
   isDeactivated: Type.Boolean(),
   /** Whether the provider of this organization deactivated the user, and nobody else since. */
   isDeactivatedHere: Type.Boolean(),
-  /** The provider of this organization created the account, no other organization has the user, and it is no site admin. */
+  /** The provider of this organization created the account, no other organization has the user, and the user is not a site admin. */
   isOwned: Type.Boolean(),
   externalId: Nullable(Type.String()),
   displayName: Type.String(),
@@ -45,7 +45,7 @@ export interface ScimPage {
   readonly limit: number;
 }
 
-/** Users as the provider of an organization sees them: its members, and those whom it has suspended. */
+/** Users visible to the provider of an organization: its members, and suspended users. */
 export function createScimUserRepository(db: Queryable, organizationId: string) {
   const isVisible = sql.fragment`u.id in (
     select user_id from memberships where organization_id = ${organizationId}
@@ -94,7 +94,7 @@ export function createScimUserRepository(db: Queryable, organizationId: string) 
       return count;
     },
 
-    /** Anybody with this login, in any organization: the same one, or else one that differs in case only. */
+    /** A user with this login, in any organization: an exact match, otherwise a match that differs only in case. */
     findByLogin: (login: string) =>
       db.maybeOne(sql.rows(FoundRow)`
         /* scimUsers.findByLogin */

@@ -16,8 +16,8 @@ import { patchUser, readUser, type UserAttributes } from './user-attributes.ts';
 export type { ScimUserRow };
 
 /**
- * Users as the identity provider of an organization manages them. A provider rules over memberships of its organization; over an account only
- * if it has created it and no other organization has the user.
+ * Users as managed by the identity provider of an organization. A provider controls memberships of its organization; it controls an account only
+ * if it created the account and no other organization has the user.
  */
 export class ScimUserService {
   readonly #context: ApiContext;
@@ -43,12 +43,12 @@ export class ScimUserService {
     };
   }
 
-  /** Creates the user, or takes in one of other organizations with this login. Throws ScimError, ConflictError. */
+  /** Creates the user, or adds an existing user of other organizations with this login. Throws ScimError, ConflictError. */
   create(caller: Caller, organization: string, body: JsonObject, audit: AuditTrail): Promise<ScimUserRow> {
     const wanted = readUser(body, true);
     return this.#provision(caller, organization, audit, async (work, users) => {
       const found = await users.findByLogin(wanted.userName);
-      if (found?.isVisible) throw new ScimError('uniqueness', `There is a user ${wanted.userName} already`);
+      if (found?.isVisible) throw new ScimError('uniqueness', `There is already a user ${wanted.userName}`);
       const id = found?.id ?? (await users.create(wanted.userName, wanted));
       const login = found?.login ?? wanted.userName;
       if (!found) await work.record(login, { action: 'user.create' });
@@ -115,7 +115,7 @@ export class ScimUserService {
     });
   }
 
-  /** The login after the change of a user name. One that differs in case only is the same. */
+  /** The login after the change of a user name. Logins that differ only in case are the same. */
   async #newLogin(users: ScimUserRepository, user: ScimUserRow, userName: string): Promise<string> {
     if (userName.toLowerCase() === user.login.toLowerCase()) return user.login;
     if (!user.isOwned)
@@ -123,14 +123,16 @@ export class ScimUserService {
         'mutability',
         `The user name of ${user.login} cannot be changed here: the account does not belong to this organization alone`,
       );
-    if (await users.findByLogin(userName)) throw new ScimError('uniqueness', `There is a user ${userName} already`);
+    if (await users.findByLogin(userName)) throw new ScimError('uniqueness', `There is already a user ${userName}`);
     return userName;
   }
 
   async #resume(work: ScimWork, users: ScimUserRepository, user: ScimUserRow): Promise<void> {
     if (user.isDeactivated) {
       if (!user.isDeactivatedHere)
-        throw new ConflictError(`${user.login} was deactivated by others, who alone can reactivate the account`);
+        throw new ConflictError(
+          `${user.login} was deactivated outside of this provider, which cannot reactivate the account`,
+        );
       await users.reactivate(user.id);
       await work.record(user.login, { action: 'user.reactivate' });
     }
@@ -183,7 +185,7 @@ export function isActive({ isDeactivated, role }: ScimUserRow): boolean {
   return role !== null && !isDeactivated;
 }
 
-/** What the provider has said, or could have said: an account that others have deactivated is none of its business. */
+/** The state from the provider's view: deactivation by others is outside its control. */
 function attributesOf(user: ScimUserRow): UserAttributes {
   const { displayName, email, externalId, familyName, givenName } = user;
   const active = user.role !== null && !user.isDeactivatedHere;
@@ -200,5 +202,5 @@ async function refuseLastAdmin({ organization, tx }: ScimWork, { id, login, role
   if (role !== 'admin') return;
   const only = await createPeopleRepository(tx).listOnlyAdminOf(id);
   if (only.includes(organization))
-    throw new ConflictError(`${login} is the last admin of ${organization}. Appoint another one first`);
+    throw new ConflictError(`${login} is the last admin of ${organization}. Appoint another admin first`);
 }

@@ -36,12 +36,12 @@ const uniqueConstraints = new Map([
   ['scim_users_external_id_key', 'Another user has this externalId'],
   ['scim_groups_external_id_key', 'Another group has this externalId'],
   ['scim_groups_display_name', 'Another group has this displayName'],
-  ['teams_name_key', 'There is another team of this name'],
+  ['teams_name_key', 'There is another team with this name'],
 ]);
 
 /**
- * Runs a change in one transaction with its events. One runs at a time, and a token that was revoked while the change waited for others
- * changes nothing. Throws ScimError, UnauthenticatedError.
+ * Runs a change in one transaction with its events. Changes run one at a time, and a token that was revoked while the change waited
+ * has no effect. Throws ScimError, UnauthenticatedError.
  */
 export async function provision<T>(
   db: Database,

@@ -30,7 +30,7 @@ export interface Services {
 const tags = ['scim'];
 const scimType = 'application/scim+json';
 
-/** What all routes have in common. The format of their bodies is that of SCIM, not that of the protocol. */
+/** Options of all routes. Bodies have the format of SCIM, not of the protocol. */
 function common(
   response: { readonly status: number; readonly schema: TSchema },
   errorStatuses: readonly number[] = [],
@@ -86,7 +86,7 @@ function readUsers(app: RouteScope, { scimUsers }: Services, baseOf: BaseOf): vo
       errorHandler: sendScimError,
       schema: {
         tags,
-        summary: 'List the users of an organization, with those whom its provider has suspended',
+        summary: 'List the users of an organization, including users suspended by its provider',
         security: apiToken,
         params: ScimParams,
         querystring: ScimListQuery,
@@ -128,7 +128,7 @@ function writeUsers(app: RouteScope, { scimUsers }: Services, baseOf: BaseOf): v
       errorHandler: sendScimError,
       schema: {
         tags,
-        summary: 'Create a user, or take in one of other organizations',
+        summary: 'Create a user, or add an existing user of other organizations',
         security: apiToken,
         consumes,
         params: ScimParams,
@@ -229,7 +229,7 @@ function writeGroups(app: RouteScope, { scimGroups }: Services, baseOf: BaseOf):
       errorHandler: sendScimError,
       schema: {
         tags,
-        summary: 'Create a group, or take over the team of its name',
+        summary: 'Create a group, or adopt the team of the same name',
         security: apiToken,
         consumes,
         params: ScimParams,

@@ -24,14 +24,14 @@ export interface Services {
 const form = { access: { kind: 'session' }, rate: 'held', body: 'form', anyAccept: true } as const;
 const described = { tags: pageTags, security: sessionCookie, consumes: ['application/x-www-form-urlencoded'] };
 
-/** The page of the person who is signed in: sessions, organizations, invitations and password. */
+/** The page of the signed-in user: sessions, organizations, invitations and password. */
 export function registerAccountRoutes(app: RouteScope, services: Services): void {
   const { config, invitations, members, passkeys, passwords, sessions } = services;
   app.get(
     '/account',
     {
       config: { access: { kind: 'session' }, rate: 'held', anyAccept: true, described: describedPage },
-      schema: { tags: pageTags, summary: 'Show the own sessions', security: sessionCookie },
+      schema: { tags: pageTags, summary: 'Show the user’s sessions', security: sessionCookie },
     },
     async ({ session }, reply) => {
       const [list, hasPassword] = [await sessions.list(session), await passwords.hasPassword(session)];
@@ -53,7 +53,11 @@ export function registerAccountRoutes(app: RouteScope, services: Services): void
     '/account/end-session',
     {
       config: { ...form, audit: 'session.end', described: { ...describedForm, errorStatuses: [403, 404, 415] } },
-      schema: { ...described, summary: 'End one of the own sessions', body: Type.Object({ session: Type.String() }) },
+      schema: {
+        ...described,
+        summary: 'End one of the user’s sessions',
+        body: Type.Object({ session: Type.String() }),
+      },
     },
     async (request, reply) => {
       await sessions.end(request.session, request.body.session, request.audit);
@@ -71,7 +75,7 @@ export function registerAccountRoutes(app: RouteScope, services: Services): void
         audit: 'session.end',
         described: describedForm,
       },
-      schema: { tags: pageTags, summary: 'End all own sessions', security: sessionCookie },
+      schema: { tags: pageTags, summary: 'End all of the user’s sessions', security: sessionCookie },
     },
     async (request, reply) => {
       await sessions.endAll(request.session, request.audit);
@@ -86,7 +90,7 @@ export function registerAccountRoutes(app: RouteScope, services: Services): void
       config: { ...form, audit: 'password.set', described: { ...describedForm, errorStatuses: [403, 415, 429] } },
       schema: {
         ...described,
-        summary: 'Change the own password, which ends all other sessions',
+        summary: 'Change the user’s password, which ends all other sessions',
         body: Type.Object({
           present: Type.String({ maxLength: 2_000 }),
           next: Type.String({ maxLength: 2_000 }),

@@ -69,7 +69,7 @@ function cookieOptions(config: Pick<Config, 'publicUrl'>) {
   return { path: '/', httpOnly: true, secure: isSecure(config), sameSite: 'lax' } as const;
 }
 
-/** The browser behind a request. */
+/** The browser that sent a request. */
 export function visitOf(request: FastifyRequest, config: Config): Visit {
   return {
     address: clientAddress(request.raw, config.trustedProxies),
@@ -80,7 +80,7 @@ export function visitOf(request: FastifyRequest, config: Config): Visit {
 }
 
 /**
- * Throws ForbiddenError unless a changing request comes from a page of ours. Browsers that send neither header are too old to be
+ * Throws ForbiddenError unless a changing request comes from one of our pages. Browsers that send neither header are too old to be
  * protected, and programs have tokens.
  */
 export function assertSameOrigin({ headers, host }: FastifyRequest, { publicUrl }: Pick<Config, 'publicUrl'>): void {

@@ -23,7 +23,7 @@ export function registerCliLoginRoutes(app: RouteScope, { cliLogin }: Services):
       config: { access: { kind: 'session' }, rate: 'held', anyAccept: true, described: describedPage },
       schema: {
         tags: pageTags,
-        summary: 'Ask whether the CLI gets a token',
+        summary: 'Ask whether to give the CLI a token',
         security: sessionCookie,
         querystring: CliLoginParameters,
       },
@@ -48,7 +48,7 @@ export function registerCliLoginRoutes(app: RouteScope, { cliLogin }: Services):
       },
       schema: {
         tags: pageTags,
-        summary: 'Make a token for the CLI and hand it over',
+        summary: 'Create a token for the CLI and hand it over',
         security: sessionCookie,
         consumes: ['application/x-www-form-urlencoded'],
         body: CliLoginParameters,

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { mapGroups } from './group-mapping.ts';
 
-test('of several groups the strongest role counts, and all teams', () => {
+test('several groups give the strongest of their roles, and all their teams', () => {
   const mapping = [
     { group: 'dev', organization: 'acme', teams: ['web'] },
     { group: 'lead', organization: 'acme', role: 'admin' as const, teams: ['web', 'ops'] },

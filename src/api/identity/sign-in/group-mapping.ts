@@ -15,10 +15,10 @@ const GroupMapping = Type.Array(
     { additionalProperties: false },
   ),
 );
-/** What the groups of a provider give: each entry a role in an organization (default: member), and membership in teams there. */
+/** The mapping of a provider's groups: each entry gives a role in an organization (default: member), and membership in teams there. */
 export type GroupMapping = Type.Static<typeof GroupMapping>;
 
-/** What somebody gets in one organization. */
+/** A user's role and teams in one organization. */
 export interface MappedAccess {
   readonly role: Role;
   readonly teams: readonly string[];
@@ -38,7 +38,7 @@ export function readGroupMapping(file: string): GroupMapping {
   return content as GroupMapping;
 }
 
-/** What these groups give, by organization: of several roles the strongest, and all teams. */
+/** The roles and teams from these groups, by organization: the strongest role, and all teams. */
 export function mapGroups(mapping: GroupMapping, groups: readonly string[]): ReadonlyMap<string, MappedAccess> {
   const access = new Map<string, MappedAccess>();
   for (const { group, organization, role = 'member', teams = [] } of mapping) {

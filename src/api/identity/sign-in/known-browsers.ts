@@ -5,13 +5,13 @@ import type { Queryable } from '../../../shared/platform/db/sql.ts';
 
 /** A browser is known for this long after its last sign-in. */
 export const knownBrowserSeconds = 180 * 24 * 3600;
-/** Logins that a browser is known for: those that signed in last. */
+/** Maximum number of logins that a browser is known for: the most recent ones. */
 const maxLogins = 4;
 const markPattern = /^([0-9a-z]{1,9})\.([0-9A-Za-z_-]{22})\.([0-9A-Za-z_-]{43})$/;
 
 /**
- * Browsers that have signed in. A cookie with a signed mark for each login tells them from others: whoever guesses passwords cannot make
- * one. A mark lets nobody in, so it may outlive the session and the password.
+ * Browsers that have signed in. A cookie with a signed mark for each login identifies them: an attacker who guesses passwords cannot forge
+ * one. A mark does not grant access, so it may outlive the session and the password.
  */
 export class KnownBrowsers {
   #key: Buffer | null = null;

@@ -27,13 +27,13 @@ export type { ListedPasskeyRow };
 
 /** How long a person may take to confirm. */
 export const passkeySeconds = 300;
-/** A session that is older cannot add a passkey: whoever finds an open browser must not get in for good. */
+/** An older session cannot add a passkey: an unattended browser must not give permanent access. */
 const freshSeconds = 15 * 60;
 const maxPasskeys = 20;
 const beginnings = { name: 'passkey', attempts: 300, perSeconds: 900, blockSeconds: 60 };
 const refusal = 'The passkey was not accepted';
 
-/** What a browser needs to ask its user, and the value of the cookie by which its answer is known. */
+/** The options for the browser's prompt, and the value of the cookie that identifies its response. */
 export interface PasskeyQuestion {
   readonly options: object;
   readonly cookie: string;
@@ -90,7 +90,7 @@ export class PasskeyService {
   ): Promise<void> {
     this.#assertMayAdd(session);
     const kept = await this.#take('passkey-add', flowCookie);
-    if (kept['session'] !== session.id) throw new ForbiddenError('Another session has begun to add this passkey');
+    if (kept['session'] !== session.id) throw new ForbiddenError('Another session started adding this passkey');
     const { verifyRegistrationResponse } = await webauthn();
     const verified = await verifyRegistrationResponse({
       response: response as RegistrationResponseJSON,
@@ -107,7 +107,7 @@ export class PasskeyService {
     await this.#db.inTransaction(async (tx) => {
       await this.#sessions.hold(tx, session);
       const passkeys = createPasskeyRepository(tx);
-      // Several may have been begun when there was still room.
+      // Several may have been started before the maximum was reached.
       assertPasskeyLimit(await passkeys.list(session.userId));
       const added = await passkeys.insert({
         credentialId: id,
@@ -117,7 +117,7 @@ export class PasskeyService {
         transports,
         name: shown,
       });
-      if (!added) throw new ConflictError('This passkey is in use already');
+      if (!added) throw new ConflictError('This passkey is already in use');
       await recordOfPerson(tx, audit, { login: session.login, object: session.login, details: { name: shown } });
     });
   }
@@ -128,7 +128,7 @@ export class PasskeyService {
     await this.#db.inTransaction(async (tx) => {
       await this.#sessions.hold(tx, session);
       const isRemoved = await createPasskeyRepository(tx).remove(userId, credentialId.replaceAll('\0', ''));
-      if (!isRemoved) throw new NotFoundError('There is no such passkey');
+      if (!isRemoved) throw new NotFoundError('The passkey does not exist');
       await recordOfPerson(tx, audit, { login, object: login, details: { credentialId } });
     });
   }
@@ -193,7 +193,7 @@ export class PasskeyService {
   async #take(kind: string, cookie: string | null): Promise<{ readonly challenge: string } & Record<string, unknown>> {
     const data = cookie === null ? null : await createProviderRepository(this.#db).takeFlow(hashToken(cookie), kind);
     if (data === null)
-      throw new UnauthenticatedError('This was not begun in this browser, took too long, or has ended');
+      throw new UnauthenticatedError('This was not started in this browser, took too long, or has ended');
     return JSON.parse(data) as { challenge: string };
   }
 }

@@ -12,7 +12,7 @@ import type { Session } from '../../platform/http/request.ts';
 import type { BegunSession, SessionService, Visit } from './session-service.ts';
 import type { SignInLimits } from './sign-in-limits.ts';
 
-/** The same whether there is no such user, none with a password, or another password. */
+/** The same for an unknown user, a user without a password, and a wrong password. */
 const refusal = 'Login or password is wrong';
 
 /** Of a client for which nothing waits. */
@@ -31,7 +31,7 @@ export class PasswordService {
   }
 
   /**
-   * Returns the values of the new session's cookies. May wait for its turn, unless the browser is known or `gone`. Throws
+   * Returns the values of the new session's cookies. May wait in the queue, unless the browser is known or `gone`. Throws
    * UnauthenticatedError, TooManyRequestsError.
    */
   async signIn(
@@ -43,7 +43,7 @@ export class PasswordService {
     const attempt = { login, address: visit.address, browserId, gone };
     await this.#limits.count(attempt);
     const found = isLogin(login) ? await createPasswordRepository(this.#db).find(login) : null;
-    // Compared with something in any case, so that the time does not tell whether there is such a user.
+    // Always compares with a hash, so that the time does not reveal whether the user exists.
     const isRight = await verifyPassword(
       password,
       found?.passwordHash ?? null,
@@ -70,7 +70,7 @@ export class PasswordService {
 
   /**
    * Changes the password, which ends all sessions of the user, and begins a new one. Returns the values of its cookies. Throws
-   * UnauthenticatedError if the present password is wrong, TooManyRequestsError, and InvalidRequestError.
+   * UnauthenticatedError if the current password is wrong, TooManyRequestsError, and InvalidRequestError.
    */
   async change(
     session: Session,
@@ -79,18 +79,18 @@ export class PasswordService {
     audit: AuditTrail,
   ): Promise<BegunSession> {
     const { login, userId } = session;
-    // The person is signed in, so attempts from elsewhere do not count.
+    // The user is signed in, so attempts from elsewhere do not count.
     const attempt = { login, address: visit.address, browserId: `session ${userId}`, gone: never };
     await this.#limits.count(attempt);
     const found = await createPasswordRepository(this.#db).find(login);
     const isRight = await verifyPassword(passwords.present, found?.passwordHash ?? null, 'known');
-    if (!found || !isRight) throw new UnauthenticatedError('The present password is wrong');
+    if (!found || !isRight) throw new UnauthenticatedError('The current password is wrong');
     assertPasswordAllowed(login, passwords.next);
     const next = await hashPassword(passwords.next);
     const cookies = await this.#db.inTransaction(async (tx) => {
       await this.#sessions.hold(tx, session);
       if (!(await createPasswordRepository(tx).hold(userId, found.passwordHash)))
-        throw new UnauthenticatedError('The present password is wrong');
+        throw new UnauthenticatedError('The current password is wrong');
       await createPasswordRepository(tx).set(userId, next);
       await recordOfPerson(tx, audit, { login, object: login, details: {} });
       // The trigger has ended the session of the browser.
@@ -106,7 +106,7 @@ export class PasswordService {
   }
 }
 
-/** Stands in the log for a login that nobody has: what was typed may be a password. */
+/** Replaces an unknown login in the log: the typed text may be a password. */
 function digestOf(login: string): string {
   return `unknown:${createHash('sha256').update(login).digest('hex').slice(0, 12)}`;
 }

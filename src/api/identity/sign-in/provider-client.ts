@@ -5,14 +5,14 @@ import type { OidcConfig } from '../../../shared/platform/config/oidc.ts';
 import { AppError, UnauthenticatedError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 
-/** What must be the same when the browser comes back. */
+/** Values that must match when the browser comes back. */
 export interface ProviderChecks {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
 }
 
-/** What the provider says about a person. */
+/** The provider's claims about a user. */
 export type Claims = Readonly<Record<string, unknown>> & { readonly iss: string; readonly sub: string };
 
 const requestMs = 10_000;
@@ -52,7 +52,7 @@ export class ProviderClient {
 
   /**
    * Exchanges the code with which the browser came back. `search`: the query of its request. Returns the claims of the ID token, and
-   * those of the user info endpoint that it lacks. Throws UnauthenticatedError, and UnavailableError if the provider is down.
+   * additional claims of the user info endpoint. Throws UnauthenticatedError, and UnavailableError if the provider is down.
    */
   async finish(search: string, { nonce, state, verifier }: ProviderChecks): Promise<Claims> {
     return this.#asked('finish', async () => {
@@ -74,7 +74,7 @@ export class ProviderClient {
     });
   }
 
-  /** A client with an empty cache of keys, so that keys which the provider has just replaced are found. */
+  /** A client with an empty key cache, so that keys which the provider has just replaced are found. */
   async #client(): Promise<openid.Configuration> {
     const { clientId, clientSecret, issuer } = this.#config;
     const isPlain = new URL(issuer).protocol === 'http:';
@@ -147,5 +147,5 @@ export class ProviderClient {
 }
 
 function unreachable(cause: unknown): UnavailableError {
-  return new UnavailableError('The provider of identities cannot be asked at the moment; please retry', { cause });
+  return new UnavailableError('The identity provider cannot be reached at the moment; please retry', { cause });
 }

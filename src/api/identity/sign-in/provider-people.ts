@@ -22,7 +22,7 @@ interface Person {
   readonly access: ReadonlyMap<string, MappedAccess>;
 }
 
-/** Finds or creates the user of a person at the provider, and gives them what their groups give. */
+/** Finds or creates the user for an account of the provider, and applies its group mapping. */
 export class ProviderPeople {
   readonly #config: OidcConfig;
   readonly #logger: Logger;
@@ -35,7 +35,7 @@ export class ProviderPeople {
     this.#mapping = config.groupsFile === null ? [] : readGroupMapping(config.groupsFile);
   }
 
-  /** Call in the transaction that begins the session. Throws ForbiddenError with a sentence for the person. */
+  /** Call in the transaction that begins the session. Throws ForbiddenError with a message for the user. */
   async admit(tx: Queryable, claims: Claims, audit: AuditTrail): Promise<SignedIn> {
     this.#assertDomain(claims);
     const person = {
@@ -69,14 +69,16 @@ export class ProviderPeople {
   ): Promise<{ readonly userId: string; readonly login: string }> {
     const { createUsers, loginClaim } = this.#config;
     if (createUsers === 'none' || (createUsers === 'mapped' && access.size === 0))
-      throw new ForbiddenError('You have no user here, and none of your groups gives you one; ask your administrator');
+      throw new ForbiddenError(
+        'You have no account here, and none of your groups gives you access; ask your administrator',
+      );
     const login = claims[loginClaim];
     if (typeof login !== 'string' || !isLogin(login) || (loginClaim === 'email' && claims['email_verified'] !== true))
       throw new ForbiddenError(`The provider sends no usable login: claim ${loginClaim}`);
     const providers = createProviderRepository(tx);
     const email = claims['email_verified'] === true ? textOf(claims['email']) : '';
     const userId = await providers.insertUser(login, textOf(claims['name']), email);
-    // Never taken over: whoever chooses names at the provider would choose that of an admin.
+    // Never adopted: an attacker who can choose names at the provider could choose an admin's.
     if (userId === null)
       throw new ForbiddenError(
         `The login ${login} belongs to another user; an operator can link you: holdfast admin user link`,
@@ -85,7 +87,7 @@ export class ProviderPeople {
     return { userId, login };
   }
 
-  /** Gives what the groups give, and takes away what groups gave before. What was given by hand stays. */
+  /** Applies the group mapping, and removes roles and teams from earlier groups. Manual assignments stay. */
   async #applyGroups(
     tx: Queryable,
     { login, userId }: { readonly userId: string; readonly login: string },
@@ -99,11 +101,11 @@ export class ProviderPeople {
       audit.record(tx, { action, organization, object: login, details: { ...details, by: 'groups' } });
     for (const [name, { role }] of access) {
       const present = memberships.get(name);
-      // By hand, or changed by hand since.
+      // Assigned manually, or changed manually since.
       if (present && present.role !== present.mappedRole) continue;
       const organization = await identity.findOrganization(name);
       if (!organization) {
-        this.#logger.warn({ organization: name }, 'groups give a role in an organization that does not exist');
+        this.#logger.warn({ organization: name }, 'group mapping names an organization that does not exist');
         continue;
       }
       if (present?.role === role) continue;
@@ -140,7 +142,7 @@ export class ProviderPeople {
       if (!organization) continue;
       for (const team of wanted) {
         const found = await teams.find(organization.id, team);
-        if (!found) this.#logger.warn({ organization: name, team }, 'groups add to a team that does not exist');
+        if (!found) this.#logger.warn({ organization: name, team }, 'group mapping names a team that does not exist');
         else if (await providers.addMappedTeam(found.id, userId))
           await audit.record(tx, {
             action: 'team.add',
@@ -158,15 +160,17 @@ export class ProviderPeople {
     const email = textOf(claims['email']).toLowerCase();
     const domain = email.slice(email.lastIndexOf('@') + 1);
     if (claims['email_verified'] !== true || !email.includes('@') || !allowedDomains.includes(domain))
-      throw new ForbiddenError('Only people with a verified e-mail address in certain domains may sign in');
+      throw new ForbiddenError('Only users with a verified e-mail address in certain domains may sign in');
   }
 
   #groupsOf(claims: Claims): readonly string[] {
     const { groupsClaim } = this.#config;
     const elsewhere = claims['_claim_names'];
-    // Entra leaves out groups when there are too many. Taken for none, they would take away all roles.
+    // Entra omits groups when there are too many. Treated as no groups, this would remove all roles.
     if (typeof elsewhere === 'object' && elsewhere !== null && groupsClaim in elsewhere)
-      throw new ForbiddenError('The provider sends no groups because you are in too many; ask your administrator');
+      throw new ForbiddenError(
+        'The provider did not send your groups because there are too many; ask your administrator',
+      );
     const groups = [claims[groupsClaim] ?? []].flat().slice(0, maxGroups);
     return groups.filter((group): group is string => typeof group === 'string');
   }

@@ -53,7 +53,7 @@ export class ProviderService {
    * NotFoundError without a provider, UnavailableError, TooManyRequestsError.
    */
   async begin(next: string, address: string): Promise<{ readonly address: string; readonly cookie: string }> {
-    if (!this.#client) throw new NotFoundError('This server has no provider of identities');
+    if (!this.#client) throw new NotFoundError('This server has no identity provider');
     await this.#limiter.count(addressGroup(address));
     const begun = await this.#client.begin();
     const { token, hash } = mintToken('hff-');
@@ -72,11 +72,11 @@ export class ProviderService {
     audit: AuditTrail,
   ): Promise<{ readonly cookies: BegunSession; readonly next: string }> {
     const [client, people] = [this.#client, this.#people];
-    if (!client || !people) throw new NotFoundError('This server has no provider of identities');
+    if (!client || !people) throw new NotFoundError('This server has no identity provider');
     const data =
       flowCookie === null ? null : await createProviderRepository(this.#db).takeFlow(hashToken(flowCookie), kind);
     if (data === null)
-      throw new UnauthenticatedError('This sign-in was not begun in this browser, took too long, or has ended');
+      throw new UnauthenticatedError('This sign-in was not started in this browser, took too long, or has ended');
     const flow = JSON.parse(data) as Flow;
     const claims = await client.finish(search, flow);
     const cookies = await this.#db.inTransaction(async (tx) => {

@@ -14,7 +14,7 @@ export interface Services {
 const access = { kind: 'public' } as const;
 const responses = { 303: Type.Null() };
 
-/** Signing in with the provider of identities. */
+/** Sign-in with the identity provider. */
 export function registerProviderRoutes(app: RouteScope, { config, provider }: Services): void {
   app.get(
     '/sign-in/provider',
@@ -22,7 +22,7 @@ export function registerProviderRoutes(app: RouteScope, { config, provider }: Se
       config: { access, rate: 'held', anyAccept: true, described: { responses, errorStatuses: [404, 429] } },
       schema: {
         tags: pageTags,
-        summary: 'Go to the provider of identities',
+        summary: 'Go to the identity provider',
         querystring: Type.Object({ next: Type.Optional(Type.String()) }),
       },
     },
@@ -43,7 +43,7 @@ export function registerProviderRoutes(app: RouteScope, { config, provider }: Se
         anyAccept: true,
         described: { responses, errorStatuses: [401, 403, 404] },
       },
-      schema: { tags: pageTags, summary: 'Come back from the provider of identities' },
+      schema: { tags: pageTags, summary: 'Return from the identity provider' },
     },
     async (request, reply) => {
       const flowCookie = readFlowCookie(request, config);

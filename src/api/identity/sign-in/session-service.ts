@@ -16,7 +16,7 @@ import { KnownBrowsers } from './known-browsers.ts';
 
 export type { ListedSessionRow };
 
-/** The browser from which somebody signs in. */
+/** The browser of a sign-in. */
 export interface Visit {
   readonly address: string;
   readonly userAgent: string;
@@ -32,7 +32,7 @@ export interface BegunSession {
   readonly browser: string;
 }
 
-/** A user who has proved to be one. */
+/** An authenticated user. */
 export interface SignedIn {
   readonly userId: string;
   readonly login: string;
@@ -43,7 +43,7 @@ const maxUserAgentChars = 256;
 const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const tokenPattern = /^hfs-[0-9A-Za-z]{49}$/;
 
-/** Sessions of browsers. The database knows the hash of what is in the cookie. */
+/** Sessions of browsers. The database stores the hash of the cookie's value. */
 export class SessionService {
   readonly #db: Database;
   readonly #limits: SessionLimits;
@@ -54,7 +54,7 @@ export class SessionService {
     this.#limits = config.sessions;
   }
 
-  /** Who is signed in by the browser that sent this cookie; null: nobody. */
+  /** The user who is signed in with this cookie; null: nobody. */
   async find(cookie: string | null): Promise<Session | null> {
     if (cookie === null || !tokenPattern.test(cookie)) return null;
     const sessions = this.#sessions(this.#db);
@@ -63,14 +63,14 @@ export class SessionService {
     return session;
   }
 
-  /** Throws UnauthenticatedError if the session has ended. Asking this does not count as using it. */
+  /** Throws UnauthenticatedError if the session has ended. Does not count as a use of the session. */
   async confirm(cookie: string | null): Promise<void> {
     if (cookie === null || !(await this.#sessions(this.#db).find(hashToken(cookie))))
       throw new UnauthenticatedError('Your session has ended; sign in again');
   }
 
   /**
-   * What decides about the person of a session at `place`, found in the same way as for the holder of a token. Throws
+   * The facts that decide about the user of a session at `place`, found in the same way as for the holder of a token. Throws
    * UnauthenticatedError if the session has ended.
    */
   async getCaller({ id }: Session, place: RequestedPlace): Promise<Caller> {
@@ -84,8 +84,8 @@ export class SessionService {
   }
 
   /**
-   * Begins a session in the transaction that has checked the proof, and ends the one that the browser had before. Returns the values of
-   * the cookies: that of the session is always a new one. Throws UnauthenticatedError if the user was deactivated meanwhile.
+   * Begins a session in the transaction that verified the credential, and ends the browser's previous session. Returns the values of
+   * the cookies: the session's value is always new. Throws UnauthenticatedError if the user was deactivated meanwhile.
    */
   async begin(tx: Queryable, user: SignedIn, visit: Visit, audit: AuditTrail): Promise<BegunSession> {
     const { token, hash } = mintToken('hfs-');
@@ -112,7 +112,7 @@ export class SessionService {
     const { login, userId } = session;
     await this.#db.inTransaction(async (tx) => {
       if (!idPattern.test(id) || !(await this.#sessions(tx).remove(userId, id)))
-        throw new NotFoundError('This session has ended already');
+        throw new NotFoundError('This session has already ended');
       await recordOfPerson(tx, audit, { login, object: login, details: { session: id } });
     });
   }

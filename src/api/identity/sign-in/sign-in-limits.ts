@@ -8,19 +8,19 @@ import { addressGroup } from '../../platform/server/client-address.ts';
 
 const quarterHour = 15 * 60;
 const limits = {
-  /** One browser that has signed in with the login before. Nobody else counts there. */
+  /** One browser that has signed in with the login before. Only its own attempts count. */
   browser: { name: 'login-browser', attempts: 5, perSeconds: quarterHour, blockSeconds: quarterHour },
   /** One address that tries one login. */
   pair: { name: 'login-address', attempts: 5, perSeconds: quarterHour, blockSeconds: quarterHour },
   /** One address that tries many logins. */
   address: { name: 'address', attempts: 50, perSeconds: quarterHour, blockSeconds: quarterHour },
-  /** What a network has tried of a login within a day: it waits behind those that have tried less. Refuses nothing. */
+  /** Attempts of a network on a login within a day: it waits behind networks with fewer attempts. Refuses nothing. */
   day: { name: 'login-network', attempts: 1_000_000, perSeconds: 24 * 3600, blockSeconds: 0 },
 } satisfies Record<string, AttemptLimit>;
 
-/** How long an attempt waits for its turn: longer than it takes until the next one. */
+/** Maximum wait of an attempt in the queue: longer than the interval between attempts. */
 const maxWaitMs = (maxPaceSeconds + 8) * 1000;
-/** Each attempt that waits holds a connection. Half of the places are for networks that have not tried the login before. */
+/** Each waiting attempt holds a connection. Half of the places are for networks that have not tried the login before. */
 const maxWaiting = 256;
 
 /** An attempt to sign in with a password. */
@@ -29,7 +29,7 @@ export interface Attempt {
   readonly address: string;
   /** Id of the browser, if the login has signed in with it before. */
   readonly browserId: string | null;
-  /** The client is. */
+  /** Aborted when the client is gone. */
   readonly gone: AbortSignal;
 }
 
@@ -55,7 +55,7 @@ export class SignInLimits {
   }
 
   /**
-   * Counts an attempt before the password is compared, so that parallel ones count too, and waits for its turn. Throws
+   * Counts an attempt before the password is compared, so that parallel attempts count too, and waits in the queue. Throws
    * TooManyRequestsError, and UnavailableError if the client has left.
    */
   async count(attempt: Attempt): Promise<void> {
@@ -103,7 +103,7 @@ export class SignInLimits {
   }
 }
 
-/** Among all that wait for the same turn, in whichever process, the first to ask gets it: a network that has tried the least. */
+/** Among all waiting attempts, in any process, the first one in the queue gets the next slot: of a network with the fewest attempts. */
 function delayMs(tried: number): number {
   return Math.min(tried - 1, 8) * 400 + Math.random() * 300;
 }
@@ -116,7 +116,7 @@ function tooMany(waitMs: number): TooManyRequestsError {
 }
 
 function keysOf({ address, browserId, login }: Attempt) {
-  // Hashed, because what is typed as a login may be long, or a password.
+  // Hashed, because the typed login may be long, or a password.
   const name = createHash('sha256').update(login.toLowerCase()).digest('base64url');
   const group = addressGroup(address);
   // IPv6: a /48, of which one client easily gets all.

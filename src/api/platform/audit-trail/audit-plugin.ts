@@ -54,7 +54,7 @@ export function registerAudit(app: FastifyInstance, services: Services): void {
   });
 }
 
-/** What a call is about, from its path: as in the event of a call that is not refused. */
+/** The object of a call, from its path: the same as in the event of an accepted call. */
 function objectOf(params: Record<string, string | undefined>) {
   const { grant, group, hook, issuerId, login, organization, pack, policyId, project, role, stack, team, tokenId } =
     params;

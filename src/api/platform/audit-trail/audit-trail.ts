@@ -12,7 +12,7 @@ declare module 'fastify' {
   }
 }
 
-/** A read that is refused because it cannot be recorded. */
+/** A read was refused because it could not be recorded. */
 class UnrecordedReadError extends UnavailableError {
   override readonly name = 'UnrecordedReadError';
   override readonly code = 'read-not-recorded';
@@ -36,7 +36,7 @@ export class AuditTrail {
     return this.#source;
   }
 
-  /** Names who has signed in by this request. */
+  /** Sets the user who signed in with this request. */
   identify(who: Pick<AuditSource, 'userId' | 'login' | 'signIn'>): void {
     this.#source = { ...this.#source, ...who };
   }
@@ -50,7 +50,7 @@ export class AuditTrail {
     await this.recordAs(tx, {}, event);
   }
 
-  /** The same for somebody who signs in by this request. */
+  /** The same for a user who signs in with this request. */
   async recordAs(
     tx: Queryable,
     who: Partial<AuditSource>,
@@ -58,13 +58,13 @@ export class AuditTrail {
   ): Promise<void> {
     const source = { ...this.source, ...who };
     const recorded = { action: this.#action, ...event };
-    // Nothing that is not for CI runs is committed for one, whichever call has led to it.
+    // Actions that CI runs may not take are never committed for one, through any call.
     if (source.signIn === 'id-token') assertActionOfRun(recorded.action);
     await createAuditRepository(tx).insert(source, recorded);
     this.#isSettled = true;
   }
 
-  /** The same by a statement that makes the change, too. `isRecorded`: what it returns if it has, or if there is nothing to record. */
+  /** The same by a statement that also makes the change. `isRecorded`: whether its result means that it has recorded the event, or had nothing to record. */
   async recordWith<T>(
     statement: (source: AuditSource, action: AuditAction) => Promise<T>,
     isRecorded: (result: T) => boolean,

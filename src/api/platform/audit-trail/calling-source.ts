@@ -8,7 +8,7 @@ export function whoCalls(caller: Caller, access: Access | undefined) {
     signIn: signInOf(caller),
     userId: caller.userId,
     login: caller.login,
-    // Nobody knows the tokens of sessions.
+    // Session tokens are internal and not shown.
     tokenId: caller.isSession ? null : caller.tokenId,
     tokenName: caller.tokenName,
     grantedBy: grantedBy(caller, access),
@@ -22,7 +22,7 @@ function signInOf({ isSession, policyId, tokenKind }: Caller): AuditSource['sign
   return tokenKind === 'personal' ? 'token' : `${tokenKind}-token`;
 }
 
-/** What permits a call besides the membership of the token's user; null: nothing. */
+/** The permission of a call besides the membership of the token's user; null: none. */
 function grantedBy({ facts, policyId, teamName, tokenKind }: Caller, access: Access | undefined): string | null {
   if (policyId !== null) return `policy:${policyId}`;
   if (tokenKind === 'team') return `team:${teamName}`;

@@ -1,23 +1,23 @@
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
 import { ForbiddenError } from '../../../shared/platform/errors/errors.ts';
 
-/** Of a caller: the policy that gave the token for an id token; null for other tokens. */
+/** The policy that issued the caller's token for an id token; null for other tokens. */
 interface Holder {
   readonly policyId: string | null;
 }
 
-/** What a call needs, as far as it matters here. */
+/** The access that a call needs, as far as it matters here. */
 interface NeededAccess {
   readonly kind: string;
   readonly permission?: string;
 }
 
-/** `run`: tokens of CI runs may do it, as far as their permissions go. `person`: nobody but people and tokens that were made to stay. */
+/** `run`: allowed for tokens of CI runs within their permissions. `person`: only for users and permanent tokens. */
 type Decision = 'run' | 'person';
 
 /**
- * What tokens that were given for an id token may do. A run ends, and so does what it may do: whatever would outlive it, or decide what
- * other runs may do, is for people. Everything that can be recorded has its decision here, so a new action needs one.
+ * Actions of tokens that were issued for an id token. A run and its permissions are temporary: actions that would outlive it, or affect the
+ * permissions of other runs, are for users. Each action of the audit log has its entry here, so a new action needs one.
  */
 const decisions: Readonly<Record<AuditAction, Decision>> = {
   'organization.create': 'person',
@@ -46,7 +46,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'token.revoke': 'person',
   'token.rotate': 'person',
   'token.limit': 'person',
-  // How a run gets its token. It has none before.
+  // How a run gets its token in the first place.
   'token.exchange': 'run',
   'issuer.add': 'person',
   'issuer.change': 'person',
@@ -58,7 +58,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'team.add': 'person',
   'team.remove': 'person',
   'team.provision': 'person',
-  // Also those that `stack init --teams` adds.
+  // Including the grants that `stack init --teams` adds.
   'grant.add': 'person',
   'grant.remove': 'person',
   'grant.defaults': 'person',
@@ -69,7 +69,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'role.unassign': 'person',
   'bootstrap.apply': 'person',
   'database.loss': 'person',
-  // Pipelines create, update and remove stacks. Their names and tags are held by rules and grants: see permissionsOn.
+  // Pipelines create, update and remove stacks. Rules and grants protect their names and tags: see permissionsOn.
   'stack.create': 'run',
   'stack.delete': 'run',
   'stack.rename': 'run',
@@ -94,12 +94,12 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'update.break-glass': 'person',
   'approval.ask': 'run',
   'approval.give': 'person',
-  // What it has asked for itself: see ApprovalService.
+  // Only for its own requests: see ApprovalService.
   'approval.withdraw': 'run',
   'approval.use': 'run',
   'secret.decrypt': 'run',
   'secret.show': 'run',
-  // Nothing runs a version before somebody enables it in a group.
+  // A version is not run until a user enables it in a group.
   'policy-pack.begin': 'run',
   'policy-pack.publish': 'run',
   'policy-pack.remove': 'person',
@@ -121,8 +121,8 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
 };
 
 /**
- * Throws ForbiddenError if a CI run calls what is for people: an action, or whatever else admins of the organization do and read there.
- * `action` is that of the call in the audit log, if it has one.
+ * Throws ForbiddenError if a CI run makes a call that is for users only: an action, or any other call for admins of the organization.
+ * `action` is the action of the call in the audit log, if any.
  */
 export function assertMayRun({ policyId }: Holder, access: NeededAccess, action: AuditAction | null): void {
   if (action !== null) {
@@ -137,14 +137,14 @@ export function assertNoRun({ policyId }: Holder): void {
   if (policyId !== null) throw new ForbiddenError(managesNothing);
 }
 
-/** Throws ForbiddenError for an action that no CI run takes. */
+/** Throws ForbiddenError for an action that CI runs may not take. */
 export function assertActionOfRun(action: AuditAction): void {
   if (decisions[action] === 'run') return;
   throw new ForbiddenError(action === 'approval.give' ? approvesNothing : managesNothing);
 }
 
 export const approvesNothing =
-  'A CI run approves nothing: people do, with a session of the dashboard or a personal token that was not given for an id token';
+  'A CI run cannot approve. Users can, with a dashboard session or a personal token that was not issued for an id token';
 
 const managesNothing =
-  'A CI run does not manage its organization, whatever role its token has: use the token of an admin that was not given for an id token, the dashboard, or holdfast admin';
+  'A CI run cannot manage its organization, whatever the role of its token: use the token of an admin that was not issued for an id token, the dashboard, or holdfast admin';

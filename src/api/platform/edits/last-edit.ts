@@ -3,7 +3,7 @@ import { createAuditListRepository, type ListedEventRow } from '../../../shared/
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import type { LastEdit } from './revisions.ts';
 
-/** Further back, nobody is named. */
+/** Older edits are not searched. */
 const maxEvents = 100;
 
 /** Finds the newest event of an action in the audit log that is about one thing. Only for the sentence of a conflict. */

@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import { AppError, InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 
-/** Revisions that the caller has read; null: the caller does not say, and any will do. */
+/** Revisions that the caller has read; null: not given, and any revision matches. */
 export type SeenRevisions = readonly string[] | null;
 
-/** Who has made the last change, and when. */
+/** Author and time of the last change. */
 export interface LastEdit {
   /** Null: nobody with a login, such as a token of a CI run. */
   readonly by: string | null;
   readonly at: Date;
 }
 
-/** What was to be changed is no longer what the caller has read. tRPC calls it a conflict, HTTP a failed precondition. */
+/** The item has changed since the caller read it. tRPC calls it a conflict, HTTP a failed precondition. */
 export class EditConflictError extends AppError {
   override readonly name = 'EditConflictError';
   readonly status = 412;
@@ -19,11 +19,11 @@ export class EditConflictError extends AppError {
 }
 
 const revisionChars = 22;
-/** As many as anybody may name, each in quotes and perhaps weakened by a proxy on the way. */
+/** The maximum number of revisions in a header, each quoted and possibly weakened by a proxy. */
 const maxHeaderChars = 1_000;
 const tagPattern = /^(?:W\/)?"([\x21\x23-\x7e]*)"$/;
 
-/** Identifies a state of something that can be edited: equal for equal values, whoever has written them. */
+/** Identifies a state of an editable item: equal for equal values, regardless of their author. */
 export function revisionOf(editable: Readonly<Record<string, unknown>>): string {
   return createHash('sha256').update(JSON.stringify(editable)).digest('base64url').slice(0, revisionChars);
 }
@@ -34,7 +34,7 @@ export function seenByHeader(header: string | undefined): SeenRevisions {
   if (tags === undefined || tags === '*') return null;
   const found = tags.split(',').map((tag) => tagPattern.exec(tag.trim())?.[1]);
   if (tags.length > maxHeaderChars || found.includes(undefined))
-    throw new InvalidRequestError('If-Match has no entity tags: send the ETag of what you have read, or leave it out');
+    throw new InvalidRequestError('If-Match has no entity tags: send the ETag that you have read, or omit the header');
   return found as string[];
 }
 
@@ -48,7 +48,7 @@ export function tagOf(revision: string): string {
   return `"${revision}"`;
 }
 
-/** Throws EditConflictError if what is there, which must be locked, is not what the caller has seen. `what`: such as "this rule". */
+/** Throws EditConflictError if the current revision, which must be locked, is not one that the caller has seen. `what`: such as "this rule". */
 export async function assertSeen(
   seen: SeenRevisions,
   revision: string,
@@ -59,6 +59,6 @@ export async function assertSeen(
   const last = await findLastEdit();
   const when = last === null ? '' : ` at ${last.at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
   throw new EditConflictError(
-    `${last?.by ?? 'Somebody'} has changed ${what}${when}, after you had read it. Your change was not made: read it again first`,
+    `${last?.by ?? 'Another user'} has changed ${what}${when}, after you read it. Your change was not made: read it again first`,
   );
 }

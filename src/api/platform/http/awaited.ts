@@ -7,7 +7,7 @@ import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
  * clients have long since gone to another replica. Call once the request has arrived completely.
  */
 export async function assertAwaited({ socket }: IncomingMessage): Promise<void> {
-  // The end of the connection follows the body in the kernel's buffer, so the first turn may read only the body.
+  // The end of the connection follows the body in the kernel's buffer, so the first iteration may read only the body.
   for (let turn = 0; turn < 2; turn++) await nextSlice();
   if (socket.destroyed || socket.readableEnded) throw new InvalidRequestError('The client has disconnected');
 }

@@ -27,7 +27,7 @@ const inflateWaitMs = 30_000;
 const initialCreditMs = 15_000;
 const maxCreditMs = 60_000;
 
-/** What reading a body needs: the limits, and the memory for buffered bodies. */
+/** Dependencies for reading bodies: the limits, and the memory for buffered bodies. */
 export interface BodyParts {
   readonly config: Config;
   readonly bodyBuffer: BodyBuffer;
@@ -57,7 +57,7 @@ export function registerBody(app: FastifyInstance, parts: BodyParts): void {
 
 /**
  * Receives and inflates the body of a control call. It counts against the memory for buffered bodies from its first byte until
- * `release` is called. Throws PayloadTooLargeError, InvalidRequestError, SlowRequestError, and UnavailableError when out of room.
+ * `release` is called. Throws PayloadTooLargeError, InvalidRequestError, SlowRequestError, and UnavailableError when out of memory.
  */
 export async function receiveBody(
   { config, bodyBuffer }: BodyParts,
@@ -140,8 +140,8 @@ function arrivedBody(payload: IncomingBody, declared: number | null): Buffer | n
 
 /**
  * Passes the body through. Throws InvalidRequestError if the client cuts it off, so that a partial body never looks complete.
- * Throws SlowRequestError if the client sends less than `minBytesPerSecond` while the server waits for it, because what it has
- * sent takes up room that others need. The client starts with a time credit of some seconds and earns up to a minute by sending
+ * Throws SlowRequestError if the client sends less than `minBytesPerSecond` while the server waits for it, because the data it has
+ * sent takes up memory that others need. The client starts with a time credit of a few seconds and earns up to a minute by sending
  * faster.
  */
 export async function* checkedBody(payload: IncomingBody, minBytesPerSecond: number): AsyncGenerator<Buffer> {

@@ -4,7 +4,7 @@ import { cutDeep } from './cut-deep.ts';
 const nested = (counters: number, inner: string): Buffer =>
   Buffer.from(`{"a":${'['.repeat(counters)}${inner}${']'.repeat(counters)},"b":"${'['.repeat(300)}"}`);
 
-test('values that are nested deep are replaced by a mark, and nothing else is', () => {
+test('deeply nested values are replaced by a mark, and nothing else is', () => {
   const flat = nested(99, '1, 2');
   expect(cutDeep(flat)).toBe(flat);
   const cut = cutDeep(nested(100, '1')).toString('utf8');
@@ -12,6 +12,6 @@ test('values that are nested deep are replaced by a mark, and nothing else is', 
   expect(() => JSON.stringify(JSON.parse(cutDeep(nested(9_900, '')).toString('utf8')))).not.toThrow();
 });
 
-test('what is no JSON is told to be none', () => {
+test('invalid JSON throws a JsonSyntaxError', () => {
   expect(() => cutDeep(Buffer.from(`${'['.repeat(300)}]`))).toThrow('Malformed JSON');
 });

@@ -6,7 +6,7 @@ import { replaceRanges } from '../../../shared/platform/json/member-edits.ts';
 const maxShownDepth = 100;
 
 /**
- * The JSON in `text`, for people: objects and arrays that are nested `maxShownDepth` times or deeper are replaced by `{"[deep]": bytes}`. All
+ * The JSON in `text`, for display: objects and arrays nested `maxShownDepth` times or deeper are replaced by `{"[deep]": bytes}`. All
  * other bytes are kept. Throws JsonSyntaxError.
  */
 export function cutDeep(text: Buffer): Buffer {
@@ -19,7 +19,7 @@ export function cutDeep(text: Buffer): Buffer {
   return replaceRanges(text, deep);
 }
 
-/** True also for what is no JSON. A scan that reports nothing is several times as fast as others. */
+/** Also true for invalid JSON. A scan without callbacks is several times as fast. */
 function isDeep(text: Buffer): boolean {
   // Each level has two brackets.
   if (text.length < 2 * maxShownDepth) return false;

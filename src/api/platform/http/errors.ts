@@ -13,7 +13,7 @@ export interface ErrorReply {
   readonly retryAfterSeconds: number | undefined;
 }
 
-/** Requests whose bodies arrive too slowly to be waited for. */
+/** Requests whose bodies arrive too slowly. */
 const slowRequests = new WeakSet<FastifyRequest['raw']>();
 
 /** Body of an error response and its type. */
@@ -48,7 +48,7 @@ function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRepl
   const path = request.url.split('?')[0] ?? '';
   return send(reply, {
     status: 404,
-    message: otherProduct(path) ?? `There is nothing at ${request.method} ${path.slice(0, 200)}`,
+    message: otherProduct(path) ?? `There is no route ${request.method} ${path.slice(0, 200)}`,
     retryAfterSeconds: undefined,
   });
 }

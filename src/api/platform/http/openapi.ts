@@ -13,7 +13,7 @@ const errorResponses: Readonly<Record<string, string>> = {
   403: 'A permission is missing, or the lease is no longer valid',
   404: 'Not found, or not visible to the caller',
   409: 'The state of the stack or update does not allow it',
-  412: 'Somebody has changed it since you have read the ETag that If-Match names; nothing was changed',
+  412: 'The item has changed since you read the ETag in If-Match; nothing was changed',
   413: 'The body is too large, as sent or decompressed',
   414: 'A part of the path exceeds the maximum length of a name',
   415: 'The Accept header names no version of the protocol, or the body has an encoding other than gzip',
@@ -50,7 +50,7 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
           type: 'apiKey',
           in: 'cookie',
           name: '__Host-holdfast',
-          description: 'Session of a browser; without the prefix `__Host-` where the service is reached by plain HTTP',
+          description: 'Browser session; without the prefix `__Host-` if the service is reached over plain HTTP',
         },
         adminToken: { type: 'http', scheme: 'basic', description: 'API token of a site admin as the password' },
       },
@@ -97,7 +97,7 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
   },
 };
 
-/** Path parameters that `pulumi api` fills in from the current project and stack, by their names in our paths. */
+/** Path parameters that `pulumi api` fills in from the current project and stack, by name in our paths. */
 const cliParameters: Readonly<Record<string, string>> = {
   organization: 'orgName',
   project: 'projectName',

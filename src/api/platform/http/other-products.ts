@@ -48,23 +48,23 @@ const products: readonly Product[] = [
   ),
   product(
     '/api/orgs/[^/]+/search/resources/parse',
-    'This server does not search by sentences. Use the query syntax: `pulumi org search --query TERM`.',
+    'This server does not support natural-language search. Use the query syntax: `pulumi org search --query TERM`.',
   ),
   product(
     '/api/orgs/[^/]+/resources',
-    'This server does not count the resources of an organization over time. `pulumi org search` finds those of all stacks.',
+    'This server does not count the resources of an organization over time. `pulumi org search` finds the resources of all stacks.',
   ),
   product(
     '/api/orgs/[^/]+/templates?',
-    'This server has no templates of its own. Name one by a URL, e.g. of a Git repository.',
+    'This server has no templates of its own. Use the URL of one, e.g. of a Git repository.',
   ),
   product(
     '/api/(?:preview/)?registry/(?:packages|templates)/[^/]+/[^/]+/[^/]+/versions',
-    'This server has no registry of packages and templates. Name them by a URL, e.g. of a Git repository.',
+    'This server has no registry of packages and templates. Use their URLs, e.g. of a Git repository.',
   ),
   product(
     '/api/orgs/[^/]+/teams/github',
-    'This server does not take teams from GitHub. Create a team of its own (`POST /api/orgs/ORG/teams/pulumi`).',
+    'This server does not import teams from GitHub. Create a team here (`POST /api/orgs/ORG/teams/pulumi`).',
   ),
   product('/api/log-encryption-session', notProvided('Log sharing is', 'The CLI keeps its logs on your machine.')),
   product(`${stack}/config`, `Nothing was changed: ${noRemoteConfig}.`),

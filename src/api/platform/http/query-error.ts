@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 
-/** A query cannot be read. `start` and `end` are the place in it, in characters from 0. */
+/** A query is invalid. `start` and `end` are the position of the error, in characters from 0. */
 export class SearchQueryError extends InvalidRequestError {
   override readonly name = 'SearchQueryError';
   override readonly code = 'invalid-query';
@@ -8,7 +8,7 @@ export class SearchQueryError extends InvalidRequestError {
   readonly end: number;
 
   constructor(why: string, start: number, end: number) {
-    super(`The query cannot be read at character ${start + 1}: ${why}`);
+    super(`The query is invalid at character ${start + 1}: ${why}`);
     this.start = start;
     this.end = end;
   }

@@ -12,10 +12,10 @@ export interface Services {
   readonly stacks: { isBusy(ref: StackParams): Promise<boolean> };
 }
 
-/** How long a call waits for its turn, in ms. Those that the CLI repeats, or that are only refused between updates, do not wait. */
+/** How long a call may be delayed, in ms. Calls that the CLI repeats, or that are only refused between updates, do not wait. */
 export const maxWaitMs: Readonly<Record<RateClass, number>> = { never: 0, needed: 0, repeated: 0, held: 10_000 };
 
-/** Calls over the limit of their address that are decided on when the caller is known. */
+/** Calls over the limit of their address that are decided once the caller is known. */
 const overAddress = new WeakMap<FastifyRequest, Delay>();
 
 /**
@@ -58,11 +58,11 @@ export function registerCallerRate(app: FastifyInstance, services: Services): vo
 }
 
 function rateOf(request: FastifyRequest): RateClass {
-  // Unknown paths have none, and are answered before this.
+  // Unknown paths have no rate, and are answered before this.
   return request.routeOptions.config.rate ?? 'never';
 }
 
-/** Resolves when it is the turn of a call. Throws RequestRateError if it would have to wait too long, or its client is gone. */
+/** Resolves when a call may proceed. Throws RequestRateError if it would have to wait too long, or its client is gone. */
 export async function waitForRate({ raw }: Pick<FastifyRequest, 'raw'>, { error, note, waitMs }: Delay): Promise<void> {
   if (waitMs !== null) await delay(waitMs);
   const isAdmitted = waitMs !== null && !raw.socket.destroyed;

@@ -7,9 +7,9 @@ import type { TokenKind } from '../../../shared/identity/token-kinds.ts';
 import type { LeaseFence } from '../../../shared/updates/lease.ts';
 
 /**
- * Who may call a route. `procedures`: each procedure that it serves says so itself. `operator`: site admins. `session`: people who are signed in by a browser. `organization`: who belongs to the organization in the path (`read`),
- * administers it (`manage`), or is its identity provider (`provision`). `stack`:
- * who has the permission on the stack in the path; with `former`, the path may have a former name, and the service checks. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended; with
+ * The callers of a route. `procedures`: each procedure declares its own access. `operator`: site admins. `session`: users who are signed in with a browser. `organization`: a member of the organization in the path (`read`),
+ * its admin (`manage`), or its identity provider (`provision`). `stack`:
+ * a caller with the permission on the stack in the path; with `former`, the path may have a former name, and the service checks. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended; with
  * `fenced`, the committing statement checks the lease itself, so a cached lease does not have to be looked up.
  */
 export type Access =
@@ -23,9 +23,9 @@ export type Access =
   | { readonly kind: 'lease'; readonly ended?: true; readonly fenced?: true };
 
 /**
- * What happens to a call when its token, user or address makes too many. `never`: it is not limited, because an update could not be
+ * The treatment of a call when its token, user or address makes too many. `never`: it is not limited, because an update could not be
  * saved or ended without it, or because the CLI would continue differently. `needed`: refused, unless an update of the stack in the
- * path is active, which needs it to save its state. `repeated`: refused; the CLI repeats it. `held`: waits for its turn for a while
+ * path is active, which needs it to save its state. `repeated`: refused; the CLI repeats it. `held`: throttled for a while
  * before it is refused, because the CLI does not repeat it, or fails at once without it.
  */
 export type RateClass = 'never' | 'needed' | 'repeated' | 'held';
@@ -40,15 +40,15 @@ export interface Caller {
   readonly tokenId: string;
   readonly tokenKind: TokenKind;
   readonly tokenName: string | null;
-  /** The policy that gave the token for an id token; null for other tokens. */
+  /** The policy that issued the token for an id token; null for other tokens. */
   readonly policyId: string | null;
   /** Of a team's token. */
   readonly teamName: string | null;
-  /** Whether the token may do less than its owner. */
+  /** Whether the token has fewer permissions than its owner. */
   readonly isScoped: boolean;
   /** Whether the token is that of an identity provider. */
   readonly isProvisioning: boolean;
-  /** Whether it stands for a session of a browser. */
+  /** Whether it represents a browser session. */
   readonly isSession: boolean;
   readonly login: string;
   readonly displayName: string;
@@ -56,15 +56,15 @@ export interface Caller {
   readonly siteAdmin: boolean;
   /** Role in the organization in the path; null if there is none. */
   readonly role: Role | null;
-  /** Whether the caller may do anything in the organization in the path. */
+  /** Whether the caller has access to the organization in the path. */
   readonly belongs: boolean;
-  /** What decides in the organization in the path; null where the role alone does. */
+  /** The deciding facts in the organization in the path; null if only the role decides. */
   readonly facts: SubjectFacts | null;
   /** Tags of the stack in the path as JSON text, if `facts` decide about it and it exists. */
   readonly stackTags: string | null;
 }
 
-/** A person who is signed in by a browser. */
+/** A user who is signed in with a browser. */
 export interface Session {
   readonly id: string;
   readonly userId: string;
@@ -94,7 +94,7 @@ declare module 'fastify' {
     rate?: RateClass;
     /** The action in the audit log; or why calls are not recorded one by one. Routes that may change something need it. */
     audit?: AuditAction | { readonly none: string };
-    /** It begins, renews or ends an update, and gets connections to Postgres before other calls. */
+    /** The route begins, renews or ends an update, and has priority for connections to Postgres. */
     goesFirst?: true;
     /** `payload`: the route reads the raw body itself; `form`: it is the form of a page; otherwise it is parsed as JSON. */
     body?: 'payload' | 'form';
@@ -104,7 +104,7 @@ declare module 'fastify' {
     errors?: 'oauth';
     /** The Accept header does not have to name a protocol version. */
     anyAccept?: true;
-    /** Only for the OpenAPI document, where the enforced schemas would say too much or too little. */
+    /** Only for the OpenAPI document, where the enforced schemas would be too strict or too loose. */
     described?: {
       readonly body?: TSchema;
       readonly responses?: Readonly<Record<number, TSchema>>;

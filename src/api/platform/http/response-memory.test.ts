@@ -3,7 +3,7 @@ import { ResponseMemory } from './response-memory.ts';
 
 const mib = 1024 * 1024;
 
-test('answers of other requests wait until the first one is sent', async () => {
+test('results of other requests wait until the first response is sent', async () => {
   const room = new ResponseMemory(10 * mib);
   const [first, second] = [room.open(), room.open()];
   await first.hold(6 * mib, 'a');
@@ -16,20 +16,20 @@ test('answers of other requests wait until the first one is sent', async () => {
   expect(order).toEqual(['sent', 'held']);
 });
 
-test('a request that holds room does not wait for more', async () => {
+test('a request that holds memory does not wait for more', async () => {
   const request = new ResponseMemory(10 * mib).open();
   await request.hold(6 * mib, 'a');
   await request.hold(4 * mib, 'a');
   await expect(request.hold(1 * mib, 'a')).rejects.toMatchObject({ status: 413 });
 });
 
-test('calls of one request that come together do not wait for each other', async () => {
+test('concurrent calls of one request do not wait for each other', async () => {
   const request = new ResponseMemory(10 * mib).open();
   const results = await Promise.allSettled([6, 6, 6].map((size) => request.hold(size * mib, 'a')));
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
 });
 
-test('what a request holds is free when it ends, also if it has not got it yet', async () => {
+test('the memory of a request is released when it ends, even if the reservation is still pending', async () => {
   const room = new ResponseMemory(10 * mib);
   const [first, gone, last] = [room.open(), room.open(), room.open()];
   await first.hold(10 * mib, 'a');

@@ -6,12 +6,12 @@ const defaultCapacityBytes = 128 * 1024 * 1024;
 const maxWaitMs = 30_000;
 
 /**
- * Takes memory for a large answer about a stack of an organization before it is made; it is held until the response is sent. Throws
+ * Reserves memory for a large result about a stack of an organization before it is computed, until the response is sent. Throws
  * UnavailableError, PayloadTooLargeError.
  */
 export type ReserveMemory = (bytes: number, organization: string) => Promise<void>;
 
-/** Memory for large answers of all requests of a process: an answer is in memory as a whole, in several forms, until its response is sent. */
+/** Memory for large results of all requests of a process: a result is in memory as a whole, in several forms, until its response is sent. */
 export class ResponseMemory {
   readonly #budget: ByteBudget;
 
@@ -19,13 +19,13 @@ export class ResponseMemory {
     this.#budget = new ByteBudget(capacityBytes);
   }
 
-  /** What one request holds, until it ends. */
+  /** The reservation of one request, until it ends. */
   open(): RequestMemory {
     return new RequestMemory(this.#budget);
   }
 }
 
-/** What the answers of one request hold. */
+/** The memory reserved by the results of one request. */
 export class RequestMemory {
   readonly #budget: ByteBudget;
   readonly #held: { readonly bytes: number; readonly fairnessKey: string }[] = [];
@@ -37,13 +37,15 @@ export class RequestMemory {
   }
 
   /**
-   * The first call of a request may wait. Others may not, since the request keeps what it has until all are answered: if there is no room
-   * left, they are refused. `fairnessKey`: the organization.
+   * The first call of a request may wait. The others may not, since the request keeps its memory until all are answered: if there is no memory
+   * left, they are rejected. `fairnessKey`: the organization.
    */
   async hold(bytes: number, fairnessKey: string): Promise<void> {
     if (this.#isTaking) {
       if (!this.#budget.tryGrow(0, bytes, fairnessKey))
-        throw new PayloadTooLargeError('There is no memory for this answer beside the others: send the call alone');
+        throw new PayloadTooLargeError(
+          'There is not enough memory for this response in the same batch: send the call separately',
+        );
     } else {
       this.#isTaking = true;
       await this.#budget.acquire(bytes, maxWaitMs, fairnessKey);
@@ -54,7 +56,7 @@ export class RequestMemory {
     throw new UnavailableError('The client is gone');
   }
 
-  /** The response is sent, or nobody reads it. */
+  /** Call when the response is sent, or its client is gone. */
   end(): void {
     this.#hasEnded = true;
     this.#release();

@@ -22,26 +22,21 @@ test.each<[string, TSchema, unknown, string]>([
     'body/status must be "succeeded", "failed" or "cancelled"',
   ],
   ['names missing members', status, {}, 'body must have required properties status'],
-  ['does not offer null to who sends a value', update, { name: 5 }, 'body/name must be string'],
+  ['does not suggest null for a given value', update, { name: 5 }, 'body/name must be string'],
   ['names the types that are allowed', update, { tags: 5 }, 'body/tags must be string or array'],
   [
-    'says what is wrong inside, not that the whole could be absent',
+    'reports the inner violation, not that the whole could be absent',
     update,
     { options: { dryRun: 'x' } },
     'body/options/dryRun must be boolean',
   ],
-  [
-    'says the same of a body that may be absent',
-    Type.Union([update, Type.Null()]),
-    { name: 5 },
-    'body/name must be string',
-  ],
+  ['reports the same for an optional body', Type.Union([update, Type.Null()]), { name: 5 }, 'body/name must be string'],
   ['asks for null where nothing else is allowed', Type.Null(), {}, 'body must be null'],
   ['lists all places', count, { count: 0, place: 'x' }, 'body/count must be >= 1, body/place must match format "uuid"'],
 ])('%s', (_name, schema, value, expected) => {
   expect(describeIssues(Compile(schema).Errors(value), 'body')).toBe(expected);
 });
 
-test('has something to say without issues', () => {
+test('has a message without issues', () => {
   expect(describeIssues([], 'body')).toBe('body is not valid');
 });

@@ -16,7 +16,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
     return { error: validator.Errors(converted) as unknown as Error };
   };
 };
-/** What a schema says about a value; as TypeBox reports it. */
+/** A violation of a schema, as TypeBox reports it. */
 export interface SchemaIssue {
   readonly keyword: string;
   readonly instancePath: string;
@@ -25,7 +25,7 @@ export interface SchemaIssue {
 }
 
 /**
- * Says what is wrong with a part of a request, once for each place: `body/status must be "succeeded", "failed" or "cancelled"`. Where
+ * Describes the violations in a part of a request, once per place: `body/status must be "succeeded", "failed" or "cancelled"`. If
  * a value may have one of several forms, the schema reports the violations of each form.
  */
 export function describeIssues(issues: readonly SchemaIssue[], part: string): string {
@@ -33,7 +33,7 @@ export function describeIssues(issues: readonly SchemaIssue[], part: string): st
   for (const issue of issues) {
     if (issue.keyword === 'anyOf') continue;
     const { instancePath } = issue;
-    // Null stands for absent; who sends something else meant another form.
+    // Null stands for absent; any other value is meant as another form.
     const meansOther = (other: SchemaIssue): boolean =>
       other.instancePath.startsWith(`${instancePath}/`) ||
       (other.instancePath === instancePath && other.keyword !== 'anyOf' && !isNull(other));

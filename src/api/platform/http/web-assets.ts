@@ -10,7 +10,7 @@ import { wantsPage } from '../pages/wants-page.ts';
 const hashed = /^\/assets\/[\w.-]+\.(?:js|css|svg|png|woff2)$/;
 /** Files that change with a release. */
 const named = /^\/(?:fonts\/[\w.-]+\.woff2|theme\.js|mark\.svg)$/;
-/** Paths of programs and operators. Somebody who opens a wrong one in a browser gets the same error as a program. */
+/** Paths for programs and operators. A wrong path of these gives the same error in a browser as to a program. */
 const notPages = /^\/(?:api|trpc|scim|policy-packs|admin|assets|fonts|healthz|readyz|metrics)(?:\/|$)/;
 
 const yearMs = 365 * 24 * 60 * 60 * 1000;

@@ -3,7 +3,7 @@ import { html, type Markup } from './html.ts';
 import { signInScript } from './script.ts';
 import { signInStyle } from './style.ts';
 
-/** A static file of the pages. `link` changes with what is in it. */
+/** A static file of the pages. `link` changes with its content. */
 export interface Asset {
   readonly path: string;
   readonly link: string;
@@ -20,8 +20,8 @@ export const styleAsset = asset('sign-in', 'css', 'text/css; charset=utf-8', sig
 export const scriptAsset = asset('sign-in', 'js', 'text/javascript; charset=utf-8', signInScript);
 
 /**
- * Policy of our pages: nothing but the two files above and the web UI's font, no inline script or style. `formTarget`: where else the answer to a form
- * may lead, because browsers apply the policy of forms to redirects too.
+ * Content security policy of our pages: only the two files above and the web UI's font, no inline script or style. `formTarget`: another target of a form's redirect,
+ * because browsers also apply the form policy to redirects.
  */
 export function pageHeaders(formTarget: string | null = null): Record<string, string> {
   return {

@@ -1,4 +1,4 @@
-/** Script of the pages for people. Every page works without it, but for passkeys. */
+/** Script of the server-rendered pages. Every page works without it, except for passkeys. */
 export const signInScript = `'use strict';
 try {
   // The theme that was chosen in the web UI (src/web/platform/app/theme.ts).
@@ -11,7 +11,7 @@ for (const form of document.querySelectorAll('form')) {
     setTimeout(() => { for (const button of form.querySelectorAll('button')) button.disabled = true; });
   });
 }
-// A page that the browser kept shows buttons that were pressed.
+// A page restored from the browser's cache shows disabled buttons.
 addEventListener('pageshow', (event) => { if (event.persisted) location.reload(); });
 
 async function post(path, body) {

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
 
-/** Of calls that change something only if it is still as the caller has read it. */
+/** For calls that change an item only if it has not changed since the caller read it. */
 export const IfMatchHeaders = Type.Object({
   'if-match': Type.Optional(
     Type.String({
       description:
-        'The ETag of what you have read. If somebody has changed it since, nothing is changed, and the response is 412. Without it, whatever is there is changed',
+        'The ETag that you have read. If the item has changed since, nothing is changed, and the response is 412. Without it, any version is changed',
     }),
   ),
 });

@@ -10,7 +10,7 @@ import type { Caller } from '../http/request.ts';
 import { addressGroup, clientAddress } from '../server/client-address.ts';
 import { SharedRateCounters, type Source, type Turn } from './shared-rate-counters.ts';
 
-/** What requests are counted for. */
+/** The subjects that requests are counted for. */
 type Subject = 'token' | 'user' | 'address';
 
 interface RequestSource extends Source {
@@ -45,12 +45,12 @@ export class RequestRateError extends TooManyRequestsError {
   }
 }
 
-/** A request that a limit allows later, or not at all. */
+/** A request that a limit defers or refuses. */
 export interface Delay {
   /** How long the request has to wait, in ms; null: it is refused. */
   readonly waitMs: number | null;
   readonly error: RequestRateError;
-  /** Records what became of the request. */
+  /** Records the outcome of the request. */
   note(outcome: 'delayed' | 'rejected' | 'allowed'): void;
 }
 
@@ -64,7 +64,7 @@ export class RequestRates {
     this.#warning = new LimitedWarning(options.logger);
   }
 
-  /** Counts a request by its address. Returns null if it may go on now. */
+  /** Counts a request by its address. Returns null if it may proceed now. */
   takeForAddress(request: IncomingMessage, maxWaitMs: number): Delay | null {
     const { perMinute, trustedProxies } = this.#options;
     if (perMinute.address === 0) return null;
@@ -72,7 +72,7 @@ export class RequestRates {
     return this.#take([source('address', address, perMinute.address)], maxWaitMs, { address });
   }
 
-  /** Counts a request by its token and user. Returns null if it may go on now. */
+  /** Counts a request by its token and user. Returns null if it may proceed now. */
   takeForCaller({ login, tokenId, tokenName, userId }: Caller, maxWaitMs: number): Delay | null {
     const { perMinute } = this.#options;
     const sources: RequestSource[] = [];

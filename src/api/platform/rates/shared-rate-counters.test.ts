@@ -18,7 +18,7 @@ function create(report: (reports: readonly RateCounterReport[]) => Promise<{ sou
   return counters;
 }
 
-/** A process that does not run for a moment has let levels drain. */
+/** Counters also drain while a process is paused. */
 function stopTime(): void {
   jest.spyOn(performance, 'now').mockReturnValue(performance.now());
 }
@@ -35,7 +35,7 @@ test('admits what the smallest limit allows, then says how long the wait is', ()
   expect(turn?.waitMs).toBeLessThanOrEqual(1_000);
 });
 
-test('those who wait have turns of their own, and no more than fit into the time may wait', () => {
+test('waiting callers are admitted one after another, and only as many may wait as fit into the time', () => {
   stopTime();
   const counters = create(async () => []);
   while (counters.take([source], 0) === null);
@@ -48,7 +48,7 @@ test('those who wait have turns of their own, and no more than fit into the time
   expect(counters.take([source], 0)?.isCounted).toBe(false);
 });
 
-test('without the database each process limits by itself, and reports later what it has counted', async () => {
+test('without the database each process limits by itself, and reports its counts later', async () => {
   let isAway = true;
   let attempts = 0;
   const reported = new Map<string, number>();
@@ -62,7 +62,7 @@ test('without the database each process limits by itself, and reports later what
   await pollUntil('it was tried three times', () => attempts >= 3);
   isAway = false;
   await pollUntil('all are reported', () => reported.get(source.name) === 50);
-  // What the other replicas have counted comes back with the report.
-  await pollUntil('the levels of others count', () => counters.take([source], 0)?.isCounted === false);
+  // The report returns the counts of the other replicas.
+  await pollUntil('counts of other replicas apply', () => counters.take([source], 0)?.isCounted === false);
   expect(counters.take([source], 0)?.waitMs).toBeGreaterThan(20_000);
 });

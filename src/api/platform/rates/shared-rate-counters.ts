@@ -1,7 +1,7 @@
 import type { RateCounterReport } from '../../../shared/identity/rate-counter-repository.ts';
 import type { Logger } from '../../../shared/platform/logger/logger.ts';
 
-/** What events are counted for, such as a client's address, with the number allowed per minute. */
+/** A source of counted events, such as a client's address, with the number allowed per minute. */
 export interface Source {
   readonly name: string;
   readonly perMinute: number;
@@ -12,7 +12,7 @@ export interface Turn<S extends Source = Source> {
   /** False: later than the caller waits; nothing was counted. */
   readonly isCounted: boolean;
   readonly waitMs: number;
-  /** The source that has room last. */
+  /** The source that has capacity last. */
   readonly source: S;
 }
 
@@ -28,7 +28,7 @@ interface Level {
 }
 
 interface SharedRateCounterOptions {
-  /** Adds events to the counts shared by all replicas and returns the resulting levels. */
+  /** Adds events to the counters shared by all replicas and returns the resulting values. */
   readonly report: (
     reports: readonly RateCounterReport[],
   ) => Promise<readonly { readonly source: string; readonly level: number }[]>;
@@ -42,16 +42,16 @@ const capacity = 10_000;
 const maxReportsAtOnce = 500;
 /** Sources below this fraction of their limit are not reported: a few events do not matter. */
 const reportFrom = 0.1;
-/** Maximum level as a multiple of the limit, so that it takes at most a minute to be admitted again. */
+/** Maximum counter value as a multiple of the limit, so that it takes at most a minute to be admitted again. */
 const maxLevelFactor = 2;
 
 /**
- * Counts events by source, as levels that drain over time. A source is exhausted while its level is at or above its limit per minute. Levels are kept in memory. Those that matter are reported to the other replicas at most once a second, in one
- * statement that returns the levels of all replicas together.
+ * Counts events by source, in counters that drain over time. A source is exhausted while its counter is at or above its limit per minute. Counters are kept in memory. Significant ones are reported to the other replicas at most once a second, in one
+ * statement that returns the totals of all replicas.
  */
 export class SharedRateCounters {
   readonly #counters = new Map<string, Level>();
-  /** Levels with enough events to report. */
+  /** Counters with enough events to report. */
   readonly #due = new Map<string, Level>();
   readonly #report: SharedRateCounterOptions['report'];
   readonly #logger: Logger;
@@ -81,7 +81,7 @@ export class SharedRateCounters {
     };
   }
 
-  /** Counts an event if all sources have room for it now, or will have within `maxWaitMs`. Returns null if they have it now. */
+  /** Counts an event if all sources have capacity for it now, or will have within `maxWaitMs`. Returns null if they have it now. */
   take<S extends Source>(sources: readonly S[], maxWaitMs: number): Turn<S> | null {
     const now = performance.now();
     const counters: Level[] = [];
@@ -176,7 +176,7 @@ export class SharedRateCounters {
         level.unreported = Math.min(maxLevel(level), level.unreported + events);
         this.#due.set(source, level);
       }
-      this.#logger.debug({ err: error }, 'levels could not be reported to other replicas');
+      this.#logger.debug({ err: error }, 'counters could not be reported to other replicas');
     }
   }
 }

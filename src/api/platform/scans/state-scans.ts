@@ -11,19 +11,19 @@ import { FairSemaphore, type SemaphoreLimits } from '../slices/fair-semaphore.ts
 
 /** Requests of one process that read whole states at once. Each keeps some MiB, and all of them share the event loop. */
 const limits: SemaphoreLimits = { atOnce: 4, atOncePerCaller: 2 };
-/** A state is looked at in parts of this size: 2 to 5 ms each. */
+/** A state is processed in parts of this size: 2 to 5 ms each. */
 const sliceBytes = 128 * 1024;
 
 /** A request that may read whole states. */
 export interface Scanning {
   readonly caller: Pick<Caller, 'tokenId' | 'userId'>;
-  /** Its client is gone. */
+  /** Aborted when its client is gone. */
   readonly signal: AbortSignal;
-  /** Memory for its answer. */
+  /** Memory for its response. */
   readonly reserveMemory: ReserveMemory;
 }
 
-/** Lets requests read whole states: a few at once, by turns of their callers. */
+/** Lets requests read whole states: a few at once, fairly shared between callers. */
 export class StateScans {
   readonly #states: StateReader;
   readonly #semaphore: FairSemaphore;
@@ -39,7 +39,7 @@ export class StateScans {
     );
     metrics.gauge(
       'holdfast_state_reads_waiting',
-      'Requests of this process that wait for their turn to read whole states.',
+      'Requests of this process that wait to read whole states.',
       () => this.#semaphore.waiting,
     );
   }
@@ -51,8 +51,8 @@ export class StateScans {
 }
 
 /**
- * The only way in which a request reads whole states, but for exports, which are sent as they are. It takes one place, with the first state
- * that it reads, and keeps it until `end`, since what it has read takes memory until it is answered.
+ * The only way in which a request reads whole states, except for exports, which are sent unchanged. It takes one slot, with the first state
+ * that it reads, and keeps it until `end`, since the data takes memory until the request is answered.
  */
 export class StateScan {
   readonly #request: Scanning;
@@ -68,7 +68,7 @@ export class StateScan {
     this.#parts = parts;
   }
 
-  /** Waits for the turn of the caller, if the request has no place yet. Throws OwnQueueError, UnavailableError. */
+  /** Waits for a slot, if the request has none yet. Throws OwnQueueError, UnavailableError. */
   async begin(): Promise<void> {
     this.assertWanted();
     this.#place ??= this.#parts.semaphore.take(this.#request.caller, this.#request.signal);
@@ -101,18 +101,18 @@ export class StateScan {
     return scanResources(state.bytes, onResource, () => this.pause());
   }
 
-  /** Call between steps of what computes for long. Throws UnavailableError when the client is gone. */
+  /** Call between steps of a long computation. Throws UnavailableError when the client is gone. */
   async pause(): Promise<void> {
     this.assertWanted();
     await this.#parts.slices.pause();
   }
 
-  /** Throws UnavailableError when nobody waits for the answer any more. */
+  /** Throws UnavailableError when nobody waits for the response any more. */
   assertWanted(): void {
     if (this.#request.signal.aborted) throw new UnavailableError('The client is gone');
   }
 
-  /** All calls of the request are answered. */
+  /** Call when all calls of the request are answered. */
   end(): void {
     this.#hasEnded = true;
     this.#place?.then(
@@ -121,7 +121,7 @@ export class StateScan {
     );
   }
 
-  /** The state in parts, one in each tick of the event loop, as long as somebody waits for the answer. */
+  /** The state in parts, one per tick of the event loop, as long as a client waits for the response. */
   #inSlices(state: StateDocument): StateDocument {
     const bytes = state.bytes[Symbol.asyncIterator]();
     return { ...state, bytes: { [Symbol.asyncIterator]: () => this.#slices(bytes) } };

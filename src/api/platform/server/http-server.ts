@@ -17,7 +17,7 @@ import {
   respondAfterBody,
 } from './unread-bodies.ts';
 
-/** Maximum number of headers per request. Node would silently drop those beyond 2,000. */
+/** Maximum number of headers per request. Node would silently drop headers beyond 2,000. */
 const maxHeaders = 200;
 
 /** A connection is closed after this many requests, so that clients spread to replicas that were added later. */

@@ -28,7 +28,7 @@ export function mustCloseAfterResponse(request: IncomingMessage): boolean {
 }
 
 /**
- * Calls `respond` once the body has arrived, and discards what nobody has read of it. A proxy that gets a response while it still
+ * Calls `respond` once the body has arrived, and discards the unread rest. A proxy that gets a response while it still
  * sends the body may report a broken connection to the client instead of the response (golang/go#40747). Waits neither for a
  * client that asked whether to send the body, nor for more than 32 MiB, nor longer than `limitUnreadBody` permits.
  */

@@ -3,12 +3,12 @@ import { FairSemaphore, type SemaphoreLimits } from './fair-semaphore.ts';
 
 let over = new AbortController();
 afterEach(() => {
-  // Those that still wait.
+  // Calls that still wait.
   over.abort();
   over = new AbortController();
 });
 
-/** Turns that note who has begun, and end a work by its name. */
+/** A semaphore that records started work, and ends it by name. */
 function noted(limits: SemaphoreLimits) {
   const semaphore = new FairSemaphore(limits);
   const begun: string[] = [];
@@ -27,7 +27,7 @@ function noted(limits: SemaphoreLimits) {
   return { semaphore, begun, take, ask, end };
 }
 
-test('nobody waits for all that somebody else has asked for before', async () => {
+test('no caller waits for all earlier calls of another caller', async () => {
   const { ask, begun, end } = noted({ atOnce: 1 });
   ask('first', 'busy');
   ask('second', 'busy');
@@ -41,7 +41,7 @@ test('nobody waits for all that somebody else has asked for before', async () =>
   }
 });
 
-test('a caller does not have all places', async () => {
+test('a caller does not get all slots', async () => {
   const { ask, begun, end } = noted({ atOnce: 3, atOncePerCaller: 2 });
   for (const name of ['a', 'b', 'c']) ask(name, 'busy');
   await new Promise(setImmediate);
@@ -55,7 +55,7 @@ test('a caller does not have all places', async () => {
   expect(begun).toEqual(['a', 'b', 'other', 'c']);
 });
 
-test('a long line is refused at once: one of the caller with 429, that of all with 503', async () => {
+test('a long queue is refused at once: with 429 for one caller, with 503 in total', async () => {
   const { ask, take, semaphore } = noted({ atOnce: 1, waiting: 3, waitingPerCaller: 2 });
   for (const name of ['a', 'b', 'c']) ask(name, 'busy');
   await expect(take('d', 'busy')).rejects.toMatchObject({ status: 429, code: 'own-queue', retryAfterSeconds: 5 });
@@ -73,7 +73,7 @@ test('nobody waits forever', async () => {
   expect(semaphore.running).toBe(0);
 });
 
-test('who leaves the line is passed over; what was begun keeps its place until it ends', async () => {
+test('callers that leave the queue are skipped; running work keeps its slot until it ends', async () => {
   const { ask, begun, end, take, semaphore } = noted({ atOnce: 1 });
   const [first, second] = [new AbortController(), new AbortController()];
   ask('first', 'busy', first.signal);
@@ -88,7 +88,7 @@ test('who leaves the line is passed over; what was begun keeps its place until i
   await expect(take('late', 'busy', first.signal)).rejects.toMatchObject({ status: 503 });
 });
 
-test('a work that fails leaves its place, and a place is given back only once', async () => {
+test('failing work releases its slot, and a slot is released only once', async () => {
   const semaphore = new FairSemaphore({ atOnce: 1 });
   const caller = { userId: 'ada', tokenId: 'token' };
   await expect(semaphore.run(caller, null, () => Promise.reject(new Error('no')))).rejects.toThrow('no');

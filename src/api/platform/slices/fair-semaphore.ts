@@ -1,7 +1,7 @@
 import { TooManyRequestsError, UnavailableError } from '../../../shared/platform/errors/errors.ts';
 import type { Caller } from '../http/request.ts';
 
-/** How many works of a process run, and how many may wait. */
+/** Limits on running and waiting calls of a process. */
 export interface SemaphoreLimits {
   readonly atOnce: number;
   /** Of one caller. */
@@ -19,31 +19,31 @@ interface Waiting {
   readonly start: () => void;
 }
 
-/** What is known of a caller who has something under way. */
+/** The state of a caller with running or waiting calls. */
 interface Asking {
   running: number;
   waiting: number;
-  /** When the last work began, in works; 0: none did. */
+  /** Sequence number of the last started call; 0: none. */
   servedAt: number;
 }
 
 const defaults = { waiting: 100, waitingPerCaller: 20, waitMs: 20_000 };
 const retryAfterSeconds = 5;
 
-/** The line is long, or the caller has many calls in it. */
+/** The caller has too many calls in the queue. */
 class OwnQueueError extends TooManyRequestsError {
   override readonly name = 'OwnQueueError';
   override readonly code = 'own-queue';
 }
 
 /**
- * Lets some works of a process run at once. Of those that wait, the next one is that of the caller who has the fewest running, and among
- * those of the one who was last served longest ago: nobody waits for all that somebody else has asked for before.
+ * Lets a few calls of a process run at once. The next waiting call is from the caller with the fewest running calls, and among
+ * these, from the one that was served least recently: no caller waits for all earlier calls of another one.
  */
 export class FairSemaphore {
   readonly #limits: Required<SemaphoreLimits>;
   readonly #asking = new Map<string, Asking>();
-  /** In the order in which they came. */
+  /** In the order of their arrival. */
   readonly #line: Waiting[] = [];
   #running = 0;
   #served = 0;
@@ -60,7 +60,7 @@ export class FairSemaphore {
     return this.#line.length;
   }
 
-  /** Runs a work in its turn. Throws what `take` and the work throw. */
+  /** Runs `work` once there is a slot. Throws the errors of `take` and of `work`. */
   async run<T>(
     caller: Pick<Caller, 'tokenId' | 'userId'>,
     signal: AbortSignal | null,
@@ -75,8 +75,8 @@ export class FairSemaphore {
   }
 
   /**
-   * Takes a place when it is the caller's turn. The place is kept until the function that this returns is called, also when `signal`, that
-   * the caller is gone, is raised meanwhile: what was begun still runs. Throws OwnQueueError, UnavailableError.
+   * Takes a slot when it is the caller's turn. The slot is kept until the returned function is called, even if `signal` is
+   * aborted meanwhile because the caller is gone: started work still runs. Throws OwnQueueError, UnavailableError.
    */
   async take({ tokenId, userId }: Pick<Caller, 'tokenId' | 'userId'>, signal: AbortSignal | null): Promise<() => void> {
     if (signal?.aborted) throw gone();
@@ -116,7 +116,7 @@ export class FairSemaphore {
     asking.waiting++;
     const giveUp = (error: UnavailableError) => () => {
       const at = this.#line.indexOf(waiting);
-      // Its turn has come.
+      // It is the caller's turn.
       if (at < 0) return;
       this.#line.splice(at, 1);
       asking.waiting--;

@@ -15,7 +15,7 @@ function blame(paths: string[], changes: ResourceChange[], knownFrom: number | n
   );
 }
 
-test('the newest version that changed a property has set it, the creation all others', () => {
+test('the newest version that changed a property set it; the creation set all others', () => {
   const changes = [
     updated(5, ['inputs.a']),
     updated(4, ['inputs.a', 'inputs.b']),
@@ -25,7 +25,7 @@ test('the newest version that changed a property has set it, the creation all ot
   expect(blame(['inputs.a', 'inputs.b', 'inputs.c'], changes)).toEqual({ 'inputs.a': 5, 'inputs.b': 4, 'inputs.c': 2 });
 });
 
-test('a property is set with what contains it, and with what it contains', () => {
+test('a property is set together with its containers and its contents', () => {
   expect(blame(['inputs.tags.Name', 'inputs.tagsAll'], [updated(3, ['inputs.tags']), created(1)])).toEqual({
     'inputs.tags.Name': 3,
     'inputs.tagsAll': 1,
@@ -33,7 +33,7 @@ test('a property is set with what contains it, and with what it contains', () =>
   expect(blame(['inputs.list'], [updated(3, ['inputs.list[0]']), created(1)])).toEqual({ 'inputs.list': 3 });
 });
 
-test('what is older than the index, or was left out of it, is only known to be no newer', () => {
+test('for changes older than the index, or missing from it, only an upper bound is known', () => {
   expect(blame(['inputs.a', 'inputs.b'], [updated(9, ['inputs.a'])], 7)).toEqual({
     'inputs.a': 9,
     'inputs.b': 'up to 7',
@@ -54,7 +54,7 @@ function covers(outer: string, inner: string): boolean {
   return inner === outer || (inner.startsWith(outer) && /^[.[]/.test(inner.slice(outer.length)));
 }
 
-test('each property is set by the newest change that contains it or is in it, whatever the names are', () => {
+test('each property is set by the newest change above or below it, for any names', () => {
   const path = fc
     .array(fc.constantFrom('a', 'b', '.', '[', 'é'), { minLength: 1, maxLength: 5 })
     .chain((parts) => fc.constantFrom(parts.join(''), `${parts.join('')}…`));

@@ -7,7 +7,7 @@ export interface ResourceChange {
   readonly pathCount: number;
 }
 
-/** Which version has set a property. */
+/** The version that set a property. */
 export interface BlamedProperty {
   readonly path: string;
   /** Null: not known. */
@@ -20,21 +20,21 @@ export interface BlamedProperty {
 const ellipsis = '…';
 
 /**
- * Finds out which version has set each property of a resource, from its changes, which are given newest first. A change costs about as much as its
- * paths are long, however many properties there are.
+ * Finds the version that set each property of a resource, from its changes, newest first. The cost of a change is proportional to the length of its
+ * paths, regardless of the number of properties.
  */
 export class Blame {
   readonly #found = new Map<string, BlamedProperty>();
   readonly #paths: readonly string[];
-  /** Each path once, in order, so that those with the same beginning stand together. */
+  /** Each path once, sorted, so that paths with a common prefix are adjacent. */
   readonly #sorted: readonly string[];
   readonly #places: ReadonlyMap<string, number>;
-  /** For each place, a place that is not behind the next open one; the last place is the end. */
+  /** For each position, a position not after the next open one; the last position is the end. */
   readonly #next: Uint32Array;
   /** Lengths of the paths that were cut, without the ellipsis. */
   readonly #cutLengths: ReadonlySet<number>;
   #openCount: number;
-  /** The newest version that may have changed any property, because not all that it changed is known. */
+  /** The newest version that may have changed any property, because its changes are not completely known. */
   #bound: number | null;
 
   /** `unknown`: the newest version, if it is not among the changes. */
@@ -48,7 +48,7 @@ export class Blame {
     this.#bound = unknown;
   }
 
-  /** Whether older changes would say nothing more. */
+  /** Whether older changes would add no information. */
   get isDone(): boolean {
     return this.#openCount === 0;
   }
@@ -103,7 +103,7 @@ export class Blame {
     const next = this.#next;
     let at = from;
     while ((next[at] as number) !== at) {
-      // So that the way is shorter the next time.
+      // Path compression.
       next[at] = next[next[at] as number] as number;
       at = next[at] as number;
     }

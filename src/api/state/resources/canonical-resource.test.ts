@@ -17,7 +17,7 @@ const inStack = (stack: string, more: object = {}) =>
     ),
   );
 
-test('what is the own of each stack does not tell resources apart', async () => {
+test('stack-specific values do not make resources differ', async () => {
   const [one, two] = [await inStack('dev'), await inStack('prod')];
   expect(await canonicalOf(one, false)).toEqual(await canonicalOf(two, false));
   expect((await canonicalOf(one, true)).digest).not.toBe((await canonicalOf(two, true)).digest);

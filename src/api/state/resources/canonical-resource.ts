@@ -6,7 +6,7 @@ import { hashWithoutStack } from '../../../shared/search/stackless-text.ts';
 import { providerUrn } from '../../../shared/state/deployments/urn.ts';
 import { listSecretsInSlices } from './redacted-json.ts';
 
-/** What differs between two stacks of the same program without anybody having changed it. */
+/** Names that differ between two stacks of the same program without a change. */
 const ownMembers = new Set([
   ...['urn', 'id', 'outputs', 'created', 'modified', 'sourcePosition', 'stackTrace', 'initErrors', 'aliases'],
   ...['refreshBeforeUpdate', 'taint', 'hideDiff'],
@@ -15,7 +15,7 @@ const ownMembers = new Set([
 const maxProviderBytes = 64 * 1024;
 /** With more members than this, they are compared in the order that they have. A resource has about 30. */
 const maxSorted = 1_000;
-/** What a secret costs of a slice, beside its bytes. */
+/** The cost of a secret within a slice, besides its bytes. */
 const secretBytes = 200;
 
 /** A resource as it is compared with the one of the same type and name in another stack. */
@@ -60,9 +60,9 @@ async function comparableDigest(name: string, text: Buffer): Promise<string> {
   return hash.digest('base64');
 }
 
-/** Feeds a value to `hash`, without its secrets and the name of its stack. Returns the ciphertexts. */
+/** Feeds a value to `hash`, without its secrets and its stack's name. Returns the ciphertexts. */
 async function hashComparable(hash: Hash, name: string, text: Buffer, slices: Slices): Promise<(string | null)[]> {
-  // The id of a provider is its stack's own.
+  // The id of a provider is specific to its stack.
   if (name === 'provider' && text[0] === 0x22 && text.length <= maxProviderBytes) {
     hash.update(withoutStack(providerUrn(JSON.parse(text.toString('utf8')) as string)));
     return [];

@@ -3,7 +3,7 @@ import { diffProperties } from '../../../shared/search/property-leaves.ts';
 import { compareResources, readFacts, viewResource } from '../../../shared/search/resource-facts.ts';
 import { canonicalOf, isSameInStacks } from './canonical-resource.ts';
 
-// What is counted is how many turns of the event loop the work takes, in each of which other requests are served: about one for 128 KiB.
+// Counts the time slices of the work, between which other requests are served: about one per 128 KiB.
 
 const stack = { organization: 'org', project: 'shop', stack: 'prod' };
 const secret = `{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"x"}`;
@@ -32,14 +32,14 @@ async function slicesOf(work: () => Promise<unknown>): Promise<number> {
   return slices;
 }
 
-test.each(Object.keys(shapes))('a large resource is read and compared in many turns: %s', async (shape) => {
+test.each(Object.keys(shapes))('a large resource is read and compared in many time slices: %s', async (shape) => {
   const [before, after] = [resource(shape, 'dev'), resource(shape, 'prod')];
   const least = Math.floor(Math.min(before.length, after.length) / (256 * 1024));
   expect(least).toBeGreaterThan(7);
   expect(await slicesOf(() => viewResource(after))).toBeGreaterThan(least);
   const [was, is] = [await viewResource(before), await viewResource(after)];
   expect(await slicesOf(() => canonicalOf(is, true))).toBeGreaterThan(least);
-  // Of more than 20,000 properties, only so many are read.
+  // Of more than 20,000 properties, only the first ones are read.
   expect(await slicesOf(() => compareResources(was, is))).toBeGreaterThan(4);
 });
 
@@ -53,7 +53,7 @@ test('the URN of the stack in large values does not tell them apart, wherever a 
   expect((await readFacts(is, 'digest', stack)).dependencies).toHaveLength(2_000);
 });
 
-test('of a large list of properties, those that differ are found in many turns', async () => {
+test('of a large list of properties, differing ones are found in many time slices', async () => {
   const [before, after] = ['dev', 'prod'].map((note) => Buffer.from(`{${manyInputs(note)}}`)) as [Buffer, Buffer];
   expect(await slicesOf(() => diffProperties(before, after))).toBeGreaterThan(8);
   expect(await slicesOf(() => isSameInStacks('inputs', before, after))).toBeGreaterThan(8);

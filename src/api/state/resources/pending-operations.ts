@@ -7,11 +7,11 @@ import { RecentText } from '../../../shared/platform/json/recent-text.ts';
 
 /** A larger operation is not read, in bytes. */
 const maxOperationBytes = 8 * 1024 * 1024;
-/** More are not read; nor are more bytes of them in total. */
+/** Maximum number of operations that are read, and their maximum total size. */
 const maxOperations = 1_000;
 const maxTotalBytes = 32 * 1024 * 1024;
 
-/** A step that had begun when its update ended: nobody knows whether it was done. */
+/** A step in progress when its update ended: its outcome is unknown. */
 export interface PendingStep {
   /** `creating`, `updating`, `deleting`, `reading` or `importing`. */
   readonly operation: string;
@@ -29,11 +29,11 @@ export interface PendingSteps {
   readonly steps: readonly PendingStep[];
   /** Whether there are more, or larger ones, which were not read. */
   readonly isCut: boolean;
-  /** Where the list stands in the document; null if there is none. */
+  /** The position of the list in the document; null if there is none. */
   readonly place: Span | null;
 }
 
-/** What becomes of a pending operation. */
+/** The repair of a pending operation. */
 export type StepRepair = { readonly action: 'clear' } | { readonly action: 'import'; readonly id: string };
 
 /** Finds the pending operations in a deployment document that arrives in chunks. */
@@ -89,7 +89,7 @@ export interface RepairedDocument {
 }
 
 /**
- * The document with some of its pending operations cleared, or their resources added with the id that they got: the next refresh reads
+ * The document with some of its pending operations cleared, or their resources added with the given ids: the next refresh reads
  * them from their provider. (What `pulumi refresh --import-pending-creates` writes is dropped by the refresh itself.) All other bytes are
  * kept. `repairOf` is called for each operation; null leaves it as it is. Throws InvalidRequestError.
  */
@@ -128,10 +128,10 @@ export async function repairPendingSteps(
   return { parts: [...parts, { start: from, end: bytes }], imported: added.length };
 }
 
-/** A longer URN is none that a repair names, in bytes of its JSON. */
+/** Repairs never name longer URNs, in bytes of their JSON. */
 const maxUrnBytes = 64 * 1024;
 
-/** Which resources a deployment has, apart from those to be deleted, by hashes of their URNs, and where their list ends. */
+/** The resources of a deployment, except for those pending deletion, by hashes of their URNs, and the end of their list. */
 class ResourceUrns {
   readonly #texts = new RecentText(maxUrnBytes);
   readonly #scanner: JsonScanner;
@@ -195,14 +195,14 @@ function hashOf(urn: string): string {
 }
 
 function replacesExisting(urn: string): string {
-  return `${urn} is in the state already: its creation was to replace it. Forget the operation, and delete in the cloud what it has created`;
+  return `${urn} is already in the state: its creation was a replacement. Discard the operation, and delete the new resource in the cloud`;
 }
 
 /** The resource of an interrupted creation, with the id that it got. Throws InvalidRequestError. */
 function asResource({ isCustom, operation, text, urn }: PendingStep, id: string): Buffer {
   const span = scanMembers(text)?.get('resource');
   if (operation !== 'creating' || !isCustom || span?.kind !== 'object')
-    throw new InvalidRequestError(`Only a resource that was being created can be imported, and ${urn} is none`);
+    throw new InvalidRequestError(`Only a resource that was being created can be imported, which ${urn} was not`);
   const idText = Buffer.from(JSON.stringify(id));
   return editMembers(sliceOf(text, span), new Map([['id', () => idText]]));
 }

@@ -24,7 +24,7 @@ export async function redactedText(text: Buffer): Promise<Buffer> {
   );
 }
 
-/** Like `listSecrets`, for values of some MiB, which may have as many secrets as there is room for. */
+/** Like `listSecrets`, for values of a few MiB, which may have a very large number of secrets. */
 export async function listSecretsInSlices(text: Buffer): Promise<SecretPlace[]> {
   if (hasNoSecrets(text)) return [];
   const { scanner, secrets } = secretScanner(text);
@@ -33,12 +33,12 @@ export async function listSecretsInSlices(text: Buffer): Promise<SecretPlace[]> 
   return secrets;
 }
 
-/** A value that is so many times larger than what is shown is not looked at: its secrets are hardly all of it. */
+/** A value larger than this multiple of the shown size is not scanned: secrets are hardly ever all of it. */
 const lookedAt = 4;
 
 /**
- * The property value in `text` for people: secrets are replaced by `{"[secret]": true}`, a value above `maxBytes` by `{"[large]": bytes}`, and
- * what is nested deep by `{"[deep]": bytes}`. Throws JsonSyntaxError.
+ * The property value in `text` for display: secrets are replaced by `{"[secret]": true}`, a value above `maxBytes` by `{"[large]": bytes}`, and
+ * deeply nested parts by `{"[deep]": bytes}`. Throws JsonSyntaxError.
  */
 export async function redactedJsonInSlices(text: Buffer | null, maxBytes: number): Promise<unknown> {
   if (text === null) return null;

@@ -6,7 +6,7 @@ const secret = (ciphertext: string) => ({
   ciphertext,
 });
 
-test('a text of several MiB is redacted in several turns of the event loop', async () => {
+test('a text of several MiB is redacted in several time slices', async () => {
   const textOf = (ciphertext: string): string =>
     JSON.stringify(Array.from({ length: 20 }, () => [secret(ciphertext), 'x'.repeat(200_000)]));
   let slices = 0;

@@ -63,7 +63,7 @@ export async function readRootOutputs(document: AsyncIterable<Buffer>): Promise<
 /** Null if the resource is not the root. */
 function readRoot(text: Buffer | null): Pick<RootOutputs, 'urn' | 'outputs'> | null {
   if (text === null) throw tooLarge();
-  // Most resources are told apart without a second scan; encoders do not escape colons.
+  // Most resources are distinguished without a second scan; encoders do not escape colons.
   if (!text.includes(rootType)) return null;
   const members = scanMembers(text);
   const part = (name: string): Buffer | null => {

@@ -27,7 +27,7 @@ export function listSecrets(text: Buffer): SecretPlace[] {
   return secrets;
 }
 
-/** Most values are told apart without a scan. A name of a member may be written with escapes, though nobody does. */
+/** Most values are decided without a scan. A name of a member may be written with escapes, though nobody does. */
 export function hasNoSecrets(text: Buffer): boolean {
   return !text.includes(signatureKey) && !text.includes('\\u');
 }

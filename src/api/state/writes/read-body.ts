@@ -96,7 +96,7 @@ export class MemoryBody implements WriteBody, Disposable {
   }
 
   #free(inflated: Buffer): void {
-    // One that was not compressed has its memory from the socket.
+    // The memory of an uncompressed body is accounted for by the socket.
     if (this.#encoding === 'gzip') freeBuffer(inflated);
     this.#release();
   }

@@ -20,7 +20,7 @@ import { type IncomingBody, MemoryBody, readBody } from './read-body.ts';
 const retriedWaitMs = 30_000;
 const unretriedWaitMs = 60_000;
 
-/** What a write needs to be committed here or sent to a worker. */
+/** Dependencies of a write to be committed here or sent to a worker. */
 export interface WriteParts {
   readonly config: Config;
   readonly metrics: Metrics;
@@ -65,7 +65,7 @@ interface Submission<I, J> {
   readonly request: FastifyRequest;
   readonly write: WriteDefinition<I, J>;
   readonly input: I;
-  /** The organization whose share of room, memory and workers the call counts against. */
+  /** The organization whose share of in-flight budget, memory and workers the call counts against. */
   readonly fairnessKey: string;
 }
 

@@ -24,7 +24,7 @@ export interface ApprovalQuery {
   readonly limit: number;
 }
 
-/** What the dashboard shows of approvals. */
+/** Approvals, for the dashboard. */
 export class ApprovalQueries {
   readonly #db: ApiContext['db'];
 
@@ -32,7 +32,7 @@ export class ApprovalQueries {
     this.#db = db;
   }
 
-  /** Those that were asked for last first, and the place of the last one if there are more. Throws NotFoundError. */
+  /** The most recently requested first, and the position of the last one if there are more. Throws NotFoundError. */
   async list(caller: Caller, { organization, ...query }: ApprovalQuery) {
     const listed = await getListedOrganization(this.#db, caller.tokenId, organization);
     const { limit } = query;
@@ -57,11 +57,11 @@ function shownApproval(row: ApprovalOverviewRow, caller: Caller) {
     approvedBy: row.approvedBy,
     reason: row.reason,
     expiresAt: row.expiresAt?.toISOString() ?? null,
-    /** Whether runs of the commit pass now. */
+    /** Whether runs of the commit are approved now. */
     isValid: row.isValid,
     /** Whether the caller may approve it. */
     mayGive: permits(held, 'admin') && refusalOf(caller, row) === null,
-    /** Whether the caller may take it back, or the request for it. */
+    /** Whether the caller may withdraw it, or the request for it. */
     mayWithdraw: mayWithdraw(caller, held, row),
     /** Why the caller may not, with the permission for it; null if they may, or have no permission. */
     refusal: permits(held, 'admin') ? refusalOf(caller, row) : null,

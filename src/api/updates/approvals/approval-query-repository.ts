@@ -16,7 +16,7 @@ const OverviewRow = Type.Object({
   askedMicros: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  /** What the viewer may do with the stack, as far as facts decide; null: their role does. */
+  /** The viewer's permissions on the stack, if facts decide; null: their role decides. */
   held: Nullable(Type.Integer()),
   /** Of the update that was stopped. */
   message: Text,
@@ -24,14 +24,14 @@ const OverviewRow = Type.Object({
 });
 export type ApprovalOverviewRow = Row<typeof OverviewRow>;
 
-/** Which approvals are listed: those for which all that is given holds. */
+/** Filters of approvals; all given ones must match. */
 export interface ApprovalFilter {
   readonly project: string | null;
   /** Only with its project. */
   readonly stack: string | null;
   /** Whether they were given; null: either way. */
   readonly isGiven: boolean | null;
-  /** Only those after this one, in this order. */
+  /** Only approvals after this one, in this order. */
   readonly before: { readonly askedMicros: string; readonly id: string } | null;
   readonly limit: number;
 }
@@ -39,10 +39,10 @@ export interface ApprovalFilter {
 const maxMessage = 300;
 type Fragment = ReturnType<typeof sql.fragment>;
 
-/** Approvals as a dashboard shows them. */
+/** Approvals, for the dashboard. */
 export function createApprovalQueryRepository(db: Queryable) {
   return {
-    /** Of stacks of the organization that may be read; those that were asked for last first. */
+    /** Approvals of readable stacks of the organization; the most recently requested first. */
     list: (
       organization: ListedOrganization,
       { before, isGiven, limit, project, stack }: ApprovalFilter,
@@ -57,7 +57,7 @@ export function createApprovalQueryRepository(db: Queryable) {
         select case when ${organization.facts}::jsonb is not null
           then effective_permissions(${organization.facts}::jsonb, ${organization.id}, ${project}, ${stack}) end as held`;
       const isReadable = sql.fragment`(e.held is null or e.held & 1 = 1)`;
-      /** Those that were given, or the others, in the order of an index. By lateral joins: else Postgres might read all stacks. */
+      /** Given or pending approvals, in the order of an index. By lateral joins: otherwise Postgres might read all stacks. */
       const page = (given: boolean) => {
         const state = given ? sql.fragment`a.approved_at is not null` : sql.fragment`a.approved_at is null`;
         const order = sql.fragment`order by a.asked_at desc, a.id desc limit ${limit}`;

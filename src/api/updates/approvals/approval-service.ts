@@ -39,14 +39,14 @@ export class ApprovalService {
     this.#db = db;
   }
 
-  /** Those that were asked for last. */
+  /** The most recently requested approvals. */
   async list(ref: StackRef): Promise<readonly ApprovalRow[]> {
     const stack = await createStackRepository(this.#db).find(ref);
     if (!stack) throw stackNotFound(ref);
     return createApprovalRepository(this.#db).list(stack.id, maxListed);
   }
 
-  /** Asks before a run is stopped. Throws InvalidRequestError. */
+  /** Requests an approval before a run is stopped. Throws InvalidRequestError. */
   async ask(
     ref: StackRef,
     caller: Caller,
@@ -66,8 +66,8 @@ export class ApprovalService {
   }
 
   /**
-   * Lets the runs of the commit pass for a limited time. Throws ForbiddenError for whoever has asked, by whichever token, for tokens that
-   * belong to nobody unless the rules let them, and for CI runs, and InvalidRequestError.
+   * Approves runs of the commit for a limited time. Throws ForbiddenError for the requester, with any of their tokens, for tokens that
+   * belong to no user unless the rules allow them, and for CI runs, and InvalidRequestError.
    */
   async give(
     ref: StackRef,
@@ -90,7 +90,7 @@ export class ApprovalService {
   }
 
   /**
-   * Takes an approval back, or the request for it: by who has asked, and by admins of the stack that are no CI runs. Updates that run already keep the limits
+   * Withdraws an approval, or the request for it: for the requester, and for admins of the stack, except for CI runs. Running updates keep the limits
    * with which they were created. Throws ForbiddenError, NotFoundError.
    */
   async withdraw(ref: StackRef, id: string, caller: Caller, audit: AuditTrail): Promise<void> {
@@ -98,7 +98,7 @@ export class ApprovalService {
       const asked = await getApproval(tx, stack, id, caller);
       if (!mayWithdraw(caller, held, asked))
         throw new ForbiddenError(
-          'The one who has asked for an approval withdraws it, or a person with the permission admin on the stack',
+          'Only the requester, or a user with the permission admin on the stack, can withdraw an approval',
         );
       await createApprovalRepository(tx).remove(id);
       const { approvedBy, askedBy, commit, kind, updateId } = asked;
@@ -124,7 +124,7 @@ export class ApprovalService {
   }
 }
 
-/** Why the caller cannot approve what was asked for under these rules; null if nothing but a permission is needed. */
+/** Why the caller cannot approve the request under these rules; null if only a permission is needed. */
 export function refusalOf(
   { policyId, tokenId, tokenKind, userId }: Caller,
   asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId' | 'isOwn'>,
@@ -132,16 +132,16 @@ export function refusalOf(
 ): string | null {
   if (policyId !== null) return approvesNothing;
   if (tokenKind !== 'personal' && !mayTokensApprove(rules)) return peopleApprove;
-  if (hasAsked({ tokenId, userId }, asked)) return 'Somebody else has to approve this: you have asked for it';
+  if (hasAsked({ tokenId, userId }, asked)) return 'Another user has to approve this, because you have requested it';
   if (asked.isOwn)
-    return 'Somebody else has to approve this: it was asked for by a token that you have made or rotated, or by a CI run that you have started';
+    return 'Another user has to approve this, because it was requested by a token that you have created or rotated, or by a CI run that you have started';
   return null;
 }
 
 const peopleApprove =
-  'People approve, and tokens of teams, organizations and services do not, unless the rules of the stack say approvers=tokens: approve in the dashboard, or with a personal token';
+  'Tokens of teams, organizations and services cannot approve, unless the rules of the stack have approvers=tokens: approve in the dashboard, or with a personal token';
 
-/** Whether the caller, who has these permissions on the stack, may take an approval back, or the request for it. */
+/** Whether the caller, with these permissions on the stack, may withdraw an approval, or the request for it. */
 export function mayWithdraw(
   caller: Pick<Caller, 'policyId' | 'tokenId' | 'userId'>,
   held: PermissionSet,
@@ -151,7 +151,7 @@ export function mayWithdraw(
   return (isPerson && permits(held, 'admin')) || (permits(held, 'write') && hasAsked(caller, asked));
 }
 
-/** Whether the caller is who has asked last. */
+/** Whether the caller is the last requester. */
 function hasAsked(
   { tokenId, userId }: Pick<Caller, 'tokenId' | 'userId'>,
   asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId'>,

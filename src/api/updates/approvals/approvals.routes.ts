@@ -22,7 +22,7 @@ export interface Services {
 
 const tags = ['guards'];
 
-/** What stops updates before they do more, and what lets them pass. */
+/** Draining of updates, and approvals. */
 export function registerApprovalRoutes(app: RouteScope, services: Services): void {
   drainUpdate(app, services);
   listApprovals(app, services);
@@ -44,9 +44,9 @@ function drainUpdate(app: RouteScope, { changeLimits }: Services): void {
       },
       schema: {
         tags,
-        summary: 'End an update gently',
+        summary: 'Drain an update',
         description:
-          'The update begins nothing more. What it has begun is finished and saved; then its client ends it.',
+          'The update starts no new steps. The steps in progress are finished and saved; then its client ends it.',
         security: apiToken,
         params: UpdateParams,
         body: Type.Union([DrainUpdateRequest, Type.Null()]),
@@ -69,7 +69,7 @@ function listApprovals(app: RouteScope, { approvals }: Services): void {
       schema: {
         tags,
         summary: 'List the approvals of a stack',
-        description: 'The 100 that were asked for last, with those that nobody has given yet.',
+        description: 'The 100 most recently requested, including pending ones.',
         security: apiToken,
         params: StackParams,
         response: { 200: ListApprovalsResponse },
@@ -86,8 +86,8 @@ function askApproval(app: RouteScope, { approvals }: Services): void {
       config: { access: { kind: 'stack', permission: 'write' }, rate: 'held', audit: 'approval.ask' },
       schema: {
         tags,
-        summary: 'Ask for the approval of a commit',
-        description: 'An update that a rule stops asks by itself.',
+        summary: 'Request the approval of a commit',
+        description: 'An update that a rule stops requests it automatically.',
         security: apiToken,
         params: StackParams,
         body: AskApprovalRequest,
@@ -110,7 +110,7 @@ function giveApproval(app: RouteScope, { approvals }: Services): void {
         tags,
         summary: 'Approve a commit',
         description:
-          'Runs of the commit may delete and replace what rules would refuse, for a limited time. Not by who has asked, nor by the token of a CI run.',
+          'Runs of the commit may exceed change limits and protected types for a limited time. Neither the requester nor the token of a CI run can approve.',
         security: apiToken,
         params: ApprovalParams,
         body: GiveApprovalRequest,
@@ -133,7 +133,7 @@ function withdrawApproval(app: RouteScope, { approvals }: Services): void {
         tags,
         summary: 'Withdraw an approval, or the request for it',
         description:
-          'By who has asked, and by those with the permission admin on the stack. Updates that run already keep their limits.',
+          'For the requester, and for users with the permission admin on the stack. Running updates keep their limits.',
         security: apiToken,
         params: ApprovalParams,
         response: { 204: Type.Null() },

@@ -9,7 +9,7 @@ import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { updateNotFound } from '../update-errors.ts';
 
-/** Stops updates before they do more. */
+/** Drains updates. */
 export class DrainService {
   readonly #context: ApiContext;
 
@@ -17,7 +17,7 @@ export class DrainService {
     this.#context = context;
   }
 
-  /** Lets a running update begin nothing more. Succeeds if it was stopped before. Throws the errors of drainUpdate. */
+  /** Drains a running update: it starts no new steps. Succeeds if it was already stopped. Throws the errors of drainUpdate. */
   async drain(ref: StackRef, updateId: string, caller: Caller, reason: string, audit: AuditTrail): Promise<void> {
     const { db, updates } = this.#context;
     const drain = { by: caller.login, reason: parseReason(reason) };

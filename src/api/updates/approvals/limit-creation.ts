@@ -10,13 +10,13 @@ import type { StackWithRules } from '../../../shared/updates/rules/update-rule-r
 import type { Caller } from '../../platform/http/request.ts';
 import type { PreviewCheck } from '../rules/preview-check.ts';
 
-/** What is known of an update when it is created. */
+/** The data of a new update. */
 interface CreatedUpdate {
   readonly stack: StackWithRules;
   readonly kind: string;
   readonly environment: object;
   readonly caller: Caller;
-  /** The preview that its rule asks for; null: it needs none. */
+  /** The preview that its rule requires; null: none. */
   readonly preview: PreviewCheck | null;
 }
 

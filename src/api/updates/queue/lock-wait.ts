@@ -10,8 +10,8 @@ const unitSeconds = { s: 1, m: 60, h: 3600 };
 const durationPattern = /^(\d{1,6})(s|m|h)?$/;
 
 /**
- * How long an update waits for the stack, in seconds: what the stack's tag says (seconds, or as in `10m`), otherwise the rules of its
- * organization, otherwise the default of the server. Clients of the contract expect a refusal at once, so for them only the tag counts.
+ * How long an update waits for the stack, in seconds: from the stack's tag (seconds, or such as `10m`), otherwise from the rules of its
+ * organization, otherwise the default of the server. Clients of the contract expect an immediate refusal, so for them only the tag counts.
  */
 export function lockWaitSeconds(tags: Tags, rules: UpdateRules, dialect: Dialect, defaultSeconds: number): number {
   const seconds = parseLockWait(tags[lockWaitTag]);
@@ -19,7 +19,7 @@ export function lockWaitSeconds(tags: Tags, rules: UpdateRules, dialect: Dialect
   return dialect === 'contract' ? 0 : (rules.first('lock-wait')?.settings.seconds ?? defaultSeconds);
 }
 
-/** Throws InvalidRequestError if the tag is there and is no duration: nobody would learn why updates do not wait. */
+/** Throws InvalidRequestError if the tag exists but is not a duration: otherwise updates would silently not wait. */
 export function assertLockWait(tags: Tags): void {
   if (tags[lockWaitTag] !== undefined && parseLockWait(tags[lockWaitTag]) === null)
     throw new InvalidRequestError(

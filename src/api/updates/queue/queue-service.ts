@@ -10,7 +10,7 @@ import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../../platform/http/request.ts';
 
-/** What people change about those who wait for a stack. */
+/** Manual changes of a stack's queue. */
 export class QueueService {
   readonly #db: ApiContext['db'];
 
@@ -18,14 +18,14 @@ export class QueueService {
     this.#db = db;
   }
 
-  /** Sends the run at a place away: its call is refused. Throws NotFoundError if nobody waits there any more, InvalidRequestError. */
+  /** Removes a run from the queue: its call is refused. Throws NotFoundError if it no longer waits, and InvalidRequestError. */
   async sendAway(
     ref: StackRef,
     caller: Caller,
     { placeId, reason }: { readonly placeId: string; readonly reason: string },
     audit: AuditTrail,
   ): Promise<void> {
-    // It becomes part of a line in a terminal.
+    // It becomes part of a line of terminal output.
     if (/\p{Cc}/u.test(reason)) throw new InvalidRequestError('The reason must be one line of text');
     await this.#db.inTransaction(async (tx) => {
       const access = await holdAccess(tx, ref.organization, caller);
@@ -33,7 +33,7 @@ export class QueueService {
       if (!stack) throw stackNotFound(ref);
       assertPermission(access, stack, readTags(stack.tags), 'write');
       const isGone = await createUpdateQueueRepository(tx).sendAway(placeId, stack.id, { login: caller.login, reason });
-      if (!isGone) throw new NotFoundError('No update waits at this place any more');
+      if (!isGone) throw new NotFoundError('The update is no longer in the queue');
       const details = { stackId: stack.id, placeId, reason };
       await audit.record(tx, { organization: ref.organization, object: formatStackRef(stack), details });
     });

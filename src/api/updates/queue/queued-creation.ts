@@ -34,7 +34,7 @@ interface CreationRequest {
 
 /** How a call waits. */
 export interface WaitingRequest {
-  /** The place that its client was given when it was asked to call again; null: it is new. */
+  /** The position from the redirect that asked the client to call again; null: it is new. */
   readonly place: string | null;
   /** How often its client was asked to call again. */
   readonly hop: number;
@@ -42,7 +42,7 @@ export interface WaitingRequest {
   readonly gone: AbortSignal;
 }
 
-/** What belongs to the call that waits. */
+/** Data of the waiting call. */
 interface Waiting {
   readonly audit: AuditTrail;
   readonly waiting: WaitingRequest;
@@ -53,7 +53,7 @@ interface Wait {
   since: number | null;
 }
 
-/** An update, with what its user should know; or the place with which the client must call again. */
+/** An update, with warnings for its user; or the position with which the client must call again. */
 export type QueuedUpdate = CreatedUpdate | { readonly place: string; readonly hop: number };
 
 /** Creates updates. Calls for a stack that another update holds wait for it in the order in which they arrived, if they may. */
@@ -70,7 +70,7 @@ export class QueuedCreation {
     this.#places = createUpdateQueueRepository(context.db);
   }
 
-  /** Throws what UpdateService.prepare and `create` throw. A StackBusyError says who holds the stack. */
+  /** Throws the errors of UpdateService.prepare and `create`. A StackBusyError names the lock holder. */
   async create(request: CreationRequest, audit: AuditTrail, waiting: WaitingRequest): Promise<QueuedUpdate> {
     try {
       return await this.#createOrWait(request, audit, waiting);
@@ -139,7 +139,7 @@ export class QueuedCreation {
   ): Promise<QueuedUpdate & { isKept?: true }> {
     const { config, logger, metrics } = this.#context;
     const over = place.since + creation.lockWaitSeconds * 1000;
-    // The last call is held for the rest of the time: the CLI would not follow one more redirect.
+    // The last call waits for the rest of the time: the CLI would not follow another redirect.
     const isLast = waiting.hop >= maxHops;
     let heldBack: DeferredError | null = null;
     let isFreezeNotified = false;
@@ -176,14 +176,15 @@ export class QueuedCreation {
         metrics.lockWaitSeconds.labels('over').observe((performance.now() - place.since) / 1000);
         throw heldBack ?? (await this.#refusal(creation, place));
       }
-      if (isLast) throw new UnavailableError('The server is stopping, and this call has waited; please start it again');
+      if (isLast)
+        throw new UnavailableError('The server is stopping, and this call was waiting; please start the command again');
       await this.#queue.keep(place);
       metrics.lockHolds.inc();
       return { place: place.id, hop: waiting.hop + 1, isKept: true };
     }
   }
 
-  /** Returns the update; otherwise the rule that holds it back, or null: another update holds the stack. */
+  /** Returns the update; otherwise the rule that defers it, or null: another update holds the lock. */
   async #attempt(
     creation: PreparedCreation,
     place: Place,
@@ -197,7 +198,7 @@ export class QueuedCreation {
     }
   }
 
-  /** Tells webhooks once that a freeze holds the place back. Returns whether they know. */
+  /** Notifies webhooks once that a freeze blocks the waiting update. Returns whether they were notified. */
   async #notifyOfWait(
     creation: PreparedCreation,
     { id }: Place,
@@ -210,7 +211,7 @@ export class QueuedCreation {
       });
       return true;
     } catch (error) {
-      this.#context.logger.warn({ err: error }, 'webhooks could not be told of a freeze that holds an update back');
+      this.#context.logger.warn({ err: error }, 'webhooks could not be notified of a freeze that blocks an update');
       return false;
     }
   }
@@ -219,10 +220,10 @@ export class QueuedCreation {
     const by = await this.#places.findSuperseding(id);
     return by
       ? new SupersededError(by)
-      : new UnavailableError('The place in the queue was lost; please start it again');
+      : new UnavailableError('The position in the queue was lost; please start the command again');
   }
 
-  /** A StackBusyError that says who holds the stack, and how long the call has waited in vain. */
+  /** A StackBusyError with the lock holder and the time that the call has waited in vain. */
   async #refusal({ stackId, lockWaitSeconds }: PreparedCreation, place: Place | null): Promise<StackBusyError> {
     const holder = await this.#places.findHolder(stackId);
     const position = place && (await this.#places.positionOf(place.id, stackId));

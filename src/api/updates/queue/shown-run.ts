@@ -2,13 +2,13 @@ import type { ShownRun } from '../../../shared/updates/update-queue-repository.t
 
 const maxChars = 300;
 
-/** What the environment of an update says of its run, as the CLI sends it (pkg/backend/updates.go); for people. */
+/** The CI run from an update's environment, as the CLI sends it (pkg/backend/updates.go); for display. */
 export function shownRun(kind: string, environment: object): ShownRun {
   const text = environmentTexts(environment);
   return { kind, commit: text('git.head'), branch: text('git.headName'), url: text('ci.build.url') };
 }
 
-/** Reads texts of the environment. Null for what is not there or cannot be shown. */
+/** Reads texts of the environment. Null for missing or invalid ones. */
 export function environmentTexts(environment: object): (name: string) => string | null {
   const values = environment as Readonly<Record<string, unknown>>;
   return (name) => {

@@ -10,7 +10,7 @@ export const supersedeTag = 'supersede';
 const modes = ['branch', 'pull-request', 'nothing'] as const;
 type SupersedeMode = (typeof modes)[number];
 
-/** The update has waited, and a newer commit has taken its place, or somebody has sent it away. */
+/** The update was superseded by a newer commit while it waited, or a user removed it from the queue. */
 export class SupersededError extends ConflictError {
   override readonly name = 'SupersededError';
   override readonly code = 'superseded';
@@ -21,14 +21,14 @@ export class SupersededError extends ConflictError {
 
 function describeNewer({ commit, url }: SupersedingRun): string {
   const link = url !== null && isTerminalLink(url) ? ` (${url})` : '';
-  return `Superseded by commit ${commit}${link}, which waits for the stack, too: this run of an older commit was sent away, and has changed nothing`;
+  return `Superseded by commit ${commit}${link}, which also waits for the stack: this run of an older commit was removed from the queue, and has changed nothing`;
 }
 
 function describeSender(sentBy: string, reason: string): string {
-  return `${sentBy} has sent this run away while it waited for the stack${reason === '' ? '' : `: ${reason}`}. It has changed nothing`;
+  return `${sentBy} has removed this run from the queue of the stack${reason === '' ? '' : `: ${reason}`}. It has changed nothing`;
 }
 
-/** Throws InvalidRequestError if the tag is there and has no meaning. */
+/** Throws InvalidRequestError if the tag exists but is invalid. */
 export function assertSupersede(tags: Tags): void {
   const mode = tags[supersedeTag];
   if (mode !== undefined && !isMode(mode))
@@ -38,7 +38,7 @@ export function assertSupersede(tags: Tags): void {
 }
 
 /**
- * What the update runs, as far as newer runs may supersede it, or it older ones: by the stack's tag, otherwise by the rules of its
+ * The identity by which newer runs may supersede the update, or it older ones: by the stack's tag, otherwise by the rules of its
  * organization. Null: neither.
  */
 export function waitingRun(tags: Tags, rules: UpdateRules, kind: string, environment: object): WaitingRun | null {
@@ -53,7 +53,7 @@ export function waitingRun(tags: Tags, rules: UpdateRules, kind: string, environ
   const build = text('ci.build.number');
   const isNumber = build !== null && /^\d{1,15}$/.test(build);
   return {
-    // The other parts tell apart what only has the same name.
+    // The other parts distinguish runs of the same name.
     line: JSON.stringify([mode, name, text('vcs.owner'), text('vcs.repo'), kind]),
     commit,
     url: text('ci.build.url'),

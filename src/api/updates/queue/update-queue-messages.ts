@@ -1,6 +1,6 @@
 import type { HolderRow } from '../../../shared/updates/update-queue-repository.ts';
 
-/** Who holds the stack and since when; for a call that has waited, also its position in the queue at the end. */
+/** The lock holder and the start of its update; for a call that has waited, also its final position in the queue. */
 export function describeHolder(
   holder: HolderRow | null,
   waited: { readonly position: number; readonly waitedSeconds: number } | null,

@@ -14,35 +14,35 @@ import {
 } from '../../../shared/updates/update-queue-repository.ts';
 import type { Limit } from '../rules/limit.ts';
 
-/** How often this process says that its calls wait, and looks for turns whose notification was lost, in ms. */
+/** How often this process renews its waiting calls, and checks for lost notifications, in ms. */
 const checkMs = 400;
-/** After this time without it, the calls of this process no longer stop those behind them, in seconds. */
+/** After this time without renewal, the calls of this process no longer block later ones, in seconds. */
 const aliveSeconds = 1.6;
-/** A client that was asked to call again keeps its place for this time, in seconds. */
+/** A client that was asked to call again keeps its position for this time, in seconds. */
 const keptSeconds = 10;
-/** A call that a rule holds back looks again after this time, although it is told of changed rules, in ms. */
+/** A call deferred by a rule checks again after this time, even without a notification of changed rules, in ms. */
 const deferredMs = 2_000;
 /** Checks from one removal of lost places to the next. */
 const checksPerRemoval = 10;
 /** Checks from one look at limits to the next, where no update has ended. */
 const checksPerLimit = 5;
 
-/** Why a waiting call goes on: it may be its turn, a newer run has its place, its time is over, its client has gone, or the process stops. */
+/** Why a waiting call wakes up: it may be its turn, a newer run supersedes it, its time is over, its client is gone, or the process stops. */
 export type Wake = 'turn' | 'superseded' | 'over' | 'gone' | 'draining';
 
-/** Who takes a place. */
+/** The caller that takes a position. */
 interface Entering {
   readonly tokenId: string;
-  /** Of the place that it had before; null: none. */
+  /** Of its earlier position; null: none. */
   readonly id: string | null;
   readonly isUrgent: boolean;
   readonly run: WaitingRun | null;
-  /** After this time webhooks are told that the call waits, in seconds. */
+  /** After this time, webhooks are notified that the call waits, in seconds. */
   readonly alertSeconds: number;
   readonly shown: ShownRun;
 }
 
-/** A place in the queue of a stack at which a call of this process waits. */
+/** A position in the queue of a stack at which a call of this process waits. */
 export interface Place {
   readonly id: string;
   readonly stackId: string;
@@ -51,15 +51,15 @@ export interface Place {
 }
 
 interface WaitingCall extends Place {
-  /** Its turn has come, and it has not looked yet. */
+  /** It may be its turn, and it has not checked yet. */
   isNext: boolean;
   isSuperseded: boolean;
-  /** Webhooks were told that it waits for long. */
+  /** Webhooks were notified of its long wait. */
   isLateNotified: boolean;
   readonly alertSeconds: number;
-  /** A limit holds it back: the database says when it may be different. */
+  /** A limit defers it: the database notifies of changes. */
   isLimited: boolean;
-  /** A rule holds it back: before this time by `performance.now()`, its turn alone is no reason to look again. */
+  /** A rule defers it: before this time by `performance.now()`, its turn alone is no reason to check again. */
   deferredUntil: number;
   wake: () => void;
 }
@@ -80,7 +80,7 @@ export class UpdateQueue {
   #timer: NodeJS.Timeout | undefined;
   #check: Promise<void> | undefined;
   #checks = 0;
-  /** An update may have ended since the first of those that limits hold back were told. */
+  /** An update may have ended since the first calls deferred by limits were notified. */
   #mayGo = false;
   #isDraining = false;
 
@@ -114,7 +114,7 @@ export class UpdateQueue {
     const owner = { stackId, tokenId, processId: this.#processId };
     const row =
       (id === null ? null : await this.#places.resume(id, owner)) ??
-      // Who has lost its place may be older than those that have come since.
+      // A call that has lost its position may be older than later arrivals.
       (await this.#places.join({ ...owner, isUrgent, run, shown, supersedes: id === null }));
     const place = { id: row.id, stackId, since: performance.now() - row.waitedSeconds * 1000 };
     // It may have been released before the place was taken.
@@ -150,7 +150,7 @@ export class UpdateQueue {
     }
   }
 
-  /** A rule holds the call back, a limit or another. It looks again when that may have changed. */
+  /** A limit or another rule defers the call. It checks again when that may have changed. */
   async holdBack({ id }: Place, limit: Limit | null): Promise<void> {
     const call = this.#waiting.get(id);
     if (!call) return;
@@ -158,7 +158,7 @@ export class UpdateQueue {
     if (limit === null && !call.isLimited) return;
     call.isLimited = limit !== null;
     const isNew = await this.#places.noteLimit(id, limit);
-    // From now on it is told when an update ends; one may have ended before.
+    // From now on it is notified when an update ends; one may have ended before.
     if (isNew && limit) call.isNext = true;
   }
 
@@ -168,18 +168,18 @@ export class UpdateQueue {
     await this.#places.keep(id, this.#processId, keptSeconds);
   }
 
-  /** Gives up the place. */
+  /** Gives up the position. */
   async leave({ id, stackId }: Place): Promise<void> {
     this.#forget(id);
     await this.#places.leave(id, stackId);
   }
 
-  /** The place was taken out of the queue with the change that it waited for. */
+  /** The position was removed from the queue with the change that it waited for. */
   forget({ id }: Place): void {
     this.#forget(id);
   }
 
-  /** Lets all calls go on: this process is about to stop. */
+  /** Wakes all calls: this process is about to stop. */
   drain(): void {
     this.#isDraining = true;
     for (const call of this.#waiting.values()) call.wake();
@@ -209,7 +209,7 @@ export class UpdateQueue {
 
   #beginCheck(): void {
     this.#check ??= this.#checkAll()
-      .catch((error: unknown) => this.#logger.warn({ err: error }, 'lock queue: turns could not be checked'))
+      .catch((error: unknown) => this.#logger.warn({ err: error }, 'lock queue: positions could not be checked'))
       .finally(() => {
         this.#check = undefined;
       });
@@ -242,7 +242,7 @@ export class UpdateQueue {
     } else this.#notify(message);
   }
 
-  /** Tells the first of those that limits hold back, if the limits may let them go. */
+  /** Notifies the first calls deferred by limits, if the limits may now admit them. */
   async #notifyLimited(): Promise<void> {
     if (!this.#mayGo) return;
     this.#mayGo = false;
@@ -250,7 +250,7 @@ export class UpdateQueue {
     for (const id of await this.#places.listFirstHeld(this.#processId)) this.#notify(id);
   }
 
-  /** Tells webhooks of calls that have waited for too long. A place that has been told of by another process is not told of again. */
+  /** Notifies webhooks of calls that have waited for too long. Each position is notified once, across processes. */
   async #notifyOfLate(): Promise<void> {
     const now = performance.now();
     const late = [...this.#waiting.values()].filter(

@@ -19,7 +19,7 @@ import { createOutputLossRepository, type RemovedOutputs } from './output-loss-r
 const maxConsumers = 200;
 const maxNames = 10;
 
-/** What would take the outputs of a stack away. */
+/** Changes that would remove the outputs of a stack. */
 export type OutputLoss = 'delete' | 'destroy' | 'rename';
 
 const losses: Record<OutputLoss, string> = {
@@ -28,7 +28,7 @@ const losses: Record<OutputLoss, string> = {
   rename: 'they would no longer find it under its name',
 };
 
-/** A rule does not allow to take away outputs that other stacks read. */
+/** A rule does not allow removing outputs that other stacks read. */
 export class ConsumersError extends ConflictError {
   override readonly name = 'ConsumersError';
   override readonly code = 'has-consumers';
@@ -41,7 +41,7 @@ export class ConsumersError extends ConflictError {
   }
 }
 
-/** Who reads the outputs of a stack, in words. */
+/** A description of the consumers of a stack's outputs. */
 interface Consumers {
   /** Names those that the caller may read, and counts the others. */
   readonly named: string;
@@ -50,7 +50,7 @@ interface Consumers {
   readonly isCertain: boolean;
 }
 
-/** What another update takes away, if its preview has shown that. */
+/** Outputs that another update removes, according to its preview. */
 interface PreviewOf {
   readonly commit: string | null;
   readonly userId: string | null;
@@ -96,11 +96,11 @@ export async function assertNotConsumed(
   throw new ConsumersError(
     consumers,
     (isReadBy) =>
-      `Stack ${formatStackRef(stack)} ${isReadBy}: ${losses[loss]}. A rule does not allow that as long as they have a stack reference to it.${note}`,
+      `Stack ${formatStackRef(stack)} ${isReadBy}: ${losses[loss]}. A rule does not allow this while they have a stack reference to it.${note}`,
   );
 }
 
-/** What to tell the caller before outputs are taken away; null without a rule of kind `consumers`, or without consumers. */
+/** The warning before outputs are removed; null without a rule of kind `consumers`, or without consumers. */
 export async function warnOfConsumers(
   db: Queryable,
   ref: StackRef,
@@ -117,7 +117,7 @@ export async function warnOfConsumers(
 }
 
 /**
- * What to tell whoever begins an update whose preview would remove outputs that other stacks read; null if nothing. Throws
+ * The warning for an update whose preview would remove outputs that other stacks read; null if none. Throws
  * ConsumersError if the rule refuses such an update.
  */
 export async function checkOutputLoss(
@@ -144,13 +144,13 @@ export async function checkOutputLoss(
       : `The preview of this update removes ${names.length === 1 ? 'the output' : 'the outputs'} ${listOutputs(names)} ${ofStack(by)}`;
   if (rule.settings.mode === 'warn') return `${said(isReadBy(consumers, consumers.named))}.`;
   const advice = isUnknown
-    ? 'Run a new preview: a rule does not allow to remove outputs as long as others have a stack reference to it.'
-    : 'A rule does not allow that as long as they have a stack reference to it: keep the outputs, or run a new preview without that change.';
+    ? 'Run a new preview: a rule does not allow removing outputs while others have a stack reference to it.'
+    : 'A rule does not allow this while they have a stack reference to it: keep the outputs, or run a new preview without this change.';
   const note = rule.note === '' ? '' : ` ${rule.note}`;
   throw new ConsumersError(consumers, (by) => `${said(by)}. ${advice}${note}`);
 }
 
-/** What an update or a preview has removed, and who reads the stack now, as far as the caller may know; null if it has removed nothing. */
+/** Outputs removed by an update or a preview, and the stack's current consumers, as far as the caller may know; null if none were removed. */
 export async function findRemovedOutputs(
   db: Queryable,
   stack: StackRef,

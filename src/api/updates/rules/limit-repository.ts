@@ -4,7 +4,7 @@ import type { Limit } from './limit.ts';
 
 const StandingRow = Type.Object({ running: Type.Integer(), ahead: Type.Integer() });
 
-/** How many updates run, and who waits for them. */
+/** Running updates, and waiting calls. */
 export function createLimitRepository(db: Queryable) {
   return {
     /**

@@ -12,12 +12,12 @@ export interface Limit {
   readonly projectId: string | null;
   readonly stackId: string | null;
   readonly tag: ApplicableRule['tag'];
-  /** Who asks for them: a user, or a token without one. */
+  /** The requester: a user, or a token without one. */
   readonly userId: string | null;
   readonly tokenId: string | null;
 }
 
-/** As many updates run as the limit allows, or those that wait go first. */
+/** The limit is reached, or waiting updates go first. */
 export class LimitError extends DeferredError {
   override readonly name = 'LimitError';
   override readonly code = 'limit';
@@ -32,7 +32,7 @@ export class LimitError extends DeferredError {
     const of = `${describeScope(rule, organization)}${per === 'all' ? '' : `, for each ${per}`}`;
     const note = rule.note === '' ? '' : `: ${rule.note}`;
     super(
-      `Too many updates at once: ${running} of ${most} run that are allowed in ${of}${note}. Run it again later, or let updates wait (lock-wait)`,
+      `Too many updates at once: ${running} of the ${most} allowed in ${of} are running${note}. Run it again later, or let updates wait (lock-wait)`,
     );
     this.state = `a limit of ${most} updates at once held back`;
     this.limit = limit;

@@ -21,5 +21,5 @@ test.each(['null', '[]', '{"resOutputsEvent":3}', event(null)])('anything else s
   expect(outputLossOf(text)).toEqual([]),
 );
 
-test('an event that is no JSON is not one that removes nothing', () =>
+test('invalid JSON is not treated as an event without removals', () =>
   expect(() => outputLossOf('{"resOutputsEvent":')).toThrow(SyntaxError));

@@ -8,7 +8,7 @@ export function outputLossOf(text: string): string[] {
   const event = objectOf(JSON.parse(text))?.['resOutputsEvent'];
   const metadata = objectOf(objectOf(event)?.['metadata']);
   const before = objectOf(objectOf(metadata?.['old'])?.['outputs']);
-  // Without a new state, the stack itself goes: that is for whoever looks at destroys.
+  // Without a new state, the stack itself is removed: the check for destroys handles that.
   const next = objectOf(metadata?.['new']);
   if (!before || !next) return [];
   const after = objectOf(next['outputs']) ?? {};
@@ -19,7 +19,7 @@ export function outputLossOf(text: string): string[] {
     .slice(0, maxNames);
 }
 
-/** As in `"a", "b" and 3 more`. */
+/** Such as `"a", "b" and 3 more`. */
 export function listOutputs(names: readonly string[]): string {
   const notified = names.slice(0, maxNotifiedNames).map((name) => JSON.stringify(name));
   const more = names.length - notified.length;

@@ -4,7 +4,7 @@ import type { StackWithRules } from '../../../shared/updates/rules/update-rule-r
 import { type ApplicableRule, describeScope } from '../../../shared/updates/rules/update-rules.ts';
 import { createPreviewRepository } from './preview-repository.ts';
 
-/** What a rule says about the preview of an update that is to be created. */
+/** The result of the preview rule for a new update. */
 export interface PreviewCheck {
   readonly rule: ApplicableRule<'require-preview'>;
   /** The preview that counts; null: there is none. */
@@ -47,7 +47,7 @@ export async function checkPreview(
   if (isCurrent) return { ...found, problem: null };
   const why =
     commit === null
-      ? 'this run is of no Git commit, or has local changes'
+      ? 'this run has no Git commit, or has local changes'
       : preview === null
         ? `there is none of commit ${commit}`
         : `that of commit ${commit} was of version ${preview.stackVersion}, and the stack is at ${stack.stackVersion}`;

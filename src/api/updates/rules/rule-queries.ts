@@ -12,15 +12,15 @@ import type { ApiContext } from '../../platform/api-context.ts';
 import type { Caller } from '../../platform/http/request.ts';
 import { revisionOfRule } from './update-rule-service.ts';
 
-/** How many windows to come are shown. */
+/** Number of upcoming windows to show. */
 const maxWindows = 3;
-/** Stacks that a rule is for: those that are counted, and those that are named. */
+/** Stacks of a rule: the maximum number to count, and to name. */
 const maxCounted = 1_000;
 const maxNamed = 5;
 
 export type ShownRule = ReturnType<typeof shownRule>;
 
-/** What the dashboard shows of rules. */
+/** Rules, for the dashboard. */
 export class RuleQueries {
   readonly #db: ApiContext['db'];
 
@@ -68,14 +68,14 @@ interface FreezeState {
   readonly freeze: ReturnType<typeof shownTimes> | null;
 }
 
-/** A rule as the dashboard shows it. Times are ISO strings. */
+/** A rule, for the dashboard. Times are ISO strings. */
 export function shownRule(row: RuleRow, organization: string) {
   const { id, kind, note, setAt, setBy, settings } = row;
   const place = scopeOf(row);
   return {
     ...{ id, kind, note, setBy, ...place },
     revision: revisionOfRule(row),
-    /** What the rule is for, in words. */
+    /** A description of the rule's scope. */
     scope: describeScope(place, organization),
     settings: JSON.parse(settings) as Record<string, unknown>,
     setAt: setAt.toISOString(),

@@ -30,7 +30,7 @@ export class UpdateRuleService {
     return createUpdateRuleRepository(this.#db).list((await getOrganization(this.#db, organization)).id);
   }
 
-  /** What a destroy of the stack, or its preview, tells its user of stacks that read the outputs. */
+  /** The warning of a destroy of the stack, or of its preview, about stacks that read the outputs. */
   async warnOfDestroy(ref: StackRef, caller: Caller): Promise<string[]> {
     const warning = await warnOfConsumers(this.#db, ref, caller, 'destroy');
     return warning === null ? [] : [warning];
@@ -75,7 +75,7 @@ export class UpdateRuleService {
         await assertSeenRule(before, seen);
         const { kind, note, settings } = rule;
         if (before.kind !== kind)
-          throw new InvalidRequestError(`The rule is of kind ${before.kind}, and a rule stays of its kind`);
+          throw new InvalidRequestError(`The rule is of kind ${before.kind}, which cannot be changed`);
         const slot = slotOf(kind, settings);
         await createUpdateRuleRepository(tx).change(id, { ...rule, slot }, caller.userId);
         await assertWithinLimits(tx, organizationId);
@@ -91,7 +91,7 @@ export class UpdateRuleService {
     } catch (error) {
       if (violatedConstraint(error) !== 'update_rules_key') throw error;
       throw new ConflictError(
-        `There is another rule ${rule.kind} for ${describeScope(rule, organization)}: change or delete that one`,
+        `There is another rule ${rule.kind} for ${describeScope(rule, organization)}: change or delete it`,
       );
     }
   }

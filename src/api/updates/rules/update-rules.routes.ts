@@ -56,8 +56,7 @@ function setRule(app: RouteScope, { updateRules }: Services): void {
       schema: {
         tags,
         summary: 'Set a rule for updates',
-        description:
-          'Replaces the rule of this kind for the same stacks. Rules of kind `freeze` are added to each other.',
+        description: 'Replaces the rule of this kind for the same stacks. Rules of kind `freeze` are always added.',
         security: apiToken,
         params: OrganizationParams,
         body: SetUpdateRuleRequest,
@@ -99,7 +98,8 @@ function changeRule(app: RouteScope, { updateRules }: Services): void {
         tags,
         headers: IfMatchHeaders,
         summary: 'Change a rule for updates',
-        description: 'Replaces its stacks, settings and note. Its kind stays. There is no moment without the rule.',
+        description:
+          'Replaces its stacks, settings and note. Its kind stays. The rule is in force without interruption.',
         security: apiToken,
         params: UpdateRuleParams,
         body: SetUpdateRuleRequest,

@@ -10,7 +10,7 @@ import { type Column, Table } from '../../platform/ui/table.tsx';
 import { Time } from '../../platform/ui/time.tsx';
 import { WithdrawInvitationDialog } from './member-dialogs.tsx';
 
-/** Who was invited and has not answered. Nothing if that is nobody. */
+/** Open invitations. Renders nothing if there are none. */
 export function InvitationList({ organization }: { readonly organization: string }) {
   const [asked, setAsked] = useState<string | null>(null);
   const { data } = useQuery(trpc.members.invitations.queryOptions({ organization }));

@@ -68,9 +68,9 @@ export function AddMemberDialog({ onClose, organization }: DialogProps) {
   return (
     <NewMemberDialog
       title="Add a member"
-      description={`Somebody who has an account on this server gets the role in ${organization} at once.`}
+      description={`A user with an account on this server gets the role in ${organization} at once.`}
       action="Add the member"
-      hint="Who has no account yet gets one from an operator, or by signing in with your identity provider."
+      hint="Users without an account get one from an operator, or by signing in with your identity provider."
       sending={add}
       onSubmit={(login, role) => add.mutate({ organization, login, role })}
       onClose={onClose}
@@ -83,9 +83,9 @@ export function InviteMemberDialog({ onClose, organization }: DialogProps) {
   return (
     <NewMemberDialog
       title="Invite a member"
-      description={`Who has this login gets the role in ${organization} by accepting, within 14 days, under “Your account”.`}
+      description={`The user with this login gets the role in ${organization} by accepting within 14 days, under “Your account”.`}
       action="Invite"
-      hint="They need an account on this server already. You are not told whether there is one: ask them for their login."
+      hint="The user must already have an account on this server. This page does not reveal whether a login exists: ask the user for it."
       sending={invite}
       onSubmit={(login, role) => invite.mutate({ organization, login, role })}
       onClose={onClose}
@@ -145,7 +145,7 @@ export function RemoveMemberDialog({ member, onClose, organization }: MemberDial
   return (
     <ActionDialog
       title={`Remove ${member.login}?`}
-      description={`${member.login} no longer sees ${organization}, and leaves its teams. Grants to them end for good, also for the case of a return; running updates of theirs lose their lock. The account and its other organizations stay.`}
+      description={`${member.login} no longer sees ${organization}, and leaves its teams. Their grants end for good, even if they rejoin later, and their running updates lose their lock. The account and its other memberships stay.`}
       action="Remove the member"
       isDanger
       error={remove.error}

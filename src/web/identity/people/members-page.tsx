@@ -28,7 +28,7 @@ const route = getRouteApi('/$organization/~/members');
 
 type Asked = { readonly what: 'add' | 'invite' } | { readonly what: 'role' | 'remove'; readonly member: MemberItem };
 
-/** Who belongs to the organization. */
+/** The members of the organization. */
 export function MembersPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();
@@ -55,7 +55,7 @@ export function MembersPage() {
   return (
     <Page
       title="Members"
-      lead="People and what their role gives them on every stack here. Teams and grants give more, or less."
+      lead="The members, and the role that each has on every stack of the organization. Teams and grants can give more, or deny some."
       actions={
         mayManage ? (
           <Button kind="main" onClick={() => setAsked({ what: mayAdd ? 'add' : 'invite' })}>
@@ -86,7 +86,7 @@ export function MembersPage() {
         onMore={() => void query.fetchNextPage()}
         empty={
           <Empty title="Nobody matches" icon={<Users size={20} />}>
-            <p>The filter looks at logins, names and roles. An operator makes new people on the server:</p>
+            <p>The filter matches logins, names and roles. An operator creates new users on the server:</p>
             <Code>{`holdfast admin create-user LOGIN --organization ${organization}`}</Code>
           </Empty>
         }

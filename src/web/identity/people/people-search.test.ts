@@ -6,7 +6,7 @@ import {
   toAuditQuery,
 } from '../../platform/app/settings-search.ts';
 
-test('filters in a URL are kept, and what is none is left out', () => {
+test('filters in a URL are kept, and unknown parameters are dropped', () => {
   expect(parseMemberSearch({ text: 'ada', role: 'owner' })).toEqual({ text: 'ada', role: undefined });
   expect(parseTokenSearch({ of: 'me', runs: '1' })).toEqual({ of: 'me', runs: '1' });
   expect(parseTokenSearch({ of: 'you', runs: 'x' })).toEqual({ of: undefined, runs: undefined });

@@ -61,7 +61,7 @@ export function DeleteTeamDialog({
   const remove = useMutation(
     trpc.teams.delete.mutationOptions({
       onSuccess: async () => {
-        // Away from the page first: what it asks for is gone.
+        // Leaves the page first: its queries would fail once the team is gone.
         await navigate({ to: '/$organization/~/teams', params: { organization } });
         await queryClient.invalidateQueries();
       },
@@ -70,7 +70,7 @@ export function DeleteTeamDialog({
   return (
     <ActionDialog
       title={`Delete ${item.displayName}?`}
-      description="Its grants and tokens end with it, and running updates that nothing else permits lose their lock. Its members stay members of the organization."
+      description="Its grants and tokens end with it, and running updates that are no longer permitted lose their lock. Its members stay members of the organization."
       action="Delete the team"
       isDanger
       typed={team}
@@ -89,7 +89,7 @@ export function AddToTeamDialog({ onClose, organization, team }: DialogProps) {
   return (
     <ActionDialog
       title={`Add a member to ${team}`}
-      description="They get all that the team is granted, at once."
+      description="The new member gets all grants of the team at once."
       action="Add to the team"
       error={add.error}
       isPending={add.isPending}
@@ -124,7 +124,7 @@ export function TeamMemberDialog({
     return (
       <ActionDialog
         title={`Remove ${login} from ${team}?`}
-        description="What the team is granted is theirs no longer. Running updates of theirs that nothing else permits lose their lock."
+        description="They lose the grants of the team. Their running updates that are no longer permitted lose their lock."
         action="Remove from the team"
         isDanger
         error={remove.error}
@@ -139,8 +139,8 @@ export function TeamMemberDialog({
       title={isAdmin ? `Make ${login} an ordinary member of ${team}?` : `Make ${login} an admin of ${team}?`}
       description={
         isAdmin
-          ? 'They no longer choose its members, nor make its tokens.'
-          : 'They choose its members and make its tokens, which may do what the team is granted.'
+          ? 'They can no longer choose its members or create its tokens.'
+          : 'They can choose its members and create its tokens, which have the grants of the team.'
       }
       action={isAdmin ? 'Make an ordinary member' : 'Make an admin of the team'}
       error={set.error}

@@ -24,7 +24,7 @@ type Asked =
   | { readonly what: 'edit' | 'delete' | 'add' }
   | { readonly what: 'admin' | 'remove'; readonly member: TeamMemberItem };
 
-/** One team: who is in it, what it is granted, and its tokens. */
+/** One team: its members, grants and tokens. */
 export function TeamPage() {
   const { organization, team: name } = route.useParams();
   const managesAll = useMayManage(organization);
@@ -56,7 +56,7 @@ export function TeamPage() {
     >
       <Section
         title="Members"
-        lead="Admins of a team describe it, choose its members and make its tokens."
+        lead="Admins of a team edit its description, choose its members and create its tokens."
         actions={
           mayManage ? (
             <Button onClick={() => setAsked({ what: 'add' })}>
@@ -72,11 +72,11 @@ export function TeamPage() {
         <GrantList
           organization={organization}
           place={{ team: name }}
-          lead="What the team may do with which stacks, beyond the roles of its members."
+          lead="The permissions of the team on stacks, in addition to the roles of its members."
         />
       ) : null}
       {mayManage ? (
-        <Section title="Tokens" lead="For machines. They may do what the team is granted, and belong to no person.">
+        <Section title="Tokens" lead="For machines. They have the grants of the team and belong to no user.">
           <TokenList owner={{ of: 'team', ...place }} />
         </Section>
       ) : null}

@@ -40,7 +40,7 @@ export function TeamsPage() {
   return (
     <Page
       title="Teams"
-      lead="A grant to a team holds for all its members, and for its tokens."
+      lead="A grant to a team applies to all its members and tokens."
       actions={
         mayManage ? (
           <Button kind="main" onClick={() => setIsCreating(true)}>
@@ -74,8 +74,8 @@ export function TeamsPage() {
           <Empty title={isFiltered ? 'No team matches' : 'No teams yet'} icon={<UsersRound size={20} />}>
             <p>
               {isFiltered
-                ? 'The filter looks at the names of teams.'
-                : 'Admins of the organization make them here, with the command below, or let the identity provider keep them.'}
+                ? 'The filter matches the names of teams.'
+                : 'Admins of the organization create teams here, with the command below, or through the identity provider.'}
             </p>
             {isFiltered ? null : <Code>{`holdfast admin team create NAME --organization ${organization}`}</Code>}
           </Empty>
@@ -97,7 +97,7 @@ function columnsOf(organization: string): readonly Column<TeamItem>[] {
             <Link to="/$organization/~/teams/$team" params={{ organization, team: name }}>
               {displayName}
             </Link>
-            {isIn ? <Badge>{isAdmin ? 'you are its admin' : 'you are in it'}</Badge> : null}
+            {isIn ? <Badge>{isAdmin ? 'you are an admin' : 'you are a member'}</Badge> : null}
           </span>
           {displayName === name ? null : <span className={styles['second']}>{name}</span>}
         </span>
@@ -126,7 +126,7 @@ function CreateTeamDialog({ onClose, organization }: { readonly organization: st
   return (
     <ActionDialog
       title="Create a team"
-      description="It is empty and may do nothing until you add members and give it grants."
+      description="A new team is empty and has no permissions until you add members and grants."
       action="Create the team"
       error={create.error}
       isPending={create.isPending}
@@ -139,7 +139,7 @@ function CreateTeamDialog({ onClose, organization }: { readonly organization: st
         value={name}
         maxLength={100}
         required
-        hint="In commands and URLs. It does not change."
+        hint="Used in commands and URLs. It cannot be changed."
         onChange={({ target }) => setName(target.value)}
       />
       <TextField

@@ -4,7 +4,7 @@ import styles from '../../platform/app/settings-page.module.css';
 import { Button } from '../../platform/ui/button.tsx';
 import { TextField } from '../../platform/ui/field.tsx';
 
-/** What a token may do at most. */
+/** The maximum permissions of a token. */
 export interface Scope {
   readonly stacks: string;
   readonly permissions: readonly string[];
@@ -16,7 +16,7 @@ export function isWhole({ permissions, stacks }: Scope): boolean {
   return stacks.trim() !== '' && permissions.length > 0;
 }
 
-/** Chooses what a token may do with which stacks. */
+/** Chooses the permissions of a token, and the stacks they apply to. */
 export function ScopesField({
   onChange,
   scopes,

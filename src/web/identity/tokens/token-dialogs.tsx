@@ -16,8 +16,8 @@ import type { TokenOwner } from './token-owner.ts';
 
 const powers = [
   ['member', 'The role member: updates all stacks'],
-  ['admin', 'The role admin: all, members and tokens included'],
-  ['service', 'No role: only what is said below'],
+  ['admin', 'The role admin: everything, including members and tokens'],
+  ['service', 'No role: only the permissions below'],
 ] as const;
 type Power = (typeof powers)[number][0];
 
@@ -26,7 +26,7 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
-/** What is sent to make a token. */
+/** The request that creates a token. */
 interface Request {
   readonly name: string;
   readonly description?: string;
@@ -34,10 +34,10 @@ interface Request {
   readonly scopes?: { readonly permissions: string[]; readonly stacks: string }[];
 }
 
-/** Makes a token of whoever owns it. What comes back is kept by nobody but the dialog. */
+/** Creates a token for an owner. Only the dialog keeps the response. */
 function useCreation(owner: TokenOwner, onMade: (value: string) => void) {
   const options = {
-    // The answer has the value of the token: no cache may keep it.
+    // The response contains the value of the token: no cache may keep it.
     gcTime: 0,
     onSuccess: ({ value }: { readonly value: string }) => {
       onMade(value);
@@ -62,9 +62,9 @@ function useCreation(owner: TokenOwner, onMade: (value: string) => void) {
 }
 
 const leads = {
-  me: 'It may do what you may, in all your organizations, and ends with your account.',
-  team: 'It may do what the team is granted, and ends with the team.',
-  organization: 'It belongs to the organization: it does not end when somebody leaves.',
+  me: 'It has your permissions in all your organizations, and ends with your account.',
+  team: 'It has the grants of the team, and ends with the team.',
+  organization: 'It belongs to the organization and does not end when a member leaves.',
 } as const;
 
 export function CreateTokenDialog({ onClose, owner }: DialogProps) {
@@ -120,7 +120,7 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
         value={name}
         maxLength={100}
         required
-        hint="The audit log names it. No later token can have it."
+        hint="Shown in the audit log. It cannot be used for another token later."
         onChange={({ target }) => setName(target.value)}
       />
       <TextField
@@ -134,7 +134,7 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
         label="Expires after"
         value={days}
         options={livesWithin(maxSeconds ?? null)}
-        hint={maxSeconds == null ? undefined : 'The organization limits how long tokens live.'}
+        hint={maxSeconds == null ? undefined : 'The organization limits the lifetime of tokens.'}
         onChange={({ target }) => setDays(target.value)}
       />
       {owner.of === 'organization' ? (
@@ -157,7 +157,7 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
   );
 }
 
-/** The value of a new token: shown here, once, and nowhere else. `note`: what becomes of the one before. */
+/** The value of a new token, which is shown only here and only once. `note`: what happens to the previous value. */
 function TokenValue({
   note,
   onClose,
@@ -170,7 +170,7 @@ function TokenValue({
   return (
     <Dialog
       title="The token"
-      description="This is the only time that it is shown. Put it where secrets are kept."
+      description="It is shown only this once. Store it where you keep secrets."
       isOpen
       onClose={onClose}
     >
@@ -187,7 +187,7 @@ function TokenValue({
 }
 
 const overlaps = [
-  ['0', 'Not at all: it ends now'],
+  ['0', 'No time: it ends now'],
   ['3600', 'An hour'],
   ['86400', 'A day'],
   ['604800', '7 days'],
@@ -217,10 +217,10 @@ export function RotateTokenDialog({ onClose, owner, token }: DialogProps & { rea
         value={made.value}
         note={
           made.previousUntil === null || overlap === '0' ? (
-            'The one before has ended.'
+            'The previous value is no longer valid.'
           ) : (
             <>
-              The one before is valid, too, and ends <Time at={made.previousUntil} />.
+              The previous value stays valid until <Time at={made.previousUntil} />.
             </>
           )
         }
@@ -238,7 +238,7 @@ export function RotateTokenDialog({ onClose, owner, token }: DialogProps & { rea
   return (
     <ActionDialog
       title={`Rotate ${token.name ?? (token.description || 'this token')}?`}
-      description="It gets a new value, and its life begins anew. Its name, scopes and grants stay, and so do updates that run with it."
+      description="The token gets a new value, and its lifetime starts again. Its name, scopes and grants stay, and running updates go on."
       action="Rotate the token"
       isDanger={overlap === '0'}
       error={error}
@@ -247,13 +247,13 @@ export function RotateTokenDialog({ onClose, owner, token }: DialogProps & { rea
       onClose={onClose}
     >
       <SelectField
-        label="The present value stays valid for"
+        label="The current value stays valid for"
         value={overlap}
         options={overlaps}
         hint={
           overlap === '0'
-            ? 'Whoever uses it is refused at once, and updates that run with it lose their lock.'
-            : 'Put the new value everywhere before that time.'
+            ? 'Requests with the old value are refused at once, and updates that run with it lose their lock.'
+            : 'Replace the old value everywhere before then.'
         }
         onChange={({ target }) => setOverlap(target.value)}
       />
@@ -276,7 +276,7 @@ export function RevokeTokenDialog({ onClose, owner, token }: DialogProps & { rea
   return (
     <ActionDialog
       title={`Revoke ${token.name ?? (token.description || 'this token')}?`}
-      description="Whoever uses it is refused at once, and updates that run with it lose their lock. This cannot be taken back."
+      description="Requests with it are refused at once, and updates that run with it lose their lock. This cannot be undone."
       action="Revoke the token"
       isDanger
       error={error}

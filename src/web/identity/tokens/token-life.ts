@@ -11,24 +11,21 @@ const lives = [
 ] as const;
 const defaultDays = 90;
 
-/** Ends to choose from; those that the organization permits, its longest one at the end, or none at all. */
+/** The lifetimes to choose from: the ones that the organization permits with its maximum at the end, or also no expiry. */
 export function livesWithin(maxSeconds: number | null): readonly (readonly [string, string])[] {
   if (maxSeconds === null) return [...lives, ['0', 'No end']];
   const most = Math.floor(maxSeconds / daySeconds);
   const shorter = lives.filter(([days]) => Number(days) < most);
   // The server ends it then, to the second.
-  return [
-    ...shorter,
-    ['0', most >= 1 ? `${most} ${most === 1 ? 'day' : 'days'}, the longest` : 'The longest that is allowed'],
-  ];
+  return [...shorter, ['0', most >= 1 ? `${most} ${most === 1 ? 'day' : 'days'}, the longest` : 'The longest allowed']];
 }
 
-/** Days that are chosen at first: 90, or fewer where that is not allowed. */
+/** The initial number of days: 90, or fewer if that is not allowed. */
 export function usualDays(maxSeconds: number | null): string {
   return maxSeconds !== null && maxSeconds / daySeconds <= defaultDays ? '0' : String(defaultDays);
 }
 
-/** The longest life that a new token may have; null: no limit; undefined until that is known. */
+/** The maximum lifetime of a new token; null: no limit; undefined until it is known. */
 export function useMaxSeconds(owner: TokenOwner): number | null | undefined {
   const { of, ...place } = owner;
   const options = { retry: false };

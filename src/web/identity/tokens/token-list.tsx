@@ -21,14 +21,14 @@ import type { TokenOwner } from './token-owner.ts';
 
 type Asked = { readonly what: 'create' } | { readonly what: 'revoke' | 'rotate'; readonly token: TokenItem };
 
-/** The tokens of somebody, with what may be done with them. */
+/** The tokens of an owner, with their actions. */
 export function TokenList({
   onShowRuns,
   owner,
   showsRuns = false,
 }: {
   readonly owner: TokenOwner;
-  /** Also tokens that CI runs were given, and a switch for them. */
+  /** Also lists tokens of CI runs, with a switch for them. */
   readonly showsRuns?: boolean;
   readonly onShowRuns?: (shows: boolean) => void;
 }) {
@@ -59,7 +59,7 @@ export function TokenList({
         </Button>
         {onShowRuns === undefined ? null : (
           <CheckboxField
-            label="Also those of CI runs"
+            label="Include tokens of CI runs"
             checked={showsRuns}
             onChange={({ target }) => onShowRuns(target.checked)}
           />
@@ -114,13 +114,13 @@ function NoTokens({ owner }: { readonly owner: TokenOwner }) {
     <Empty title="No tokens yet" icon={<KeyRound size={20} />}>
       {owner.of === 'me' ? (
         <>
-          <p>The CLI makes one for itself when you sign in:</p>
+          <p>The CLI creates one when you sign in:</p>
           <Code>{`pulumi login ${location.origin}`}</Code>
         </>
       ) : (
         <p>
-          CI needs none of these if its runs are trusted: see the trust policies. For other machines, a token of the
-          organization belongs to no person, and does not end when somebody leaves.
+          CI does not need any of these if its runs are trusted: see the trust policies. For other machines, a token of
+          the organization belongs to no user, and does not end when a member leaves.
         </p>
       )}
     </Empty>
@@ -180,13 +180,13 @@ const columnsOfAll: readonly Column<TokenItem>[] = [
 function Power({ token: { kind, role, scopes } }: { readonly token: TokenItem }) {
   if (scopes !== null)
     return scopes.length === 0
-      ? 'what grants give it'
+      ? 'only its grants'
       : scopes.map(({ permissions, stacks }) => (
           <div key={stacks + permissions.join()}>
             {permissions.join(', ')} on <code className={styles['pattern']}>{stacks}</code>
           </div>
         ));
-  if (kind === 'personal') return 'all that you may';
-  if (kind === 'team') return 'all that the team may';
-  return role === null ? 'what grants give it' : `all that the role ${role} gives`;
+  if (kind === 'personal') return 'all your permissions';
+  if (kind === 'team') return 'all permissions of the team';
+  return role === null ? 'only its grants' : `all permissions of the role ${role}`;
 }

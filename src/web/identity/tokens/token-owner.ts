@@ -1,4 +1,4 @@
-/** Whose tokens. */
+/** The owner of tokens. */
 export type TokenOwner =
   | { readonly of: 'me' }
   | { readonly of: 'organization'; readonly organization: string }

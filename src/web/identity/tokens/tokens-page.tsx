@@ -7,12 +7,12 @@ import { TokenList } from './token-list.tsx';
 
 const route = getRouteApi('/$organization/~/tokens');
 
-/** Tokens of the organization, for its admins, and those of the user. */
+/** Tokens of the organization, for its admins, and the user's own tokens. */
 export function TokensPage() {
   const { organization } = route.useParams();
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  // Whose tokens are shown depends on it: a list that is replaced by another would take its open dialog with it.
+  // The shown tokens depend on it: replacing the list would close its open dialog.
   const isKnown = useMe() !== undefined;
   const mayManage = useMayManage(organization);
   const isMine = !mayManage || search.of === 'me';

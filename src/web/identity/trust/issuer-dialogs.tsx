@@ -13,7 +13,7 @@ interface DialogProps {
 
 const replays = [
   ['once', 'Once'],
-  ['within-life', 'As often as its holder likes'],
+  ['within-life', 'Any number of times'],
 ] as const;
 type Replay = (typeof replays)[number][0];
 type EditedIssuer = Omit<IssuerItem, 'policies'>;
@@ -28,7 +28,7 @@ function draftOf(issuer: EditedIssuer | null) {
   };
 }
 
-/** `issuer`: the one that is changed; null: a new one. */
+/** `issuer`: the issuer to edit, or null for a new one. */
 export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { readonly issuer: IssuerItem | null }) {
   const {
     base,
@@ -59,8 +59,8 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
       title={issuer === null ? 'Trust an issuer' : `Edit ${issuer.name}`}
       description={
         issuer === null
-          ? 'Its runs are given nothing until a policy says so.'
-          : 'What is changed counts from the next exchange on.'
+          ? 'Its runs get no tokens until a policy allows it.'
+          : 'Changes apply from the next exchange on.'
       }
       action={issuer === null ? 'Trust the issuer' : 'Save'}
       {...dialog(issuer === null ? create : edit)}
@@ -82,7 +82,7 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
           value={url}
           maxLength={500}
           required
-          hint="As the id tokens have it in iss, such as https://token.actions.githubusercontent.com"
+          hint="The iss claim of the id tokens, such as https://token.actions.githubusercontent.com"
           onChange={({ target }) => change({ url: target.value })}
         />
       ) : null}
@@ -91,7 +91,7 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
         value={audience}
         maxLength={500}
         placeholder={`urn:pulumi:org:${organization}`}
-        hint="As the id tokens have it in aud. The CLI asks for the one shown."
+        hint="The aud claim of the id tokens. The CLI requests the value shown."
         onChange={({ target }) => change({ audience: target.value })}
       />
       <SelectField
@@ -101,7 +101,7 @@ export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { 
         onChange={({ target }) => change({ replay: target.value as Replay })}
       />
       <TextField
-        label="What is given lives for at most, in seconds"
+        label="Maximum lifetime of tokens, in seconds"
         value={life}
         inputMode="numeric"
         maxLength={6}
@@ -122,7 +122,7 @@ export function DeleteIssuerDialog({ issuer, onClose, organization }: DialogProp
   return (
     <ActionDialog
       title={`Forget ${item.name}?`}
-      description="Its policies go with it. All tokens that its runs were given end at once, and updates that run with them lose their lock."
+      description="Its policies are removed as well. All tokens of its runs end at once, and updates that run with them lose their lock."
       action="Forget the issuer"
       isDanger
       typed={item.name}

@@ -142,11 +142,11 @@ const columnsOfAll: readonly Column<Policy>[] = [
   },
 ];
 
-/** What a policy gives, in words. */
+/** A description of the tokens that a policy gives. */
 function given({ isAdmin, owner, tokenType }: Policy): string {
   if (tokenType === 'any') return 'any token';
   if (tokenType === 'team') return owner === null ? 'a token of any team' : `a token of the team ${owner}`;
-  if (tokenType === 'personal') return owner === null ? 'a token of anybody' : `a token of ${owner}`;
+  if (tokenType === 'personal') return owner === null ? 'a token of any user' : `a token of ${owner}`;
   if (tokenType === 'service') return 'a token for a service';
   return `a token of the organization${isAdmin ? ', with the role admin if asked for' : ''}`;
 }
@@ -169,8 +169,8 @@ function DropPolicyDialog({
       title="Remove this policy?"
       description={
         policy.decision === 'deny'
-          ? 'Runs that it has denied are then judged by the other policies.'
-          : 'Tokens that it has given end at once, and updates that run with them lose their lock.'
+          ? 'The other policies then decide about runs that it denied.'
+          : 'Tokens issued by it end at once, and updates that run with them lose their lock.'
       }
       action="Remove the policy"
       isDanger

@@ -16,13 +16,13 @@ const kinds = [
   ['organization', 'A token of the organization'],
   ['team', 'A token of a team'],
   ['service', 'A token for a service: only its scopes'],
-  ['personal', 'A token of a person'],
+  ['personal', 'A token of a user'],
 ] as const;
 const deniedKinds = [['any', 'Any token'], ...kinds] as const;
 
 /**
- * Adds a policy at the end, or changes one in its place. One that somebody else has meanwhile changed or removed is another one, beside which what
- * was typed here is added.
+ * Adds a policy at the end, or edits one in place. If another user has changed or removed it meanwhile, it counts as a different policy, and the
+ * draft is added as a new one.
  */
 export function PolicyDialog({
   details,
@@ -32,7 +32,7 @@ export function PolicyDialog({
 }: {
   readonly organization: string;
   readonly details: IssuerDetails;
-  /** The one that is changed; null: a new one. */
+  /** The policy to edit, or null for a new one. */
   readonly policy: Policy | null;
   readonly onClose: () => void;
 }) {
@@ -56,8 +56,8 @@ export function PolicyDialog({
       title={policy === null ? `Add a policy of ${issuer.name}` : `Edit a policy of ${issuer.name}`}
       description={
         policy === null
-          ? 'Denials win; otherwise the first policy counts that allows what a run asks for.'
-          : 'Tokens that the policy has given end, and updates that run with them lose their lock.'
+          ? 'Denials win; otherwise the first policy that allows the request applies.'
+          : 'Tokens issued by the policy end, and updates that run with them lose their lock.'
       }
       action={isThere ? 'Save' : 'Add the policy'}
       isDanger={policy !== null}
@@ -78,7 +78,7 @@ export function PolicyDialog({
         />
         <div className={styles['grow']}>
           <SelectField
-            label={isAllowed ? 'What is given' : 'What is denied'}
+            label={isAllowed ? 'Allowed tokens' : 'Denied tokens'}
             value={draft.tokenType}
             options={isAllowed ? kinds : deniedKinds}
             onChange={({ target }) => change({ tokenType: target.value })}
@@ -89,7 +89,7 @@ export function PolicyDialog({
       <Rules draft={draft} onChange={change} />
       {isAllowed && draft.tokenType === 'organization' ? (
         <CheckboxField
-          label="With the role admin, if the run asks for it"
+          label="With the role admin, if the run requests it"
           checked={draft.isAdmin}
           onChange={({ target }) => change({ isAdmin: target.checked })}
         />
@@ -104,11 +104,11 @@ export function PolicyDialog({
       {scopes === null ? null : <ScopesField scopes={scopes} onChange={(changed) => change({ scopes: changed })} />}
       {isAllowed ? (
         <TextField
-          label="Lives for at most, in seconds"
+          label="Maximum lifetime, in seconds"
           value={draft.life}
           inputMode="numeric"
           maxLength={6}
-          placeholder="As the issuer says"
+          placeholder="Same as the issuer"
           onChange={({ target }) => change({ life: target.value.trim() })}
         />
       ) : null}
@@ -164,7 +164,7 @@ function Rules({ draft: { rules }, onChange }: PartProps) {
           </div>
           <div className={styles['grow']}>
             <TextArea
-              label="Patterns, one a line"
+              label="Patterns, one per line"
               rows={Math.max(1, rule.patterns.split('\n').length)}
               value={rule.patterns}
               required

@@ -25,7 +25,7 @@ test('a draft without a claim or a pattern is not ready, and lines are patterns'
   expect(draftToSent(filled)).toMatchObject({ rules: [{ claim: 'sub', patterns: ['a', 'b'] }], maxSeconds: null });
 });
 
-test('a policy that denies is about any token until a kind is chosen, and one that allows never is', () => {
+test('a denial covers any token until a kind is chosen, and a policy that allows never does', () => {
   const draft = draftOf(null);
   const denying = { ...draft, ...decided(draft, 'deny') };
   expect(draftToSent(denying)).toMatchObject({ decision: 'deny', tokenType: 'any' });
@@ -33,7 +33,7 @@ test('a policy that denies is about any token until a kind is chosen, and one th
   expect(decided({ ...denying, tokenType: 'team' }, 'allow')).toEqual({ decision: 'allow', tokenType: 'team' });
 });
 
-test('what does not belong to a decision or a kind of token is not sent', () => {
+test('fields that do not apply to the decision or kind of token are not sent', () => {
   const draft = { ...draftOf(policy), isAdmin: true };
   expect(draftToSent({ ...draft, decision: 'deny' })).not.toHaveProperty('scopes');
   expect(draftToSent({ ...draft, tokenType: 'organization' })).toMatchObject({ isAdmin: true });

@@ -3,16 +3,16 @@ import type { Scope } from '../tokens/scopes-field.tsx';
 
 export type Policy = IssuerDetails['policies'][number];
 
-/** A policy while it is edited: patterns of a rule as lines. */
+/** A policy as the form edits it: the patterns of a rule are lines of text. */
 export interface PolicyDraft {
   readonly decision: 'allow' | 'deny';
   readonly tokenType: string;
   readonly owner: string;
   readonly isAdmin: boolean;
   readonly rules: readonly { readonly claim: string; readonly patterns: string }[];
-  /** Null: all that the token's owner may do. */
+  /** Null: all permissions of the token's owner. */
   readonly scopes: readonly Scope[] | null;
-  /** Seconds; empty: as the issuer. */
+  /** Seconds; empty: the same as the issuer. */
   readonly life: string;
 }
 
@@ -39,7 +39,7 @@ export function draftOf(policy: Policy | null): PolicyDraft {
   };
 }
 
-/** What changes with the decision: what is denied is any token by default, and no policy gives any. */
+/** Fields that change with the decision: by default, a denial covers any token. A policy that allows must name a kind. */
 export function decided({ tokenType }: PolicyDraft, decision: PolicyDraft['decision']): Partial<PolicyDraft> {
   if (decision === 'deny') return { decision, tokenType: 'any' };
   return { decision, tokenType: tokenType === 'any' ? 'organization' : tokenType };
@@ -52,7 +52,7 @@ function linesOf(text: string): string[] {
     .filter((line) => line !== '');
 }
 
-/** Whether a draft says all that the server needs to judge it. */
+/** Whether a draft is complete enough to be sent to the server. */
 export function isReady({ life, rules }: PolicyDraft): boolean {
   return (
     /^\d*$/.test(life) &&
@@ -61,7 +61,7 @@ export function isReady({ life, rules }: PolicyDraft): boolean {
   );
 }
 
-/** A policy as it is sent. */
+/** The request body for a policy. */
 export function toSent(policy: Policy) {
   const { decision, isAdmin, maxSeconds, owner, rules, scopes, tokenType } = policy;
   return {
@@ -77,7 +77,7 @@ export function toSent(policy: Policy) {
   };
 }
 
-/** A draft as it is sent. */
+/** The request body for a draft. */
 export function draftToSent({ decision, isAdmin, life, owner, rules, scopes, tokenType }: PolicyDraft) {
   const isAllowed = decision === 'allow';
   const hasOwner = (tokenType === 'team' || tokenType === 'personal') && owner.trim() !== '';

@@ -15,7 +15,7 @@ import { IssuerSection } from './issuer-section.tsx';
 const route = getRouteApi('/$organization/~/trust-policies');
 const pageSize = 20;
 
-/** Whose CI runs are trusted, and what they are given. */
+/** The trusted CI systems, and the tokens their runs get. */
 export function TrustPoliciesPage() {
   const { organization } = route.useParams();
   const [isAdding, setIsAdding] = useState(false);
@@ -28,7 +28,7 @@ export function TrustPoliciesPage() {
   return (
     <Page
       title="Trust policies"
-      lead="A CI system can vouch for its runs: each gets a token that lives for a while, and no secret is kept in the CI system."
+      lead="A CI system can vouch for its runs: each run gets a short-lived token, and the CI system stores no secret."
       actions={
         <Button kind="main" onClick={() => setIsAdding(true)}>
           <Plus size={16} aria-hidden="true" />
@@ -39,7 +39,9 @@ export function TrustPoliciesPage() {
       {items === undefined ? <Skeleton width={320} height={20} /> : null}
       {items?.length === 0 ? (
         <Empty title="No CI system is trusted" icon={<ShieldCheck size={20} />}>
-          <p>Trust the issuer of its id tokens, then say which runs get what. For GitHub Actions, for example:</p>
+          <p>
+            Trust the issuer of its id tokens, then choose which runs get which tokens. For GitHub Actions, for example:
+          </p>
           <Code>{`holdfast admin issuer add github --organization ${organization} --url https://token.actions.githubusercontent.com`}</Code>
         </Empty>
       ) : null}

@@ -7,7 +7,7 @@ function answered(code: string, retryAfterSeconds: number | null = null): unknow
 }
 const unreached = new TRPCClientError('fetch failed');
 
-test('reads are tried again when no server answers, it fails, or it refuses them for now', () => {
+test('reads are retried when no server answers, when it fails, or when it refuses them for now', () => {
   for (const error of [
     unreached,
     answered('INTERNAL_SERVER_ERROR'),
@@ -23,23 +23,23 @@ test('reads are tried again when no server answers, it fails, or it refuses them
     expect(mayRetry(0, answered(code))).toBe(false);
 });
 
-test('a page does not wait minutes for its turn', () => {
+test('a page does not wait minutes before it retries', () => {
   expect(mayRetry(0, answered('TOO_MANY_REQUESTS', 60))).toBe(false);
   expect(retryDelay(0, answered('SERVICE_UNAVAILABLE', 600))).toBe(10_000);
 });
 
-test('the next try is after what the server says, and later each time', () => {
+test('the retry waits as long as the server says, and longer each time', () => {
   expect(retryDelay(0, answered('TOO_MANY_REQUESTS', 3))).toBe(3_000);
   expect([0, 1, 2].map((failures) => retryDelay(failures, unreached))).toEqual([1_000, 2_000, 4_000]);
   expect(retryDelay(2, answered('SERVICE_UNAVAILABLE', 1))).toBe(4_000);
 });
 
-test('an answer of a procedure has a code, the lack of one has none', () => {
+test('an error from a procedure has a code, a missing answer has none', () => {
   expect(errorCode(answered('FORBIDDEN'))).toBe('FORBIDDEN');
   expect([unreached, answered('FORBIDDEN'), new Error('other')].map(isUnreached)).toEqual([true, false, false]);
 });
 
-test('a page asks again by itself while that may help, but not before it may', () => {
+test('a page retries by itself while that may help, but not before it is allowed to', () => {
   expect(repeatAfter(unreached)).toBe(10_000);
   expect(repeatAfter(answered('SERVICE_UNAVAILABLE', 2))).toBe(10_000);
   expect(repeatAfter(answered('TOO_MANY_REQUESTS', 90))).toBe(90_000);
@@ -47,7 +47,7 @@ test('a page asks again by itself while that may help, but not before it may', (
     expect(repeatAfter(error)).toBe(false);
 });
 
-test('what is gone or forbidden is not shown any longer; what cannot be read now is', () => {
+test('data that is gone or forbidden is no longer shown; data that cannot be read for now stays', () => {
   expect(['NOT_FOUND', 'FORBIDDEN'].map((code) => isGone(answered(code)))).toEqual([true, true]);
   for (const error of [unreached, answered('UNAUTHORIZED'), answered('SERVICE_UNAVAILABLE')])
     expect(isGone(error)).toBe(false);

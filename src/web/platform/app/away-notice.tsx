@@ -7,7 +7,7 @@ import styles from './away-notice.module.css';
 import { useIsReached } from './reachability.ts';
 import { queryClient } from './trpc.ts';
 
-/** Above a page whose data may be old, because they cannot be read anew. A page without data says so itself. */
+/** Appears above a page whose data may be old because it cannot be refreshed. A page without data says so itself. */
 export function AwayNotice() {
   const isAway = !useIsReached();
   const error = useSyncExternalStore(subscribe, findError);
@@ -18,7 +18,7 @@ export function AwayNotice() {
       <Notice
         tone="warning"
         icon={<CloudOff size={18} />}
-        title={isAway ? 'The server does not answer' : 'Not all of this page could be read anew'}
+        title={isAway ? 'The server does not answer' : 'Parts of this page could not be refreshed'}
         action={
           <Button size="small" onClick={() => void queryClient.refetchQueries({ type: 'active' })}>
             Try again
@@ -26,7 +26,7 @@ export function AwayNotice() {
         }
       >
         {isAway || error === null ? null : <p>{error.message}</p>}
-        <p>What you see may be old.{goesOn ? ' The page goes on by itself as soon as it can.' : ''}</p>
+        <p>The page may be out of date.{goesOn ? ' It refreshes automatically as soon as possible.' : ''}</p>
       </Notice>
     </div>
   );
@@ -36,12 +36,12 @@ function subscribe(listener: () => void): () => void {
   return queryClient.getQueryCache().subscribe(listener);
 }
 
-/** Why something on the page is not as new as it should be, if that is not because no server answers. */
+/** Why some data on the page is out of date, unless the cause is that no server answers. */
 function findError(): Error | null {
   for (const query of queryClient.getQueryCache().findAll({ type: 'active' })) {
     const { data, error } = query.state;
     if (error === null || data === undefined || isGone(error) || isUnreached(error)) continue;
-    // An open form says it; without one, the page is left.
+    // An open form says so; without a form, the browser leaves the page.
     if (errorCode(error) !== 'UNAUTHORIZED') return error;
   }
   return null;

@@ -3,7 +3,7 @@ import { Fragment, type ReactNode } from 'react';
 import { CutName } from '../ui/cut-name.tsx';
 import styles from './breadcrumb.module.css';
 
-/** Where the page is: the parts of its path, each a link. The page's own title says the last part again. */
+/** The parts of the page's path, each a link. The page's own title repeats the last part. */
 export function Breadcrumb() {
   const { organization, project, stack, updateId, version } = useParams({ strict: false });
   const crumb = useMatches().findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;
@@ -35,7 +35,7 @@ export function Breadcrumb() {
   return (
     <nav className={styles['breadcrumb']} aria-label="Where you are">
       {parts.map((part, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the place is what identifies a part.
+        // biome-ignore lint/suspicious/noArrayIndexKey: the position identifies a part.
         <Fragment key={at}>
           {at === 0 ? null : (
             <span className={styles['divider']} aria-hidden="true">

@@ -1,4 +1,4 @@
-/** What the page about CI shows; in the URL. */
+/** The view of the CI page, in the URL. */
 export interface CiSearch {
   readonly view?: CiView | undefined;
   readonly days?: CiDays | undefined;
@@ -7,7 +7,7 @@ export interface CiSearch {
   readonly sort?: ProjectOrder | undefined;
 }
 
-/** The first one is what the page shows without a choice. */
+/** The first one is the default. */
 export const ciViews = ['line', 'runs', 'refusals', 'drift'] as const;
 export type CiView = (typeof ciViews)[number];
 export const ciPeriods = [7, 30, 90] as const;
@@ -17,7 +17,7 @@ export type ProjectOrder = (typeof projectOrders)[number];
 
 const maxChars = 200;
 
-/** Reads the search of the page. What has no meaning is left out. */
+/** Reads the search of the page. Invalid parameters are dropped. */
 export function parseCiSearch(search: Readonly<Record<string, unknown>>): CiSearch {
   const text = (value: unknown): string | undefined =>
     typeof value === 'string' && value !== '' && value.length <= maxChars ? value : undefined;

@@ -1,7 +1,7 @@
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
 import type { AppRouter as ServerRouter } from '../../../api/router.ts';
 
-// What the pages know of the server: types of its procedures.
+// The pages know only the types of the server's procedures.
 
 export type AppRouter = ServerRouter;
 

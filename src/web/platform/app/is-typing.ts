@@ -1,4 +1,4 @@
-/** Whether keys pressed at a place are text. */
+/** Whether an element takes key presses as text. */
 export function isTyping(target: EventTarget | null): boolean {
   return (
     target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))

@@ -2,16 +2,16 @@ import { useEffect, useRef, useState } from 'react';
 import { repeatAfter } from './api-error.ts';
 import { liveClient } from './trpc.ts';
 
-/** What a page is told: something has happened, and it asks for what it shows. */
+/** A notification to a page: something has changed, and the page reads its data again. */
 export interface LiveMessage {
   readonly topic: string | null;
   readonly kind: string;
   readonly updateId?: string | undefined;
 }
 
-/** The server takes no more topics. */
+/** The server accepts at most this many topics. */
 const maxTopics = 10;
-/** Pages come and go in pairs: one stream for the new one is enough. */
+/** On navigation, topics come and go together: one new stream covers both changes. */
 const settleMs = 50;
 /** A stream ends when the viewer's rights change, and may be refused. */
 const retryMs = 5_000;
@@ -77,8 +77,8 @@ function publishState(isLive: boolean): void {
 }
 
 /**
- * Calls `onMessage` when something happens about a topic: `stack:acme/web/prod`, `update:<id>`, `organization:acme`. Returns whether the
- * stream works; without one, pages ask now and then.
+ * Calls `onMessage` when a topic changes: `stack:acme/web/prod`, `update:<id>`, `organization:acme`. Returns whether the
+ * stream works; without a stream, pages poll.
  */
 export function useLive(topic: string | null, onMessage: (message: LiveMessage) => void): boolean {
   const [isLive, setIsLive] = useState(false);

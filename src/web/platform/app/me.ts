@@ -2,12 +2,12 @@ import { useQuery } from '@tanstack/react-query';
 import type { Me } from './contract.ts';
 import { trpc } from './trpc.ts';
 
-/** The question who is signed in, for those who show why there is no answer. */
+/** The query for the current user, for callers that show why it has failed. */
 export function useMeQuery() {
   return useQuery(trpc.me.get.queryOptions(undefined, { staleTime: 60_000 }));
 }
 
-/** Who is signed in; undefined until that is known. */
+/** The current user; undefined until it is known. */
 export function useMe(): Me | undefined {
   return useMeQuery().data;
 }

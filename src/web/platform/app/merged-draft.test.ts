@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { mergedDraft } from './merged-draft.ts';
 
-test('fields that were typed into stay, and the others are as somebody else has saved them', () => {
+test('edited fields stay, and the others take the values that another user has saved', () => {
   const first = { name: 'a', note: 'old', events: ['x'], groups: [] as string[] };
   const typed = { ...first, note: 'mine', events: ['x', 'y'] };
   const saved = { name: 'b', note: 'theirs', events: ['z'], groups: ['stacks'] };
@@ -13,6 +13,6 @@ test('fields that were typed into stay, and the others are as somebody else has 
   });
 });
 
-test('a field that was changed and changed back is as somebody else has saved it', () => {
+test('a field that was changed and changed back takes the value that another user has saved', () => {
   expect(mergedDraft({ events: ['x'] }, { events: ['x'] }, { events: [] as string[] })).toEqual({ events: [] });
 });

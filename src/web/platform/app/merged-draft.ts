@@ -1,6 +1,6 @@
 /**
- * What a form says after somebody else has saved: the fields that were changed in it keep what they say, the others say what is there now.
- * `first`: what it said when it was opened.
+ * Merges a draft with what another user has saved: changed fields keep their values, the others take the saved values.
+ * `first`: the values when the form was opened.
  */
 export function mergedDraft<Draft extends object>(first: Draft, draft: Draft, latest: Draft): Draft {
   const names = Object.keys(latest) as (keyof Draft)[];

@@ -2,7 +2,7 @@ import { useMe } from './me.ts';
 import type { SectionLink } from './section-layout.tsx';
 
 interface OrganizationPage extends SectionLink {
-  /** Only for those who administer the organization. */
+  /** Only for admins of the organization. */
   readonly isForAdmins?: boolean;
 }
 
@@ -23,7 +23,7 @@ const pages: readonly OrganizationPage[] = [
   { name: 'Deleted stacks', group: 'Records', link: { to: '/$organization/~/deleted-stacks' }, isForAdmins: true },
 ];
 
-/** The pages that a member sees, or an admin. */
+/** The pages that a member or an admin sees. */
 export function organizationPages(isAdmin: boolean): readonly OrganizationPage[] {
   return pages.filter(({ isForAdmins = false }) => isAdmin || !isForAdmins);
 }
@@ -31,6 +31,6 @@ export function organizationPages(isAdmin: boolean): readonly OrganizationPage[]
 /** Whether the user administers the organization. */
 export function useMayManage(organization: string): boolean {
   const me = useMe();
-  // Operators administer no organization by that.
+  // Being an operator does not make a user an admin of any organization.
   return me?.organizations.some(({ name, role }) => name === organization && role === 'admin') ?? false;
 }

@@ -1,7 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { rootRoute } from './root-route.tsx';
 
-/** What the pages of an organization are under. */
+/** The parent route of an organization's pages. */
 export const organizationRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/$organization/~',

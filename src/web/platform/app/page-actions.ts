@@ -1,8 +1,8 @@
 import { useEffect, useRef } from 'react';
 
-/** What may be done on the page that is shown, by the name that the command palette has for it. */
+/** The actions of the current page, by their names in the command palette. */
 const actions = new Map<string, () => void>();
-/** What is to be done once a page that can do it is shown. */
+/** The action to run once a page that offers it is shown. */
 let wanted: string | null = null;
 
 /** Offers an action of a page to the command palette while the page is shown. `run`: null where the user may not. */
@@ -24,13 +24,13 @@ export function usePageAction(name: string, run: (() => void) | null): void {
   }, [name, isOffered]);
 }
 
-/** Names of the actions of the page that is shown. */
+/** Names of the actions of the current page. */
 export function listPageActions(): readonly string[] {
   wanted = null;
   return [...actions.keys()];
 }
 
-/** Runs an action of the page that is shown, or of the next one that offers it. */
+/** Runs an action of the current page, or of the next page that offers it. */
 export function runPageAction(name: string): void {
   const run = actions.get(name);
   if (run) run();

@@ -9,7 +9,7 @@ import { errorCode, isGone, isUnreached, repeatAfter } from './api-error.ts';
 export function NotFoundPage() {
   return (
     <Empty title="There is nothing here" isPage icon={<Compass size={20} />}>
-      <p>What was here may have been deleted or renamed, or you may not be allowed to see it.</p>
+      <p>It may have been deleted or renamed, or you may not have permission to see it.</p>
       <WayOut />
     </Empty>
   );
@@ -22,11 +22,11 @@ export function ErrorPage({ error, reset }: ErrorComponentProps) {
 
 interface ProblemProps {
   readonly error: unknown;
-  /** Returns, as a promise, when that is done. */
+  /** Resolves when the retry is done. */
   readonly onRetry: () => unknown;
 }
 
-/** An error in place of content. A thing that one may not see looks like one that does not exist. */
+/** An error in place of content. Something the user may not see looks like something that does not exist. */
 export function Problem({ error, onRetry }: ProblemProps) {
   const [isTrying, setIsTrying] = useState(false);
   const code = errorCode(error);
@@ -47,7 +47,7 @@ export function Problem({ error, onRetry }: ProblemProps) {
     <Empty {...headOf(error)} isPage isProblem>
       <p>
         {isUnreached(error)
-          ? 'It may be restarting, or your connection is gone. Updates that run are not affected by this page.'
+          ? 'It may be restarting, or your connection is down. Running updates are not affected.'
           : messageOf(error)}
       </p>
       {repeatAfter(error) === false ? null : <p>This page goes on by itself as soon as it can.</p>}
@@ -80,7 +80,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What the state of a query says of its problem. */
+/** The problem of a query, from its state. */
 export interface ReadQuery {
   readonly data: unknown;
   readonly error: unknown;
@@ -90,8 +90,8 @@ export interface ReadQuery {
 }
 
 /**
- * The problem to show in place of what the queries would; null if there is none. Data that cannot be read anew stay on the page, unless they
- * are gone: `AwayNotice` says that they may be old. A problem stays until there are data, also while it is tried again.
+ * The problem to show in place of the data; null if there is none. Data that cannot be refreshed stays on the page, unless it
+ * is gone: `AwayNotice` says that it may be old. A problem stays until there is data, also during retries.
  */
 export function useProblem(...queries: readonly ReadQuery[]): ProblemProps | null {
   const last = useRef<unknown>(null);
@@ -103,7 +103,7 @@ export function useProblem(...queries: readonly ReadQuery[]): ProblemProps | nul
   return { error: last.current, onRetry };
 }
 
-/** Rows of the filter before are none of this one. */
+/** Rows of the previous filter do not count for this one. */
 function hasData({ data, errorUpdateCount, isPlaceholderData }: ReadQuery): boolean {
   return data !== undefined && !(isPlaceholderData && errorUpdateCount > 0);
 }

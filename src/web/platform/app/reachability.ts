@@ -2,8 +2,8 @@ import { createFlag } from '../ui/flag.ts';
 
 const reached = createFlag(true);
 
-/** Says whether the server has answered the last time. */
+/** Records whether the server answered the last request. */
 export const noteReached = reached.set;
 
-/** Whether the server answers, as far as the page has asked. */
+/** Whether the server answered the page's last request. */
 export const useIsReached = reached.use;

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import { Button } from '../ui/button.tsx';
 import { Menu } from '../ui/menu.tsx';
 
-/** What may be done with one thing of a list. `of`: what it is, for screen readers. */
+/** The actions on one item of a list. `of`: the name of the item, for screen readers. */
 export function RowMenu({ children, of }: { readonly of: string; readonly children: ReactNode }) {
   return (
     <Menu

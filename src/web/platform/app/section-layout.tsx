@@ -9,7 +9,7 @@ export interface SectionLink {
   readonly link: Pick<LinkProps, 'to' | 'params'>;
 }
 
-/** Pages that belong together, with links between them: beside the page, on phones above it. */
+/** Related pages with links between them: beside the page, or above it on phones. */
 export function SectionLayout({
   children,
   isReady = true,
@@ -18,14 +18,14 @@ export function SectionLayout({
 }: {
   readonly label: string;
   readonly links: readonly SectionLink[];
-  /** False: the links take their room, and nobody sees them. */
+  /** False: the links take up space but are invisible. */
   readonly isReady?: boolean;
   readonly children: ReactNode;
 }) {
   const nav = useRef<HTMLElement>(null);
   const { pathname } = useLocation();
   // On phones the links are a row that is wider than the screen.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another page is another current link.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each page has another current link.
   useEffect(() => {
     nav.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }, [pathname, links.length]);

@@ -2,15 +2,15 @@ import { createFlag } from '../ui/flag.ts';
 
 const ended = createFlag(false);
 
-/** Whether the session has ended while a form is open: what was typed into it stays until somebody has signed in again. */
+/** Whether the session has ended while a form is open: the draft stays until the user has signed in again. */
 export const useSessionEnded = ended.use;
 
-/** The server knows the session, or somebody else's. */
+/** The server accepts the session, or another user's session. */
 export function noteSession(): void {
   ended.set(false);
 }
 
-/** Leaves for the sign-in page, which leads back to where somebody was. Not away from an open form: it says what to do. */
+/** Goes to the sign-in page, which leads back to the current page. An open form stays and says what to do. */
 export function signIn(): void {
   if (document.querySelector('[role="dialog"] form') !== null) {
     ended.set(true);

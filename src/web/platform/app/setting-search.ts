@@ -1,4 +1,4 @@
-/** What of the page of rules is in the URL. */
+/** The URL search of the page of rules. */
 export interface RuleSearch {
   /** The rule that a link has led to. */
   readonly rule?: string | undefined;
@@ -9,9 +9,9 @@ export function parseRuleSearch(search: Readonly<Record<string, unknown>>): Rule
   return { rule: typeof rule === 'string' && rule !== '' ? rule : undefined };
 }
 
-/** What of the page of approvals is in the URL. */
+/** The URL search of the page of approvals. */
 export interface ApprovalSearch {
-  /** Those that were given, not those that are asked for. */
+  /** Given approvals instead of requested ones. */
   readonly given?: '1' | undefined;
 }
 
@@ -19,7 +19,7 @@ export function parseApprovalSearch(search: Readonly<Record<string, unknown>>): 
   return { given: search['given'] === '1' ? '1' : undefined };
 }
 
-/** What of the page of a webhook is in the URL. */
+/** The URL search of the page of a webhook. */
 export interface WebhookSearch {
   /** The delivery that is open. */
   readonly delivery?: string | undefined;
@@ -30,7 +30,7 @@ export function parseWebhookSearch(search: Readonly<Record<string, unknown>>): W
   return { delivery: typeof delivery === 'string' && delivery !== '' ? delivery : undefined };
 }
 
-/** What of the page of policies is in the URL. */
+/** The URL search of the page of policies. */
 export interface PolicySearch {
   /** The group that is open. */
   readonly group?: string | undefined;

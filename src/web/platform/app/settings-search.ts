@@ -8,7 +8,7 @@ function textOf(search: Search, name: string): string | undefined {
 export const roles = ['viewer', 'member', 'admin'] as const;
 export type Role = (typeof roles)[number];
 
-/** What of a list of names is in the URL. */
+/** The URL search of a list of names. */
 export interface TextSearch {
   readonly text?: string | undefined;
 }
@@ -17,7 +17,7 @@ export function parseTextSearch(search: Search): TextSearch {
   return { text: textOf(search, 'text') };
 }
 
-/** What of the list of members is in the URL. */
+/** The URL search of the list of members. */
 export interface MemberSearch extends TextSearch {
   readonly role?: Role | undefined;
 }
@@ -26,11 +26,11 @@ export function parseMemberSearch(search: Search): MemberSearch {
   return { text: textOf(search, 'text'), role: roles.find((each) => each === search['role']) };
 }
 
-/** What of the lists of tokens is in the URL. */
+/** The URL search of the lists of tokens. */
 export interface TokenSearch {
-  /** Whose; by default those of the organization, for who may see them. */
+  /** The owner; by default the organization, if the user may see its tokens. */
   readonly of?: 'me' | undefined;
-  /** Also those that CI runs were given. */
+  /** Also tokens of CI runs. */
   readonly runs?: '1' | undefined;
 }
 
@@ -51,7 +51,7 @@ export interface AuditSearch {
 
 const day = /^\d{4}-\d\d-\d\d$/;
 
-/** Reads the filters. What is not valid is left out. */
+/** Reads the filters. Invalid ones are dropped. */
 export function parseAuditSearch(search: Search): AuditSearch {
   const dayOf = (name: string): string | undefined => {
     const value = textOf(search, name);
@@ -67,14 +67,14 @@ export function parseAuditSearch(search: Search): AuditSearch {
   };
 }
 
-/** The filters as the server takes them. Days are those of the viewer: `until` includes its day. */
+/** The filters as the server takes them. Days are in the viewer's time zone: `until` includes its day. */
 export function toAuditQuery({ from, until, ...rest }: AuditSearch) {
   const query = {
     ...rest,
     from: from === undefined ? undefined : new Date(`${from}T00:00:00`).toISOString(),
     until: until === undefined ? undefined : new Date(`${until}T23:59:59.999`).toISOString(),
   };
-  // Members that are undefined would be others for the cache than missing ones.
+  // To the cache, undefined properties differ from missing ones.
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as {
     [Name in keyof typeof query]?: Exclude<(typeof query)[Name], undefined>;
   };

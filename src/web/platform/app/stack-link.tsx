@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import type { Column } from '../ui/table.tsx';
 
-/** The column that says of which stack of the organization a row is. */
+/** The column that shows which stack of the organization a row belongs to. */
 export function stackColumn<Item extends { readonly project: string; readonly stack: string }>(
   organization: string,
 ): Column<Item> {

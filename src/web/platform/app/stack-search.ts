@@ -10,7 +10,7 @@ export const stackTabs = [
 ] as const;
 export type StackTab = (typeof stackTabs)[number];
 
-/** What of a stack's page is in the URL. */
+/** The URL search of a stack's page. */
 export interface StackPageSearch {
   readonly tab?: StackTab | undefined;
   /** Also lists previews. */
@@ -23,21 +23,21 @@ export interface StackPageSearch {
   /** Versions that are compared. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
-  /** What is shown of versions: their differences by default. */
+  /** The view of versions: their differences by default. */
   readonly show?: 'state' | 'stacks' | undefined;
   /** The other stack of a comparison: `organization/project/stack`. */
   readonly other?: string | undefined;
   /** Also compares outputs, or secrets. */
   readonly outputs?: '1' | undefined;
   readonly secrets?: '1' | undefined;
-  /** Says which version has set each property of the open resource. */
+  /** Shows which version set each property of the open resource. */
   readonly blame?: '1' | undefined;
   /** The webhook and the delivery that are open. */
   readonly webhook?: string | undefined;
   readonly delivery?: string | undefined;
 }
 
-/** Reads the search of a URL. What is not valid is left out. */
+/** Reads the search of a URL. Invalid parameters are dropped. */
 export function parseStackPageSearch(search: Readonly<Record<string, unknown>>): StackPageSearch {
   const text = (name: string): string | undefined => {
     const value = search[name];

@@ -3,7 +3,7 @@ import { type ComponentProps, useDeferredValue, useId } from 'react';
 import { TextField } from '../ui/field.tsx';
 import { trpc } from './trpc.ts';
 
-/** A field for any text that offers some. The browser shows them, for mouse, keys and screen readers alike. */
+/** A free-text field with suggestions. The browser shows them, for mouse, keyboard and screen readers alike. */
 function SuggestField({
   onChange,
   suggestions,
@@ -32,10 +32,10 @@ interface Props extends Omit<ComponentProps<typeof SuggestField>, 'suggestions' 
   readonly value: string;
 }
 
-/** What the list answers for the text of the field, a little later than it is typed. */
+/** The suggestions for the text of the field, shortly after it was typed. */
 const options = { placeholderData: keepPreviousData, retry: false, staleTime: 30_000 } as const;
 
-/** Somebody of the organization. Others of the server are not offered, even where they can be named. */
+/** A member of the organization. Other users are not suggested, even where they can be named. */
 export function LoginField({ organization, ...field }: Props) {
   const text = useDeferredValue(field.value.trim());
   const found = useQuery(trpc.members.list.queryOptions({ organization, text, limit }, options)).data?.items ?? [];
@@ -49,7 +49,7 @@ export function TeamField({ organization, ...field }: Props) {
   return <SuggestField {...field} suggestions={found.map(({ name }) => name)} />;
 }
 
-/** The id of a token. Ids are copied, so none is offered. */
+/** The id of a token. Ids are copied, so none is suggested. */
 export function TokenIdField({ organization: _organization, ...field }: Props) {
   return <SuggestField {...field} suggestions={[]} />;
 }
@@ -69,7 +69,7 @@ export function StackField({ organization, project, ...field }: Props & { readon
 
 /** `project/stack` of a stack that the user may read. */
 export function StackPathField({ organization, ...field }: Props) {
-  // A pattern finds what is before its first star.
+  // A pattern is searched by the text before its first star.
   const found = useStacks(organization, useDeferredValue(field.value.trim().replace(/\*.*$/, '')));
   return <SuggestField {...field} suggestions={found.map(({ project, stack }) => `${project}/${stack}`)} />;
 }

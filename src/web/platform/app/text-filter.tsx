@@ -2,7 +2,7 @@ import { TextField } from '../ui/field.tsx';
 import { LoginField } from './suggest-fields.tsx';
 import { useTypedText } from './typed-text.ts';
 
-/** A field that narrows a list once somebody pauses. `value`: what the URL has. */
+/** A field that filters a list once the user pauses. `value`: the text in the URL. */
 export function TextFilter({
   label,
   onChange,

@@ -19,7 +19,7 @@ export function chooseTheme(theme: Theme): void {
   try {
     localStorage.setItem(key, theme);
   } catch {
-    // Storage may be off; the choice then lasts until the page is left.
+    // Storage may be disabled; the choice then lasts until the user leaves the page.
   }
   for (const listener of listeners) listener();
 }

@@ -1,6 +1,6 @@
 import { queryClient } from './trpc.ts';
 
-/** Options of a change after which all that is shown is read again, and then `onDone` is called. */
+/** Options of a mutation that reads all shown data again, and then calls `onDone`. */
 export function thenRefresh(onDone: () => void) {
   return {
     onSuccess: async () => {

@@ -8,7 +8,7 @@ import { noteSession, signIn } from './session.ts';
 
 export const queryClient = new QueryClient({
   defaultOptions: {
-    // Without a network, too: a call that fails is shown, one that is put off is not.
+    // Also without a network: a failed call shows an error, a paused call shows nothing.
     queries: {
       retry: mayRetry,
       retryDelay,
@@ -23,7 +23,7 @@ export const queryClient = new QueryClient({
   mutationCache: new MutationCache({ onSuccess, onError }),
 });
 
-/** When a query is asked for again: after `ms`, or when it may be, if it has failed for now. Null: only then. */
+/** When a query is read again: after `ms`, or after a temporary failure when a retry is allowed. Null: only then. */
 export function every(ms: number | null) {
   return ({ state }: { readonly state: { readonly error: unknown } }): number | false =>
     repeatAfter(state.error) || (ms ?? false);
@@ -39,7 +39,7 @@ function onError(error: unknown): void {
   if (errorCode(error) === 'UNAUTHORIZED') signIn();
 }
 
-/** For calls that no cache may keep. */
+/** For calls whose results must not be cached. */
 export const apiClient = createTRPCClient<AppRouter>({
   links: [httpBatchLink({ url: '/trpc', maxURLLength: 4_000, maxItems: 20 })],
 });

@@ -2,7 +2,7 @@ import { type RefObject, useEffect, useState } from 'react';
 import { isTyping } from './is-typing.ts';
 
 /**
- * Text of a field that is applied once somebody pauses, in milliseconds. `value`: what the URL has, without spaces at its ends. The field
+ * Text of a field that is applied once the user pauses, in milliseconds. `value`: the trimmed text in the URL. The field
  * follows when the URL changes by other means, such as "back".
  */
 export function useTypedText(value: string, onPause: (text: string) => void, pauseMs = 250) {
@@ -20,7 +20,7 @@ export function useTypedText(value: string, onPause: (text: string) => void, pau
   return [draft, setDraft] as const;
 }
 
-/** The key / moves to the field. */
+/** The key / moves the focus to the field. */
 export function useSlashKey(field: RefObject<HTMLInputElement | null>): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {

@@ -11,22 +11,22 @@ interface Sent {
 }
 
 /**
- * The draft of a form for something that others may edit meanwhile: `item`, null for a new one. What is there now can be loaded by `read`
- * without losing what was typed.
+ * The draft of a form for an item that others may edit meanwhile: `item`, null for a new one. `read` loads the current version
+ * without losing the draft.
  */
 export function useEdit<Item, Draft extends object>({
   draftOf,
   item,
-  loaded = 'This is what is there now, with what you have changed in it. Nothing is saved yet.',
+  loaded = 'This is the current version with your changes. Nothing is saved yet.',
   read,
 }: {
   readonly item: Item;
   readonly draftOf: (item: Item) => Draft;
-  /** What the form says after that. */
+  /** The message of the form after that. */
   readonly loaded?: string;
   readonly read: () => Promise<Item>;
 }) {
-  // As it was when the form was opened: the page below goes on and reads it again.
+  // The item as of when the form was opened: the page below continues to refresh it.
   const [base, setBase] = useState(() => ({ item, draft: draftOf(item) }));
   const [draft, setDraft] = useState(base.draft);
   const [isMerged, setIsMerged] = useState(false);
@@ -42,7 +42,7 @@ export function useEdit<Item, Draft extends object>({
   return {
     draft,
     change: (part: Partial<Draft>) => setDraft((typed) => ({ ...typed, ...part })),
-    /** What was read last: what is sent is a change of this. */
+    /** The version that was read last: the request changes this version. */
     base: base.item,
     /** For the dialog. */
     dialog: ({ error, isPending, reset }: Sent) => ({
@@ -54,9 +54,9 @@ export function useEdit<Item, Draft extends object>({
   };
 }
 
-/** The same for a dialog that asks before something is removed. `item`: what it shows, and what is removed if nobody has edited it since. */
+/** The same for a dialog that confirms a removal. `item`: the shown version, which is removed if nobody has edited it since. */
 export function useRemoval<Item>({ item, read }: { readonly item: Item; readonly read: () => Promise<Item> }) {
-  const loaded = 'This is what is there now. Nothing is removed yet.';
+  const loaded = 'This is the current version. Nothing is removed yet.';
   const { base, dialog } = useEdit({ item, draftOf: () => ({}), loaded, read });
   return { item: base, dialog };
 }

@@ -6,9 +6,9 @@ import { TextField } from './field.tsx';
 import { SendingHalt } from './sending-halt.ts';
 
 /**
- * Asks before something is changed, with the fields that it needs. It stays open until the change has succeeded: whoever opens it closes
- * it then. `typed`: a name that must be typed first, for what cannot be taken back. `onReload`: what is there must be loaded first, since somebody
- * else has changed it.
+ * Confirms a change, with the fields that it needs. The dialog stays open until the change has succeeded, and the caller closes
+ * it then. `typed`: a name that must be typed first, for changes that cannot be undone. `onReload`: the current version must be loaded first, because
+ * another user has changed it.
  */
 export function ActionDialog({
   action,
@@ -28,9 +28,9 @@ export function ActionDialog({
 }: {
   readonly title: string;
   readonly description?: ReactNode;
-  /** The text of the button that does it. */
+  /** The text of the button that confirms. */
   readonly action: string;
-  /** The text of the button that does not. */
+  /** The text of the button that cancels. */
   readonly stay?: string;
   readonly isDanger?: boolean;
   readonly isPending?: boolean;
@@ -41,7 +41,7 @@ export function ActionDialog({
   readonly onSubmit: () => void;
   readonly onClose: () => void;
   readonly onReload?: (() => void) | null;
-  /** About what the fields say. */
+  /** A note about the values of the fields. */
   readonly note?: string | null;
   readonly children?: ReactNode;
 }) {
@@ -81,7 +81,7 @@ export function ActionDialog({
             </p>
             {onReload === null ? null : (
               <Button size="small" disabled={isPending} onClick={onReload}>
-                Load what is there now
+                Load the current version
               </Button>
             )}
           </div>

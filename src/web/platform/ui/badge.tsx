@@ -3,7 +3,7 @@ import styles from './badge.module.css';
 
 export type Tone = 'neutral' | 'accent' | 'success' | 'failure' | 'running' | 'warning';
 
-/** A word with a status colour. The icon or the word says the same as the colour. */
+/** A label with a status colour. The icon or the text conveys the same as the colour. */
 export function Badge({
   children,
   icon,
@@ -26,7 +26,7 @@ export function Badge({
   );
 }
 
-/** A name and a value that somebody attached, such as a tag. */
+/** A name and a value that a user has set, such as a tag. */
 export function Tag({ name, value }: { readonly name: string; readonly value: string }) {
   return (
     <span className={styles['tag']} title={`${name}: ${value}`}>

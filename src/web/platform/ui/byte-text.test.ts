@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { byteText, msText } from './byte-text.ts';
 
-test('sizes have the unit that fits', () => {
+test('sizes use a suitable unit', () => {
   expect([0, 1023, 1024, 1536, 150 * 1024, 3.4 * 1024 ** 2, 2 ** 50].map(byteText)).toEqual([
     '0 B',
     '1023 B',

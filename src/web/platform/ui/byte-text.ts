@@ -1,6 +1,6 @@
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-/** A size in bytes as people read it: "812 B", "3.4 MiB". */
+/** A human-readable size in bytes: "812 B", "3.4 MiB". */
 export function byteText(bytes: number): string {
   let value = Math.max(0, bytes);
   let unit = 0;

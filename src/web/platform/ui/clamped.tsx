@@ -2,7 +2,7 @@ import { type CSSProperties, type ReactNode, useLayoutEffect, useRef, useState }
 import { Button } from './button.tsx';
 import styles from './clamped.module.css';
 
-/** Text of others, which may be of any length: its first lines, and a button for the rest. `of`: what it is, such as "message". */
+/** User text of any length: its first lines, and a button for the rest. `of`: its kind, such as "message". */
 export function Clamped({
   children,
   lines,
@@ -18,7 +18,7 @@ export function Clamped({
   useLayoutEffect(() => {
     const shown = text.current;
     if (shown === null || isOpen) return undefined;
-    // One more line takes no more room than the button.
+    // One more line takes no more space than the button.
     const measure = (): void =>
       setIsCut(shown.scrollHeight > Number.parseFloat(getComputedStyle(shown).lineHeight) * (lines + 1) + 1);
     measure();
@@ -29,12 +29,12 @@ export function Clamped({
   }, [isOpen, lines]);
   return (
     <>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: only hears of the links in it. */}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: it only handles events of the links in it. */}
       <div
         ref={text}
         className={isOpen ? undefined : styles['text']}
         style={{ '--lines': isCut ? lines : lines + 1 } as CSSProperties}
-        // A link in what is hidden: who comes to it by the keyboard must see it.
+        // A link in the hidden part: keyboard users who reach it must see it.
         onFocus={() => (isCut ? setIsOpen(true) : undefined)}
       >
         {children}

@@ -1,14 +1,14 @@
 import type { CSSProperties } from 'react';
 import styles from './cut-name.module.css';
 
-/** Characters at the end that stay: names that a program makes often differ there only. */
+/** Number of final characters that stay visible: generated names often differ only there. */
 const endChars = 8;
 /** Shorter names are only cut at their end. */
 const minChars = 20;
 /** Letters of other scripts are joined, and some scripts run the other way. */
 const mayBeCut = /^[\x20-\x7e]+$/;
 
-/** A name in one line, in a row. Where there is no room for all of it, its beginning and its end stay. `className` of the whole. */
+/** A name on one line, in a row. If it does not fit, its beginning and its end stay visible. `className` is for the whole element. */
 export function CutName({ className = '', text }: { readonly text: string; readonly className?: string | undefined }) {
   const length = { '--chars': text.length } as CSSProperties;
   if (text.length < minChars || !mayBeCut.test(text)) {

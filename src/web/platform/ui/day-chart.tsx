@@ -10,7 +10,7 @@ export interface DaySeries {
 
 const dayText = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
-/** Statistics of days as bars, one part on another, with a table behind them. `days`: as in 2026-01-31. */
+/** Daily statistics as stacked bars, with an equivalent table. `days`: such as 2026-01-31. */
 export function DayChart({
   days,
   format,

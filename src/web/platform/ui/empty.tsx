@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import styles from './empty.module.css';
 
-/** What a list or page shows when it has nothing: why, and what to do next. */
+/** The empty state of a list or page: the reason, and what to do next. */
 export function Empty({
   children,
   icon,
@@ -12,7 +12,7 @@ export function Empty({
   readonly title: string;
   readonly children?: ReactNode;
   readonly icon?: ReactNode;
-  /** There is nothing else on the page, so that this is its title. */
+  /** There is nothing else on the page, so this is its title. */
   readonly isPage?: boolean;
   /** Announced by screen readers. */
   readonly isProblem?: boolean;

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import styles from './external-link.module.css';
 import { safeLink } from './safe-link.ts';
 
-/** A link to another site. Shows only the text if the address may not be followed. */
+/** A link to another site. Shows only the text if the address is not safe. */
 export function ExternalLink({ children, href }: { readonly href: string | null; readonly children: ReactNode }) {
   const safe = safeLink(href);
   if (safe === null) return <span className={styles['text']}>{children}</span>;

@@ -3,7 +3,7 @@ import styles from './field.module.css';
 
 interface About {
   readonly label: ReactNode;
-  /** What belongs into the field, or what follows from it. */
+  /** A hint about the value of the field, or about its effect. */
   readonly hint?: ReactNode;
   /** Says what is wrong with the value. */
   readonly error?: string | undefined;

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-/** Something that all of the page knows, and that may change at any time. */
+/** A value shared by the whole page that may change at any time. */
 export function createFlag(initial: boolean) {
   let value = initial;
   const listeners = new Set<() => void>();

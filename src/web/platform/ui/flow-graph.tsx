@@ -25,10 +25,10 @@ export interface FlowEdge {
 type BoxNode = Node<FlowNode & { isChosen: boolean } & Record<string, unknown>, 'box'>;
 
 const nodeTypes = { box: Box };
-/** Nodes cannot be moved or removed, as the texts of the library say. */
+/** Replaces texts of the library: nodes cannot be moved or removed. */
 const ariaTexts = { 'node.a11yDescription.default': 'Enter opens it.' };
 
-/** What hangs on what, laid out in layers. The first 500 nodes are shown. `nodes`: undefined while they are loading. */
+/** A dependency graph, laid out in layers. The first 500 nodes are shown. `nodes`: undefined while they are loading. */
 export function FlowGraph({
   caption,
   chosen,
@@ -66,7 +66,7 @@ export function FlowGraph({
   }, [nodes, edges, chosen]);
   const figure = useRef<HTMLElement>(null);
   const isByKey = useRef(false);
-  // Another choice is another graph, whose nodes are other elements.
+  // Another selection is a different graph with different elements.
   useEffect(() => {
     if (!isByKey.current || graph === null || chosen === null) return undefined;
     const frame = requestAnimationFrame(() => {

@@ -4,7 +4,7 @@ import { layOutGraph, maxGraphNodes } from './graph-layout.ts';
 const size = { width: 200, height: 48 };
 
 describe('the layout of a graph', () => {
-  test('puts what is needed left of what needs it', () => {
+  test('puts dependencies left of their dependents', () => {
     const nodes = ['vm', 'subnet', 'network'].map((id) => ({ id }));
     const edges = [
       { from: 'vm', to: 'subnet' },
@@ -43,12 +43,12 @@ describe('the layout of a graph', () => {
     expect([placed.length, omittedCount]).toEqual([maxGraphNodes, 7]);
   });
 
-  test('a layer of many nodes is put into columns, so that they can be read', () => {
+  test('a layer of many nodes is split into columns, so that they can be read', () => {
     const many = Array.from({ length: 60 }, (_, at) => ({ id: `reader-${at}` }));
     const edges = many.map(({ id }) => ({ from: id, to: 'hub' }));
     const { height, nodes, width } = layOutGraph([{ id: 'hub' }, ...many], edges, size);
     expect(new Set(nodes.map(({ x, y }) => `${x} ${y}`)).size).toBe(61);
-    // As large as the page has room for, which one column is not: 60 nodes are 4,000 pixels high.
+    // It fits on the page, unlike one column: 60 nodes are 4,000 pixels high.
     expect(Math.min(980 / width, 520 / height)).toBeGreaterThan(0.5);
     const hub = nodes.find(({ id }) => id === 'hub');
     for (const { id, x, y } of nodes) {

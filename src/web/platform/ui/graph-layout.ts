@@ -1,10 +1,10 @@
 import { Graph, layout } from '@dagrejs/dagre';
 
-/** More than these cannot be read, and laying them out would stop the page. */
+/** A larger graph is not readable, and its layout would block the page. */
 export const maxGraphNodes = 500;
-/** About the room that a page has for a graph, in pixels. */
-const room = { width: 980, height: 520 };
-/** Texts cannot be read at a smaller scale. Layers that would make the graph so high are put into several columns. */
+/** The approximate space for a graph on a page, in pixels. */
+const space = { width: 980, height: 520 };
+/** Text is not readable at a smaller scale. Layers that would make the graph that high are split into several columns. */
 const readableScale = 0.5;
 const gap = { rows: 16, columns: 24, layers: 64 };
 
@@ -35,7 +35,7 @@ export interface GraphLayout {
   height: number;
 }
 
-/** Places nodes in layers, so that what is needed is left of what needs it. Keeps the first `maxGraphNodes`. */
+/** Places nodes in layers, with dependencies left of their dependents. Keeps the first `maxGraphNodes`. */
 export function layOutGraph(
   nodes: readonly GraphNode[],
   edges: readonly GraphEdge[],
@@ -68,10 +68,10 @@ export function layOutGraph(
 type Placement = Pick<GraphLayout, 'nodes' | 'width' | 'height'>;
 
 function scaleOf({ height, width }: { readonly width: number; readonly height: number }): number {
-  return Math.min(1, room.width / width, room.height / height);
+  return Math.min(1, space.width / width, space.height / height);
 }
 
-/** Puts high layers into columns, so that the graph is shown as large as possible. */
+/** Splits high layers into columns, so that the graph is shown as large as possible. */
 function foldLayers(placed: readonly NodePosition[], size: { width: number; height: number }): Placement {
   const layers = [...Map.groupBy(placed, ({ x }) => Math.round(x))]
     .sort(([one], [other]) => one - other)

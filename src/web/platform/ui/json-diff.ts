@@ -63,7 +63,7 @@ function compare({ path, before, after }: Pair, changes: JsonChange[]): Pair[] {
   return [];
 }
 
-/** Stands for a property that is not there: null is a value. */
+/** Stands for a missing property: null is a value. */
 const absent = Symbol('absent');
 
 function pairProperties(path: string, before: object, after: object): Pair[] {

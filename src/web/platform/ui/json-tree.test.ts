@@ -19,7 +19,7 @@ describe('a JSON value as a tree', () => {
     ]);
   });
 
-  test('does not walk what is closed', () => {
+  test('does not walk collapsed values', () => {
     const touchy = {
       open: {
         closed: new Proxy(
@@ -39,7 +39,7 @@ describe('a JSON value as a tree', () => {
     ]);
   });
 
-  test('ends after the most lines that may be', () => {
+  test('ends at the maximum number of lines', () => {
     expect(
       listJsonRows(
         Array.from({ length: 50 }, (_, at) => at),
@@ -49,7 +49,7 @@ describe('a JSON value as a tree', () => {
     ).toHaveLength(20);
   });
 
-  test('never shows what is beside the mark of a secret', () => {
+  test('never shows the other properties of a secret', () => {
     const ciphertext = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270', ciphertext: 'v1:x' };
     expect(isRedacted(ciphertext)).toBe(true);
     expect(isRedacted('[secret]')).toBe(true);

@@ -1,4 +1,4 @@
-/** What stands in a state for a value that may not be seen. */
+/** The placeholder in a state for a redacted value. */
 const secretMark = '[secret]';
 /** Pulumi's own mark of special values in states, and its value for secrets. */
 const signatureKey = '4dabf18193072939515e22adb298388d';
@@ -58,8 +58,8 @@ export function childrenOf(value: unknown, path: string): { key: string; path: s
 }
 
 /**
- * The lines of a value. `isOpen` says whether an object or array is shown with what it contains; what is closed is not
- * walked, so the cost is that of the lines. At most `maxRows`.
+ * The lines of a value. `isOpen` says whether an object or array is expanded; collapsed ones are not
+ * walked, so the cost is proportional to the lines. At most `maxRows`.
  */
 export function listJsonRows(
   value: unknown,

@@ -4,12 +4,12 @@ import { type JsonRow, listJsonRows } from './json-tree.ts';
 import styles from './json-view.module.css';
 import { useToggles } from './toggles.ts';
 
-/** Levels that are open at first. */
+/** Levels that are initially expanded. */
 const openLevels = 2;
 const maxRows = 2_000;
 const maxCharacters = 2_000;
 
-/** A JSON value as a tree that opens and closes. Secrets are redacted. `annotate`: what is shown beside a property. */
+/** A JSON value as a collapsible tree. Secrets are redacted. `annotate`: the note beside a property. */
 export function JsonView({
   annotate,
   label,

@@ -7,11 +7,11 @@ export interface KeyNumber {
   /** Undefined while it is loading. */
   readonly value: ReactNode;
   readonly note?: ReactNode;
-  /** Worth a look. */
+  /** Needs attention. */
   readonly tone?: 'failure' | 'warning' | undefined;
 }
 
-/** A few numbers that say how things are, before the details. */
+/** A few key numbers before the details. */
 export function KeyNumbers({ statistics }: { readonly statistics: readonly KeyNumber[] }) {
   return (
     <dl className={styles['figures']}>

@@ -1,7 +1,7 @@
 import type { InputHTMLAttributes, ReactNode, SelectHTMLAttributes } from 'react';
 import styles from './list-bar.module.css';
 
-/** A list that scrolls with its page, with what narrows it above. `facts`: how much it is, at the right. */
+/** A list that scrolls with its page, with its filters above. `facts`: counts, on the right. */
 export function ListSection({
   bar,
   children,
@@ -24,7 +24,7 @@ export function ListSection({
   );
 }
 
-/** Text that narrows a list. */
+/** A text filter of a list. */
 export function ListSearch({
   label,
   onText,
@@ -47,12 +47,12 @@ export function ListSearch({
   );
 }
 
-/** A choice that narrows a list. */
+/** A choice that filters a list. */
 export function ListSelect({ label, ...rest }: SelectHTMLAttributes<HTMLSelectElement> & { readonly label: string }) {
   return <select {...rest} className={styles['input']} aria-label={label} />;
 }
 
-/** Something more that a list may show. */
+/** A switch for additional items of a list. */
 export function ListToggle({
   children,
   isOn,

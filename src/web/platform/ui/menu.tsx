@@ -9,7 +9,7 @@ import {
   useState,
 } from 'react';
 
-// The popup is a large part of what a page needs, and only once somebody opens a menu.
+// The popup is a large part of a page's code, and is only needed once the user opens a menu.
 const load = () => import('./menu-popup.tsx');
 const MenuPopup = lazy(() => load().then((loaded) => ({ default: loaded.MenuPopup })));
 

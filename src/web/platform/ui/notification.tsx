@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import styles from './notification.module.css';
 
-/** Something about the whole page that cannot wait: who holds a lock, what is wrong. */
+/** An important message about the whole page: who holds a lock, or what is wrong. */
 export function Notice({
   action,
   children,

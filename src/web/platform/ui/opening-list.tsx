@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from 'react';
 import styles from './opening-list.module.css';
 
-/** Resources below each other, of which each opens. */
+/** A list of expandable resources. */
 export function OpeningList<Item>({
   items,
   keyOf,
@@ -20,7 +20,7 @@ export function OpeningList<Item>({
   );
 }
 
-/** One of them. `children`: asked for when it is open. */
+/** An item of the list. `children`: called when it is open. */
 export function OpeningRow({
   children,
   fact,

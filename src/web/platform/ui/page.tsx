@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import styles from './page.module.css';
 
-/** A page: its title, what may be done, and its parts. `lead`: one sentence on what it is for. */
+/** A page: its title, actions and sections. `lead`: one sentence about its purpose. */
 export function Page({
   actions,
   children,
@@ -58,7 +58,7 @@ export function Section({
   );
 }
 
-/** Fields that narrow a list, in a row. */
+/** Filters of a list, in a row. */
 export function FilterBar({ children }: { readonly children: ReactNode }) {
   return <search className={styles['filters']}>{children}</search>;
 }

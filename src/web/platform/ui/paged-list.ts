@@ -10,7 +10,7 @@ interface PagedQuery<Item> extends NextPageQuery {
   readonly isPlaceholderData: boolean;
 }
 
-/** What a table shows of a list that is read page by page. */
+/** The table view of a list that is read page by page. */
 export function pagedList<Item>(query: PagedQuery<Item>) {
   return {
     items: query.data?.pages.flatMap(({ items }) => items),
@@ -20,7 +20,7 @@ export function pagedList<Item>(query: PagedQuery<Item>) {
   };
 }
 
-/** Reads the next page, unless there is none, it is on its way, or reading has failed. */
+/** Reads the next page, unless there is none, it is already being read, or reading has failed. */
 export function fetchMore(query: NextPageQuery): void {
   if (query.hasNextPage && !query.isFetchingNextPage && !query.isError) void query.fetchNextPage();
 }

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import styles from './paper-note.module.css';
 import { maxPrintedRows } from './window-rows.ts';
 
-/** On paper, says that a list goes on, below the rows that are loaded. `children`: where all of it is. */
+/** On paper, says below the loaded rows that the list continues. `children`: where to find the whole list. */
 export function PaperNote({
   children,
   count,

@@ -30,7 +30,7 @@ describe('duration', () => {
     [36 * 3_600, '36 h'],
     [76 * 3_600, '3 d 4 h'],
     [1_400 * 86_400, '1,400 d'],
-    // A clock that was put back meanwhile.
+    // A clock that was set back meanwhile.
     [-3_600, '0 s'],
   ])('%d seconds are "%s"', (seconds, text) => expect(duration(seconds)).toBe(text));
 });

@@ -8,7 +8,7 @@ const steps = [
 
 const words = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'long' });
 
-/** How long ago a time was, in words: "3 minutes ago". Below a minute, and for clocks that differ, "just now". */
+/** A relative time: "3 minutes ago". Below a minute, and for clock skew, "just now". */
 export function relativeTime(time: Date, now: Date): string {
   const seconds = (time.getTime() - now.getTime()) / 1000;
   for (const [unit, size] of steps)
@@ -16,7 +16,7 @@ export function relativeTime(time: Date, now: Date): string {
   return 'just now';
 }
 
-/** A duration in seconds as people say it: "42 s", "3 min 20 s", "2 h 5 min", "3 d 4 h". */
+/** A human-readable duration, from seconds: "42 s", "3 min 20 s", "2 h 5 min", "3 d 4 h". */
 export function duration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 60) return `${whole} s`;

@@ -1,6 +1,6 @@
 import styles from './segments.module.css';
 
-/** Ways to show the same thing, of which one is chosen. */
+/** Alternative views of the same data, of which one is selected. */
 export function Segments<Value extends string | undefined>({
   label,
   onChange,

@@ -6,7 +6,7 @@ import styles from './table.module.css';
 export interface Column<Item> {
   readonly name: string;
   readonly cell: (item: Item) => ReactNode;
-  /** Numbers and times to the right. */
+  /** Numbers and times are right-aligned. */
   readonly align?: 'right';
   /** The title of the row: on phones it has no name before it. */
   readonly isTitle?: boolean;
@@ -19,8 +19,8 @@ export interface Column<Item> {
 const skeletonRows = [38, 52, 44, 60, 41];
 
 /**
- * Rows of a list whose pages are asked for one by one; on phones each row becomes a block of names and values. For lists of thousands
- * that are scrolled through, use a virtual one. `items`: undefined while the first page is loading. `empty`: shown without any.
+ * Rows of a list that is loaded page by page; on phones each row becomes a block of names and values. For lists of thousands
+ * of items that users scroll through, use a virtual list. `items`: undefined while the first page is loading. `empty`: shown if there are none.
  */
 export function Table<Item>({
   columns,

@@ -2,7 +2,7 @@ import { Link, type LinkProps } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useRef } from 'react';
 import styles from './tabs.module.css';
 
-/** Views of one page as links: the chosen one is in the URL. */
+/** Views of one page as links: the selected one is in the URL. */
 export function Tabs({ children, label }: { readonly label: string; readonly children: ReactNode }) {
   return (
     <nav className={styles['tabs']} aria-label={label}>

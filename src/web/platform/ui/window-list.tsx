@@ -15,10 +15,10 @@ export function WindowList<Item>({
   rowPx,
 }: {
   readonly items: readonly Item[];
-  /** The same function from one call to the next, as the items: see useWindowRows. */
+  /** A stable function, like the items: see useWindowRows. */
   readonly keyOf: (item: Item) => string | number;
   readonly label?: string;
-  /** Is called while the last rows are in view, again and again: of lists that may go on. */
+  /** Called repeatedly while the last rows are in view, for lists that may have more. */
   readonly onEnd?: () => void;
   readonly row: (item: Item) => ReactNode;
   /** Height of a closed row, in pixels. Rows that are higher are measured. */

@@ -6,18 +6,18 @@ const printing = createFlag(false);
 addEventListener('beforeprint', () => printing.set(true));
 addEventListener('afterprint', () => printing.set(false));
 
-/** Whether the page is being put on paper. */
+/** Whether the page is being printed. */
 const useIsPrinting = printing.use;
 
-/** Rows beyond the edges of the window that are elements, too. */
+/** Rows beyond the edges of the window that are rendered as well. */
 const overscan = 12;
-/** On paper there is no scrolling: so many rows are printed, in view or not. */
+/** Paper does not scroll: this many rows are printed, in view or not. */
 export const maxPrintedRows = 1_000;
 
 /**
- * Rows of a long list that scrolls with the page: only those that are in view are to be elements. The list has `data-window-rows`, so that
- * they follow each other on paper. `items` and `keyOf` must be the same
- * from one call to the next while nothing has changed: with others, all items are measured again, at each step of scrolling.
+ * Rows of a long list that scrolls with the page: only rows in view are rendered. The list has `data-window-rows`, so that
+ * rows follow each other on paper. `items` and `keyOf` must stay identical
+ * between calls while nothing has changed: otherwise all items are measured again at each step of scrolling.
  */
 export function useWindowRows<Item>({
   items,
@@ -32,7 +32,7 @@ export function useWindowRows<Item>({
   readonly rowPx: number;
 }) {
   const [top, setTop] = useState(0);
-  // What is above the list changes its height, too.
+  // Content above the list changes its height as well.
   useLayoutEffect(() => {
     const now = list.current === null ? 0 : list.current.getBoundingClientRect().top + window.scrollY;
     if (Math.abs(now - top) > 1) setTop(now);
@@ -47,7 +47,7 @@ export function useWindowRows<Item>({
   const virtualizer = useWindowVirtualizer({
     ...{ count: items.length, estimateSize: () => rowPx, overscan, scrollMargin: top, getItemKey },
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: rows have another height from then on.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the height of rows changes then.
   useEffect(() => virtualizer.measure(), [rowPx, virtualizer]);
   const isPrinting = useIsPrinting();
   const inView = virtualizer.getVirtualItems().flatMap(({ index, key, start }) => {

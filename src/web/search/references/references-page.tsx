@@ -22,13 +22,13 @@ interface Row {
   readonly readBy: readonly ReferenceNode[];
 }
 
-/** Which stacks of an organization read the outputs of which. */
+/** The stacks of an organization that read each other's outputs. */
 export function ReferencesPage() {
   const { organization } = useParams({ from: '/$organization/~/references' });
   const query = useQuery(trpc.references.graph.queryOptions({ organization }));
   const problem = useProblem(query);
   const navigate = useNavigate();
-  // A graph cannot be read on a phone, nor with a screen reader.
+  // A graph is not readable on a phone or with a screen reader.
   const [shape, setShape] = useState<'graph' | 'list'>(() =>
     matchMedia('(width < 800px)').matches ? 'list' : 'graph',
   );
@@ -41,7 +41,7 @@ export function ReferencesPage() {
       query.data?.nodes.map((node) => ({
         id: nameOf(node),
         name: `${node.project}/${node.stack}`,
-        detail: node.organization === organization ? (node.isReadable ? '' : 'not to be read') : node.organization,
+        detail: node.organization === organization ? (node.isReadable ? '' : 'not readable') : node.organization,
         isFaint: !node.isReadable,
       })),
     [query.data, organization],
@@ -56,7 +56,7 @@ export function ReferencesPage() {
   return (
     <Page
       title="References"
-      lead="Stacks that read the outputs of others, by the stack references in their newest states."
+      lead="Stacks that read outputs of other stacks, according to the stack references in their newest states."
       actions={
         <Segments
           label="Shown as"
@@ -88,7 +88,7 @@ export function ReferencesPage() {
             onOpen={open}
             caption={
               <>
-                To the left is what is read, to the right who reads it. Dashed boxes are stacks that you may not read,
+                Stacks on the right read outputs of stacks on the left. Dashed boxes are stacks that you may not read,
                 or that do not exist.{query.data?.isCut ? ' Only the first 500 stacks are shown.' : ''}
               </>
             }
@@ -111,7 +111,7 @@ export function ReferencesPage() {
         </>
       )}
       <p className={styles['note']}>
-        A guard can refuse updates that remove outputs which other stacks read: <code>consumers</code>, under{' '}
+        A rule can refuse updates that remove outputs which other stacks read: <code>consumers</code>, under{' '}
         <Link to="/$organization/~/rules" params={{ organization }}>
           Rules
         </Link>

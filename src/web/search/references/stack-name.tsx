@@ -2,13 +2,13 @@ import { Link } from '@tanstack/react-router';
 import type { ReferenceNode } from '../../platform/app/contract.ts';
 import styles from './references.module.css';
 
-/** A stack that a reference names: a link where it may be read. `within`: an organization that need not be said. */
+/** A stack that a reference names: a link if the user may read it. `within`: an organization whose name is omitted. */
 export function StackName({ node, within }: { readonly node: ReferenceNode; readonly within: string }) {
   const { isReadable, organization, project, stack } = node;
   const name = `${organization === within ? '' : `${organization}/`}${project}/${stack}`;
   if (!isReadable) {
     return (
-      <span className={styles['hidden']} title="You may not read this stack, or there is none">
+      <span className={styles['hidden']} title="You may not read this stack, or it does not exist">
         {name}
       </span>
     );

@@ -5,7 +5,7 @@ import { FactList, FactRow } from '../../platform/ui/fact-list.tsx';
 import styles from './references.module.css';
 import { StackName } from './stack-name.tsx';
 
-/** What a stack reads, and which stacks read it. Nothing without references. */
+/** The stacks that a stack reads, and the stacks that read it. Renders nothing without references. */
 export function StackReferences({ stack }: { readonly stack: StackRef }) {
   const { organization, project, stack: name } = stack;
   const { data } = useQuery(trpc.references.ofStack.queryOptions({ organization, project, stack: name }));

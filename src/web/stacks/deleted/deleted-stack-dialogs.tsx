@@ -33,7 +33,7 @@ export function RestoreStackDialog({
   return (
     <ActionDialog
       title={`Restore ${project}/${stack}?`}
-      description={`It comes back as it was, ${state}, with its history, tags and secrets. Grants and rules for its name hold for it again. The cloud is not changed.`}
+      description={`It is restored as it was, ${state}, with its history, tags and secrets. Grants and rules for its name apply to it again. Nothing changes in the cloud.`}
       action="Restore"
       isReady={name.trim() !== ''}
       isPending={restoring.isPending}
@@ -46,7 +46,7 @@ export function RestoreStackDialog({
         label="Name"
         hint={
           isNameTaken
-            ? `${stack} is the name of another stack now. The state gets the new name, in a new version.`
+            ? `Another stack is now named ${stack}. The state gets the new name, in a new version.`
             : 'Under another name, the state gets that name, in a new version.'
         }
         required
@@ -64,7 +64,7 @@ export function PurgeStackDialog({ onClose, organization, stack: { id, project, 
   return (
     <ActionDialog
       title={`Delete ${project}/${stack} for good?`}
-      description="Its secrets cannot be decrypted any more from now on, and its states and history are deleted. Nobody can restore it then, except from a backup of the whole server."
+      description="Its secrets can no longer be decrypted, and its states and history are deleted. After that, it can only be restored from a backup of the whole server."
       action="Delete for good"
       isDanger
       isPending={purging.isPending}

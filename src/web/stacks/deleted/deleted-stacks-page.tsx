@@ -19,7 +19,7 @@ import styles from './deleted-stacks.module.css';
 const route = getRouteApi('/$organization/~/deleted-stacks');
 const pollMs = 30_000;
 
-/** Stacks that were deleted and can be restored, for admins of the organization. */
+/** Deleted stacks that can be restored, for admins of the organization. */
 export function DeletedStacksPage() {
   const { organization } = route.useParams();
   const navigate = useNavigate();
@@ -64,7 +64,7 @@ export function DeletedStacksPage() {
   return (
     <Page
       title="Deleted stacks"
-      lead="They keep their states, history and secrets for some days, and can be restored until then. Their resources in the cloud were not touched."
+      lead="States, history and secrets of deleted stacks are kept for a few days, and the stacks can be restored until then. Their resources in the cloud were not touched."
     >
       <Table
         {...pagedList(query)}
@@ -73,7 +73,7 @@ export function DeletedStacksPage() {
         keyOf={({ id }) => id}
         empty={
           <Empty title="No stack can be restored" icon={<ArchiveRestore size={20} />}>
-            <p>Stacks that somebody deletes appear here, until their time is over.</p>
+            <p>Deleted stacks appear here until their retention period ends.</p>
           </Empty>
         }
       />

@@ -9,7 +9,7 @@ import { shortCommit } from '../../updates/update-status.ts';
 import styles from './blame-note.module.css';
 import { blameOf } from './blamed-path.ts';
 
-/** Which version has set each property of a resource, if that is asked for. */
+/** Which version set each property of a resource, if requested. */
 export function useBlame(stack: StackRef, urn: string, isEnabled: boolean) {
   const { organization, project, stack: name } = stack;
   return useQuery(
@@ -17,7 +17,7 @@ export function useBlame(stack: StackRef, urn: string, isEnabled: boolean) {
   );
 }
 
-/** What is shown beside the properties of one part of a resource. */
+/** The note beside the properties of one part of a resource. */
 export function annotation(
   blame: Blame | undefined,
   stack: StackRef,

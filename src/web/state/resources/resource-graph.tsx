@@ -8,7 +8,7 @@ import { FlowGraph } from '../../platform/ui/flow-graph.tsx';
 
 const depth = 2;
 
-/** What hangs on what: all of a small stack, or the neighbourhood of one resource. */
+/** The dependency graph of a small stack, or of one resource's neighbourhood. */
 export default function ResourceGraph({
   chosen,
   onOpen,
@@ -40,7 +40,7 @@ export default function ResourceGraph({
       onOpen={onOpen}
       caption={
         <>
-          Dotted lines lead to parents, others to what a resource depends on.
+          Dotted lines lead to parents, other lines to dependencies.
           {query.data?.isCut === true ? ' Only the first 500 resources are shown.' : ''}
         </>
       }

@@ -35,7 +35,7 @@ interface ResourceListProps {
   readonly search: StackPageSearch;
 }
 
-/** The resources of the newest state: as list, tree or graph, with one of them beside it. */
+/** The resources of the newest state: as list, tree or graph, with the open one beside it. */
 export function ResourceList({ search, stack }: ResourceListProps) {
   const navigate = useNavigate();
   const change = (changes: Partial<StackPageSearch>): void =>
@@ -136,7 +136,7 @@ function urnOf({ urn }: ResourceItem): string {
   return urn;
 }
 
-/** Whether the list is behind the newest state. */
+/** Says whether the list lags behind the newest state. */
 function IndexNotification({
   headVersion,
   indexedVersion,
@@ -215,7 +215,7 @@ function TreeLevel({ chosen, depth, onOpen, parent, stack }: TreeLevelProps) {
   );
 }
 
-/** Levels that are open at first. */
+/** Levels that are initially expanded. */
 const openLevels = 1;
 
 function TreeNode({
@@ -235,7 +235,7 @@ function TreeNode({
             type="button"
             className={styles['chevron']}
             aria-expanded={isOpen}
-            aria-label={isOpen ? `Hide what is in ${resource.name}` : `Show what is in ${resource.name}`}
+            aria-label={isOpen ? `Collapse ${resource.name}` : `Expand ${resource.name}`}
             onClick={() => setIsOpen(!isOpen)}
           >
             {isOpen ? <ChevronDown size={14} /> : <ChevronRight size={14} />}
@@ -257,7 +257,7 @@ function NoResources({ isFiltered }: { readonly isFiltered: boolean }) {
     <Empty title={isFiltered ? 'No resource matches' : 'No resources'}>
       <p>
         {isFiltered
-          ? 'No resource of the newest state has this in its name, or is of this type.'
+          ? 'No resource of the newest state has this name or type.'
           : 'Resources appear here with the first update that creates some.'}
       </p>
     </Empty>

@@ -25,14 +25,14 @@ const maxPaths = 12;
 interface ResourcePanelProps {
   readonly stack: StackRef;
   readonly urn: string;
-  /** Whether the version that set it is shown beside each property. */
+  /** Whether to show the version that set each property. */
   readonly isBlaming: boolean;
   readonly onBlame: (isBlaming: boolean) => void;
   readonly onOpen: (urn: string) => void;
   readonly onClose: () => void;
 }
 
-/** One resource: what it is, its properties, what it hangs on and what hangs on it, and which versions changed it. */
+/** One resource: its type, properties, dependencies and dependents, and the versions that changed it. */
 export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn }: ResourcePanelProps) {
   const query = useQuery(trpc.resources.get.queryOptions({ ...stack, urn }));
   const panel = useRef<HTMLElement>(null);
@@ -75,7 +75,7 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn 
           </FactList>
           {hasProperties(resource.inputs) || hasProperties(resource.outputs) ? (
             <CheckboxField
-              label="Who set each property"
+              label="Which version set each property"
               checked={isBlaming}
               onChange={({ target }) => onBlame(target.checked)}
             />

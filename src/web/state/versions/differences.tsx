@@ -10,7 +10,7 @@ import styles from './version-diff.module.css';
 const maxCharacters = 600;
 const operations = { created: 'create', updated: 'update', deleted: 'delete', replaced: 'replace' } as const;
 
-/** What a difference is called, and its two sides. */
+/** The label of a difference, and its two sides. */
 export interface DifferenceLabels {
   readonly changes: Readonly<Record<keyof typeof operations, string>>;
   readonly before: string;

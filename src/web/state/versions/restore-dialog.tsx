@@ -6,7 +6,7 @@ import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import styles from './restore-dialog.module.css';
 import { VersionDiff } from './version-diff.tsx';
 
-/** Makes an earlier version the newest one, after showing what that changes in the state. */
+/** Restores an earlier version as the newest one, after showing the changes to the state. */
 export function RestoreDialog({
   headVersion,
   onClose,
@@ -20,7 +20,7 @@ export function RestoreDialog({
   readonly onRestored: (from: number, to: number) => void;
   readonly onClose: () => void;
 }) {
-  // What is confirmed is the difference that is shown, so a newer version must not slip in.
+  // The user confirms the shown difference, so a newer version must not slip in.
   const [seen] = useState(headVersion);
   const restoring = useMutation(
     trpc.versions.restore.mutationOptions({
@@ -44,8 +44,8 @@ export function RestoreDialog({
       onSubmit={() => restoring.mutate({ ...stack, version, headVersion: seen })}
     >
       <p className={styles['note']}>
-        This changes the state, not the cloud. Resources that it adds to the state may not exist any more, and resources
-        that it takes out of the state go on to exist without Pulumi knowing of them. Run{' '}
+        This changes the state, not the cloud. Resources that it adds to the state may no longer exist, and resources
+        that it removes from the state continue to exist without Pulumi managing them. Run{' '}
         <code>pulumi preview --refresh</code> afterwards to see what really differs.
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}

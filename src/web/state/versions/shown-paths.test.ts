@@ -4,7 +4,7 @@ import { listShownPaths } from './shown-paths.ts';
 const definition = (image: string): string =>
   JSON.stringify([{ name: 'web', image, ports: [{ containerPort: 8080 }] }]);
 
-test('texts that are documents are compared inside', () => {
+test('JSON documents in strings are compared inside', () => {
   const path = 'inputs.containerDefinitions';
   expect(listShownPaths([{ path, before: definition('web:1'), after: definition('web:2') }])).toEqual([
     { path: 'inputs.containerDefinitions[0].image', before: 'web:1', after: 'web:2' },
@@ -13,7 +13,7 @@ test('texts that are documents are compared inside', () => {
   expect(added).toEqual([{ path: 'inputs.policy.b', before: null, after: 2 }]);
 });
 
-test('texts that are no documents, and those that differ in their spaces alone, are shown whole', () => {
+test('strings that are not documents, or differ only in whitespace, are shown whole', () => {
   const whole = [
     { path: 'inputs.script', before: '[ -f a ] && run', after: '[ -f b ] && run' },
     { path: 'inputs.policy', before: '{"a":1}', after: '{ "a": 1 }' },

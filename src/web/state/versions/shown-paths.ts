@@ -1,7 +1,7 @@
 import { nameInUrn } from '../../platform/app/resource-name.ts';
 import { diffJson, isEqual } from '../../platform/ui/json-diff.ts';
 
-/** A property that differs. Null: it is not there on that side. */
+/** A property that differs. Null: it is missing on that side. */
 export interface ShownPath {
   readonly path: string;
   readonly before?: unknown;
@@ -13,7 +13,7 @@ export interface ShownPath {
 const maxInText = 50;
 
 /**
- * What is worth reading of the properties that differ: texts that are JSON documents are compared inside, providers have their short names, and
+ * The relevant part of the differing properties: JSON documents in strings are compared inside, providers have their short names, and
  * outputs that only repeat the change of their input are shown with it.
  */
 export function listShownPaths(paths: readonly ShownPath[]): ShownPath[] {
@@ -35,7 +35,7 @@ function insideOf({ after, before, path }: ShownPath): ShownPath[] {
   const [old, next] = [documentIn(before), documentIn(after)];
   if (old === null || next === null) return [{ path, before, after }];
   const { changes, isCut } = diffJson(old, next, maxInText);
-  // Texts that differ in their spaces alone, or in too much.
+  // Texts that differ only in whitespace, or in too many places.
   if (changes.length === 0 || isCut) return [{ path, before, after }];
   return changes.map((change) => ({
     path: joinInside(path, change.path),
@@ -44,7 +44,7 @@ function insideOf({ after, before, path }: ShownPath): ShownPath[] {
   }));
 }
 
-/** `a` and `[0].b` are `a[0].b`, as the CLI shows documents in texts. */
+/** `a` and `[0].b` are `a[0].b`, as the CLI shows documents in strings. */
 function joinInside(path: string, inside: string): string {
   return inside === '' || inside.startsWith('[') ? `${path}${inside}` : `${path}.${inside}`;
 }

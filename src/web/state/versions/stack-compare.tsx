@@ -68,7 +68,7 @@ function Picker({ onPick, stack }: { readonly stack: StackRef; readonly onPick: 
       {problem ? <Problem {...problem} /> : query.isPending ? <Skeleton width="40%" /> : null}
       {found.length === 0 && query.isSuccess ? (
         <Empty title="No other stack matches">
-          <p>Stacks of the same project are the usual choice, such as the one before production.</p>
+          <p>Stacks of the same project are the usual choice, such as the staging stack.</p>
         </Empty>
       ) : (
         <ul className={styles['found']} aria-label="Stacks">
@@ -112,7 +112,7 @@ function Comparison({
       { organization, project, stack: name, other, limit: pageSize, ...options },
       {
         getNextPageParam: (page) => page.next,
-        // With secrets, each read is recorded.
+        // With secrets, the audit log records each read.
         ...(search.secrets === undefined ? {} : { refetchOnWindowFocus: false, staleTime: Number.POSITIVE_INFINITY }),
       },
     ),
@@ -134,8 +134,8 @@ function Comparison({
         />
         {first.mayCompareSecrets ? (
           <CheckboxField
-            label="Say which secrets differ"
-            hint="Decrypts those of both on the server, which is recorded. No value is shown."
+            label="Show which secrets differ"
+            hint="The server decrypts the secrets of both stacks, and the audit log records it. No value is shown."
             checked={search.secrets !== undefined}
             onChange={({ target }) => onChange({ secrets: target.checked ? '1' : undefined })}
           />
@@ -144,14 +144,14 @@ function Comparison({
       <p className={styles['facts']}>
         Version {first.fromVersion} of {name} and version {first.toVersion} of {other.stack}: {first.same}{' '}
         {first.same === 1 ? 'resource is' : 'resources are'} in both. {first.total}{' '}
-        {first.total === 1 ? 'differs, or is in one alone' : 'differ, or are in one alone'}.
+        {first.total === 1 ? 'differs, or is in only one' : 'differ, or are in only one'}.
         {secretsNotCompared > 0
           ? ` ${secretsNotCompared} ${secretsNotCompared === 1 ? 'secret was' : 'secrets were'} not compared.`
           : ''}
       </p>
       {items.length === 0 ? (
         <Empty title="No resource differs">
-          <p>Ids{search.outputs === undefined ? ' and outputs' : ''} are each stack's own and not compared.</p>
+          <p>Ids{search.outputs === undefined ? ' and outputs' : ''} are specific to each stack and not compared.</p>
         </Empty>
       ) : (
         <Differences items={items} words={wordsOf(stack, other)} />

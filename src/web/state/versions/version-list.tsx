@@ -34,7 +34,7 @@ interface VersionListProps {
   readonly search: StackPageSearch;
 }
 
-/** The versions of a stack's state: what differs between any two of them, what is in one, and how another stack differs. */
+/** The versions of a stack's state: differences between any two, the content of one, and the comparison with another stack. */
 export function VersionList({ details, search, stack }: VersionListProps) {
   const navigate = useNavigate();
   const [isRestoring, setIsRestoring] = useState(false);
@@ -53,7 +53,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
   if (newest === undefined) {
     return (
       <Empty title="No versions yet">
-        <p>Each update that writes the state makes a version. The first update makes version 1.</p>
+        <p>Each update that writes the state creates a version. The first update creates version 1.</p>
       </Empty>
     );
   }

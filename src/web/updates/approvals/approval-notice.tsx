@@ -13,16 +13,16 @@ import { WithdrawDialog } from './withdraw-dialog.tsx';
 
 const pollMs = 10_000;
 const maxShown = 3;
-/** What nobody has approved for longer is found on the page of approvals. In ms. */
+/** Older requests appear only on the page of approvals. In ms. */
 const maxAgeMs = 7 * 24 * 3_600_000;
 
-/** Approvals of a stack that nobody has given yet. A page that asks for them at once has them together with the stack. */
+/** Pending approvals of a stack. A page that requests them immediately gets them together with the stack. */
 export function useAskedApprovals({ organization, project, stack }: StackRef) {
   const input = { organization, project, stack, given: false, limit: maxShown };
   return useQuery(trpc.approvals.ofStack.queryOptions(input, { refetchInterval: every(pollMs) }));
 }
 
-/** Approvals that runs of this stack have asked for, or those of one commit alone, with the button for those who may give them. */
+/** Approvals requested by runs of this stack, or by one commit, with the button for users who may approve. */
 export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; readonly commit?: string }) {
   const query = useAskedApprovals(stack);
   const [chosen, setChosen] = useState<Approval | null>(null);
@@ -39,7 +39,7 @@ export function ApprovalNotice({ commit, stack }: { readonly stack: StackRef; re
           icon={<ShieldQuestion size={17} />}
           title={
             <>
-              Approval asked for <code title={approval.commit}>{shortCommit(approval.commit)}</code> by{' '}
+              Approval requested for <code title={approval.commit}>{shortCommit(approval.commit)}</code> by{' '}
               {approval.askedBy}, <Time at={approval.askedAt} />
             </>
           }

@@ -13,7 +13,7 @@ import styles from './approvals.module.css';
 import { ApproveDialog } from './approve-dialog.tsx';
 import { isWithdrawable, WithdrawDialog, withdrawWord } from './withdraw-dialog.tsx';
 
-/** Approvals: what run of which commit, why, and the button for those who may give them. */
+/** Approvals: run, commit and reason, and the button for users who may approve. */
 export function ApprovalTable({
   empty,
   organization,
@@ -104,7 +104,7 @@ export function ApprovalTable({
   );
 }
 
-/** To the update that was stopped, and to its run. */
+/** Links to the stopped update, and to its CI run. */
 export function ApprovalLinks({
   approval: { ciUrl, project, stack, updateId },
   organization,

@@ -26,7 +26,7 @@ export function ApprovalsPage() {
   return (
     <Page
       title="Approvals"
-      lead="A run that would delete or replace more than the rules allow is stopped and asks. Once somebody else approves its commit, the next run passes."
+      lead="A run that would delete or replace more than the rules allow is stopped and requests an approval. Once another user approves its commit, the next run passes."
     >
       <Tabs label="Approvals">
         <Tab to="." search={{}} isChosen={!isGiven}>
@@ -44,12 +44,12 @@ export function ApprovalsPage() {
           organization={organization}
           empty={
             isGiven ? (
-              <Empty title="None was given yet" icon={<ShieldCheck size={20} />}>
-                <p>What is approved stays here, with who did it and why.</p>
+              <Empty title="No approvals yet" icon={<ShieldCheck size={20} />}>
+                <p>Given approvals stay here, with the approver and the reason.</p>
               </Empty>
             ) : (
-              <Empty title="Nobody waits for an approval" icon={<ShieldCheck size={20} />}>
-                <p>Fuses and protected types, among the rules of the organization, decide which runs have to ask.</p>
+              <Empty title="No pending requests" icon={<ShieldCheck size={20} />}>
+                <p>The organization’s rules (change limits and protected types) decide which runs need an approval.</p>
               </Empty>
             )
           }

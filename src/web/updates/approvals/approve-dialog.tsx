@@ -37,7 +37,7 @@ export function ApproveDialog({
   return (
     <ActionDialog
       title={`Approve ${shortCommit(commit)}?`}
-      description={`For a time, each ${kind} of ${project}/${stack} that runs this commit may delete and replace what rules would refuse.${request === '' ? '' : ` Asked: ${request}`}`}
+      description={`For a time, each ${kind} of ${project}/${stack} that runs this commit may exceed the change limits and protected types of the rules.${request === '' ? '' : ` Request: ${request}`}`}
       action="Approve"
       isReady={reason.trim() !== ''}
       isPending={give.isPending}

@@ -18,8 +18,8 @@ const kinds = [
 const whole = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
 /**
- * Asks for an approval before a run is stopped, for those who may update a stack whose rules can stop it. `run`: what it is for, where that is known;
- * nothing is shown for a run whose commit is not known whole.
+ * Requests an approval before a run is stopped, for users who may update a stack whose rules can stop it. `run`: the run, if known;
+ * renders nothing if the full commit of the run is unknown.
  */
 export function AskButton({
   details,
@@ -71,7 +71,7 @@ function AskDialog({
   return (
     <ActionDialog
       title="Ask for an approval?"
-      description={`Once somebody else approves the commit, its runs on ${stack.project}/${stack.stack} may delete and replace what rules would refuse, for a time. A run that is stopped asks by itself.`}
+      description={`Once another user approves the commit, its runs on ${stack.project}/${stack.stack} may exceed the change limits and protected types of the rules for a limited time. A stopped run requests an approval automatically.`}
       action="Ask"
       isReady={whole.test(name)}
       isPending={ask.isPending}
@@ -81,7 +81,7 @@ function AskDialog({
     >
       <TextField
         label="Commit"
-        hint="Its whole hash, as git rev-parse HEAD prints it."
+        hint="The full hash, as printed by git rev-parse HEAD."
         required
         maxLength={64}
         value={commit}
@@ -90,7 +90,7 @@ function AskDialog({
       <SelectField label="For" value={kind} options={kinds} onChange={({ target }) => setKind(target.value)} />
       <TextField
         label="Reason"
-        hint="Whoever decides reads it."
+        hint="Shown to the approver."
         maxLength={200}
         value={reason}
         onChange={({ target }) => setReason(target.value)}

@@ -5,17 +5,17 @@ import { trpc } from '../../platform/app/trpc.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { shortCommit } from '../update-status.ts';
 
-/** Whether there is something to take back: a request, or an approval that is valid. */
+/** Whether there is something to withdraw: a request, or a valid approval. */
 export function isWithdrawable({ approvedAt, isValid, mayWithdraw }: Approval): boolean {
   return mayWithdraw && (approvedAt === null || isValid);
 }
 
-/** What the button is called. */
+/** The label of the button. */
 export function withdrawWord({ approvedAt }: Approval): string {
   return approvedAt === null ? 'Withdraw' : 'Take back';
 }
 
-/** Takes an approval back, or the request for it. */
+/** Withdraws an approval, or the request for it. */
 export function WithdrawDialog({
   approval,
   onClose,
@@ -29,11 +29,11 @@ export function WithdrawDialog({
   const withdraw = useMutation(trpc.approvals.withdraw.mutationOptions(thenRefresh(onClose)));
   return (
     <ActionDialog
-      title={approvedAt === null ? 'Withdraw the request?' : 'Take the approval back?'}
+      title={approvedAt === null ? 'Withdraw the request?' : 'Withdraw the approval?'}
       description={
         approvedAt === null
-          ? `Nobody can approve ${shortCommit(commit)} for ${project}/${stack} then. A run that is stopped asks anew.`
-          : `From now on, each ${kind} of ${project}/${stack} that runs ${shortCommit(commit)} is held to the rules again. One that runs already goes on.`
+          ? `Nobody can approve ${shortCommit(commit)} for ${project}/${stack} then. A stopped run sends a new request.`
+          : `From now on, each ${kind} of ${project}/${stack} that runs ${shortCommit(commit)} must follow the rules again. Running updates go on.`
       }
       action={withdrawWord(approval)}
       stay="Keep it"

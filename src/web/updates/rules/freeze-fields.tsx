@@ -14,7 +14,7 @@ const presets = [
   { name: 'Own times', cron: '0 9 * * 1-5', hours: '2' },
 ] as const;
 
-/** When a freeze is in force, and what becomes of updates meanwhile. */
+/** When a freeze is in force, and how it treats updates meanwhile. */
 export function FreezeFields({ draft, onChange }: SettingsProps) {
   const { until, windows } = draft;
   const zones = useId();
@@ -28,14 +28,14 @@ export function FreezeFields({ draft, onChange }: SettingsProps) {
           value={draft.mode}
           options={[
             ['refuse', 'are refused'],
-            ['wait', 'wait in line'],
+            ['wait', 'wait in the queue'],
           ]}
           onChange={({ target }) => onChange({ mode: target.value })}
         />
         <TextField
           label="Until"
           type="datetime-local"
-          hint="In your time. Empty: until somebody thaws."
+          hint="In your local time. Leave empty to freeze until the rule is removed."
           value={until}
           onChange={({ target }) => onChange({ until: target.value })}
         />
@@ -47,7 +47,7 @@ export function FreezeFields({ draft, onChange }: SettingsProps) {
       </datalist>
       {windows.map((window, at) => (
         <fieldset
-          // biome-ignore lint/suspicious/noArrayIndexKey: windows have nothing else that tells them apart.
+          // biome-ignore lint/suspicious/noArrayIndexKey: windows have no other identity.
           key={at}
           className={styles['window']}
         >

@@ -17,7 +17,7 @@ const pauseMs = 400;
 
 type EditedRule = Omit<Rule, 'freeze'>;
 
-/** Sets a rule, whose kind (one of `kinds`) can be chosen, or changes `rule`. `stack`: it is for this one. */
+/** Sets a rule of one of the `kinds`, or edits `rule`. `stack`: the stack the rule is for. */
 export function RuleDialog({
   first,
   kinds,
@@ -27,7 +27,7 @@ export function RuleDialog({
   stack,
 }: {
   readonly organization: string;
-  /** What a new one says at first. */
+  /** The initial draft of a new rule. */
   readonly first: RuleDraft;
   readonly rule?: EditedRule | null;
   readonly kinds: readonly RuleKind[];
@@ -56,7 +56,7 @@ export function RuleDialog({
       title={!isNew ? `Change: ${name}` : isFreeze ? `Freeze ${place ?? 'stacks'}` : 'Add a rule'}
       description={
         isFreeze
-          ? 'Updates, imports, renaming and deleting are refused. Previews go on, and so does an update that runs.'
+          ? 'Updates, imports, renaming and deletion are refused. Previews and running updates go on.'
           : ruleKinds[draft.kind].about
       }
       action={!isNew ? 'Save' : isFreeze ? 'Freeze' : 'Set the rule'}
@@ -82,7 +82,7 @@ export function RuleDialog({
       <RuleSettings draft={draft} onChange={change} />
       <TextField
         label="Note"
-        hint={isFreeze ? 'Whoever is refused reads it in their terminal.' : 'Why it is so, for others.'}
+        hint={isFreeze ? 'Shown in the terminal of refused updates.' : 'The reason, shown to other users.'}
         value={draft.note}
         maxLength={500}
         onChange={({ target }) => change({ note: target.value })}
@@ -139,7 +139,7 @@ function ScopeFields({
   );
 }
 
-/** What the rule would be for, as the server says. */
+/** The stacks that the rule would apply to, from the server. */
 function Preview({ organization, rule }: { readonly organization: string; readonly rule: WrittenRule | null }) {
   const settled = useSettled(rule === null ? null : JSON.stringify(rule));
   const query = useQuery(

@@ -10,7 +10,7 @@ export interface DraftWindow {
   readonly hours: string;
 }
 
-/** A rule as its form has it: texts of fields. */
+/** A rule as its form represents it: the texts of the fields. */
 export interface RuleDraft {
   readonly kind: RuleKind;
   readonly scope: ScopeKind;
@@ -36,13 +36,13 @@ export interface RuleDraft {
   readonly approvers: string;
 }
 
-/** What the fields of one kind of rules get. */
+/** The props of the fields of one kind of rule. */
 export interface SettingsProps {
   readonly draft: RuleDraft;
   readonly onChange: (part: Partial<RuleDraft>) => void;
 }
 
-/** A rule as it is sent, or null while something of the draft is missing. */
+/** The request body for a rule, or null while the draft is incomplete. */
 export interface WrittenRule {
   readonly kind: string;
   readonly project: string | null;
@@ -62,7 +62,7 @@ export function emptyDraft(kind: RuleKind): RuleDraft {
   };
 }
 
-/** A rule that is there, to be changed. */
+/** The draft of an existing rule. */
 export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule, 'freeze'>): RuleDraft {
   const empty = emptyDraft(kind as RuleKind);
   const text = (name: keyof RuleDraft & string): string => {
@@ -87,7 +87,7 @@ export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule
   };
 }
 
-/** A time as `datetime-local` has it, to the second. */
+/** A time in the format of `datetime-local`, to the second. */
 function localTime(iso: string): string {
   const time = new Date(iso);
   const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString();

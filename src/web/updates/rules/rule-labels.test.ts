@@ -7,7 +7,7 @@ test.each([
   ['concurrency', { most: 20, per: 'user' }, 'At most 20 updates at once for each user'],
   ['lock-wait', { seconds: 0 }, 'Updates do not wait'],
   ['lock-wait', { seconds: 1800 }, 'Updates wait for up to 30 minutes'],
-  ['wait-alert', { seconds: 600 }, 'Webhooks are told after 10 minutes'],
+  ['wait-alert', { seconds: 600 }, 'Webhooks are notified after 10 minutes'],
   ['change-limit', { changes: 0 }, 'At most 0 resources deleted or replaced'],
   [
     'change-limit',
@@ -34,11 +34,11 @@ test.each([
   expect(describeWindow({ cron, minutes, timeZone: 'Europe/Berlin' })).toBe(words);
 });
 
-test('every kind of rules has a section of the page', () => {
+test('every kind of rule has a section of the page', () => {
   expect(['freeze', ...queueKinds, ...limitedKinds].sort()).toEqual(Object.keys(ruleKinds).sort());
 });
 
-test('durations are said in the largest unit that fits', () => {
+test('durations use the largest unit that fits', () => {
   expect([1, 59, 60, 61, 3_600, 3_661, 86_400, 172_800].map(durationText)).toEqual([
     ...['1 second', '59 seconds', '1 minute', '1 min 1 s', '1 hour', '1 h 1 min', '1 day', '2 days'],
   ]);
@@ -58,7 +58,7 @@ describe('a form', () => {
     expect(writtenRule(draft({ windows: [{ cron: '', hours: '1', timeZone: 'UTC' }] }))).toBeNull();
   });
 
-  test('says only what is chosen', () => {
+  test('sends only the chosen fields', () => {
     const windows = [{ cron: ' 0  17 * * 5', hours: '1.5', timeZone: 'UTC' }];
     expect(
       writtenRule(draft({ scope: 'tag', tagName: 'env', tagValue: 'prod', stack: 'left', windows })),
@@ -69,7 +69,7 @@ describe('a form', () => {
     expect(writtenRule(draft({ kind: 'change-limit', changes: '0' }))?.settings).toEqual({ changes: 0 });
   });
 
-  test('has what a rule says', () => {
+  test('contains the fields of a rule', () => {
     const rule = {
       ...{ id: 'a', kind: 'require-preview', project: 'web', stack: null, tag: null, note: 'n', scope: 'project web' },
       ...{ settings: { mode: 'refuse', ownPreview: 'ignored' }, setAt: '', setBy: null, freeze: null, revision: 'r' },

@@ -6,25 +6,28 @@ export interface FreezeWindow {
   readonly minutes: number;
 }
 
-/** What a kind of rules is called, and what it is for. */
+/** The name and the purpose of each kind of rule. */
 export const ruleKinds = {
   freeze: { name: 'Freeze', about: 'No updates, always or at certain times.' },
   concurrency: { name: 'Updates at once', about: 'More updates wait for others to end.' },
   'lock-wait': { name: 'Waiting', about: 'How long an update waits for its stack.' },
-  'wait-alert': { name: 'Alert about waiting', about: 'Webhooks are told of updates that wait this long.' },
-  supersede: { name: 'Superseding', about: 'Waiting runs of an older commit make way for those of a newer one.' },
+  'wait-alert': { name: 'Alert about waiting', about: 'Webhooks are notified of updates that wait this long.' },
+  supersede: { name: 'Superseding', about: 'Waiting runs of an older commit make way for runs of a newer one.' },
   'change-limit': {
     name: 'Change limit',
-    about: 'An update that deletes or replaces more is stopped, and asks for an approval.',
+    about: 'An update that deletes or replaces more is stopped, and requests an approval.',
   },
   'protected-types': {
     name: 'Protected types',
     about: 'No update deletes or replaces such resources without an approval.',
   },
-  'require-preview': { name: 'Preview first', about: 'Updates do what a preview of the same commit has said.' },
+  'require-preview': {
+    name: 'Preview first',
+    about: 'Updates make only the changes shown in a preview of the same commit.',
+  },
   consumers: {
     name: 'Stacks that others read',
-    about: 'Whoever takes outputs away that others read is warned or refused.',
+    about: 'Updates that remove outputs read by other stacks are warned or refused.',
   },
 } as const;
 export type RuleKind = keyof typeof ruleKinds;
@@ -48,17 +51,17 @@ export function nameOfKind(kind: string): string {
 
 const per: Readonly<Record<string, string>> = { user: ' for each user', project: ' for each project' };
 const supersededBy: Readonly<Record<string, string>> = {
-  branch: 'Newer commits of the same branch take the place of runs that wait',
-  'pull-request': 'Newer commits of the same pull request take the place of runs that wait',
-  nothing: 'No run takes the place of another',
+  branch: 'Newer commits of the same branch replace waiting runs',
+  'pull-request': 'Newer commits of the same pull request replace waiting runs',
+  nothing: 'Waiting runs are never superseded',
 };
 const previewModes: Readonly<Record<string, string>> = {
-  warn: 'Without a preview of the commit, users are told',
+  warn: 'Without a preview of the commit, users are warned',
   refuse: 'Without a preview of the commit, updates are refused',
   off: 'No preview is needed',
 };
 
-/** What the settings of a rule say, in a sentence. */
+/** A sentence that describes the settings of a rule. */
 export function describeSettings(kind: string, settings: Readonly<Record<string, unknown>>): string {
   const { approvers, by, changes, mode, most, ownPreview, percent, seconds, types, withoutJournal } = settings;
   const approving = approvers === 'tokens' ? '; tokens of teams, organizations and services may approve more' : '';
@@ -69,7 +72,7 @@ export function describeSettings(kind: string, settings: Readonly<Record<string,
     case 'lock-wait':
       return Number(seconds) === 0 ? 'Updates do not wait' : `Updates wait for up to ${durationText(Number(seconds))}`;
     case 'wait-alert':
-      return `Webhooks are told after ${durationText(Number(seconds))}`;
+      return `Webhooks are notified after ${durationText(Number(seconds))}`;
     case 'supersede':
       return supersededBy[String(by)] ?? String(by);
     case 'change-limit': {
@@ -84,15 +87,15 @@ export function describeSettings(kind: string, settings: Readonly<Record<string,
     case 'protected-types':
       return `${Array.isArray(types) ? types.map(String).join(', ') : ''}${strict}`;
     case 'require-preview':
-      return `${previewModes[String(mode)] ?? String(mode)}${ownPreview === 'ignored' ? '; the one that up begins with does not count' : ''}${strict}`;
+      return `${previewModes[String(mode)] ?? String(mode)}${ownPreview === 'ignored' ? '; the preview that up starts with does not count' : ''}${strict}`;
     case 'consumers':
-      return mode === 'refuse' ? 'Taking outputs away is refused' : 'Whoever takes outputs away is warned';
+      return mode === 'refuse' ? 'Removing outputs is refused' : 'Removing outputs causes a warning';
     default:
       return JSON.stringify(settings);
   }
 }
 
-/** A duration as people say it; seconds. */
+/** A human-readable duration, from seconds. */
 export function durationText(seconds: number): string {
   for (const [unit, size] of [
     ['day', 86_400],
@@ -110,7 +113,7 @@ function count(number: number, what: string): string {
 
 const days = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
-/** When a window begins, in words where the expression is simple, and how long it lasts. */
+/** The start of a window, as text if the expression is simple, and its duration. */
 export function describeWindow({ cron, minutes, timeZone }: FreezeWindow): string {
   const lasts = `for ${durationText(minutes * 60)}`;
   const simple = /^(\d{1,2}) (\d{1,2}) \* \* (\*|[0-7](?:[-,][0-7])*)$/.exec(cron);

@@ -30,10 +30,10 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
     />
   );
   const journal = choice('Updates that send no journal', 'withoutJournal', [
-    ['allow', 'are allowed: the rule cannot hold for them'],
+    ['allow', 'are allowed: the rule cannot be enforced for them'],
     ['refuse', 'are refused'],
   ]);
-  const approvers = choice('What goes beyond is approved by', 'approvers', [
+  const approvers = choice('Changes beyond the limit are approved by', 'approvers', [
     ['people', 'people'],
     ['tokens', 'people, and tokens of teams, organizations and services'],
   ]);
@@ -43,7 +43,7 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
     case 'concurrency':
       return (
         <div className={styles['pair']}>
-          {number('Most updates at once', 'most', 100_000)}
+          {number('Maximum updates at once', 'most', 100_000)}
           {choice('Counted', 'per', [
             ['all', 'together'],
             ['user', 'for each user'],
@@ -62,16 +62,16 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
         ['nothing', 'nothing: runs are never superseded'],
       ]);
     case 'consumers':
-      return choice('Whoever takes outputs away', 'mode', [
-        ['warn', 'is warned'],
-        ['refuse', 'is refused'],
+      return choice('Updates that remove outputs', 'mode', [
+        ['warn', 'get a warning'],
+        ['refuse', 'are refused'],
       ]);
     case 'change-limit':
       return (
         <>
           <div className={styles['pair']}>
-            {number('Most deletes and replacements', 'changes', 100_000)}
-            {number('Per cent of the stack', 'percent', 100)}
+            {number('Maximum deletes and replacements', 'changes', 100_000)}
+            {number('Percentage of the stack', 'percent', 100)}
           </div>
           {approvers}
           {journal}
@@ -82,7 +82,7 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
         <>
           <TextArea
             label="Types of resources"
-            hint="One a line; * stands for any characters."
+            hint="One per line; * matches any characters."
             placeholder="aws:rds/*"
             spellCheck={false}
             value={draft.types}
@@ -96,11 +96,11 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
       return (
         <>
           {choice('Without a preview of the commit', 'mode', [
-            ['warn', 'users are told'],
+            ['warn', 'users are warned'],
             ['refuse', 'updates are refused'],
             ['off', 'nothing happens'],
           ])}
-          {choice('The preview that up and destroy begin with', 'ownPreview', [
+          {choice('The preview that up and destroy start with', 'ownPreview', [
             ['counts', 'counts'],
             ['ignored', 'does not count'],
           ])}

@@ -21,7 +21,7 @@ interface RuleTableProps {
   readonly empty: ReactNode;
 }
 
-/** Limits and guards: what they say, and for which stacks. */
+/** Rules for queues and change limits, and the stacks they apply to. */
 export function RuleTable({ empty, ...list }: RuleTableProps & { readonly label: string }) {
   return (
     <EditableRules
@@ -44,7 +44,7 @@ export function RuleTable({ empty, ...list }: RuleTableProps & { readonly label:
   );
 }
 
-/** Freezes: for what, until when, and who has set them. */
+/** Freezes, with their stacks, end and author. */
 export function FreezeTable({ items, ...list }: RuleTableProps) {
   return (
     <EditableRules
@@ -128,7 +128,7 @@ function EditableRules({
   return <Table {...list} columns={all} keyOf={({ id }) => id} />;
 }
 
-/** Who has set a rule, and when. */
+/** The author of a rule, and the time it was set. */
 function SetBy({ rule: { setAt, setBy } }: { readonly rule: Rule }) {
   return (
     <span className={styles['set']}>
@@ -147,12 +147,12 @@ function ChosenMark({ chosen, rule }: { readonly rule: Rule; readonly chosen: st
   if (!isChosen) return null;
   return (
     <span ref={mark} className={styles['chosen']}>
-      <Badge tone="accent">You came for this</Badge>
+      <Badge tone="accent">Linked rule</Badge>
     </span>
   );
 }
 
-/** Those in force first, then those to come. */
+/** Active freezes first, then upcoming ones. */
 function inOrder(freezes: readonly Rule[]): Rule[] {
   const place = ({ freeze }: Rule): number => (freeze?.inForce != null ? 0 : freeze?.next.length ? 1 : 2);
   return [...freezes].sort((one, other) => place(one) - place(other));
@@ -168,7 +168,7 @@ function FreezeState({ rule: { freeze, settings } }: { readonly rule: Rule }) {
           In force
         </Badge>
         <span>
-          {until === null ? 'until somebody thaws' : 'ends '}
+          {until === null ? 'until it is removed' : 'ends '}
           {until === null ? null : <Time at={until} />}
           {waits}
         </span>

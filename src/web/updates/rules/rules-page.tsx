@@ -39,19 +39,19 @@ export function RulesPage() {
   usePageAction('Freeze stacks', () => add(['freeze']));
   const freezes = useRules(organization, ['freeze']);
   const queues = useRules(organization, queueKinds);
-  const guards = useRules(organization, limitedKinds);
-  const problem = useProblem(freezes, queues, guards);
+  const changeLimits = useRules(organization, limitedKinds);
+  const problem = useProblem(freezes, queues, changeLimits);
   if (problem) return <Problem {...problem} />;
   return (
     <Page
       title="Rules"
-      lead="What updates may do, and when. Of most kinds, the most specific rule decides: stack, tag, project, organization."
+      lead="What updates may do, and when. For most kinds, the most specific rule applies: stack, tag, project, organization."
     >
       <Section
         title="Freezes"
         lead={
           <>
-            In an emergency, whoever may manage a stack passes with{' '}
+            In an emergency, a user who can manage the stack can bypass a freeze with{' '}
             <code className={styles['command']}>pulumi up -m "break-glass: why"</code>.
           </>
         }
@@ -70,7 +70,7 @@ export function RulesPage() {
           empty={
             <Empty title="Nothing is frozen">
               <p>
-                Freeze stacks for a release, a sale or each weekend. Whoever runs an update then reads why it has to
+                Freeze stacks for a release, a sale or each weekend. Users who run an update then see why it has to
                 wait.
               </p>
             </Empty>
@@ -79,7 +79,7 @@ export function RulesPage() {
       </Section>
       <Section
         title="Queues"
-        lead="How many updates run at once, how long others wait, and which waiting runs make way."
+        lead="How many updates run at once, how long others wait, and which waiting runs are superseded."
         actions={<Button onClick={() => add(queueKinds)}>Add to the queues</Button>}
       >
         <RuleTable
@@ -88,21 +88,26 @@ export function RulesPage() {
           chosen={chosen}
           onEdit={edit}
           onRemove={setRemoved}
-          empty={<p>No rules: each stack runs one update at a time, and others wait as the server is set up.</p>}
+          empty={
+            <p>
+              No rules: each stack runs one update at a time, and the settings of the server decide how long others
+              wait.
+            </p>
+          }
         />
       </Section>
       <Section
-        title="Guards"
-        lead="What updates may not do without a preview or an approval."
-        actions={<Button onClick={() => add(limitedKinds)}>Add a guard</Button>}
+        title="Change limits"
+        lead="Changes that updates may not make without a preview or an approval."
+        actions={<Button onClick={() => add(limitedKinds)}>Add a limit</Button>}
       >
         <RuleTable
-          {...pagedList(guards)}
-          label="Guards"
+          {...pagedList(changeLimits)}
+          label="Change limits"
           chosen={chosen}
           onEdit={edit}
           onRemove={setRemoved}
-          empty={<p>No guards: whoever may update a stack may delete all of it.</p>}
+          empty={<p>No change limits: anyone who can update a stack can delete all of it.</p>}
         />
       </Section>
       {edited === null ? null : (
@@ -160,7 +165,7 @@ export function RemoveDialog({
       title={isFreeze ? 'Thaw?' : `Remove the rule ${nameOfKind(kind)}?`}
       description={
         <>
-          {isFreeze ? 'Updates are allowed again at once, and its windows are gone: ' : 'It no longer holds for '}
+          {isFreeze ? 'Updates are allowed again at once, and its windows are removed: ' : 'It no longer applies to '}
           {scope}
           {isFreeze ? null : ` (${describeSettings(kind, settings)})`}
           {typeof until === 'string' ? (

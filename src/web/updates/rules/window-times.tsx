@@ -14,7 +14,7 @@ export function NextWindows({
   isStateShown = true,
 }: {
   readonly freeze: FreezeTimes;
-  /** Whether it says that the freeze is in force now. */
+  /** Whether to say that the freeze is in force now. */
   readonly isStateShown?: boolean;
 }) {
   const { inForce, next } = freeze;
@@ -23,7 +23,7 @@ export function NextWindows({
       {inForce === null || !isStateShown ? null : (
         <p>
           In force
-          {inForce.until === null ? ' until somebody thaws.' : ', ends '}
+          {inForce.until === null ? ' until it is removed.' : ', ends '}
           {inForce.until === null ? null : <Time at={inForce.until} />}
         </p>
       )}

@@ -5,7 +5,7 @@ import type { InvitationRow } from '../../invitation-service.ts';
 import type { ListedPasskeyRow } from '../passkey-service.ts';
 import type { ListedSessionRow } from '../session-service.ts';
 
-/** What the account page shows. */
+/** The data of the account page. */
 export interface AccountView {
   readonly session: Session;
   readonly sessions: readonly ListedSessionRow[];
@@ -24,7 +24,7 @@ interface Membership {
   readonly mappedRole: string | null;
 }
 
-/** The own sessions, organizations and invitations, and the change of the password. */
+/** The user's sessions, organizations and invitations, and the form to change the password. */
 export function renderAccountPage({
   hasPassword,
   invitations,
@@ -70,7 +70,7 @@ function renderMemberships(memberships: readonly Membership[]): Markup {
 <ul>${memberships.map(
     ({ mappedRole, organization, role }) => html`<li><span>${organization}<br><span class="quiet">${role}</span></span>
 <details><summary>Leave…</summary>
-<p class="quiet">You lose its stacks, your teams and grants there, and updates of yours that run. ${mappedRole === null ? 'Only an invitation brings you back.' : 'Your groups at the provider bring you back when you sign in with it.'}</p>
+<p class="quiet">You lose access to its stacks, your teams and grants there, and your running updates. ${mappedRole === null ? 'You need a new invitation to return.' : 'Your groups at the identity provider add you again when you sign in with it.'}</p>
 <form method="post" action="/account/leave"><input type="hidden" name="organization" value="${organization}"><button class="small">Leave ${organization}</button></form></details></li>`,
   )}</ul>`;
 }
@@ -106,7 +106,7 @@ function day(time: Date): string {
 function renderPasswordForm(): Markup {
   return html`<h2>Change the password</h2>
 <form method="post" action="/account/password">
-<label>Present password <input name="present" type="password" autocomplete="current-password" required maxlength="512"></label>
+<label>Current password <input name="present" type="password" autocomplete="current-password" required maxlength="512"></label>
 <label>New password <input name="next" type="password" autocomplete="new-password" required minlength="12" maxlength="256"></label>
 <button>Change the password</button>
 <p class="quiet">Ends all other sessions.</p>

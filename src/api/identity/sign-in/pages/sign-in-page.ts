@@ -1,7 +1,7 @@
 import { html } from '../../../platform/pages/html.ts';
 import { renderPage, renderProblem } from '../../../platform/pages/page.ts';
 
-/** The page on which people sign in. `next`: where they go afterwards. */
+/** The sign-in page. `next`: where to go afterwards. */
 export function renderSignInPage({
   login = '',
   next,
@@ -13,8 +13,8 @@ export function renderSignInPage({
   readonly next: string;
   readonly login?: string;
   readonly problem?: string | null;
-  /** Name of the provider of identities; null: there is none. */
-  /** Login of who is signed in already. */
+  /** Name of the identity provider; null: there is none. */
+  /** Login of the signed-in user. */
   readonly present?: string | null;
   readonly hasPasskeys: boolean;
   readonly provider: string | null;
@@ -22,7 +22,7 @@ export function renderSignInPage({
   return renderPage(
     'Sign in',
     html`${renderProblem(problem)}
-${present === null ? null : html`<p>You are signed in as <strong>${present}</strong> already. <a href="${next}">Go on</a></p>`}
+${present === null ? null : html`<p>You are signed in as <strong>${present}</strong>. <a href="${next}">Continue</a></p>`}
 ${provider === null ? null : html`<a class="button" href="/sign-in/provider?next=${encodeURIComponent(next)}">Sign in with ${provider}</a>`}
 <form method="post" action="/sign-in">
 <input type="hidden" name="next" value="${next}">
