@@ -161,7 +161,9 @@ test('the proxy passes on each notification at once', async () => {
 });
 
 test('an organization that opens all its streams leaves some for others, and learns when to retry', async () => {
-  await using small = await createTestApp({ settings: { HOLDFAST_MAX_CONNECTIONS: '16', maxConnectionsPerAddress: 16 } });
+  await using small = await createTestApp({
+    settings: { HOLDFAST_MAX_CONNECTIONS: '16', maxConnectionsPerAddress: 16 },
+  });
   const { url } = await WireServer.listen(small);
   const [greedy, other] = [await createStack(small), await createStack(small)];
   const viewer = `token ${await small.createUser(greedy.organization, 'viewer')}`;
