@@ -132,7 +132,7 @@ await suite('guards of updates', {}, () => {
       const { approvals } = await call(holdfast, 'GET', `${stackPath}/approvals`);
       expect(approvals).toMatchObject([{ kind: 'update', valid: false }]);
       const asked = `${stackPath}/approvals/${approvals[0].id}`;
-      await expect(call(holdfast, 'POST', asked, { reason: 'mine' })).rejects.toThrow('Somebody else');
+      await expect(call(holdfast, 'POST', asked, { reason: 'mine' })).rejects.toThrow('Another user has to approve');
       await call(holdfast, 'POST', asked, { reason: 'reviewed' }, holdfast.reviewerToken);
       await workspace.runOk(up);
       expect(await thingsOf(scenario)).toEqual(Object.keys(changed).sort());

@@ -259,7 +259,7 @@ describe('calls of other products', () => {
     ['GET', '/api/preview/insights/o/accounts', /Insights/],
     ['GET', '/api/orgs/o/policyresults/issues', /policy/],
     ['GET', '/api/console/orgs/o/integrations/github-app', /Deployments/],
-    ['GET', '/api/orgs/o/search/resources/parse', /does not search by sentences/],
+    ['GET', '/api/orgs/o/search/resources/parse', /does not support natural-language search/],
     ['GET', '/api/orgs/o/resources/summary', /does not count/],
     ['GET', '/api/orgs/o/templates', /no templates/],
     ['GET', '/api/orgs/o/template/download', /no templates/],

@@ -74,7 +74,7 @@ describe('without the permission manage, a rename', () => {
     const { json, status } = await rename({ newName: 'live' });
     expect({ status, message: json.message }).toEqual({
       status: 403,
-      message: expect.stringContaining('which grants hold'),
+      message: expect.stringContaining('which grants apply'),
     });
     await ok(rename({ newName: 'dev-2' }));
     await ok(rename({ newName: 'live' }, stack, at('dev-2')));
@@ -118,7 +118,7 @@ describe('a stack that is deleted and created again', () => {
     await ok(app.call('DELETE', `${at()}?force=true`, { auth: member.auth }));
     await removeRule(app, stack, rule);
     await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['decrypt'], { tag: ['env', 'prod'] });
-    expect((await create(member.auth, {})).json.message).toContain('which grants hold');
+    expect((await create(member.auth, {})).json.message).toContain('which grants apply');
     await ok(create(stack.auth, {}));
   });
 
