@@ -29,7 +29,7 @@ describe('details of a role', () => {
       /no "PermissionDescriptorCondition".*grants/,
     ],
     [{ __type: 'PermissionDescriptorGroup', entries: [allow('stack:read')] }, /PermissionDescriptorGroup/],
-    [{ permissions: ['stack:read'] }, /no such kind/],
+    [{ permissions: ['stack:read'] }, /of this kind/],
     [{ ...allow('stack:read'), constraints: {} }, /"constraints"/],
     [allow(), /list its permissions/],
     [allow(1), /list its permissions/],
