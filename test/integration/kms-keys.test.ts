@@ -200,7 +200,7 @@ test('rewrap-keys moves data keys between keys of every kind, and goes on where 
     code: 0,
     lines: [
       'Rewrapped 0 data keys with master key v.',
-      expect.stringMatching(/^Master key v is wrapped anew by Vault/),
+      expect.stringMatching(/^Master key v was rewrapped by Vault/),
     ],
   });
   inVault.key.minVersion = 2;

@@ -166,7 +166,7 @@ describe('the rules of a stack', () => {
     await ok(setTags({ env: 'prod', team: 'b' }));
     const refused = await setTags({ env: 'dev', team: 'b' });
     expect(refused.status).toBe(403);
-    expect(refused.json.message).toMatch('Tag "env" decides which rules its updates have');
+    expect(refused.json.message).toMatch('Tag "env" decides the rules of its updates');
     expect((await setTags({ team: 'b' })).status).toBe(403);
     await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { env: 'dev' } }));
   });
