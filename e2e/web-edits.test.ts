@@ -246,7 +246,7 @@ await suite('edits in the web UI while somebody else edits', { ownServer: true, 
       };
       await page.route('**/trpc/stacks.setTag*', meanwhile, { times: 1 });
       await click('Add');
-      await main.getByText('The stack has a tag owner already').waitFor();
+      await main.getByText('The stack already has a tag owner').waitFor();
       await main.getByText('Replaces the value').waitFor();
       expect(await tags()).toMatchObject({ owner: 'ben' });
       await click('Replace');
