@@ -68,7 +68,9 @@ export async function runAgain(cluster: Cluster, path: string): Promise<void> {
       `insert into job_admissions select $1, job, body_key, body_chunks, body_bytes, expires_at from job_admissions where id = $2`,
       [jobId, inHand.id],
     );
-    const again = await queue.add(inHand.name, inHand.data, { jobId, attempts: 1 });
+    // Like a job of the server: an attempt may fail because the machine is busy.
+    const backoff = { type: 'fixed', delay: 500 };
+    const again = await queue.add(inHand.name, inHand.data, { jobId, attempts: 5, backoff });
     await pollUntil('the second run has succeeded', () => again.isCompleted());
   } finally {
     await queue.close();
