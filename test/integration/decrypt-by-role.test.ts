@@ -40,7 +40,10 @@ test('an organization lets viewers and members decrypt, until it turns that off'
   const reads = people.map(({ auth }) => app.call('GET', `${stack.path}/export`, { auth }));
   expect((await Promise.all(reads)).map(({ status }) => status)).toEqual([200, 200, 200]);
 
-  expect(await command('on')).toMatchObject({ code: 0, stdout: 'Roles below admin give all permissions of the role.\n' });
+  expect(await command('on')).toMatchObject({
+    code: 0,
+    stdout: 'Roles below admin give all permissions of the role.\n',
+  });
   expect([await policy(), await decrypting()]).toEqual([
     { decryptByRole: true, defaultPermissions: null },
     [200, 200, 200],

@@ -198,10 +198,7 @@ test('rewrap-keys moves data keys between keys of every kind, and goes on where 
   inVault.key.rotate();
   expect(await admin(run, ring.vault, 'rewrap-keys')).toMatchObject({
     code: 0,
-    lines: [
-      'Rewrapped 0 data keys with master key v.',
-      expect.stringMatching(/^Master key v was rewrapped by Vault/),
-    ],
+    lines: ['Rewrapped 0 data keys with master key v.', expect.stringMatching(/^Master key v was rewrapped by Vault/)],
   });
   inVault.key.minVersion = 2;
   await check(ring.vault);
