@@ -2,9 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Type } from 'typebox';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
+import { sql } from '../../src/shared/platform/db/sql.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { lookAtDatabase } from '../../src/shared/updates/database/database-watch.ts';
+import { lookAtDatabase, watchConnections } from '../../src/shared/updates/database/database-watch.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
 import { type PostgresSpec, preparePostgres } from '../../testkit/cluster-postgres.ts';
 import { ClusterProcess } from '../../testkit/cluster-process.ts';
@@ -108,4 +110,27 @@ test('a restart after a crash ends nothing', async () => {
     await lookAtDatabase(app.context);
   }
   expect(await losses(app)).toHaveLength(before);
+});
+
+test('a loss is noticed before new writes overtake it', async () => {
+  await using app = await open();
+  watchConnections(app.context);
+  const member = await join(app);
+  const running = await leaveRunning(app, member);
+  const copy = path.join(home, 'postgres', 'small-copy');
+  await copyRunningPostgres(spec, copy);
+  await ok(append(app, running, creation(7, 'lost', member.stack)));
+  await lookAtDatabase(app.context);
+  const before = (await losses(app)).length;
+
+  await restart(app, () => putBack(copy, spec.dataDir));
+  // More than was lost, in the first statement after the restore.
+  const write = sql.rows(Type.Object({ end: Type.String() }))`
+    select pg_logical_emit_message(true, 'test', repeat('x', 64000000))::text as end`;
+  await app.context.db.one(write);
+  const refused = await append(app, running, creation(9, 'late', member.stack));
+  expect([refused.status, refused.json.message]).toEqual([403, expect.stringContaining('pulumi refresh')]);
+  expect(await losses(app)).toHaveLength(before + 1);
+  await lookAtDatabase(app.context);
+  expect((await getUpdate(app, member.owner, running)).status).toBe('cancelled');
 });

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
-import { endUpdatesAfterLoss } from '../../shared/updates/database/database-watch.ts';
+import { endLeasesAfterLoss } from '../../shared/updates/database/database-watch.ts';
 import { endLostUpdates } from '../../shared/updates/lost-leases.ts';
 import type { OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
@@ -15,8 +15,8 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
 }
 
 async function afterRestore(db: Database): Promise<void> {
-  const source = operatorSource(operator());
-  const ended = (await endUpdatesAfterLoss(db, { isOrdered: true, why: 'after-restore', source })) ?? 0;
+  const order = { isOrdered: true, why: 'after-restore', source: operatorSource(operator()) };
+  const ended = (await db.inTransaction((tx) => endLeasesAfterLoss(tx, order))) ?? 0;
   await endLostUpdates(db);
   console.log(
     ended === 0

@@ -1,6 +1,13 @@
-import { type CommonQueryMethods, createPool, type DatabasePool, type DatabaseTransactionConnection } from 'slonik';
+import {
+  type CommonQueryMethods,
+  createPool,
+  type DatabasePool,
+  type DatabasePoolConnection,
+  type DatabaseTransactionConnection,
+} from 'slonik';
 import { Type } from 'typebox';
 import { withTimeout } from '../timeout/with-timeout.ts';
+import { ConnectionChecks } from './connection-checks.ts';
 import { ConnectionGate } from './connection-gate.ts';
 import { NotificationChannel } from './notification-channel.ts';
 import { listenOn, type Notifications } from './notifications.ts';
@@ -23,12 +30,16 @@ export interface DatabaseOptions {
   readonly setting?: PostgresSetting;
 }
 
+export type Connection = DatabasePoolConnection;
+
 /** The connection pool, with transactions that are retried on deadlock and serialization failure. */
 export interface Database extends Queryable {
   /** Runs `work` in one transaction; retried up to 5 times when Postgres rolls it back for a conflict (class 40). */
   inTransaction<T>(work: (tx: DatabaseTransactionConnection) => Promise<T>): Promise<T>;
   /** Runs `work` with a connection of the pool, which is closed if `work` throws. */
-  onConnection<T>(work: (connection: Queryable) => Promise<T>): Promise<T>;
+  onConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
+  /** Runs `check` on each connection of the pool before its first use from now on. A connection that fails it is closed. */
+  checkConnections(check: (connection: Connection) => Promise<void>): void;
   /** Resolves when Postgres responds; rejects if it does not within `timeoutMs`. */
   ping(timeoutMs: number): Promise<void>;
   /** Calls `onMessage` for each notification on the channel, until closed. Some may be lost: see `listenOn`. */
@@ -67,6 +78,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const onRaised = (message: RaisedMessage): void => {
     for (const listener of listeners) listener(message);
   };
+  const checks = new ConnectionChecks(poolSize);
   const pool = await createPool('postgres://', {
     driverFactory: createPostgresDriver(connector, statementTimeoutMs + connectTimeoutMs, onRaised),
     maxPoolSize: poolSize,
@@ -77,7 +89,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     transactionRetryLimit: 5,
     // A statement that conflicts with the recovery of a replica is repeated at the primary.
     ...(options.setting === 'HOLDFAST_DATABASE_REPLICA_URL' ? { queryRetryLimit: 0 } : {}),
-    interceptors: [createRowChecker()],
+    interceptors: [createRowChecker(), checks.interceptor],
     typeParsers: [],
     // Pooled connections have no session state, so there is nothing to reset on release.
     resetConnection: async () => {},
@@ -93,7 +105,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const database = Object.assign(Object.create(pool) as DatabasePool, methods);
   return Object.assign(database as CommonQueryMethods, {
     inTransaction: <T>(work: (tx: DatabaseTransactionConnection) => Promise<T>) => database.transaction(work),
-    onConnection: <T>(work: (connection: Queryable) => Promise<T>) => database.connect(work),
+    onConnection: <T>(work: (connection: Connection) => Promise<T>) => database.connect(work),
+    checkConnections: (check: (connection: Connection) => Promise<void>) => checks.add(check),
     listen: (channel: string, onMessage: (payload: string) => void) => listenOn(connector, channel, onMessage),
     channel: (name: string) => new NotificationChannel(connector, name),
     onRaised: (listener: (message: RaisedMessage) => void) => void listeners.add(listener),

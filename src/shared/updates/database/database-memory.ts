@@ -10,6 +10,7 @@ export interface SeenDatabase {
 export class DatabaseMemory {
   #seen: SeenDatabase | null = null;
   #lostAt: Date | null = null;
+  #hasLoss = false;
   #looking: Promise<void> | null = null;
 
   get seen(): SeenDatabase | null {
@@ -31,6 +32,18 @@ export class DatabaseMemory {
       position: position === null || before === null ? (position ?? before) : Math.max(position, before),
     };
     this.#lostAt = lostAt;
+  }
+
+  /** Leases were ended after a loss, and their updates are not cancelled yet. */
+  noteLoss(): void {
+    this.#hasLoss = true;
+  }
+
+  /** Whether there was a loss since the last call. */
+  takeLoss(): boolean {
+    const hasLoss = this.#hasLoss;
+    this.#hasLoss = false;
+    return hasLoss;
   }
 
   /** Runs `look`, or waits for the check that is running. */

@@ -1,7 +1,8 @@
 import { type AuditSource, serverSource } from '../../audit/audit-event.ts';
 import { createAuditRepository } from '../../audit/audit-repository.ts';
 import { runFirst } from '../../platform/db/connection-gate.ts';
-import type { Database } from '../../platform/db/database.ts';
+import type { Connection, Database } from '../../platform/db/database.ts';
+import type { Queryable } from '../../platform/db/sql.ts';
 import type { Lifecycle } from '../../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
@@ -20,7 +21,8 @@ interface Parts {
 }
 
 /**
- * Checks the database now and then every second. After a restore or a failover, acknowledged writes may be missing: all active updates end.
+ * Checks the database now, then every second, and on each new connection before its first use. After a restore or a failover, acknowledged
+ * writes may be missing: all active updates end.
  */
 export async function startDatabaseWatch(parts: Parts): Promise<void> {
   const { db, lifecycle, logger } = parts;
@@ -29,6 +31,7 @@ export async function startDatabaseWatch(parts: Parts): Promise<void> {
     logger.warn(
       'Postgres does not report its system identifier or timeline: run `holdfast admin after-restore` after each failover that may have lost writes',
     );
+  watchConnections(parts);
   await lookAtDatabase(parts);
   let looking: Promise<void> | null = null;
   const timer = setInterval(() => {
@@ -45,25 +48,50 @@ export async function startDatabaseWatch(parts: Parts): Promise<void> {
   });
 }
 
+/**
+ * Compares the database on each new connection before its first use: a restored database that first takes new writes could overtake
+ * the position from which it was set back.
+ */
+export function watchConnections(parts: Omit<Parts, 'lifecycle'>): void {
+  parts.db.checkConnections((connection) => compare(parts, connection));
+}
+
 /** Ends all active updates if the database is another one than before, or at an earlier point than this process has seen. */
-export async function lookAtDatabase({ db, databaseMemory, logger, metrics }: Omit<Parts, 'lifecycle'>): Promise<void> {
+export async function lookAtDatabase(parts: Omit<Parts, 'lifecycle'>): Promise<void> {
+  const { databaseMemory, db, logger, metrics } = parts;
+  await db.onConnection((connection) => compare(parts, connection));
+  if (!databaseMemory.takeLoss()) return;
+  try {
+    for (const update of await endLostUpdates(db)) noteEnded({ logger, metrics }, update);
+  } catch (error) {
+    databaseMemory.noteLoss();
+    throw error;
+  }
+}
+
+/** Ends the leases of all active updates after a loss. `lookAtDatabase` then cancels the updates. */
+async function compare(
+  { databaseMemory, logger, metrics }: Omit<Parts, 'db' | 'lifecycle'>,
+  connection: Connection,
+): Promise<void> {
   const { seen } = databaseMemory;
-  const identity = createDatabaseIdentityRepository(db);
+  const identity = createDatabaseIdentityRepository(connection);
   const present = await identity.read(seen);
   const { change } = present;
   if (change === 'none') {
     databaseMemory.remember(present);
     return;
   }
-  const ended = await endUpdatesAfterLoss(db, { isOrdered: false, why: change, seen, source: serverSource });
+  const order = { isOrdered: false, why: change, seen, source: serverSource };
+  const ended = await connection.transaction((tx) => endLeasesAfterLoss(tx, order));
   databaseMemory.remember(await identity.read(null));
   if (ended === null) return;
+  databaseMemory.noteLoss();
   metrics.databaseChanges.inc();
   logger.error(
     { ended, change },
     'the database was restored or has failed over: active updates end, and their stacks need `pulumi refresh`',
   );
-  for (const update of await endLostUpdates(db)) noteEnded({ logger, metrics }, update);
 }
 
 /** For frequent calls: checks once for all concurrent callers. */
@@ -71,33 +99,26 @@ export function lookTogether(parts: Omit<Parts, 'lifecycle'>): Promise<void> {
   return parts.databaseMemory.lookTogether(() => lookAtDatabase(parts));
 }
 
+interface LossOrder {
+  readonly isOrdered: boolean;
+  readonly why: string;
+  readonly seen?: SeenDatabase | null;
+  readonly source: AuditSource;
+}
+
 /**
- * Ends the leases of all active updates if the database is another one than before, or at an earlier point than `seen`, or if it `isOrdered`. Returns how many there were;
- * null if there was no reason. They are cancelled by `endLostUpdates`.
+ * Ends the leases of all active updates if the database is another one than before, or at an earlier point than `seen`, or if it
+ * `isOrdered`. Runs in a transaction. Returns how many there were; null if there was no reason. `endLostUpdates` cancels them.
  */
-export function endUpdatesAfterLoss(
-  db: Database,
-  {
-    isOrdered,
-    why,
-    seen = null,
-    source,
-  }: {
-    readonly isOrdered: boolean;
-    readonly why: string;
-    readonly seen?: SeenDatabase | null;
-    readonly source: AuditSource;
-  },
-): Promise<number | null> {
-  return db.inTransaction(async (tx) => {
-    const ended = await createDatabaseIdentityRepository(tx).note(isOrdered, seen);
-    if (ended !== null)
-      await createAuditRepository(tx).insert(source, {
-        action: 'database.loss',
-        organization: null,
-        object: 'database',
-        details: { updates: ended, why },
-      });
-    return ended;
-  });
+export async function endLeasesAfterLoss(tx: Queryable, order: LossOrder): Promise<number | null> {
+  const { isOrdered, seen = null, source, why } = order;
+  const ended = await createDatabaseIdentityRepository(tx).note(isOrdered, seen);
+  if (ended !== null)
+    await createAuditRepository(tx).insert(source, {
+      action: 'database.loss',
+      organization: null,
+      object: 'database',
+      details: { updates: ended, why },
+    });
+  return ended;
 }
