@@ -5,6 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { brotliCompressSync, gzipSync, constants as zlib } from 'node:zlib';
+import { webBuildFolder } from '../src/api/platform/http/web-build.ts';
 
 // `npm run build:web`: builds the web UI into dist/web, with each file compressed beside itself. `--if-stale` builds only if
 // sources or packages have changed since, with low priority; `npm start` does that while the server already runs.
@@ -32,11 +33,13 @@ async function buildIfStale(): Promise<void> {
 async function build(): Promise<void> {
   // Otherwise that of tests would choose React's larger build for development.
   process.env['NODE_ENV'] = 'production';
-  const { build: bundle } = await import('vite');
-  const stamp = await hashSources();
-  const folder = path.join(root, 'dist', `.web-${process.pid}`);
+  const folder = webBuildFolder(target, process.pid);
   await rm(folder, { recursive: true, force: true });
+  // First: a server that runs sees it, and says that the web UI is being built.
+  await mkdir(folder, { recursive: true });
   try {
+    const { build: bundle } = await import('vite');
+    const stamp = await hashSources();
     await bundle({ configFile: path.join(root, 'vite.config.ts'), logLevel: 'warn', build: { outDir: folder } });
     await compressFiles(folder);
     await writeFile(path.join(folder, stampName), stamp);

@@ -6,6 +6,7 @@ import { webFolder } from '../shared/platform/config/config.ts';
 import './platform/http/request.ts';
 import type { WriteFence } from '../shared/platform/claim/data-dir-claim.ts';
 import { runFirst } from '../shared/platform/db/connection-gate.ts';
+import { childOfRequest, type Logger } from '../shared/platform/logger/logger.ts';
 import { registerAccessDomain } from './access/access.module.ts';
 import { registerAuditDomain } from './audit/audit.module.ts';
 import { type ApiServices, createServices } from './create-services.ts';
@@ -67,6 +68,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
     loggerInstance: context.logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
+    childLoggerFactory: (logger, { reqId }) => childOfRequest(logger as Logger, String(reqId)),
     // Long enough for every valid name and id; longer ones are not found.
     routerOptions: { maxParamLength: 200 },
     frameworkErrors: sendFrameworkError,

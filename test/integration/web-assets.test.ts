@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -7,6 +8,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { registerErrors } from '../../src/api/platform/http/errors.ts';
 import { registerSecurityHeaders } from '../../src/api/platform/http/security-headers.ts';
 import { registerWebAssets } from '../../src/api/platform/http/web-assets.ts';
+import { webBuildFolder } from '../../src/api/platform/http/web-build.ts';
 
 const page = '<!doctype html><title>Holdfast</title>';
 const script = 'export {};'.repeat(200);
@@ -116,16 +118,39 @@ describe('the web UI', () => {
     expect(answer.json()).toMatchObject({ code: 404 });
   });
 
-  test('says so where it is not built, and appears without a restart', async () => {
-    const folder = path.join(root, 'later');
+  test.each([{}, { accept: '*/*' }, { accept: 'application/json' }])('is the answer at / for %j', async (headers) => {
+    expect((await app.inject({ url: '/', headers })).body).toBe(page);
+  });
+
+  test('says to every client that it is being built, and appears without a restart', async () => {
+    const folder = path.join(root, 'building', 'web');
     await using late = await serve(folder);
-    const missing = await late.inject({ url: '/acme', headers: html });
-    expect(missing.statusCode).toBe(503);
-    expect(missing.headers['retry-after']).toBe('5');
-    expect(missing.body).toContain('npm run build:web');
+    await mkdir(webBuildFolder(folder, process.pid), { recursive: true });
+    const shown = await late.inject({ url: '/acme', headers: html });
+    expect(shown.statusCode).toBe(503);
+    expect(shown.headers).toMatchObject({ 'retry-after': '5', refresh: '5', 'content-type': 'text/html; charset=utf-8' });
+    expect(shown.body).toContain('The web UI is being built');
+    const told = await late.inject({ url: '/', headers: { accept: '*/*' } });
+    expect(told.statusCode).toBe(503);
+    expect(told.headers['retry-after']).toBe('5');
+    expect(told.json()).toEqual({ code: 503, message: expect.stringContaining('The web UI is being built') });
     expect((await late.inject({ url: '/assets/main-abc.js', headers: html })).statusCode).toBe(404);
     await mkdir(folder);
     await writeFile(path.join(folder, 'index.html'), page);
-    expect((await late.inject({ url: '/acme', headers: html })).body).toBe(page);
+    for (const url of ['/', '/acme']) expect((await late.inject({ url, headers: html })).body).toBe(page);
+  });
+
+  test('says to every client where it is not part of the installation, also after a build that was killed', async () => {
+    const folder = path.join(root, 'none', 'web');
+    await using without = await serve(folder);
+    const told = await without.inject({ url: '/', headers: { accept: '*/*' } });
+    expect(told.statusCode).toBe(404);
+    expect(told.headers).not.toHaveProperty('retry-after');
+    expect(told.json()).toEqual({ code: 404, message: expect.stringContaining('not part of this installation') });
+    const ended = spawnSync(process.execPath, ['--version']).pid;
+    await mkdir(webBuildFolder(folder, ended), { recursive: true });
+    const shown = await without.inject({ url: '/acme', headers: html });
+    expect(shown.statusCode).toBe(404);
+    expect(shown.body).toContain('npm run build:web');
   });
 });

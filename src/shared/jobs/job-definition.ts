@@ -1,5 +1,6 @@
 import { type Static, type TObject, type TProperties, type TUnsafe, Type } from 'typebox';
 import type { EventWriter } from '../events/event-writer.ts';
+import { currentRequest } from '../platform/logger/request-lines.ts';
 import type { BudgetName } from '../platform/payloads/in-flight-rules.ts';
 import type { CheckpointWriter } from '../state/checkpoints/checkpoint-writer.ts';
 import type { DeploymentImporter } from '../state/deployment-importer.ts';
@@ -31,8 +32,13 @@ export interface JobServices {
 export const QueuedBody = Type.Object({ payloadKey: Type.String(), encoding: BodyEncoding });
 export type QueuedBody = Static<typeof QueuedBody>;
 
-/** A job: its payload, name and schema. */
-type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & { name: N; schema: number };
+/** A job: its payload, name and schema, and the request that asked for it. */
+type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & {
+  name: N;
+  schema: number;
+  /** Part of each log line of the job. Missing if no request asked for it. */
+  requestId?: string;
+};
 
 /** A job without a body. */
 export interface TaskDefinition<N extends string, P extends TProperties> {
@@ -114,10 +120,14 @@ function recordOf<N extends string, P extends TProperties>(
   body: TProperties = {},
 ) {
   const schema = Type.Union(schemas.map((version) => Type.Literal(version)));
-  return Type.Object({ name: Type.Literal(name), schema, ...payload, ...body });
+  const requestId = Type.Optional(Type.String());
+  return Type.Object({ name: Type.Literal(name), schema, requestId, ...payload, ...body });
 }
 
 function creatorOf<N extends string, P extends TProperties>({ name, schemas }: Common<N, P>) {
   const schema = schemas.at(-1) as number;
-  return (payload: Static<TObject<P>>): JobOf<N, P> => ({ ...payload, name, schema });
+  return (payload: Static<TObject<P>>): JobOf<N, P> => {
+    const requestId = currentRequest();
+    return { ...payload, name, schema, ...(requestId === undefined ? {} : { requestId }) };
+  };
 }

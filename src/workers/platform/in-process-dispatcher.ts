@@ -14,6 +14,7 @@ import { runInOrder } from '../../shared/platform/db/connection-gate.ts';
 import { AppError, UnavailableError } from '../../shared/platform/errors/errors.ts';
 import { JobPendingError, toRejection } from '../../shared/platform/errors/outcome.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
+import { forRequest } from '../../shared/platform/logger/request-lines.ts';
 import { type BodyEncryption, PayloadMissingError } from '../../shared/platform/payloads/payload-store.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 import type { JobHandlers } from './handlers.ts';
@@ -117,7 +118,7 @@ export class InProcessDispatcher implements JobDispatcher {
     const process = async (): Promise<void> => {
       queue.waitingSince.delete(since);
       try {
-        await this.#process(queue, job, encryption);
+        await forRequest(job.requestId, () => this.#process(queue, job, encryption));
       } finally {
         this.#reduceLoad(fairnessKey);
         if (isAwaited) this.#countAwaited(queue, -1);

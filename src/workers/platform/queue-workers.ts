@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
 import { Value } from 'typebox/value';
-import type { AdmissionRepository } from '../../shared/jobs/admission-repository.ts';
+import type { AdmissionRepository, JobAdmission } from '../../shared/jobs/admission-repository.ts';
 import { Job, JobHead } from '../../shared/jobs/definitions.ts';
 import type { JobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { type QueueName, queueNames } from '../../shared/jobs/queue-names.ts';
@@ -10,6 +10,7 @@ import { AppError } from '../../shared/platform/errors/errors.ts';
 import { type Outcome, toRejection } from '../../shared/platform/errors/outcome.ts';
 import { LimitedWarning } from '../../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
+import { forRequest } from '../../shared/platform/logger/request-lines.ts';
 import {
   type BodyEncryption,
   PayloadMissingError,
@@ -167,31 +168,47 @@ class QueueWorker {
   }
 
   async #process(queued: QueuedJob<JobData>, token: string | undefined): Promise<Outcome['result']> {
-    const { metrics, jobResults } = this.#options;
-    const jobId = queued.id as string;
-    let name = 'unknown';
+    let known: Job | null = null;
     try {
-      const { job, encryption, outcome: earlier } = await this.#admitted.find(queued);
+      const admission = await this.#admitted.find(queued);
+      const { job } = admission;
       if (!Value.Check(Job, job)) return await this.#requeue(queued, job, token);
-      name = job.name;
-      // An earlier run may have ended, but lost its worker before BullMQ was notified.
-      let outcome = earlier;
-      if (!outcome) {
-        outcome = await this.#run(job, encryption);
-        await jobResults.insert(jobId, outcome);
-        metrics.jobsEnded.labels(name, outcome.result).inc();
-      }
-      this.#notify(queued, 'settled');
-      await this.#end(job);
-      return outcome.result;
+      known = job;
+      return await forRequest(job.requestId, () => this.#settle(queued, job, admission));
     } catch (error) {
       if (error instanceof DelayedError) throw error;
       if (error instanceof NotAdmittedError) throw new RefusedError(error.message);
+      const jobId = queued.id as string;
+      const name = known?.name ?? 'unknown';
       if (error instanceof PayloadTamperedError) this.#admitted.distrust('body', jobId);
-      metrics.jobErrors.labels(name).inc();
-      this.#logger.warn({ jobId, job: name, attempt: queued.attemptsMade + 1, err: error }, 'job failed');
+      this.#options.metrics.jobErrors.labels(name).inc();
+      forRequest(known?.requestId, () =>
+        this.#logger.warn({ jobId, job: name, attempt: queued.attemptsMade + 1, err: error }, 'job failed'),
+      );
       throw redacted(error);
     }
+  }
+
+  /** Runs the job, unless an earlier run ended but lost its worker before BullMQ was notified. */
+  async #settle(
+    queued: QueuedJob<JobData>,
+    job: Job,
+    { encryption, outcome: earlier }: JobAdmission,
+  ): Promise<Outcome['result']> {
+    const { metrics, jobResults } = this.#options;
+    const jobId = queued.id as string;
+    const start = performance.now();
+    let outcome = earlier;
+    if (!outcome) {
+      outcome = await this.#run(job, encryption);
+      await jobResults.insert(jobId, outcome);
+      metrics.jobsEnded.labels(job.name, outcome.result).inc();
+    }
+    this.#notify(queued, 'settled');
+    const ms = Math.round(performance.now() - start);
+    this.#logger.info({ jobId, job: job.name, result: outcome.result, ms }, 'job');
+    await this.#end(job);
+    return outcome.result;
   }
 
   async #run(job: Job, encryption: BodyEncryption | null): Promise<Outcome> {
@@ -224,9 +241,11 @@ class QueueWorker {
     const known = Value.Check(Job, job) ? job : null;
     const name = known?.name ?? 'unknown';
     this.#options.metrics.jobsEnded.labels(name, 'failed').inc();
-    this.#logger.error(
-      { jobId: queued.id, job: name, attempt: queued.attemptsMade, err: error },
-      'job failed permanently',
+    forRequest(known?.requestId, () =>
+      this.#logger.error(
+        { jobId: queued.id, job: name, attempt: queued.attemptsMade, err: error },
+        'job failed permanently',
+      ),
     );
     if (known) await this.#end(known);
     this.#notify(queued, 'failed');

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { forRequest } from '../../../shared/platform/logger/request-lines.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 
 /** Status logged when the client disconnects before the response, as reverse proxies do. */
@@ -31,7 +32,7 @@ export function registerAccessLog(app: FastifyInstance, metrics: Metrics): void 
   app.addHook('onRequest', (request, reply, done) => {
     startTimes.set(request, performance.now());
     void reply.header('x-pulumi-request-id', request.id);
-    done();
+    forRequest(request.id, done);
   });
   app.addHook('onRequestAbort', async (request) => record(request, clientClosedRequest));
   app.addHook('onResponse', (request, reply, done) => {

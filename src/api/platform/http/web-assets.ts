@@ -1,10 +1,12 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import fastifyStatic from '@fastify/static';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { html } from '../pages/html.ts';
 import { pageHeaders, renderPage } from '../pages/page.ts';
 import { wantsPage } from '../pages/wants-page.ts';
+import type { ErrorResponse } from '../protocol/errors.ts';
+import { isBeingBuilt } from './web-build.ts';
 
 /** Files with a hash in their names: they never change. */
 const hashed = /^\/assets\/[\w.-]+\.(?:js|css|svg|png|woff2)$/;
@@ -15,7 +17,6 @@ const notPages = /^\/(?:api|trpc|scim|policy-packs|admin|assets|fonts|healthz|re
 
 const yearMs = 365 * 24 * 60 * 60 * 1000;
 const dayMs = 24 * 60 * 60 * 1000;
-/** For the page that says that the web UI is not there yet. */
 const retrySeconds = 5;
 
 const policy = [
@@ -31,8 +32,9 @@ const policy = [
 ].join('; ');
 
 /**
- * Serves the web UI where no route answers: its files, and its page for every other path that a browser asks for, because the page
- * handles its own routes. Other requests remain unanswered. `folder`: where the build is; it may appear or be replaced at any time.
+ * Serves the web UI where no route answers: its files, its page at `/`, and its page for every other path that a browser asks for,
+ * because the page handles its own routes. Other requests remain unanswered. `folder`: where the build is; it may appear or be
+ * replaced at any time.
  */
 export async function registerWebAssets(app: FastifyInstance, folder: string): Promise<void> {
   await app.register(fastifyStatic, { root: folder, serve: false, preCompressed: true, suppressWarning: true });
@@ -45,8 +47,8 @@ export async function registerWebAssets(app: FastifyInstance, folder: string): P
       const caching = isHashed ? { immutable: true, maxAge: yearMs } : { maxAge: dayMs };
       return allowCaching(reply).sendFile(url.slice(1), caching);
     }
-    if (!wantsPage(request) || notPages.test(url)) return undefined;
-    if (!(await exists(folder, 'index.html'))) return sendMissing(reply);
+    if (url !== '/' && (!wantsPage(request) || notPages.test(url))) return undefined;
+    if (!(await exists(folder, 'index.html'))) return sendMissing(request, reply, await isBeingBuilt(folder));
     return reply
       .headers({ 'cache-control': 'no-cache', 'content-security-policy': policy, 'referrer-policy': 'same-origin' })
       .sendFile('index.html', { cacheControl: false });
@@ -65,13 +67,28 @@ function allowCaching(reply: FastifyReply): FastifyReply {
   return reply.removeHeader('cache-control');
 }
 
-/** The web UI is not part of this installation, or `npm start` is building it. */
-function sendMissing(reply: FastifyReply): FastifyReply {
-  const body = html`<p>The server is running, but its web UI has not been built yet. After <code>npm start</code> this takes a moment; otherwise, <code>npm run build:web</code> builds it.</p>
-<p>The Pulumi CLI works without it. <a href="/account">Your account</a></p>`;
+/** A browser gets a page, which it loads again while the web UI is being built; another client gets JSON. */
+function sendMissing(request: FastifyRequest, reply: FastifyReply, isBuilding: boolean): FastifyReply {
+  const status = isBuilding ? 503 : 404;
+  void reply.code(status);
+  if (isBuilding) void reply.header('retry-after', String(retrySeconds));
+  const message = isBuilding
+    ? 'The web UI is being built. The server is running; the Pulumi CLI works meanwhile.'
+    : 'The web UI is not part of this installation. The Pulumi CLI works without it.';
+  if (!wantsPage(request)) {
+    const body: ErrorResponse = { code: status, message };
+    return reply.type('application/json; charset=utf-8').send(JSON.stringify(body));
+  }
+  if (isBuilding) void reply.header('refresh', String(retrySeconds));
+  const remedy = isBuilding ? html`` : html`<p>In a checkout, <code>npm run build:web</code> builds it.</p>`;
   return reply
-    .code(503)
-    .headers({ ...pageHeaders(), 'retry-after': String(retrySeconds), refresh: String(retrySeconds) })
+    .headers(pageHeaders())
     .type('text/html; charset=utf-8')
-    .send(renderPage('One moment', body));
+    .send(
+      renderPage(
+        isBuilding ? 'One moment' : 'No web UI',
+        html`<p>${message}</p>
+${remedy}<p><a href="/account">Your account</a></p>`,
+      ),
+    );
 }

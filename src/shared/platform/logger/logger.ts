@@ -1,4 +1,5 @@
 import { type LogFn, type Logger as PinoLogger, pino } from 'pino';
+import { currentRequest } from './request-lines.ts';
 
 export type Logger = PinoLogger;
 
@@ -21,6 +22,14 @@ const secretPaths = [
   'config.secrets',
 ];
 
+/** Loggers that write a request id themselves, and those derived from them. */
+const ofRequest = Symbol('of a request');
+
+/** A logger for the lines of one request, also outside its work: for events of its connection. */
+export function childOfRequest(logger: Logger, reqId: string): Logger {
+  return Object.assign(logger.child({ reqId }), { [ofRequest]: true });
+}
+
 /** Creates the process's logger: JSON lines on stdout (or `destination`), with secrets redacted. */
 export function createLogger(
   options: { level: string; name?: string },
@@ -33,6 +42,10 @@ export function createLogger(
     formatters: { level: (label: string) => ({ level: label }) },
     redact: { paths: secretPaths, censor: '[redacted]' },
     serializers: { err: serializeError, error: serializeError },
+    mixin: (_fields: object, _level: number, logger: PinoLogger) => {
+      const reqId = ofRequest in logger ? undefined : currentRequest();
+      return reqId === undefined ? {} : { reqId };
+    },
     hooks: {
       // The compression of responses reports every client that leaves before the end as an error.
       logMethod(this: PinoLogger, args: Parameters<LogFn>, method: LogFn, level: number) {

@@ -1,0 +1,25 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+
+/** The folder in which the process `pid` builds the web UI that will replace `target`. */
+export function webBuildFolder(target: string, pid: number): string {
+  return path.join(path.dirname(target), `.web-${pid}`);
+}
+
+/** Whether a process on this machine builds the web UI at the moment. A killed build leaves its folder. */
+export async function isBeingBuilt(target: string): Promise<boolean> {
+  const names = await readdir(path.dirname(target)).catch(() => []);
+  return names.some((name) => {
+    const [, pid] = /^\.web-(\d+)$/.exec(name) ?? [];
+    return pid !== undefined && isAlive(Number(pid));
+  });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,16 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+const requests = new AsyncLocalStorage<string | undefined>();
+
+/**
+ * Runs `work` on behalf of a request. Each log line until its end has the id as `reqId`, and so have the lines of what it starts, here
+ * or in a job. `undefined`: on behalf of no request, whatever the caller does.
+ */
+export function forRequest<T>(id: string | undefined, work: () => T): T {
+  return requests.run(id, work);
+}
+
+/** The id of the request on whose behalf the current work runs. */
+export function currentRequest(): string | undefined {
+  return requests.getStore();
+}
