@@ -4,16 +4,17 @@
 #
 #   docker buildx build --build-arg SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) --output type=docker,rewrite-timestamp=true .
 #
-# One image for every role: the role is the command (server, api, worker, migrate, create-bucket, admin …).
+# One image for every role: the role is the command (server, api, worker, migrate, create-bucket, admin …). The build runs on the
+# platform of the builder: its result is the same for all. The last stage runs nothing, so that no platform needs to be emulated.
 
-FROM node:24-slim AS build
+FROM --platform=$BUILDPLATFORM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY tsconfig.json tsconfig.build.json vite.config.ts ./
 COPY src ./src
 COPY scripts/sbom.ts scripts/build-web.ts ./scripts/
-RUN node_modules/.bin/tsc -p tsconfig.build.json && node scripts/build-web.ts && node scripts/sbom.ts sbom.cdx.json --omit=optional
+RUN node_modules/.bin/tsc -p tsconfig.build.json && node scripts/build-web.ts --if-stale && node scripts/sbom.ts sbom.cdx.json --omit=optional
 
 # `--target web`: the web UI by itself, for the cluster.
 FROM caddy:2 AS web
@@ -22,13 +23,15 @@ LABEL org.opencontainers.image.title="Holdfast web UI" \
 COPY deploy/web/Caddyfile /etc/caddy/Caddyfile
 COPY --from=build /app/dist/web /srv
 
-FROM node:24-slim AS dependencies
+FROM --platform=$BUILDPLATFORM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # Without the optional packages: they are the binaries of the embedded Postgres, and a Node like the one of the image.
 RUN npm ci --omit=dev --omit=optional \
   && rm -rf node_modules/.bin \
   && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.md' \) -delete
+# `holdfast` is for `docker exec`.
+RUN mkdir data links && ln -s /app/bin/holdfast.js links/holdfast
 
 FROM node:24-slim
 LABEL org.opencontainers.image.title="Holdfast" \
@@ -45,8 +48,9 @@ COPY --from=build /app/sbom.cdx.json ./
 COPY package.json LICENSE ./
 COPY bin ./bin
 COPY migrations ./migrations
-# /data is used without S3 only. `holdfast` is for `docker exec`.
-RUN ln -s /app/bin/holdfast.js /usr/local/bin/holdfast && install -d -o node -g node /data
+COPY --from=dependencies /app/links /usr/local/bin
+# Used without S3 only.
+COPY --from=dependencies --chown=node:node /app/data /data
 USER node
 # 9090 for clients; 9091 (worker) and 9092 for metrics and health details, inside the network only.
 EXPOSE 9090 9091 9092

@@ -18,7 +18,7 @@ export function proxySpec(
     env: {
       HOME: home,
       PROXY_BIND: '127.0.0.1',
-      PROXY_PORT: String(port),
+      PROXY_ADDRESS: `http://:${port}`,
       PROXY_API_UPSTREAMS: apiPorts.map((each) => `127.0.0.1:${each}`).join(' '),
       PROXY_WEB_UPSTREAM: `127.0.0.1:${webPort}`,
     },

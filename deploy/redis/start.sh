@@ -5,7 +5,7 @@
 #   REDIS_PASSWORD         password of the user `holdfast`
 #   REDIS_ADMIN_PASSWORD   password of a user `admin` with all rights; without it, none is created
 set -eu
-: "${REDIS_PASSWORD:?}"
+: "${REDIS_PASSWORD:?is not set: put it into .env}"
 
 # Only hashes are written to disk.
 hash() { printf %s "$1" | sha256sum | cut -d ' ' -f 1; }

@@ -4,6 +4,7 @@
 // the database still points at it. Here the same server is embedded, with a backend that syncs.
 //
 //	ROOT_ACCESS_KEY=… ROOT_SECRET_KEY=… versitygw-synced [flags] <folder>
+//	versitygw-synced --healthz <host:port>
 package main
 
 import (
@@ -11,9 +12,11 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/versity/versitygw/backend/meta"
 	"github.com/versity/versitygw/backend/posix"
@@ -37,7 +40,11 @@ func run() error {
 	origin := flag.String("cors-allow-origin", "", "origin of the web interface")
 	region := flag.String("region", "us-east-1", "region that clients must name")
 	quiet := flag.Bool("quiet", false, "print no line for each request")
+	healthz := flag.String("healthz", "", "address of a running server: only check that it answers")
 	flag.Parse()
+	if *healthz != "" {
+		return checkHealth(*healthz)
+	}
 	if flag.NArg() != 1 {
 		return fmt.Errorf("usage: versitygw-synced [flags] <folder>")
 	}
@@ -72,4 +79,18 @@ func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return embedgw.RunVersityGW(ctx, &syncedFiles{Posix: files}, &config)
+}
+
+// The image has no other program that could ask. Without credentials the answer is a refusal, which shows that the server works.
+func checkHealth(address string) error {
+	client := http.Client{Timeout: 2 * time.Second}
+	response, err := client.Get("http://" + address + "/")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusInternalServerError {
+		return fmt.Errorf("%s answers %s", address, response.Status)
+	}
+	return nil
 }

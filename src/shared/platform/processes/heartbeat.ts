@@ -5,16 +5,22 @@ import { holdfastVersion } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
 import type { Lifecycle } from '../lifecycle/lifecycle.ts';
 import type { Logger } from '../logger/logger.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import { beatSeconds, createProcessRepository } from './process-repository.ts';
 
 /** The roles that run in a process. */
 export type ProcessRole = 'server' | 'api' | 'worker';
 
-/** Reports from time to time that this process is alive, for operators. Nothing depends on it. */
-export function startHeartbeat(
-  { db, lifecycle, logger }: { readonly db: Database; readonly lifecycle: Lifecycle; readonly logger: Logger },
-  role: ProcessRole,
-): void {
+interface HeartbeatParts {
+  readonly db: Database;
+  readonly lifecycle: Lifecycle;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Reports from time to time that this process is alive, for operators, and its role in the metrics. Nothing depends on it. */
+export function startHeartbeat({ db, lifecycle, logger, metrics }: HeartbeatParts, role: ProcessRole): void {
+  metrics.buildInfo.labels(role, holdfastVersion).set(1);
   const who = { id: randomUUID(), role, version: holdfastVersion, host: hostname().slice(0, 200), pid: process.pid };
   const processes = createProcessRepository(db);
   const loop = monitorEventLoopDelay({ resolution: 20 });

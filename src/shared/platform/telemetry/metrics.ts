@@ -15,6 +15,12 @@ export function createMetrics() {
   const registers = [registry];
   return {
     registry,
+    buildInfo: new Gauge({
+      name: 'holdfast_build_info',
+      help: 'Always 1, with the role and the version of the process.',
+      labelNames: ['role', 'version'],
+      registers,
+    }),
     requestSeconds: new Histogram({
       name: 'holdfast_http_request_seconds',
       help: 'Time from the first byte of a request to the end of its response.',
