@@ -58,6 +58,7 @@ const config: Config = {
     { ...base, displayName: 'unit', ...testsIn('src') },
     { ...base, ...withDatabase, displayName: 'integration', ...testsIn('test/integration') },
     { ...base, ...withDatabase, displayName: 'contracts', ...testsIn('test/contracts') },
+    { ...base, displayName: 'deploy', ...testsIn('test/deploy') },
     { ...base, displayName: 'durability', ...testsIn('test/durability') },
     { ...base, displayName: 'faults', ...testsIn('test/faults') },
     { ...base, displayName: 'abuse', ...testsIn('test/abuse') },

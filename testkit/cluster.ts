@@ -20,6 +20,8 @@ type Settings = Readonly<Record<string, string>>;
 /** Options of a cluster. All its servers listen on the loopback address. */
 export interface ClusterOptions {
   apis?: number;
+  /** API replicas that the proxy knows and that do not run until they are started. */
+  spareApis?: number;
   workers?: number;
   /** Port of the proxy. Default: any free port. */
   port?: number;
@@ -68,6 +70,8 @@ export interface Cluster extends AsyncDisposable {
   readonly proxy: ClusterProcess;
   readonly web: ClusterProcess;
   readonly apis: readonly ClusterProcess[];
+  /** With their URLs for health and metrics. */
+  readonly spareApis: readonly { readonly api: ClusterProcess; readonly managementUrl: string }[];
   readonly workers: readonly ClusterProcess[];
   /** URLs of the API replicas, in the order of `apis`. */
   readonly apiUrls: readonly string[];
@@ -131,13 +135,14 @@ async function startParts(
 ): Promise<Omit<Cluster, 'parts' | 'stop' | typeof Symbol.asyncDispose>> {
   const {
     apis: apiCount = 3,
+    spareApis: spareCount = 0,
     workers: workerCount = 2,
     s3Kind = clusterS3Kind(),
     entry = holdfastProgram,
     onProgress = () => {},
   } = options;
   const tools = await ensureToolchain({ only: ['redis-server', 'caddy', s3Kind] });
-  const ports = await findFixedPorts(6 + 2 * apiCount + workerCount);
+  const ports = await findFixedPorts(6 + 2 * (apiCount + spareCount) + workerCount);
   const nextPort = (): number => ports.pop() as number;
   const onCrash = options.onCrash ?? (() => {});
   const add = (spec: ProcessSpec): ClusterProcess => {
@@ -204,17 +209,22 @@ async function startParts(
   const workers = workerPorts.map((port, index) =>
     add(workerSpec(program, index, port, { ...settings, ...options.workerSettings?.(index, access.endpoint) })),
   );
-  const apiPorts = Array.from({ length: apiCount }, nextPort);
-  const apiManagementPorts = Array.from({ length: apiCount }, nextPort);
-  const apis = apiPorts.map((port, index) =>
+  const apiPorts = Array.from({ length: apiCount + spareCount }, nextPort);
+  const apiManagementUrls = apiPorts.map(() => `http://127.0.0.1:${nextPort()}`);
+  const allApis = apiPorts.map((port, index) =>
     add(
       apiSpec(program, index, port, {
         ...settings,
-        HOLDFAST_MANAGEMENT_LISTEN: `127.0.0.1:${apiManagementPorts[index]}`,
+        HOLDFAST_MANAGEMENT_LISTEN: new URL(apiManagementUrls[index] as string).host,
         ...options.apiSettings?.(index, access.endpoint),
       }),
     ),
   );
+  const apis = allApis.slice(0, apiCount);
+  const spareApis = allApis.slice(apiCount).map((api, index) => ({
+    api,
+    managementUrl: apiManagementUrls[apiCount + index] as string,
+  }));
   const webPort = nextPort();
   const web = add(webSpec(tools.caddy, home, webPort));
   const proxy = add(proxySpec(tools.caddy, home, proxyPort, apiPorts, webPort));
@@ -235,10 +245,11 @@ async function startParts(
     proxy,
     web,
     apis,
+    spareApis,
     workers,
     workerUrls: workerPorts.map((port) => `http://127.0.0.1:${port}`),
-    apiUrls: apiPorts.map((port) => `http://127.0.0.1:${port}`),
-    apiManagementUrls: apiManagementPorts.map((port) => `http://127.0.0.1:${port}`),
+    apiUrls: apiPorts.slice(0, apiCount).map((port) => `http://127.0.0.1:${port}`),
+    apiManagementUrls: apiManagementUrls.slice(0, apiCount),
   };
 }
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
@@ -53,5 +54,10 @@ const shipped = await shippedServer();
     expect((await s3Request(access(started.port), 'PUT', '/holdfast-checkpoints')).status).toBe(200);
     const denied = await s3Request({ ...access(started.port), secretAccessKey: 'another' }, 'GET', '/');
     expect(denied.status).toBe(403);
+    // As the health check of the compose file asks.
+    const check = (address: string): number | null =>
+      spawnSync((shipped as Toolchain<'versitygw'>).versitygw, ['--healthz', address]).status;
+    expect(check(`127.0.0.1:${started.port}`)).toBe(0);
+    expect(check(`127.0.0.1:${await findFreePort()}`)).toBe(1);
   },
 );

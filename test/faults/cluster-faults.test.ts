@@ -306,7 +306,7 @@ describe('in a storm', () => {
   );
 });
 
-describe('two releases side by side', () => {
+describe('processes that come and go under load', () => {
   const acknowledged = (): number => storm.pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
   const failedCalls = (): string[] => storm.pipelines.flatMap(({ counts }) => counts.failedCalls);
   let next: NextRelease;
@@ -322,13 +322,13 @@ describe('two releases side by side', () => {
       else storm.programs.set(part.name, program);
       await part.restart();
       // The next one must not stop before the proxy has noticed that this one is back.
-      if (part.name.startsWith('api')) await untilUsed(part);
+      const url = storm.cluster.apiManagementUrls[storm.cluster.apis.indexOf(part)];
+      if (url !== undefined) await untilUsed(part, url);
     }
   };
 
-  /** Waits until the proxy passes calls to the replica. */
-  const untilUsed = async (api: ClusterProcess): Promise<void> => {
-    const url = storm.cluster.apiManagementUrls[storm.cluster.apis.indexOf(api)] as string;
+  /** Waits until the proxy passes calls to the replica with this URL for metrics. */
+  const untilUsed = async (api: ClusterProcess, url: string): Promise<void> => {
     const isUsed = async () => (await readRequestCounts(url)).count('/:project') > 0;
     await pollUntil(`the proxy uses ${api.name}`, isUsed, { everyMs: 100 });
   };
@@ -391,6 +391,25 @@ describe('two releases side by side', () => {
       });
       const silent = [...apis, ...workers].filter(({ log }) => !log.includes(next.migration));
       expect(silent.map(({ name }) => name)).toEqual([]);
+    },
+    rolloutMs,
+  );
+
+  test(
+    'three more replicas that start and stop at once fail no call, and no update of a real CLI',
+    async () => {
+      const failedUpdates = (): string[] => storm.cliPipelines.flatMap(({ failures }) => failures);
+      const failedBefore = failedUpdates();
+      const { spareApis } = storm.cluster;
+      await failingNoCall(async () => {
+        await Promise.all(spareApis.map(({ api }) => api.start()));
+        for (const { api, managementUrl } of spareApis) await untilUsed(api, managementUrl);
+        const from = acknowledged();
+        await pollUntil('the pipelines continue', async () => acknowledged() > from + 100);
+        await Promise.all(spareApis.map(({ api }) => api.stop()));
+        expect(spareApis.filter(({ api }) => api.isRunning)).toEqual([]);
+      });
+      expect(failedUpdates()).toEqual(failedBefore);
     },
     rolloutMs,
   );

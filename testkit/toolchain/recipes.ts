@@ -93,6 +93,11 @@ export const recipes = {
     { label: 'versitygw-synced', typicalSeconds: 270, module: shippedS3Server, packagePath: '.' },
     'versitygw-synced',
   ),
+  /** Reads our files for Compose, GitHub Actions and Prometheus with the code of these programs. */
+  'config-checks': goTool(
+    { label: 'config-checks', typicalSeconds: 60, module: 'config-checks', packagePath: '.' },
+    'config-checks',
+  ),
   /** Our own file system for tests, which loses data that was not synced. */
   'lossy-disk': goTool(
     { label: 'lossy-disk', typicalSeconds: 20, module: 'lossy-disk', packagePath: '.' },

@@ -68,6 +68,7 @@ export async function startStorm(seed: number): Promise<Storm> {
   let way: WayToPostgres | undefined;
   const cluster = await startCluster({
     apis: apiGates.length,
+    spareApis: 3,
     workers: workerGates.length,
     settings: {
       HOLDFAST_INLINE_BYTES: '4096',

@@ -1,0 +1,62 @@
+import { execFile } from 'node:child_process';
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from '@jest/globals';
+import { ensureToolchain } from '../../testkit/toolchain/toolchain.ts';
+import { describeWithTools } from '../support/tools.ts';
+
+const root = path.join(import.meta.dirname, '../..');
+const files = globSync('.github/workflows/*.yml', { cwd: root });
+const workflow = readFileSync(path.join(root, '.github/workflows/release.yml'), 'utf8');
+
+await describeWithTools('workflows', ['config-checks'], () => {
+  const lint = async (...names: string[]): Promise<string> => {
+    const { 'config-checks': checks } = await ensureToolchain({ only: ['config-checks'] });
+    return promisify(execFile)(checks, ['workflows', ...names], { cwd: root }).then(
+      ({ stdout }) => stdout,
+      (error: { stdout: string }) => error.stdout,
+    );
+  };
+
+  test('are valid', async () => {
+    expect(files).toEqual(['.github/workflows/release.yml']);
+    expect(await lint(...files)).toBe('');
+  });
+
+  test('are read by a check that finds faults', async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-workflow-'));
+    const broken = path.join(folder, 'release.yml');
+    writeFileSync(broken, workflow.replace('needs: images', 'needs: imags').replace('steps.server.outputs.digest', 'steps.sever.outputs.digest'));
+    const found = await lint(broken);
+    rmSync(folder, { recursive: true });
+    expect(found).toMatch(/imags/);
+    expect(found).toMatch(/sever/);
+  });
+});
+
+test('the release names each action by its commit, and runs none of its steps with more rights than it needs', () => {
+  const actions = [...workflow.matchAll(/uses: (\S+)(.*)$/gm)];
+  expect(actions.length).toBeGreaterThan(10);
+  expect(actions.filter(([, name = '', comment = '']) => !/@[0-9a-f]{40}$/.test(name) || !/^ # v\d/.test(comment))).toEqual([]);
+  expect(workflow).toMatch(/^permissions: \{\}$/m);
+});
+
+test('the release starts only after all tests, and with base images that have digests', () => {
+  const at = (text: string): number => {
+    const position = workflow.indexOf(text);
+    expect({ text, isThere: position >= 0 }).toEqual({ text, isThere: true });
+    return position;
+  };
+  expect(at('pin-images.ts --check')).toBeLessThan(at('docker/build-push-action@'));
+  expect(at('.ci/run')).toBeLessThan(at('docker/build-push-action@'));
+  expect(workflow).toMatch(/ images:\n {4}needs: test\n/);
+  expect(workflow).toMatch(/ release:\n {4}needs: images\n/);
+});
+
+test('npm run pin-images knows every file that names base images', () => {
+  const pinned = [...(/const files = \[(.*)\];/.exec(readFileSync(path.join(root, 'scripts/pin-images.ts'), 'utf8'))?.[1] ?? '').matchAll(/'([^']+)'/g)].map(([, name]) => name);
+  const naming = globSync(['**/Dockerfile', '**/*compose*.yml'], { cwd: root, exclude: (name) => /node_modules|^dist$/.test(String(name)) });
+  expect(naming.toSorted()).toEqual(pinned.toSorted());
+});
