@@ -57,10 +57,15 @@ await suite('the documented commands', { ownServer: true }, () => {
         expect(updated).toMatch(/Version: 1/);
         const password = 'correct horse battery';
         await run(
-          documentedBlock('README.md', 'npx holdfast admin user set-password admin   # asks for it: at least 12 characters'),
+          documentedBlock(
+            'README.md',
+            'npx holdfast admin user set-password admin   # asks for it: at least 12 characters',
+          ),
           `${password}\n`,
         );
-        expect(await run(documentedBlock('docs/deploy.md', 'holdfast admin create-organization acme'))).toMatch(/hf-\w+/);
+        expect(await run(documentedBlock('docs/deploy.md', 'holdfast admin create-organization acme'))).toMatch(
+          /hf-\w+/,
+        );
         const quotas = await run(
           documentedBlock(
             'docs/deploy.md',

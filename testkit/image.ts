@@ -51,14 +51,14 @@ export function makeImage(home: string): Image {
   const needed = new Set(last.steps.flatMap(({ word, text }) => (word === 'COPY' ? [copyOf(text).from] : [])));
   for (const stage of stages) if (needed.has(stage.name)) makeStage(home, stage);
   makeStage(home, last);
-  const valueOf = (word: string): string => last.steps.findLast((step) => step.word === word)?.text ?? '';
-  const listOf = (word: string): string[] => JSON.parse(/\[.*\]$/.exec(valueOf(word))?.[0] ?? '[]') as string[];
+  const lastOf = (word: string): string => last.steps.findLast((step) => step.word === word)?.text ?? '';
+  const listOf = (word: string): string[] => JSON.parse(/\[.*\]$/.exec(lastOf(word))?.[0] ?? '[]') as string[];
   const assignments = last.steps.flatMap(({ word, text }) => (word === 'ENV' ? text.split(/\s+/) : []));
   return {
     root: path.join(home, last.name),
     env: { PATH: imagePath, ...Object.fromEntries(assignments.map((each) => each.split('=', 2) as [string, string])) },
-    userId: userIds[valueOf('USER')] as number,
-    workdir: valueOf('WORKDIR'),
+    userId: userIds[lastOf('USER')] as number,
+    workdir: lastOf('WORKDIR'),
     entrypoint: listOf('ENTRYPOINT'),
     command: listOf('CMD'),
     healthCheck: listOf('HEALTHCHECK'),
@@ -107,14 +107,15 @@ const ignoreRules = readFileSync(path.join(checkout, '.dockerignore'), 'utf8').s
 function isIgnored(file: string): boolean {
   const parts = file.split(path.sep);
   const places = parts.map((_, index) => parts.slice(0, index + 1).join('/'));
-  const rule = ignoreRules.findLast((each) =>
-    places.some((place) => path.matchesGlob(place, each.replace(/^!/, ''))),
-  );
+  const rule = ignoreRules.findLast((each) => places.some((place) => path.matchesGlob(place, each.replace(/^!/, ''))));
   return rule !== undefined && !rule.startsWith('!');
 }
 
 function runIn(folder: string, command: string): void {
-  if (command === 'npm ci') return symlinkSync(path.join(checkout, 'node_modules'), path.join(folder, 'node_modules'));
+  if (command === 'npm ci') {
+    symlinkSync(path.join(checkout, 'node_modules'), path.join(folder, 'node_modules'));
+    return;
+  }
   const web = path.join(checkout, 'dist', 'web');
   // The command builds it only if it is older than its sources.
   if (command.includes('build-web.ts --if-stale') && existsSync(web))

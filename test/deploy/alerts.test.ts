@@ -88,7 +88,10 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
       labels: { __name__: 'holdfast_http_request_seconds_count', status, method: 'GET', route: '/' },
       values: Array.from({ length: 11 }, (_, minute) => minute * step),
     });
-    const waiting = { labels: { __name__: 'holdfast_jobs_oldest_waiting_seconds', queue: 'small' }, values: minutes(11, 31) };
+    const waiting = {
+      labels: { __name__: 'holdfast_jobs_oldest_waiting_seconds', queue: 'small' },
+      values: minutes(11, 31),
+    };
     const all = [running('api'), running('worker'), requests('200', 100), requests('503', 10), waiting];
     expect(await firing(all)).toEqual(['HoldfastErrors', 'HoldfastJobsWaiting']);
   });

@@ -79,44 +79,43 @@ await describeWithTools('docker-compose.yml, as Compose reads it', ['config-chec
         expect({ name, other, condition }).toEqual({
           name,
           other,
-          condition:
-            services[other]?.restart === 'no' ? 'service_completed_successfully' : 'service_healthy',
+          condition: services[other]?.restart === 'no' ? 'service_completed_successfully' : 'service_healthy',
         });
     }
   });
 
-  test.each(['single', 'cluster'] as const)('profile %s starts each process with settings that it accepts', async (profile) => {
-    writeEnvironment(profile);
-    const ours = Object.entries(await load(profile)).filter(([, { environment: settings }]) =>
-      Object.hasOwn(settings ?? {}, 'HOLDFAST_DATABASE_URL'),
-    );
-    expect(ours.length).toBeGreaterThanOrEqual(3);
-    for (const [name, { environment: settings = {} }] of ours) {
-      const config = parseConfig(settings);
-      expect({ name, url: config.publicUrl }).toEqual({ name, url: 'https://holdfast.example.com' });
-      const answersCalls = /^(server|api-\d)$/.test(name);
-      expect({ name, proxies: settings['HOLDFAST_TRUSTED_PROXIES'] !== undefined }).toEqual({
-        name,
-        proxies: answersCalls || name === 'worker',
-      });
-      expect({ name, hasKeys: settings['HOLDFAST_MASTER_KEYS'] !== '' }).toEqual({ name, hasKeys: answersCalls });
-    }
-  });
+  test.each(['single', 'cluster'] as const)(
+    'profile %s starts each process with settings that it accepts',
+    async (profile) => {
+      writeEnvironment(profile);
+      const ours = Object.entries(await load(profile)).filter(([, { environment: settings }]) =>
+        Object.hasOwn(settings ?? {}, 'HOLDFAST_DATABASE_URL'),
+      );
+      expect(ours.length).toBeGreaterThanOrEqual(3);
+      for (const [name, { environment: settings = {} }] of ours) {
+        const config = parseConfig(settings);
+        expect({ name, url: config.publicUrl }).toEqual({ name, url: 'https://holdfast.example.com' });
+        const answersCalls = /^(server|api-\d)$/.test(name);
+        expect({ name, proxies: settings['HOLDFAST_TRUSTED_PROXIES'] !== undefined }).toEqual({
+          name,
+          proxies: answersCalls || name === 'worker',
+        });
+        expect({ name, hasKeys: settings['HOLDFAST_MASTER_KEYS'] !== '' }).toEqual({ name, hasKeys: answersCalls });
+      }
+    },
+  );
 
-  test.each(['single', 'cluster'])('profile %s publishes TLS to all, and everything else to this machine', async (profile) => {
-    writeEnvironment('cluster');
-    const services = Object.values(await load(profile));
-    const published = services.flatMap(({ ports = [] }) =>
-      ports.map(({ host_ip = 'all', published: port }) => `${host_ip} ${port}`),
-    );
-    expect(published.toSorted()).toEqual([
-      '127.0.0.1 9000',
-      '127.0.0.1 9001',
-      '127.0.0.1 9090',
-      'all 443',
-      'all 80',
-    ]);
-  });
+  test.each(['single', 'cluster'])(
+    'profile %s publishes TLS to all, and everything else to this machine',
+    async (profile) => {
+      writeEnvironment('cluster');
+      const services = Object.values(await load(profile));
+      const published = services.flatMap(({ ports = [] }) =>
+        ports.map(({ host_ip = 'all', published: port }) => `${host_ip} ${port}`),
+      );
+      expect(published.toSorted()).toEqual(['127.0.0.1 9000', '127.0.0.1 9001', '127.0.0.1 9090', 'all 443', 'all 80']);
+    },
+  );
 
   test('an .env copied from .env.example needs only its first values', async () => {
     const example = readFileSync(path.join(root, '.env.example'), 'utf8');
@@ -180,7 +179,10 @@ await describeWithTools('docker-compose.yml, as Compose reads it', ['config-chec
 test('Redis does not start without a password, and says so', () => {
   const start = path.join(root, 'deploy/redis/start.sh');
   for (const env of [{}, { REDIS_PASSWORD: '' }]) {
-    const { status, stderr } = spawnSync('sh', [start], { env: { PATH: process.env['PATH'], ...env }, encoding: 'utf8' });
+    const { status, stderr } = spawnSync('sh', [start], {
+      env: { PATH: process.env['PATH'], ...env },
+      encoding: 'utf8',
+    });
     expect(status).not.toBe(0);
     expect(stderr).toMatch(/REDIS_PASSWORD: is not set/);
   }

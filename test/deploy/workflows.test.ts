@@ -28,7 +28,12 @@ await describeWithTools('workflows', ['config-checks'], () => {
   test('are read by a check that finds faults', async () => {
     const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-workflow-'));
     const broken = path.join(folder, 'release.yml');
-    writeFileSync(broken, workflow.replace('needs: images', 'needs: imags').replace('steps.server.outputs.digest', 'steps.sever.outputs.digest'));
+    writeFileSync(
+      broken,
+      workflow
+        .replace('needs: images', 'needs: imags')
+        .replace('steps.server.outputs.digest', 'steps.sever.outputs.digest'),
+    );
     const found = await lint(broken);
     rmSync(folder, { recursive: true });
     expect(found).toMatch(/imags/);
@@ -39,7 +44,9 @@ await describeWithTools('workflows', ['config-checks'], () => {
 test('the release names each action by its commit, and runs none of its steps with more rights than it needs', () => {
   const actions = [...workflow.matchAll(/uses: (\S+)(.*)$/gm)];
   expect(actions.length).toBeGreaterThan(10);
-  expect(actions.filter(([, name = '', comment = '']) => !/@[0-9a-f]{40}$/.test(name) || !/^ # v\d/.test(comment))).toEqual([]);
+  expect(
+    actions.filter(([, name = '', comment = '']) => !/@[0-9a-f]{40}$/.test(name) || !/^ # v\d/.test(comment)),
+  ).toEqual([]);
   expect(workflow).toMatch(/^permissions: \{\}$/m);
 });
 
@@ -56,7 +63,14 @@ test('the release starts only after all tests, and with base images that have di
 });
 
 test('npm run pin-images knows every file that names base images', () => {
-  const pinned = [...(/const files = \[(.*)\];/.exec(readFileSync(path.join(root, 'scripts/pin-images.ts'), 'utf8'))?.[1] ?? '').matchAll(/'([^']+)'/g)].map(([, name]) => name);
-  const naming = globSync(['**/Dockerfile', '**/*compose*.yml'], { cwd: root, exclude: (name) => /node_modules|^dist$/.test(String(name)) });
+  const pinned = [
+    ...(
+      /const files = \[(.*)\];/.exec(readFileSync(path.join(root, 'scripts/pin-images.ts'), 'utf8'))?.[1] ?? ''
+    ).matchAll(/'([^']+)'/g),
+  ].map(([, name]) => name);
+  const naming = globSync(['**/Dockerfile', '**/*compose*.yml'], {
+    cwd: root,
+    exclude: (name) => /node_modules|^dist$/.test(String(name)),
+  });
   expect(naming.toSorted()).toEqual(pinned.toSorted());
 });

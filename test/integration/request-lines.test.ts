@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { query } from '../support/database.ts';
 import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
 import { isClustered, testApp } from '../support/test-app.ts';
-import { saveState } from '../support/update-calls.ts';
 import { until } from '../support/until.ts';
+import { saveState } from '../support/update-calls.ts';
 
 interface Line {
   readonly reqId?: string;

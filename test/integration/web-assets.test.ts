@@ -128,7 +128,11 @@ describe('the web UI', () => {
     await mkdir(webBuildFolder(folder, process.pid), { recursive: true });
     const shown = await late.inject({ url: '/acme', headers: html });
     expect(shown.statusCode).toBe(503);
-    expect(shown.headers).toMatchObject({ 'retry-after': '5', refresh: '5', 'content-type': 'text/html; charset=utf-8' });
+    expect(shown.headers).toMatchObject({
+      'retry-after': '5',
+      refresh: '5',
+      'content-type': 'text/html; charset=utf-8',
+    });
     expect(shown.body).toContain('The web UI is being built');
     const told = await late.inject({ url: '/', headers: { accept: '*/*' } });
     expect(told.statusCode).toBe(503);

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/annotations"
 )
 
 // One value of a series a minute, from minute 0 on.
@@ -33,11 +34,18 @@ func fireAlerts(file string) error {
 	if err := json.NewDecoder(os.Stdin).Decode(&cases); err != nil {
 		return err
 	}
-	groups, errs := rulefmt.ParseFile(file, false, model.UTF8Validation, parser.NewParser(parser.Options{}))
+	language := parser.NewParser(parser.Options{})
+	groups, errs := rulefmt.ParseFile(file, false, model.UTF8Validation, language, slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
 		return errs[0]
 	}
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, LookbackDelta: 90 * time.Second})
+	engine := promql.NewEngine(promql.EngineOpts{
+		MaxSamples: 1_000_000,
+		Timeout:    time.Minute,
+		// A value holds until the next minute.
+		LookbackDelta: 59 * time.Second,
+		Parser:        language,
+	})
 	fired := make([][]string, len(cases))
 	for number, each := range cases {
 		fired[number] = []string{}
@@ -82,20 +90,16 @@ func at(minute int) time.Time {
 	return time.Unix(0, 0).Add(time.Duration(minute) * time.Minute)
 }
 
-type sample struct {
-	storage.Series
-}
-
 func queryable(each fireCase) storage.Queryable {
 	find := func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-		found := []storage.Series{}
+		found := &seriesSet{next: -1}
 		for _, one := range each.Series {
 			names := labels.FromMap(one.Labels)
 			if matchesAll(names, matchers) {
-				found = append(found, storage.NewListSeries(names, samplesOf(one)))
+				found.all = append(found.all, promql.NewStorageSeries(promql.Series{Metric: names, Floats: pointsOf(one)}))
 			}
 		}
-		return storage.NewMockSeriesSet(found...)
+		return found
 	}
 	return &storage.MockQueryable{MockQuerier: &storage.MockQuerier{SelectMockFunction: find}}
 }
@@ -108,3 +112,25 @@ func matchesAll(names labels.Labels, matchers []*labels.Matcher) bool {
 	}
 	return true
 }
+
+func pointsOf(one series) []promql.FPoint {
+	points := make([]promql.FPoint, len(one.Values))
+	for minute, value := range one.Values {
+		points[minute] = promql.FPoint{T: at(minute).UnixMilli(), F: value}
+	}
+	return points
+}
+
+type seriesSet struct {
+	all  []storage.Series
+	next int
+}
+
+func (set *seriesSet) Next() bool {
+	set.next++
+	return set.next < len(set.all)
+}
+
+func (set *seriesSet) At() storage.Series                { return set.all[set.next] }
+func (set *seriesSet) Err() error                        { return nil }
+func (set *seriesSet) Warnings() annotations.Annotations { return nil }
