@@ -26,9 +26,10 @@ COPY --from=build /app/dist/web /srv
 FROM --platform=$BUILDPLATFORM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# Without the optional packages: they are the binaries of the embedded Postgres, and a Node like the one of the image.
+# Without the optional packages: they are the binaries of the embedded Postgres, and a Node like the one of the image. Types are not
+# needed either, nor the compiler that tRPC wants for them.
 RUN npm ci --omit=dev --omit=optional \
-  && rm -rf node_modules/.bin \
+  && rm -rf node_modules/.bin node_modules/typescript \
   && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.md' \) -delete
 # `holdfast` is for `docker exec`.
 RUN mkdir data links && ln -s /app/bin/holdfast.js links/holdfast

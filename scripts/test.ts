@@ -15,7 +15,7 @@ import { makeTools, type ToolName } from '../testkit/toolchain/toolchain.ts';
 const system: readonly ToolName[] = ['redis-server', 'faketime', 'caddy', 'schemathesis'];
 /** What the first group of tests uses. */
 const firstTools: readonly ToolName[] = ['versitygw', ...system];
-const laterTools: readonly ToolName[] = ['test-provider', 'pulumi-3.255', 'lossy-disk', 'config-checks'];
+const laterTools: readonly ToolName[] = ['test-provider', 'pulumi-3.255', 'lossy-disk', 'actionlint', 'config-checks'];
 const extraTools: readonly ToolName[] = ['test-provider', 'pulumi-3.255', 'pulumi-3.200', 'minio', ...system];
 
 const firstProjects = ['unit', 'integration', 'contracts'];

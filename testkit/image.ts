@@ -1,5 +1,15 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 
 // Makes the files of an image without a container engine, by the instructions of its Dockerfile, and runs its programs in them.
@@ -42,8 +52,8 @@ export function parseDockerfile(text: string): Stage[] {
 }
 
 /**
- * Makes the files of the Dockerfile's last stage below `home`. Runs the commands of its stages here, except that a plain `npm ci` gives
- * the packages of this checkout, and the web UI is that of this checkout: both come from the same sources.
+ * Makes the files of the Dockerfile's last stage below `home`. Runs the commands of its stages here, except that `npm ci` gives the
+ * packages of this checkout, and the web UI is that of this checkout: both come from the same sources.
  */
 export function makeImage(home: string): Image {
   const stages = parseDockerfile(readFileSync(path.join(checkout, 'Dockerfile'), 'utf8'));
@@ -96,9 +106,16 @@ function copy(home: string, root: string, workdir: string, text: string): void {
     const isWanted = (name: string): boolean => from !== null || !isIgnored(path.relative(checkout, name));
     if (!isFolder && !isWanted(file)) throw new Error(`COPY ${text}: .dockerignore leaves out ${source}`);
     mkdirSync(isFolder ? place : path.dirname(place), { recursive: true });
-    cpSync(file, place, { recursive: true, verbatimSymlinks: true, filter: isWanted });
+    if (from === null) cpSync(file, place, { recursive: true, verbatimSymlinks: true, filter: isWanted });
+    else linkFiles(isFolder ? `${file}/.` : file, place);
     if (owner !== null) execFileSync('chown', ['-R', String(userIds[owner.split(':')[0] as string]), place]);
   }
+}
+
+/** Like a copy, in little time if both are in one file system: no file of an image changes later. */
+function linkFiles(from: string, to: string): void {
+  const { status } = spawnSync('cp', ['-a', '--link', from, to]);
+  if (status !== 0) execFileSync('cp', ['-a', from, to]);
 }
 
 const ignoreRules = readFileSync(path.join(checkout, '.dockerignore'), 'utf8').split('\n').filter(Boolean);
@@ -111,17 +128,38 @@ function isIgnored(file: string): boolean {
   return rule !== undefined && !rule.startsWith('!');
 }
 
-function runIn(folder: string, command: string): void {
-  if (command === 'npm ci') {
+function runIn(folder: string, line: string): void {
+  const [, omitting, rest = ''] = /^npm ci( --omit=dev --omit=optional)?(?:\s+&& (.*))?$/.exec(line) ?? [];
+  const isInstallation = line.startsWith('npm ci');
+  if (isInstallation && omitting === undefined)
     symlinkSync(path.join(checkout, 'node_modules'), path.join(folder, 'node_modules'));
-    return;
-  }
+  else if (isInstallation) linkPackages(folder);
+  const command = isInstallation ? rest : line;
+  if (command === '') return;
   const web = path.join(checkout, 'dist', 'web');
   // The command builds it only if it is older than its sources.
   if (command.includes('build-web.ts --if-stale') && existsSync(web))
     cpSync(web, path.join(folder, 'dist', 'web'), { recursive: true });
   const env = { ...process.env, PATH: `${path.dirname(process.execPath)}:${process.env['PATH']}`, NODE_OPTIONS: '' };
   execFileSync('sh', ['-c', command], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8' });
+}
+
+/** Installs the packages that are locked neither for development nor as optional. */
+function linkPackages(folder: string): void {
+  const { packages } = JSON.parse(readFileSync(path.join(folder, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: true; optional?: true; devOptional?: true }>;
+  };
+  const isOmitted = (place: string): boolean => {
+    const { dev, optional, devOptional } = packages[place] ?? {};
+    return (dev ?? optional ?? devOptional) === true;
+  };
+  // Outer ones first, each without the packages inside it.
+  for (const place of Object.keys(packages).filter((name) => name !== '' && !isOmitted(name))) {
+    const target = path.join(folder, place);
+    mkdirSync(path.dirname(target), { recursive: true });
+    linkFiles(path.join(checkout, place), target);
+    rmSync(path.join(target, 'node_modules'), { recursive: true, force: true });
+  }
 }
 
 /**
@@ -132,9 +170,9 @@ export function addNode({ root, userId }: Image): void {
   const libraries = execFileSync('ldd', [process.execPath], { encoding: 'utf8' }).matchAll(/(\/\S+) \(0x/g);
   for (const [, file = ''] of libraries) {
     mkdirSync(path.join(root, path.dirname(file)), { recursive: true });
-    cpSync(file, path.join(root, file), { dereference: true });
+    copyFileSync(file, path.join(root, file));
   }
-  cpSync(process.execPath, path.join(root, 'usr/local/bin/node'), { dereference: true });
+  copyFileSync(process.execPath, path.join(root, 'usr/local/bin/node'));
   for (const folder of ['dev', 'etc', 'proc', 'tmp']) mkdirSync(path.join(root, folder), { recursive: true });
   writeFileSync(path.join(root, 'etc/passwd'), `node:x:${userId}:${userId}::/home/node:/bin/sh\n`);
 }

@@ -98,7 +98,7 @@ await describeWithTools('docker-compose.yml, as Compose reads it', ['config-chec
         const answersCalls = /^(server|api-\d)$/.test(name);
         expect({ name, proxies: settings['HOLDFAST_TRUSTED_PROXIES'] !== undefined }).toEqual({
           name,
-          proxies: answersCalls || name === 'worker',
+          proxies: answersCalls,
         });
         expect({ name, hasKeys: settings['HOLDFAST_MASTER_KEYS'] !== '' }).toEqual({ name, hasKeys: answersCalls });
       }

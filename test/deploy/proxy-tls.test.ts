@@ -5,6 +5,7 @@ import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { setPassword, webPassword } from '../../testkit/admin-command.ts';
 import { ClusterProcess } from '../../testkit/cluster-process.ts';
@@ -84,7 +85,12 @@ describe('the proxy with TLS in front of one server', () => {
   }
 
   /** A call that trusts only the authority of the proxy. */
-  function call(method: string, at: string, headers: Record<string, string> = {}, body = ''): Promise<Answer> {
+  function call(
+    method: string,
+    at: string,
+    headers: Record<string, string> = {},
+    body: string | Buffer = '',
+  ): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const { port } = new URL(url);
     const where = { host: '127.0.0.1', port, path: at, servername: 'localhost', ca: readFileSync(authority()) };
@@ -118,12 +124,21 @@ describe('the proxy with TLS in front of one server', () => {
     for (const cookie of cookies) expect(cookie).toMatch(/^__Host-.*; Secure/);
   });
 
-  test('names the public URL in answers', async () => {
-    const headers = { authorization: `Bearer ${server.token}`, accept: 'application/scim+json' };
-    const { body, status } = await call('GET', '/scim/v2/dev-org/ServiceProviderConfig', headers);
+  test('names the public URL in answers: the CLI uploads a policy pack there', async () => {
+    const headers = {
+      authorization: `token ${server.token}`,
+      accept: 'application/vnd.pulumi+9',
+      'content-type': 'application/json',
+    };
+    const pack = JSON.stringify({ name: 'pack', displayName: 'Pack', versionTag: '1.0.0', policies: [] });
+    const { body, status } = await call('POST', '/api/orgs/dev-org/policypacks', headers, pack);
     expect(status).toBe(200);
-    expect(body).toContain(`${url}/scim/v2/dev-org/`);
-    expect(body).not.toContain(new URL(server.url).host);
+    const { uploadURI } = JSON.parse(body) as { uploadURI: string };
+    expect(new URL(uploadURI).origin).toBe(url);
+    const { pathname, search } = new URL(uploadURI);
+    const type = { 'content-type': 'application/octet-stream' };
+    const archive = gzipSync('the files of a policy pack');
+    expect((await call('PUT', `${pathname}${search}`, type, archive)).status).toBe(204);
   });
 
   test('sends plain HTTP to TLS', async () => {

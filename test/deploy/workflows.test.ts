@@ -11,10 +11,13 @@ const root = path.join(import.meta.dirname, '../..');
 const files = globSync('.github/workflows/*.yml', { cwd: root });
 const workflow = readFileSync(path.join(root, '.github/workflows/release.yml'), 'utf8');
 
-await describeWithTools('workflows', ['config-checks'], () => {
+/** Programs that this machine may or may not have. */
+const withoutOthers = ['-no-color', '-shellcheck=', '-pyflakes='];
+
+await describeWithTools('workflows', ['actionlint'], () => {
   const lint = async (...names: string[]): Promise<string> => {
-    const { 'config-checks': checks } = await ensureToolchain({ only: ['config-checks'] });
-    return promisify(execFile)(checks, ['workflows', ...names], { cwd: root }).then(
+    const { actionlint } = await ensureToolchain({ only: ['actionlint'] });
+    return promisify(execFile)(actionlint, [...withoutOthers, ...names], { cwd: root }).then(
       ({ stdout }) => stdout,
       (error: { stdout: string }) => error.stdout,
     );

