@@ -159,14 +159,16 @@ describe('pin-images', () => {
     expect((await runScript('pin-images.ts', '--root', folder, '--registry', registry.url)).stderr).toBe('');
     const digest = createHash('sha256').update('manifest of /v2/library/node/manifests/24-slim').digest('hex');
     const pinned = readFileSync(at('Dockerfile'), 'utf8');
-    expect(pinned.match(new RegExp(`^FROM node:24-slim@sha256:${digest}( AS \\w+)?$`, 'gm'))).toHaveLength(3);
+    expect(
+      pinned.match(new RegExp(`^FROM (--platform=\\S+ )?node:24-slim@sha256:${digest}( AS \\w+)?$`, 'gm')),
+    ).toHaveLength(3);
     expect(pinned).toMatch(/^# syntax=docker\/dockerfile:1@sha256:[0-9a-f]{64}$/m);
     expect(readFileSync(at('deploy/s3/Dockerfile'), 'utf8')).toMatch(
-      /^FROM golang:[\d.]+@sha256:[0-9a-f]{64} AS build$/m,
+      /^FROM --platform=\S+ golang:[\d.]+@sha256:[0-9a-f]{64} AS build$/m,
     );
     expect(
       readFileSync(at('docker-compose.yml'), 'utf8').match(
-        /^ {4}image: (postgres|redis|caddy):[\w.]+@sha256:[0-9a-f]{64}$/gm,
+        /^ +image: (postgres|redis|caddy):[\w.]+@sha256:[0-9a-f]{64}$/gm,
       ),
     ).toHaveLength(3);
     expect(pinned).toMatch(/^FROM caddy:2@sha256:[0-9a-f]{64} AS web$/m);
