@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { percentile } from '../../bench/support/figures.ts';
+import { percentile } from '../../bench/support/measures.ts';
 import type { ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
 import { appRouter } from '../../src/api/router.ts';
 import { listRoutes } from '../support/routes.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { meanMs, orderProjects, rate, sumStatistics } from './figures.ts';
+import { meanMs, orderProjects, rate, sumStatistics } from './measures.ts';
 
 const statistics = (more: object) => ({ ...sumStatistics([]), ...more });
 
