@@ -9,7 +9,7 @@ import {
   percentile,
   printTable,
   resetPeak,
-} from './support/figures.ts';
+} from './support/measures.ts';
 import { type Form, type Script, scriptOf } from './support/pipeline-bodies.ts';
 import { postgresCpuSeconds } from './support/process-cpu.ts';
 import { RawClient } from './support/raw-client.ts';

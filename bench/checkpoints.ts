@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { type Cluster, startCluster } from '../testkit/cluster.ts';
 import type { ClusterProcess } from '../testkit/cluster-process.ts';
 import { bareUploads } from './support/bare-upload.ts';
-import { cpuSecondsOf, loopDelayOf, median, percentile, printTable } from './support/figures.ts';
+import { cpuSecondsOf, loopDelayOf, median, percentile, printTable } from './support/measures.ts';
 import { MemoryWatch } from './support/memory-watch.ts';
 import { deploymentOf, RawClient, type Update, verbatimBody } from './support/raw-client.ts';
 

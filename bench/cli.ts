@@ -3,7 +3,7 @@ import { startCluster } from '../testkit/cluster.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { PulumiWorkspace } from '../testkit/pulumi-cli.ts';
 import { stashProgram } from '../testkit/stash-program.ts';
-import { median, printTable } from './support/figures.ts';
+import { median, printTable } from './support/measures.ts';
 import { startNullServer } from './support/null-server.ts';
 
 /**

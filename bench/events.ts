@@ -3,8 +3,8 @@ import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { startS3Server } from '../testkit/s3-server.ts';
 import { engineEvents } from './support/engine-events.ts';
-import { cpuSecondsOf, loadAverage, percentile, printTable } from './support/figures.ts';
 import { DataFolder } from './support/footprint.ts';
+import { cpuSecondsOf, loadAverage, percentile, printTable } from './support/measures.ts';
 import { RawClient, type Update } from './support/raw-client.ts';
 
 /**

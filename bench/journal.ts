@@ -3,8 +3,8 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
-import { cpuSecondsOf, loadAverage, loopDelayOf, median, memoryOf, printTable, resetPeak } from './support/figures.ts';
 import { DataFolder } from './support/footprint.ts';
+import { cpuSecondsOf, loadAverage, loopDelayOf, median, memoryOf, printTable, resetPeak } from './support/measures.ts';
 import { RawClient, type Update } from './support/raw-client.ts';
 
 /**

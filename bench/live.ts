@@ -5,8 +5,8 @@ import pg from 'pg';
 import { mintToken } from '../src/shared/platform/crypto/secret-token.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { engineEvents } from './support/engine-events.ts';
-import { cpuSecondsOf, loadAverage, median, memoryOf, percentile, printTable } from './support/figures.ts';
 import { DataFolder } from './support/footprint.ts';
+import { cpuSecondsOf, loadAverage, median, memoryOf, percentile, printTable } from './support/measures.ts';
 import { RawClient, type Update } from './support/raw-client.ts';
 
 /**

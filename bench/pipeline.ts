@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { type Cluster, startCluster } from '../testkit/cluster.ts';
 import type { ClusterProcess } from '../testkit/cluster-process.ts';
-import { cpuSecondsOf, loadAverage, loopDelayOf, median, memoryOf, printTable, resetPeak } from './support/figures.ts';
+import { cpuSecondsOf, loadAverage, loopDelayOf, median, memoryOf, printTable, resetPeak } from './support/measures.ts';
 import { deploymentOf, RawClient, verbatimBody } from './support/raw-client.ts';
 import { releasesOf, thisRelease } from './support/releases.ts';
 import { stateOf } from './support/state-document.ts';

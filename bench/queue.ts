@@ -2,8 +2,8 @@ import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { cpuSecondsOf, loadAverage, loopDelayOf, memoryOf, percentile, printTable } from './support/figures.ts';
 import { DataFolder } from './support/footprint.ts';
+import { cpuSecondsOf, loadAverage, loopDelayOf, memoryOf, percentile, printTable } from './support/measures.ts';
 import { postgresCpuSeconds } from './support/process-cpu.ts';
 import { sendCall } from './support/send-call.ts';
 

@@ -5,7 +5,7 @@ import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { startPostgresPair } from '../testkit/postgres-pair.ts';
 import { ownDatabaseSettings } from './support/databases.ts';
-import { loadAverage, percentile, printTable } from './support/figures.ts';
+import { loadAverage, percentile, printTable } from './support/measures.ts';
 import { postgresCpuSecondsOf } from './support/process-cpu.ts';
 import { stateOf } from './support/state-document.ts';
 

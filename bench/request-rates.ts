@@ -8,7 +8,7 @@ import { parseConfig } from '../src/shared/platform/config/config.ts';
 import { createLogger } from '../src/shared/platform/logger/logger.ts';
 import { createMetrics } from '../src/shared/platform/telemetry/metrics.ts';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { cpuSecondsOf, loadAverage, median, printTable } from './support/figures.ts';
+import { cpuSecondsOf, loadAverage, median, printTable } from './support/measures.ts';
 
 /**
  * What it costs to count requests for rate limits.

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { loadAverage, median, percentile, printTable } from './support/figures.ts';
+import { loadAverage, median, percentile, printTable } from './support/measures.ts';
 import { RawClient, type Update } from './support/raw-client.ts';
 
 /**

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { createDatabase, ownDatabaseSettings } from './support/databases.ts';
-import { loadAverage, percentile, printTable } from './support/figures.ts';
+import { loadAverage, percentile, printTable } from './support/measures.ts';
 import { PlanLog, type RunStatement } from './support/plan-log.ts';
 import { listCalls, protocolCalls, type ScaleCall } from './support/scale-calls.ts';
 import { type ScaleSizes, seed } from './support/scale-seed.ts';

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
-import { loadAverage, loopDelayOf, memoryOf, percentile, printTable, resetPeak } from './support/figures.ts';
+import { loadAverage, loopDelayOf, memoryOf, percentile, printTable, resetPeak } from './support/measures.ts';
 
 /**
  * Procedures that read whole states.

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { createDatabase, ownDatabaseSettings } from './support/databases.ts';
-import { loadAverage, percentile, printTable } from './support/figures.ts';
+import { loadAverage, percentile, printTable } from './support/measures.ts';
 import { PlanLog } from './support/plan-log.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
-import { loadAverage, median, printTable } from './support/figures.ts';
+import { loadAverage, median, printTable } from './support/measures.ts';
 import { RawClient } from './support/raw-client.ts';
 import { openStores, storeVersion } from './support/store-version.ts';
 

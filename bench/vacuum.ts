@@ -6,7 +6,7 @@ import pg from 'pg';
 import { startEmbeddedPostgres } from '../src/shared/platform/db/embedded-postgres.ts';
 import { createLogger } from '../src/shared/platform/logger/logger.ts';
 import { createDatabase } from './support/databases.ts';
-import { loadAverage, printTable } from './support/figures.ts';
+import { loadAverage, printTable } from './support/measures.ts';
 
 /**
  * Whether autovacuum keeps up with journals.

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
-import { cpuSecondsOf, loadAverage, median, memoryOf, percentile, printTable, resetPeak } from './support/figures.ts';
 import { DataFolder } from './support/footprint.ts';
+import { cpuSecondsOf, loadAverage, median, memoryOf, percentile, printTable, resetPeak } from './support/measures.ts';
 import { RawClient } from './support/raw-client.ts';
 import { openStores, storeVersion } from './support/store-version.ts';
 

@@ -7,9 +7,9 @@ import { startChromium } from '../testkit/chromium.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { buildWeb } from '../testkit/web-build.ts';
 import { enter } from '../testkit/web-session.ts';
-import { loadAverage, median, percentile, printTable } from './support/figures.ts';
 import { DataFolder } from './support/footprint.ts';
-import { loadAll, scrollFrames, timeUntil } from './support/page-figures.ts';
+import { loadAverage, median, percentile, printTable } from './support/measures.ts';
+import { loadAll, scrollFrames, timeUntil } from './support/page-measures.ts';
 import { RawClient } from './support/raw-client.ts';
 import { seedWeb } from './support/web-seed.ts';
 

@@ -1,5 +1,5 @@
 import type { ClusterProcess } from '../../testkit/cluster-process.ts';
-import { memoryOf } from './figures.ts';
+import { memoryOf } from './measures.ts';
 
 const everyMs = 250;
 

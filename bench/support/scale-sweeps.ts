@@ -11,7 +11,7 @@ import { createUpdateRepository } from '../../src/shared/updates/update-reposito
 import { createDeletedStackRepository } from '../../src/workers/stacks/deleted-stack-repository.ts';
 import type { OwnHoldfastServer } from '../../testkit/holdfast-server.ts';
 import { busiestScan, explainingPool } from '../../testkit/query-plan.ts';
-import { memoryOf, printTable, resetPeak } from './figures.ts';
+import { memoryOf, printTable, resetPeak } from './measures.ts';
 import { RawClient } from './raw-client.ts';
 import { seeded } from './scale-seed.ts';
 

@@ -81,7 +81,9 @@ function createProgram(run: CommandRun): Command {
     .command('admin')
     .description('organizations, users, tokens, keys, quotas and stored states')
     .usage('<command>');
+  program.command('backup').description('create, verify, restore and delete backups').usage('<command>');
   program.hook('preSubcommand', async (_, command) => {
+    if (command.name() === 'backup') (await import('./backup/backup-commands.ts')).addBackupCommands(command, run);
     if (command.name() === 'admin') (await import('./admin/admin-commands.ts')).addAdminCommands(command, run);
   });
   return program;

@@ -8,7 +8,7 @@ import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { bytesOf } from '../../src/shared/state/documents/byte-source.ts';
 import { query } from '../support/database.ts';
-import { HeldPuts } from '../support/held-puts.ts';
+import { DelayedPuts } from '../support/delayed-puts.ts';
 import { exportedNames, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, isClustered, type TestApp, type TestResponse } from '../support/test-app.ts';
@@ -20,7 +20,7 @@ import { head, WireServer } from '../support/wire.ts';
 // bodies become jobs, and calls wait for 1 s. Documents are put into the blob store, where single ones can be held.
 
 const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-late-'));
-const puts = new HeldPuts();
+const puts = new DelayedPuts();
 let app: TestApp;
 let hasty: TestApp;
 beforeAll(async () => {

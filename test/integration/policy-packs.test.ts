@@ -530,3 +530,33 @@ describe('stored archives', () => {
     expect((await calls.download(large as never)).bytes.equals(largeArchive)).toBe(true);
   });
 });
+
+test('an organization has a limited number of policy groups, and a group of stacks', async () => {
+  const groups = `/api/orgs/${stack.organization}/policygroups`;
+  const create = (name: string) => app.call('POST', groups, { auth: stack.auth, body: { name } });
+  await ok(create('first'));
+  await query(
+    app,
+    `insert into policy_groups (organization_id, name)
+     select id, 'g' || n from organizations, generate_series(1, 500 - 2) n where name = $1`,
+    [stack.organization],
+  );
+  expect(await rejected(create('more'), 409)).toContain('at most 500 policy groups');
+
+  const project = `many-${stack.organization}`;
+  await newStack(project, 'one-more');
+  await query(
+    app,
+    `with parent as (select p.* from projects p join organizations o on o.id = p.organization_id where o.name = $1 and p.name = $2),
+       added as (insert into stacks (project_id, name) select parent.id, 's' || n from parent, generate_series(1, 10000) n returning id)
+     insert into policy_group_stacks (group_id, stack_id)
+     select g.id, added.id from added, policy_groups g join organizations o on o.id = g.organization_id
+     where o.name = $1 and g.name = 'first'`,
+    [stack.organization, project],
+  );
+  const add = (body: object) => app.call('PATCH', `${groups}/first`, { auth: stack.auth, body });
+  expect(await rejected(add({ addStack: { name: 'one-more', routingProject: project } }), 409)).toContain(
+    'at most 10000 stacks',
+  );
+  await ok(add({ stacks: [{ name: 'one-more', routingProject: project }] }));
+});

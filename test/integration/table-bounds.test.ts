@@ -35,6 +35,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   journals: cascade,
   journal_entries: cascade,
   journal_snapshots: cascade,
+  blob_holds: ['backup', 'holds of backups that ended without removing them are removed by the next'],
   blobs: ['sweep-cost', 'marking a batch as pending deletion costs the same'],
   version_chunks: ['version-encoding', 'deleting a stack deletes its chunks'],
   checkpoint_chunks: cascade,

@@ -13,7 +13,7 @@ import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { AccessPolicy, ChangeAccessPolicyRequest } from './access-policy.schemas.ts';
-import { holdManagement } from './held-access.ts';
+import { holdManagement } from './locked-access.ts';
 
 /** Settings of organizations for their roles. */
 export class AccessPolicyService {

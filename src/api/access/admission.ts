@@ -6,7 +6,7 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { assertMayRun } from '../platform/audit-trail/ci-runs.ts';
 import type { Access, Caller } from '../platform/http/request.ts';
-import { assertManages } from './held-access.ts';
+import { assertManages } from './locked-access.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
 import { assertPermission } from './stack-access.ts';
 

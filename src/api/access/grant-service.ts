@@ -20,7 +20,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { CreateGrantRequest, GrantsQuery } from './grants.schemas.ts';
-import { holdManagement } from './held-access.ts';
+import { holdManagement } from './locked-access.ts';
 import { getOrganization } from './organizations.ts';
 import { findRole, isId } from './role-references.ts';
 

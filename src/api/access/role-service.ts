@@ -12,7 +12,7 @@ import { findLastEdit } from '../platform/edits/last-edit.ts';
 import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { holdManagement } from './held-access.ts';
+import { holdManagement } from './locked-access.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
 import { isRoleName, parseRoleDetails, type RoleDetails, writeRoleDetails } from './role-details.ts';
 import { builtInRole, findRole, isId, roleNotFound } from './role-references.ts';

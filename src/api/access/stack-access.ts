@@ -5,8 +5,8 @@ import {
   type PermissionSet,
   permits,
 } from '../../shared/access/permissions.ts';
-import { permissionsOn } from '../../shared/identity/held-rights.ts';
-import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
+import type { LockedAccess } from '../../shared/identity/identity-repository.ts';
+import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -22,7 +22,7 @@ export function permissionsInPath(caller: Caller, ref: StackRef): PermissionSet 
  * Throws unless the access to the organization includes the permission on the stack: NotFoundError if the caller may not even
  * read it, otherwise ForbiddenError.
  */
-export function assertPermission(access: HeldAccess, ref: StackRef, tags: Tags, permission: Permission): void {
+export function assertPermission(access: LockedAccess, ref: StackRef, tags: Tags, permission: Permission): void {
   const held = permissionsOn(access, { ...ref, tags });
   if (!permits(held, permission)) throw deniedBy(held, ref, permission);
 }

@@ -1,7 +1,7 @@
 import { createGrantRepository } from '../../shared/access/grant-repository.ts';
 import { hasPermission } from '../../shared/access/permissions.ts';
-import { permissionsOn } from '../../shared/identity/held-rights.ts';
-import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
+import type { LockedAccess } from '../../shared/identity/identity-repository.ts';
+import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
@@ -17,7 +17,7 @@ import { createUpdateRuleRepository } from '../../shared/updates/rules/update-ru
  */
 export async function assertMayChangeTags(
   tx: Queryable,
-  access: HeldAccess,
+  access: LockedAccess,
   stack: StackRow,
   newTags: Tags,
 ): Promise<void> {
@@ -38,7 +38,7 @@ export async function assertMayChangeTags(
  */
 export async function assertMayFollow(
   tx: Queryable,
-  access: HeldAccess,
+  access: LockedAccess,
   { organizationId, projectId }: { readonly organizationId: string; readonly projectId: string },
   { ref, tags }: { readonly ref: StackRef; readonly tags: Tags },
 ): Promise<void> {

@@ -10,7 +10,7 @@ import {
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
-import { holdManagement } from '../access/held-access.ts';
+import { holdManagement } from '../access/locked-access.ts';
 import { assertSeesPeople, withAddresses } from '../access/people-access.ts';
 import { builtInRole } from '../access/role-references.ts';
 import type { ApiContext } from '../platform/api-context.ts';

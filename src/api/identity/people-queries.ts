@@ -4,7 +4,7 @@ import { getOrganization } from '../access/organizations.ts';
 import { assertSeesPeople, withAddresses } from '../access/people-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { createPeopleQueryRepository, type ShownTeamRow } from './people-query-repository.ts';
+import { createPeopleQueryRepository, type TeamPageRow } from './people-query-repository.ts';
 
 interface PageQuery {
   /** Part of a name; null: all. */
@@ -63,7 +63,7 @@ export class PeopleQueries {
     );
   }
 
-  async #findTeam({ userId }: Caller, organization: string, name: string): Promise<ShownTeamRow> {
+  async #findTeam({ userId }: Caller, organization: string, name: string): Promise<TeamPageRow> {
     const { queries, organizationId } = await this.#open(organization);
     const team = await queries.findTeam(organizationId, userId, name);
     if (!team) throw new NotFoundError(`There is no team ${JSON.stringify(name.slice(0, 100))}`);

@@ -25,7 +25,7 @@ const TeamRow = Type.Object({
   isIn: Type.Boolean(),
   isAdmin: Type.Boolean(),
 });
-export type ShownTeamRow = Row<typeof TeamRow>;
+export type TeamPageRow = Row<typeof TeamRow>;
 
 const TeamMemberRow = Type.Object({
   login: Type.String(),
@@ -42,7 +42,7 @@ interface Selection {
   readonly limit: number;
 }
 
-const shownTeams = 3;
+const teamViews = 3;
 
 /** Members and teams of organizations, for the dashboard, page by page. */
 export function createPeopleQueryRepository(db: Queryable) {
@@ -62,7 +62,7 @@ export function createPeopleQueryRepository(db: Queryable) {
       db.any(sql.rows(MemberRow)`
         /* peopleQueries.listMembers */
         select u.login, u.display_name as "displayName", u.email, m.role, u.deactivated_at is null as "isActive",
-          to_json(coalesce(t.names[1:${shownTeams}], '{}')) as teams, coalesce(cardinality(t.names), 0) as "teamCount",
+          to_json(coalesce(t.names[1:${teamViews}], '{}')) as teams, coalesce(cardinality(t.names), 0) as "teamCount",
           m.created_at as since
         from memberships m join users u on u.id = m.user_id
         cross join lateral (

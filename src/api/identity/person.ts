@@ -1,6 +1,6 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
-import { holdOwner } from '../access/held-access.ts';
+import { holdOwner } from '../access/locked-access.ts';
 import type { Caller, Session } from '../platform/http/request.ts';
 import type { SessionService } from './sign-in/session-service.ts';
 

@@ -19,7 +19,7 @@ import {
   InvalidRequestError,
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
-import { holdManagement, holdOwner, holdTeam } from '../access/held-access.ts';
+import { holdManagement, holdOwner, holdTeam } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import { recordOfPerson } from '../audit/personal-events.ts';
 import type { ApiContext } from '../platform/api-context.ts';

@@ -118,7 +118,7 @@ export class OperatorQueries {
     const rows = await createOperatorQueryRepository(this.#context.db).listLocks(after, limit + 1);
     const last = rows.length > limit ? rows[limit - 1] : undefined;
     const next: readonly [string, string] | null = last ? [last.place, last.updateId] : null;
-    return { items: rows.slice(0, limit).map(shownLock), next };
+    return { items: rows.slice(0, limit).map(lockView), next };
   }
 
   /** The slowest updates of the last days: the longest per stack and day. */
@@ -187,6 +187,6 @@ function noJob(): NotFoundError {
   return new NotFoundError('There is no failed job with this id');
 }
 
-function shownLock({ ciUrl, expiresAt, place: _place, since, ...row }: LockRow) {
+function lockView({ ciUrl, expiresAt, place: _place, since, ...row }: LockRow) {
   return { ...row, ciUrl: httpUrl(ciUrl), since: since.toISOString(), expiresAt: expiresAt?.toISOString() ?? null };
 }

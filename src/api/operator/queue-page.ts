@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { QueueOverview, ShownJob, ShownQueue } from '../../shared/jobs/job-queue-view.ts';
+import type { JobView, QueueOverview, QueueView } from '../../shared/jobs/job-queue-view.ts';
 
 const reloadSeconds = 5;
 
@@ -28,7 +28,7 @@ ${queues.map((queue) => renderQueue(queue, now)).join('\n')}
 `;
 }
 
-function renderQueue(queue: ShownQueue, now: Date): string {
+function renderQueue(queue: QueueView, now: Date): string {
   const workers = queue.workers === 0 ? '<span class="failed">no worker</span>' : `${queue.workers} workers`;
   const rows = queue.jobs.map((job) => renderJob(job, now)).join('\n');
   const table =
@@ -44,7 +44,7 @@ ${table}
 </section>`;
 }
 
-function renderJob(job: ShownJob, now: Date): string {
+function renderJob(job: JobView, now: Date): string {
   const took = job.startedAt ? seconds((job.endedAt ?? now).getTime() - job.startedAt.getTime()) : '';
   const attempts = job.stalls > 0 ? `${job.attempts} (stalled ${job.stalls})` : String(job.attempts);
   const cells = [

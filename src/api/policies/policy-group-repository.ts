@@ -24,6 +24,7 @@ const ConfigBytesRow = Type.Object({
   stack: Nullable(Type.String()),
   bytes: Type.Integer(),
 });
+const CountRow = Type.Object({ count: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 
 /** The condition for stacks `s` of projects `p` that `facts` allow to read; null: all. */
@@ -109,6 +110,24 @@ export function createPolicyGroupRepository(db: Queryable) {
           from policy_group_stacks own join policy_group_stacks m on m.stack_id = own.stack_id join sizes z on z.group_id = m.group_id
           where own.group_id = ${id} group by m.stack_id order by 2 desc limit 1) t
           join stacks s on s.id = t.stack_id join projects p on p.id = s.project_id)`),
+
+    /** The number of groups of an organization, up to `most`. */
+    count: async (organization: string, most: number): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* policyGroups.count */
+        select count(*)::integer as count from (
+          select 1 from policy_groups g join organizations o on o.id = g.organization_id
+          where o.name = ${organization} limit ${most}) as counted`);
+      return count;
+    },
+
+    /** The number of stacks that were added to a group, up to `most`. */
+    countStacks: async (id: string, most: number): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* policyGroups.countStacks */
+        select count(*)::integer as count from (select 1 from policy_group_stacks where group_id = ${id} limit ${most}) as counted`);
+      return count;
+    },
 
     insert: (organization: string, name: string) =>
       db.query(sql.nothing`

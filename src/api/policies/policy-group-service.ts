@@ -1,7 +1,7 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { holdManagement } from '../access/held-access.ts';
+import { holdManagement } from '../access/locked-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';
@@ -36,6 +36,10 @@ export interface PolicyGroupView {
 
 export type PolicyGroupSummary = Awaited<ReturnType<PolicyGroupRepository['list']>>[number];
 
+/** The CLI reads all groups, and all stacks of a group, in one response. */
+const maxGroups = 500;
+const maxStacks = 10_000;
+
 const notServed = 'Insights accounts are another product of Pulumi, which this server does not provide';
 
 /** Policy groups: which packs the updates of which stacks must run. */
@@ -61,7 +65,7 @@ export class PolicyGroupService {
     return { group, stacks, packs: await this.#groups.listPacks(group.id) };
   }
 
-  /** Throws InvalidRequestError for groups of another product, and ConflictError if the name is taken. */
+  /** Throws InvalidRequestError for groups of another product, and ConflictError if the name is taken or there are too many. */
   async create(
     organization: string,
     caller: Caller,
@@ -79,7 +83,11 @@ export class PolicyGroupService {
     await this.#context.db
       .inTransaction(async (tx) => {
         await holdManagement(tx, organization, caller);
-        await createPolicyGroupRepository(tx).insert(organization, name);
+        const groups = createPolicyGroupRepository(tx);
+        await groups.lockAll(organization);
+        if ((await groups.count(organization, maxGroups)) >= maxGroups)
+          throw new ConflictError(`An organization can have at most ${maxGroups} policy groups: remove one first`);
+        await groups.insert(organization, name);
         await audit.record(tx, { organization, object: `${organization}/${name}` });
       })
       .catch((error: unknown) => {
@@ -103,8 +111,8 @@ export class PolicyGroupService {
 
   /**
    * Makes all changes of a request, or none. Throws InvalidRequestError, NotFoundError, PayloadTooLargeError for more configuration
-   * than the updates of a stack may have, and ConflictError if the new name is taken or for an unsupported change of the
-   * default group.
+   * than the updates of a stack may have, and ConflictError if the new name is taken, for too many stacks and for an unsupported change
+   * of the default group.
    */
   async update(
     { organization, name }: GroupName,
@@ -237,7 +245,12 @@ async function changeStacks(
   if (removeStack) await groups.removeStacks(group.id, [await findStack(groups, organization, removeStack)]);
   const ids: string[] = [];
   for (const reference of added) ids.push(await findStack(groups, organization, reference));
-  if (ids.length > 0) await groups.addStacks(group.id, ids);
+  if (ids.length === 0) return;
+  await groups.addStacks(group.id, ids);
+  if ((await groups.countStacks(group.id, maxStacks + 1)) > maxStacks)
+    throw new ConflictError(
+      `A policy group can have at most ${maxStacks} stacks. The default policy group has all stacks that are in no other`,
+    );
 }
 
 async function findStack(

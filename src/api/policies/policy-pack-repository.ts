@@ -32,14 +32,14 @@ const PagedRow = Type.Object({
   /** Of the newest version. */
   displayName: Type.String(),
   versionCount: Type.Integer(),
-  /** JSON text: number, tag and time of the newest `maxShownVersions`, the newest first. */
+  /** JSON text: number, tag and time of the newest `maxListedVersions`, the newest first. */
   versions: Type.String(),
-  /** JSON text: name of the group and tag of the version, for at most `maxShownGroups`. */
+  /** JSON text: name of the group and tag of the version, for at most `maxListedGroups`. */
   groups: Type.String(),
 });
 
-const maxShownVersions = 20;
-const maxShownGroups = 20;
+const maxListedVersions = 20;
+const maxListedGroups = 20;
 
 const RequiredRow = Type.Object({
   versionId: Type.String(),
@@ -157,13 +157,13 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
             order by v.version desc)::text as versions
           from (
             select * from policy_pack_versions v where v.pack_id = p.id and v.published_at is not null and v.removed_at is null
-            order by v.version desc limit ${maxShownVersions}) v) w
+            order by v.version desc limit ${maxListedVersions}) v) w
         cross join lateral (
           select coalesce(json_agg(json_build_object('group', e.name, 'tag', e.version_tag) order by e.name), '[]')::text as groups
           from (
             select g.name, v.version_tag from policy_group_packs a join policy_groups g on g.id = a.group_id
             join policy_pack_versions v on v.id = a.version_id
-            where a.pack_id = p.id order by g.name limit ${maxShownGroups}) e) g
+            where a.pack_id = p.id order by g.name limit ${maxListedGroups}) e) g
         order by p.name`),
 
     /** Publishes a version that has its archive. */

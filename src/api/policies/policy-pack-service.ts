@@ -1,7 +1,7 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
-import { holdManagement } from '../access/held-access.ts';
+import { holdManagement } from '../access/locked-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { assertFieldSize } from '../platform/http/field-size.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { hasPermission, permits } from '../../shared/access/permissions.ts';
-import { permissionsOn } from '../../shared/identity/held-rights.ts';
-import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
+import type { LockedAccess } from '../../shared/identity/identity-repository.ts';
+import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
 import { nextSlice, Slices, timeSliceBytes } from '../../shared/platform/slices/slices.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
@@ -90,7 +90,7 @@ export class SecretService {
   }
 
   /** The stacks whose secrets may be decrypted, by their current names and tags. */
-  async #listDecryptable(ref: StackRef, access: HeldAccess, ids: readonly string[]): Promise<readonly string[]> {
+  async #listDecryptable(ref: StackRef, access: LockedAccess, ids: readonly string[]): Promise<readonly string[]> {
     if (access.facts === null) return ids;
     const stacks = await this.#context.stacks.listByIds(ids);
     const held = stacks.map((stack) => permissionsOn(access, { ...stack, tags: readTags(stack.tags) }));

@@ -16,9 +16,9 @@ import { SearchQueryError } from '../platform/http/query-error.ts';
 import type { Caller } from '../platform/http/request.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import { type AgeLimit, parseAge } from '../search/search-query.ts';
-import { type ShownState, ShownStates } from '../state/shown-state.ts';
+import { StateSummaries, type StateSummary } from '../state/state-summaries.ts';
 import { listFreezesInForce } from '../updates/rules/freezes-in-force.ts';
-import { gitOf, readConfig, safeEnvironment } from '../updates/shown-settings.ts';
+import { gitOf, readConfig, safeEnvironment } from '../updates/setting-views.ts';
 import { createUpdateQueryRepository } from '../updates/update-query-repository.ts';
 import { createStackQueryRepository, type OverviewRow } from './stack-query-repository.ts';
 import { createTagRepository } from './tag-repository.ts';
@@ -47,7 +47,7 @@ export type StackCard = ReturnType<typeof cardOf>;
 /** Stacks, for the dashboard. */
 export class StackQueries {
   readonly #context: ApiContext;
-  readonly #shown = new ShownStates();
+  readonly #shown = new StateSummaries();
 
   constructor(context: ApiContext) {
     this.#context = context;
@@ -147,7 +147,7 @@ export class StackQueries {
   }
 
   /** The display data of the newest version, not of a running update; null if the state cannot be read. */
-  async #readState(scan: StateScan, { checkpointId, id, stackVersion }: StackRow): Promise<ShownState | null> {
+  async #readState(scan: StateScan, { checkpointId, id, stackVersion }: StackRow): Promise<StateSummary | null> {
     if (stackVersion === 0) return { outputs: [], pending: [], isCut: false };
     const key = `${id} ${stackVersion} ${checkpointId}`;
     try {

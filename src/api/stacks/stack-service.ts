@@ -1,11 +1,11 @@
 import { hasPermission } from '../../shared/access/permissions.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import {
   createIdentityRepository,
-  type HeldAccess,
   type IdentityRepository,
+  type LockedAccess,
 } from '../../shared/identity/identity-repository.ts';
+import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
@@ -29,7 +29,7 @@ import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { assertThawed } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
-import { holdAccess } from '../access/held-access.ts';
+import { holdAccess } from '../access/locked-access.ts';
 import { assertPermission, missingPermission } from '../access/stack-access.ts';
 import { assertMayChangeTags, assertMayFollow } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
@@ -100,7 +100,7 @@ export class StackService {
         const identity = createIdentityRepository(tx);
         const stacks = createStackRepository(tx);
         const organization = await identity.ensureOrganization(ref.organization);
-        let access: HeldAccess | null = null;
+        let access: LockedAccess | null = null;
         if (organization.created && caller.userId !== null) {
           await identity.setMembership(organization.id, caller.userId, 'admin');
           const { organization: name } = ref;
@@ -296,13 +296,13 @@ async function assertEmpty(tx: Queryable, stack: StackRow, rootOnly: string | nu
   if (head && head.resourceCount > 0) throw new InvalidRequestError('Bad Request: Stack still contains resources.');
 }
 
-function assertMayCreate(access: HeldAccess, { ref, tags }: NewStack): void {
+function assertMayCreate(access: LockedAccess, { ref, tags }: NewStack): void {
   const held = permissionsOn(access, { ...ref, tags });
   if (!hasPermission(held, 'write')) throw missingPermission('write', held, ref);
 }
 
 /** In an organization that exists, perhaps only since another call of the caller. */
-async function holdCreation(identity: IdentityRepository, caller: Caller, stack: NewStack): Promise<HeldAccess> {
+async function holdCreation(identity: IdentityRepository, caller: Caller, stack: NewStack): Promise<LockedAccess> {
   const access = await identity.holdAccess(caller.tokenId, stack.ref.organization);
   if (!access) throw organizationNotFound(stack.ref.organization);
   assertMayCreate(access, stack);

@@ -3,7 +3,7 @@ import { diffProperties } from '../../shared/search/property-leaves.ts';
 import { joinPath, type ResourceView, viewResource } from '../../shared/search/resource-facts.ts';
 import { comparedMembers, isSameInStacks } from './resources/canonical-resource.ts';
 import { listSecretsInSlices } from './resources/redacted-json.ts';
-import { type ShownValues, shownNames } from './shown-values.ts';
+import { nameViews, type ValueViews } from './value-views.ts';
 
 /** Differences of one resource that are shown. */
 const maxPaths = 200;
@@ -33,7 +33,7 @@ export interface Describing {
   readonly withOutputs: boolean;
   /** Places of the secrets that are known to differ. */
   readonly secrets: ReadonlySet<number>;
-  readonly values: ShownValues;
+  readonly values: ValueViews;
 }
 
 /** What differs of a resource, whose text is null where a stack has none; null if nothing does. */
@@ -49,7 +49,7 @@ export async function describeDifference(
   const { paths, pathCount } = was && is ? await compare(was, is, describing) : { paths: [], pathCount: 0 };
   if (was && is && pathCount === 0) return null;
   return {
-    ...shownNames(shown.urn, shown.string('type')),
+    ...nameViews(shown.urn, shown.string('type')),
     change: was && is ? 'updated' : is ? 'created' : 'deleted',
     paths,
     pathCount,

@@ -19,13 +19,13 @@ import {
   type ResourceFilter,
   type ResourcePlace,
 } from '../search/resource-repository.ts';
-import { branchName } from '../updates/shown-settings.ts';
+import { branchName } from '../updates/setting-views.ts';
 import { noSuchVersion } from './no-such-version.ts';
 import { Blame } from './resources/blame.ts';
 import { redactedJsonInSlices } from './resources/redacted-json.ts';
 
 /** Larger inputs or outputs are not shown, in bytes. */
-const maxShownBytes = 1024 * 1024;
+const maxViewBytes = 1024 * 1024;
 /** How often they are in memory on their way to the client, and larger than as text. */
 const copies = 16;
 const maxDependents = 200;
@@ -54,7 +54,7 @@ export class ResourceService {
   async list(ref: StackRef, filter: ResourceFilter, after: ResourcePlace | null, limit: number) {
     const stack = await this.#find(ref);
     const rows = await createResourceRepository(this.#context.db).list(stack.stackId, filter, after, limit + 1);
-    const items = rows.slice(0, limit).map(shownResource);
+    const items = rows.slice(0, limit).map(resourceView);
     const last = rows.length > limit ? rows[limit - 1] : undefined;
     return { items, next: last ? { place: last.place, key: last.key } : null, ...versionsOf(stack) };
   }
@@ -68,17 +68,17 @@ export class ResourceService {
     const key = resourceKey(urn);
     const view = await this.#view(scan, ref, stack, urn, version);
     const sizes = ['inputs', 'outputs'].map((part) => view.raw(part)?.length ?? 0);
-    await scan.hold(copies * sizes.reduce((sum, size) => sum + Math.min(size, maxShownBytes), 0), ref.organization);
+    await scan.hold(copies * sizes.reduce((sum, size) => sum + Math.min(size, maxViewBytes), 0), ref.organization);
     const rows = createResourceRepository(this.#context.db);
     const [indexed] = version === null ? await rows.listByKeys(stack.stackId, [key]) : [];
     const dependencies = await view.strings('dependencies', maxDependencies);
     return {
-      ...shownResource(indexed ?? notIndexed(view, key, dependencies.length)),
+      ...resourceView(indexed ?? notIndexed(view, key, dependencies.length)),
       parent: view.string('parent') || null,
       protect: view.isTrue('protect'),
       id: view.string('id') || null,
-      inputs: await redactedJsonInSlices(view.raw('inputs'), maxShownBytes),
-      outputs: await redactedJsonInSlices(view.raw('outputs'), maxShownBytes),
+      inputs: await redactedJsonInSlices(view.raw('inputs'), maxViewBytes),
+      outputs: await redactedJsonInSlices(view.raw('outputs'), maxViewBytes),
       dependencies,
       dependents: version === null ? await rows.listDependents(stack.stackId, key, maxDependents) : [],
       ...versionsOf(stack),
@@ -94,7 +94,7 @@ export class ResourceService {
       for (const path of await listLeafPathsInSlices(view.raw(part))) paths.push(joinPath(part, path));
     const { headVersion, indexedVersion, knownFrom } = stack;
     const blame = new Blame(paths, indexedVersion !== headVersion ? headVersion : null);
-    const changes = new Map<number, ReturnType<typeof shownChange>>();
+    const changes = new Map<number, ReturnType<typeof changeView>>();
     let before: number | null = null;
     // Changes that were not read may have set what is still open.
     let isCut = true;
@@ -104,7 +104,7 @@ export class ResourceService {
       );
       for (const row of rows) {
         blame.add(row);
-        changes.set(row.version, shownChange(row));
+        changes.set(row.version, changeView(row));
         await scan.pause();
       }
       before = rows.at(-1)?.version ?? null;
@@ -150,7 +150,7 @@ export class ResourceService {
       before,
       limit + 1,
     );
-    const items = rows.slice(0, limit).map(shownChange);
+    const items = rows.slice(0, limit).map(changeView);
     const next = rows.length > limit ? (items.at(-1)?.version ?? null) : null;
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
   }
@@ -167,7 +167,7 @@ export class ResourceService {
     const edge = (from: string, to: string, kind: 'parent' | 'dependency') =>
       urns.has(to) ? [{ from: urns.get(from) as string, to: urns.get(to) as string, kind }] : [];
     return {
-      nodes: resources.map(shownResource),
+      nodes: resources.map(resourceView),
       /** From a resource to its parent or to a dependency. */
       edges: shown.flatMap(({ dependencies, key, parent }) => [
         ...(parent === null ? [] : edge(key, parent, 'parent')),
@@ -208,7 +208,7 @@ export class ResourceService {
   }
 }
 
-function shownChange({ at, branch, ciUrl, ...row }: HistoryRow) {
+function changeView({ at, branch, ciUrl, ...row }: HistoryRow) {
   return { ...row, at: at.toISOString(), branch: branchName(branch), ciUrl: httpUrl(ciUrl) };
 }
 
@@ -216,7 +216,7 @@ function versionsOf({ headVersion, indexedVersion }: IndexedStack) {
   return { indexedVersion, headVersion };
 }
 
-function shownResource({ place: _place, key: _key, provider, ...row }: IndexedResource) {
+function resourceView({ place: _place, key: _key, provider, ...row }: IndexedResource) {
   return { ...row, provider: provider?.startsWith(providerPrefix) ? provider.slice(providerPrefix.length) : provider };
 }
 

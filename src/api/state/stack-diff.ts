@@ -8,7 +8,7 @@ import { noSuchVersion } from './no-such-version.ts';
 import { describeDifference, type StackDifference } from './resource-difference.ts';
 import { canonicalOf } from './resources/canonical-resource.ts';
 import { countShared, type SecretPair, secretBatches } from './secret-pairs.ts';
-import { ShownValues } from './shown-values.ts';
+import { ValueViews } from './value-views.ts';
 
 /** Resources of a page whose texts are kept, of both stacks, in bytes; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
@@ -69,7 +69,7 @@ export class StackDiff {
     const keys = pageOf(differing.slice(offset, offset + limit), [before, after]);
     const [old, next] = [await this.#texts(scan, before, keys), await this.#texts(scan, after, keys)];
     const items: StackDifference[] = [];
-    const values = new ShownValues();
+    const values = new ValueViews();
     let end = offset;
     for (const key of keys) {
       if (values.isFull) break;

@@ -6,7 +6,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import { createResourceRepository } from '../search/resource-repository.ts';
 import { noSuchVersion } from './no-such-version.ts';
-import { ShownValues, shownNames } from './shown-values.ts';
+import { nameViews, ValueViews } from './value-views.ts';
 
 /** Resources of a page whose texts are kept, of both states, in bytes; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
@@ -118,7 +118,7 @@ export class VersionService {
         if (differing) differing.before = Buffer.from(text);
       });
     const items: ResourceDifference[] = [];
-    const values = new ShownValues();
+    const values = new ValueViews();
     let count = 0;
     for (const each of page.values()) {
       if (values.isFull) break;
@@ -144,7 +144,7 @@ export class VersionService {
 }
 
 /** Null if there is no real difference. */
-async function describe({ after, before }: Differing, values: ShownValues): Promise<ResourceDifference | null> {
+async function describe({ after, before }: Differing, values: ValueViews): Promise<ResourceDifference | null> {
   const was = before && (await viewResource(before));
   const is = after && (await viewResource(after));
   const shown = is ?? was;
@@ -164,7 +164,7 @@ async function describe({ after, before }: Differing, values: ShownValues): Prom
     ))
       if (++pathCount <= maxPaths) paths.push(await values.property(joinPath(part, path), old?.text, next?.text));
   return {
-    ...shownNames(shown.urn, shown.string('type')),
+    ...nameViews(shown.urn, shown.string('type')),
     change: compared?.change ?? (is ? 'created' : 'deleted'),
     paths,
     pathCount,

@@ -2,7 +2,7 @@ import { getListedOrganization } from '../access/organizations.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { httpUrl } from '../platform/http/http-url.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { branchName } from '../updates/shown-settings.ts';
+import { branchName } from '../updates/setting-views.ts';
 import {
   type CiPlace,
   type CiStatisticsRow,
@@ -42,10 +42,10 @@ export class CiQueries {
     const ranOn = new Map(statistics.flatMap((row) => (row.day === null ? [] : [[row.day, row]])));
     const ranIn = new Map(statistics.flatMap((row) => (row.project === null ? [] : [[row.project, row]])));
     return {
-      days: lastDays(days).map((day) => ({ day, ...shownStatistics(ranOn.get(day), refusedOn.get(day)) })),
+      days: lastDays(days).map((day) => ({ day, ...statisticsView(ranOn.get(day), refusedOn.get(day)) })),
       projects: [...new Set([...ranIn.keys(), ...refusedIn.keys()])]
         .sort()
-        .map((project) => ({ project, ...shownStatistics(ranIn.get(project), refusedIn.get(project)) })),
+        .map((project) => ({ project, ...statisticsView(ranIn.get(project), refusedIn.get(project)) })),
       refusals: refusals
         .flatMap(({ reason, times }) => (reason === null ? [] : [{ reason, times }]))
         .sort((a, b) => b.times - a.times),
@@ -59,7 +59,7 @@ export class CiQueries {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const limit = query.limit + 1;
     const rows = await createCiQueryRepository(this.#db).listRefused(organization, { ...query, limit });
-    return pageOf(rows, query.limit, ({ id, place }) => [place, id], shownRefusal);
+    return pageOf(rows, query.limit, ({ id, place }) => [place, id], refusalView);
   }
 
   /** Stacks that have drifted, the newest first, and the place to continue after. Throws NotFoundError. */
@@ -76,7 +76,7 @@ export class CiQueries {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const limit = query.limit + 1;
     const rows = await createCiQueryRepository(this.#db).listDrifted(organization, { ...query, limit });
-    return pageOf(rows, query.limit, ({ place, stackId }) => [place, stackId], shownDrift);
+    return pageOf(rows, query.limit, ({ place, stackId }) => [place, stackId], driftView);
   }
 }
 
@@ -116,7 +116,7 @@ const noRuns = {
   longestMs: 0,
 };
 
-function shownStatistics(ran: CiStatisticsRow | undefined, refused: RefusalCountRow | undefined) {
+function statisticsView(ran: CiStatisticsRow | undefined, refused: RefusalCountRow | undefined) {
   const { day: _day, project: _project, ...statistics } = ran ?? { ...noRuns, day: null, project: null };
   return {
     ...statistics,
@@ -126,11 +126,11 @@ function shownStatistics(ran: CiStatisticsRow | undefined, refused: RefusalCount
   };
 }
 
-function shownRefusal({ ciUrl, id, place: _place, refusedAt, ...row }: RefusedRow) {
+function refusalView({ ciUrl, id, place: _place, refusedAt, ...row }: RefusedRow) {
   return { ...row, id, branch: branchName(row.branch), ciUrl: httpUrl(ciUrl), at: refusedAt.toISOString() };
 }
 
-function shownDrift({ changes, cleanAt, foundAt, place: _place, since, ...row }: DriftedRow) {
+function driftView({ changes, cleanAt, foundAt, place: _place, since, ...row }: DriftedRow) {
   const counts = Object.values(JSON.parse(changes) as Record<string, unknown>);
   return {
     ...row,

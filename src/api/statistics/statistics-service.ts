@@ -5,7 +5,7 @@ import type { Retries } from '../../shared/statistics/retry-signs.ts';
 import {
   type Counts,
   createStatisticsRepository,
-  type ShownUpdate,
+  type UpdateSummary,
   type Usual,
 } from '../../shared/statistics/statistics-repository.ts';
 import type { StepStatistics } from '../../shared/statistics/step-statistics.ts';
@@ -17,7 +17,7 @@ import { updateNotFound } from '../updates/update-errors.ts';
 
 /** Statistics of an update. */
 export interface UpdateStatistics {
-  readonly update: ShownUpdate;
+  readonly update: UpdateSummary;
   readonly changes: Counts;
   /** Null until its events are archived. */
   readonly steps: (StepStatistics & { readonly retries: Retries | null }) | null;

@@ -1,6 +1,6 @@
 import { hasPermission } from '../../shared/access/permissions.ts';
-import { permissionsOn } from '../../shared/identity/held-rights.ts';
-import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
+import type { LockedAccess } from '../../shared/identity/identity-repository.ts';
+import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
@@ -24,6 +24,6 @@ export function isUrgent(caller: Caller, ref: StackRef, message: string): boolea
 }
 
 /** Whether a caller with this access may do so: the permission to manage the stack is needed. */
-export function mayBreakGlass(access: HeldAccess, stack: StackWithRules): boolean {
+export function mayBreakGlass(access: LockedAccess, stack: StackWithRules): boolean {
   return hasPermission(permissionsOn(access, { ...stack, tags: readTags(stack.tags) }), 'manage');
 }

@@ -1,4 +1,4 @@
-import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
+import type { LockedAccess } from '../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { UnindexedStack } from '../../shared/search/state-index-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
@@ -26,7 +26,7 @@ export interface Candidate {
   readonly tx: Queryable;
   readonly request: NewUpdateRequest;
   readonly caller: Caller;
-  readonly access: HeldAccess;
+  readonly access: LockedAccess;
   readonly stack: StackWithRules;
   readonly isPreview: boolean;
   /** Whether the update locks the stack. */

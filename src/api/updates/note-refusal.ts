@@ -3,7 +3,7 @@ import { DeferredError } from '../../shared/updates/deferred.ts';
 import { createRefusedRunRepository, type RefusalReason } from '../../shared/updates/refused-run-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { shownRun } from './queue/shown-run.ts';
+import { runView } from './queue/run-view.ts';
 import { ConsumersError } from './rules/consumers.ts';
 import { PreviewNeededError } from './rules/preview-check.ts';
 import type { PreparedCreation } from './update-creation.ts';
@@ -26,7 +26,7 @@ export async function noteRefusal(
 ): Promise<void> {
   const reason = reasonOf(error);
   if (reason === null) return;
-  const { branch, commit, url } = shownRun(kind, environment);
+  const { branch, commit, url } = runView(kind, environment);
   const run = {
     organizationId,
     stackId,

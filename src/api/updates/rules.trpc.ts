@@ -3,7 +3,7 @@ import { parseRule } from '../../shared/updates/rules/update-rules.ts';
 import { decodeCursor, encodeCursor, input, Name, page, Revision, text } from '../access/procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from '../access/procedures/trpc.ts';
 import { seenByField } from '../platform/edits/revisions.ts';
-import { type RuleQueries, shownRule } from './rules/rule-queries.ts';
+import { type RuleQueries, ruleView } from './rules/rule-queries.ts';
 import type { UpdateRuleService } from './rules/update-rule-service.ts';
 
 declare module '../access/procedures/context.ts' {
@@ -52,7 +52,7 @@ export const rulesRouter = router({
   get: organizationProcedure('manage')
     .input(input(Type.Object({ ruleId: text(100) })))
     .query(async ({ ctx: { services }, input: { organization, ruleId } }) =>
-      shownRule(await services.updateRules.get(organization, ruleId), organization),
+      ruleView(await services.updateRules.get(organization, ruleId), organization),
     ),
 
   /** The stacks that a rule would apply to, and when; rejected like `set` if invalid. Changes nothing. */
@@ -66,7 +66,7 @@ export const rulesRouter = router({
   set: organizationMutation('manage', 'update-rule.set')
     .input(input(Type.Object(Rule)))
     .mutation(async ({ ctx: { audit, caller, services }, input: { organization, ...rule } }) =>
-      shownRule(await services.updateRules.set(caller, organization, parseRule(rule), audit), organization),
+      ruleView(await services.updateRules.set(caller, organization, parseRule(rule), audit), organization),
     ),
 
   /** Changes the settings and stacks of a rule; its kind stays. */
@@ -75,7 +75,7 @@ export const rulesRouter = router({
     .mutation(async ({ ctx: { audit, caller, services }, input: { organization, revision, ruleId, ...rule } }) => {
       const seen = seenByField(revision);
       const changed = await services.updateRules.change(caller, organization, ruleId, parseRule(rule), audit, seen);
-      return shownRule(changed, organization);
+      return ruleView(changed, organization);
     }),
 
   remove: organizationMutation('manage', 'update-rule.remove')

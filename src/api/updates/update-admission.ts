@@ -1,5 +1,5 @@
 import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
-import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
+import type { LockedAccess } from '../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { FrozenError, findFreeze } from '../../shared/updates/rules/freeze.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
@@ -23,7 +23,7 @@ export class LimitsChangedError extends Error {
 }
 
 /** Asserts that the locked stack is not frozen, unless the message breaks the glass. Returns that then. Throws FrozenError. */
-export function assertNotFrozen(stack: StackWithRules, access: HeldAccess, message: string): BreakGlass | null {
+export function assertNotFrozen(stack: StackWithRules, access: LockedAccess, message: string): BreakGlass | null {
   const freeze = findFreeze(stack.updateRules);
   const reason = breakGlassReason(message);
   if (reason !== null && mayBreakGlass(access, stack))

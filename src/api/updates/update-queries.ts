@@ -1,5 +1,5 @@
 import { permits } from '../../shared/access/permissions.ts';
-import { permissionsOn } from '../../shared/identity/held-rights.ts';
+import { permissionsOn } from '../../shared/identity/locked-rights.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
@@ -7,7 +7,7 @@ import { OrganizationNotVisibleError } from '../access/organizations.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import { httpUrl } from '../platform/http/http-url.ts';
 import type { Caller } from '../platform/http/request.ts';
-import { branchName, readConfig, safeEnvironment } from './shown-settings.ts';
+import { branchName, readConfig, safeEnvironment } from './setting-views.ts';
 import { updateNotFound } from './update-errors.ts';
 import {
   createUpdateQueryRepository,
@@ -37,14 +37,14 @@ export class UpdateQueries {
     const stackId = await this.#idOf(ref);
     const rows = await createUpdateQueryRepository(this.#context.db).list(stackId, { ...query, limit: limit + 1 });
     const page = rows.slice(0, limit);
-    return { items: page.map(shownUpdate), next: rows.length > limit ? (page.at(-1)?.number ?? null) : null };
+    return { items: page.map(updateView), next: rows.length > limit ? (page.at(-1)?.number ?? null) : null };
   }
 
   /** Throws NotFoundError. */
   async get(ref: StackRef, selector: UpdateSelector) {
     const row = await createUpdateQueryRepository(this.#context.db).find(await this.#idOf(ref), selector);
     if (!row) throw updateNotFound('id' in selector ? selector.id : String(selector.version));
-    return shownDetails(row);
+    return detailsView(row);
   }
 
   /** Runs that hold a stack or wait for one that the caller may read, and the place to go on after. Throws NotFoundError. */
@@ -63,7 +63,7 @@ export class UpdateQueries {
     const last = page.at(-1);
     const next: QueuePlace | null =
       last && rows.length > limit ? [last.organization, last.project, last.stack, last.position] : null;
-    return { items: page.map((row) => shownRun(row, caller)), next };
+    return { items: page.map((row) => runView(row, caller)), next };
   }
 
   async #idOf(ref: StackRef): Promise<string> {
@@ -76,7 +76,7 @@ export class UpdateQueries {
 const operations = ['create', 'update', 'delete', 'replace', 'same'] as const;
 
 /** Counts of resources by what was done with them; null if they are not known. */
-function shownChanges(json: string | null): Record<(typeof operations)[number], number> | null {
+function changeViews(json: string | null): Record<(typeof operations)[number], number> | null {
   if (json === null) return null;
   const counts = JSON.parse(json) as Record<string, unknown>;
   const of = (name: string): number => {
@@ -86,7 +86,7 @@ function shownChanges(json: string | null): Record<(typeof operations)[number], 
   return Object.fromEntries(operations.map((name) => [name, of(name)])) as Record<(typeof operations)[number], number>;
 }
 
-function shownUpdate(row: OverviewUpdateRow) {
+function updateView(row: OverviewUpdateRow) {
   return {
     updateId: row.id,
     version: row.version,
@@ -103,16 +103,16 @@ function shownUpdate(row: OverviewUpdateRow) {
     createdAt: row.createdAt.toISOString(),
     startedAt: row.startedAt?.toISOString() ?? null,
     endedAt: row.endedAt?.toISOString() ?? null,
-    changes: shownChanges(row.changes),
+    changes: changeViews(row.changes),
     commit: row.commit,
     branch: branchName(row.branch),
     ciUrl: httpUrl(row.ciUrl),
   };
 }
 
-function shownDetails(row: OverviewUpdateDetailsRow) {
+function detailsView(row: OverviewUpdateDetailsRow) {
   return {
-    ...shownUpdate(row),
+    ...updateView(row),
     baseVersion: row.baseVersion,
     resourceCount: row.resourceCount,
     config: readConfig(row.config),
@@ -137,7 +137,7 @@ function heldBy(json: string | null): readonly HeldBy[] {
   return json === null ? [] : (JSON.parse(json) as HeldBy[]);
 }
 
-function shownRun({ held, heldBy, isFrozen, isHeld, limit, position, since, ...row }: QueuedRunRow, caller: Caller) {
+function runView({ held, heldBy, isFrozen, isHeld, limit, position, since, ...row }: QueuedRunRow, caller: Caller) {
   const { project, stack } = row;
   const isRunning = row.updateId !== null;
   const cause: keyof typeof reasons = isHeld ? 'lock' : heldBy !== null ? 'limit' : isFrozen ? 'freeze' : 'turn';

@@ -15,7 +15,7 @@ import {
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
 import { cancelUpdate, describeGap, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
-import { holdAccess } from '../access/held-access.ts';
+import { holdAccess } from '../access/locked-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';

@@ -16,7 +16,7 @@ import {
   type Start,
   type Started,
 } from '../../shared/updates/locked-update-repository.ts';
-import { holdAccess, lostDuringCall } from '../access/held-access.ts';
+import { holdAccess, lostDuringCall } from '../access/locked-access.ts';
 import { deniedBy } from '../access/stack-access.ts';
 import { assertMayChangeTags } from '../access/tag-changes.ts';
 import type { ApiContext } from '../platform/api-context.ts';

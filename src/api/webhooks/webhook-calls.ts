@@ -72,18 +72,18 @@ export const webhookCalls = {
     const [after] = decodeCursor(cursor, After) ?? [null];
     const { isCut, rows } = await services.webhooks.listPage(owner, after, limit);
     const last = rows.at(-1);
-    return { items: rows.map(shownWebhook), next: isCut && last ? encodeCursor([last.displayName]) : null };
+    return { items: rows.map(webhookView), next: isCut && last ? encodeCursor([last.displayName]) : null };
   },
 
   get: async ({ services }: Calling, owner: WebhookOwner, webhook: string) =>
-    shownWebhook(await services.webhooks.get(owner, webhook)),
+    webhookView(await services.webhooks.get(owner, webhook)),
 
   create: async ({ audit, caller, services }: Changing, owner: WebhookOwner, made: Created) =>
-    shownWebhook(await services.webhooks.create(caller, owner, requestOf(made), audit)),
+    webhookView(await services.webhooks.create(caller, owner, requestOf(made), audit)),
 
   change: async ({ audit, caller, services }: Changing, owner: WebhookOwner, webhook: string, made: Changed) => {
     const seen = seenByField(made.revision);
-    return shownWebhook(await services.webhooks.update(caller, owner, webhook, requestOf(made), audit, seen));
+    return webhookView(await services.webhooks.update(caller, owner, webhook, requestOf(made), audit, seen));
   },
 
   remove: (
@@ -105,12 +105,12 @@ export const webhookCalls = {
 
   delivery: async ({ services }: Calling, owner: WebhookOwner, webhook: string, deliveryId: string) => {
     const { delivery, format } = await services.webhooks.getDelivery(owner, webhook, deliveryId);
-    return shownDelivery(format, delivery);
+    return deliveryView(format, delivery);
   },
 
   ping: async ({ audit, caller, services }: Changing, owner: WebhookOwner, webhook: string) => {
     const { delivery, format } = await services.webhooks.ping(caller, owner, webhook, audit);
-    return shownDelivery(format, delivery);
+    return deliveryView(format, delivery);
   },
 
   redeliver: async (
@@ -120,7 +120,7 @@ export const webhookCalls = {
     deliveryId: string,
   ) => {
     const { delivery, format } = await services.webhooks.redeliver(caller, owner, webhook, deliveryId, audit);
-    return shownDelivery(format, delivery);
+    return deliveryView(format, delivery);
   },
 };
 
@@ -134,7 +134,7 @@ function requestOf({ displayName, events, format, groups, isActive, secret, url 
   };
 }
 
-function shownWebhook(row: WebhookRow) {
+function webhookView(row: WebhookRow) {
   const { displayName, events, format, groups, isActive, name, encrypted, url } = row;
   const revision = revisionOfWebhook(row);
   return { name, displayName, url, format, isActive, events, groups, hasSecret: encrypted !== null, revision };
@@ -144,7 +144,7 @@ function loggedDelivery({ at, number: _number, ...row }: LoggedDeliveryRow) {
   return { ...row, at: at.toISOString() };
 }
 
-function shownDelivery(format: string, row: DeliveryRow) {
+function deliveryView(format: string, row: DeliveryRow) {
   const { durationMs, event, id, requestHeaders, requestUrl, responseBody, responseHeaders, responseStatus, state } =
     row;
   return {

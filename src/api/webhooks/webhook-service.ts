@@ -21,7 +21,7 @@ import {
   type WebhookRow,
 } from '../../shared/webhooks/webhook-repository.ts';
 import { claimSeconds, secretOwner } from '../../shared/webhooks/webhook-sender.ts';
-import { holdAccess, holdManagement } from '../access/held-access.ts';
+import { holdAccess, holdManagement } from '../access/locked-access.ts';
 import { getOrganization } from '../access/organizations.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';

@@ -14,7 +14,8 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
     .action(() => open().withDatabase(afterRestore));
 }
 
-async function afterRestore(db: Database): Promise<void> {
+/** Ends all running updates and says how many. */
+export async function afterRestore(db: Database): Promise<void> {
   const order = { isOrdered: true, why: 'after-restore', source: operatorSource(operator()) };
   const ended = (await db.inTransaction((tx) => endLeasesAfterLoss(tx, order))) ?? 0;
   await endLostUpdates(db);

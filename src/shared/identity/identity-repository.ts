@@ -46,20 +46,20 @@ export interface RequestedPlace {
 }
 
 /** What the holder of a token may do in an organization; unchanged until the end of the transaction. */
-export interface HeldAccess {
+export interface LockedAccess {
   readonly role: Role | null;
   readonly facts: SubjectFacts | null;
   /** The policy by which the token was issued for an id token; null for other tokens. */
   readonly policyId: string | null;
 }
 
-const HeldRow = Type.Object({
+const LockedRow = Type.Object({
   role: Nullable(Role),
   isPlain: Type.Boolean(),
   facts: Nullable(SubjectFacts),
   policyId: Nullable(Type.String()),
 });
-const HeldOwnerRow = Type.Object({ isValid: Type.Boolean() });
+const LockedOwnerRow = Type.Object({ isValid: Type.Boolean() });
 const FactsRow = Type.Object({ facts: Nullable(SubjectFacts) });
 
 const OrganizationRow = Type.Object({ id: Type.String(), name: Type.String() });
@@ -112,8 +112,8 @@ export function createIdentityRepository(db: Queryable) {
      * the transaction: a transaction that would change it waits, and then sees what this one has created. Call before any other
      * lock is taken.
      */
-    holdAccess: async (tokenId: string, organization: string): Promise<HeldAccess | null> => {
-      const held = await db.maybeOne(sql.prepared('identity_hold_access', HeldRow)`
+    holdAccess: async (tokenId: string, organization: string): Promise<LockedAccess | null> => {
+      const held = await db.maybeOne(sql.prepared('identity_hold_access', LockedRow)`
         /* identity.holdAccess */
         select role, "isPlain", facts, (select t.policy_id from api_tokens t where t.id = ${tokenId}) as "policyId"
         from hold_access(${tokenId}, ${organization})`);
@@ -123,7 +123,7 @@ export function createIdentityRepository(db: Queryable) {
 
     /** Whether the token, and its user if it has one, is valid. The result holds until the end of the transaction. */
     holdOwner: async (tokenId: string): Promise<boolean> => {
-      const row = await db.one(sql.rows(HeldOwnerRow)`
+      const row = await db.one(sql.rows(LockedOwnerRow)`
         /* identity.holdOwner */ select hold_owner(${tokenId}) as "isValid"`);
       return row.isValid;
     },

@@ -7,8 +7,8 @@ import type { QueueMonitor, RedisState } from './queue-monitor.ts';
 import { type QueueName, type QueueState, queueNames } from './queue-names.ts';
 import type { JobData, Queues } from './queues.ts';
 
-const shownStates = ['active', 'wait', 'prioritized', 'delayed', 'failed'] as const;
-export type ShownState = (typeof shownStates)[number];
+const jobStates = ['active', 'wait', 'prioritized', 'delayed', 'failed'] as const;
+export type JobState = (typeof jobStates)[number];
 
 /** Maximum length of text from Redis that is shown, since other clients may have written it. */
 const shownCharacters = 200;
@@ -18,10 +18,10 @@ const idPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
  * A job as shown to people: ids, times and the kind of its fault. Name, times and fault come from Redis; update and stack come
  * from its admission, and are null for a job without one.
  */
-export interface ShownJob {
+export interface JobView {
   readonly id: string;
   readonly name: string;
-  readonly state: ShownState;
+  readonly state: JobState;
   readonly updateId: string | null;
   readonly stackId: string | null;
   readonly attempts: number;
@@ -34,21 +34,21 @@ export interface ShownJob {
   readonly canRetry: boolean;
 }
 
-export interface ShownQueue extends QueueState {
+export interface QueueView extends QueueState {
   readonly name: QueueName;
   readonly workers: number;
-  readonly jobs: readonly ShownJob[];
+  readonly jobs: readonly JobView[];
 }
 
 export interface QueueOverview {
   readonly redis: RedisState;
-  readonly queues: readonly ShownQueue[];
+  readonly queues: readonly QueueView[];
 }
 
 interface FoundQueue {
   readonly name: QueueName;
   readonly workers: number;
-  readonly jobs: readonly { readonly queued: QueuedJob<JobData>; readonly state: ShownState }[];
+  readonly jobs: readonly { readonly queued: QueuedJob<JobData>; readonly state: JobState }[];
 }
 
 /**
@@ -103,7 +103,7 @@ export class JobQueueView {
     const queue = await this.#queues.get(name);
     const [workers, ...jobs] = await Promise.all([
       queue.getWorkersCount(),
-      ...shownStates.map(async (state) => {
+      ...jobStates.map(async (state) => {
         const found = await queue.getJobs([state], 0, limit - 1, state !== 'failed');
         // A job may be removed between the two commands of BullMQ.
         return found.flatMap((queued) => (queued ? [{ queued, state }] : []));
@@ -113,7 +113,7 @@ export class JobQueueView {
   }
 }
 
-function showJob(queued: QueuedJob<JobData>, state: ShownState, admitted: unknown): ShownJob {
+function showJob(queued: QueuedJob<JobData>, state: JobState, admitted: unknown): JobView {
   const job = Value.Check(Job, admitted) ? admitted : null;
   const fence = job && 'fence' in job ? job.fence : null;
   return {

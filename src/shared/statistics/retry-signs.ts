@@ -21,7 +21,7 @@ export interface Retries {
 /** Further steps and further retried resources are ignored. */
 const maxBegun = 20_000;
 const maxResources = 1_000;
-const maxShown = 10;
+const maxListed = 10;
 /** Maximum length of a message, in characters of JSON; longer ones are logs. */
 const maxMessageChars = 16_384;
 const maxUrnChars = 4_000;
@@ -46,7 +46,7 @@ export class RetrySigns {
     return {
       repeats: resources.reduce((sum, { repeats }) => sum + repeats, 0),
       messages: resources.reduce((sum, { messages }) => sum + messages, 0),
-      resources: resources.slice(0, maxShown).map((each) => ({ ...each })),
+      resources: resources.slice(0, maxListed).map((each) => ({ ...each })),
     };
   }
 

@@ -33,7 +33,7 @@ const ShownRow = Type.Object({
   commit: Nullable(Type.String()),
   steps: Nullable(Type.String()),
 });
-export type ShownUpdate = Row<typeof ShownRow>;
+export type UpdateSummary = Row<typeof ShownRow>;
 
 const Range = Type.Array(Type.Number());
 const UsualRow = Type.Object({

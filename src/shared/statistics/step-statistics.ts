@@ -8,7 +8,7 @@ const maxPathSteps = 100;
 const toleranceSeconds = 1;
 
 /** A step as it is shown. */
-export interface ShownStep {
+export interface StepView {
   readonly urn: string;
   readonly type: string;
   readonly operation: string;
@@ -22,9 +22,9 @@ export interface StepStatistics {
   /** The number of ended steps, and how many of them failed. */
   readonly count: number;
   readonly failed: number;
-  readonly slowest: readonly ShownStep[];
+  readonly slowest: readonly StepView[];
   /** The steps that waited for one another and together took the longest; null if that is not known. */
-  readonly criticalPath: { readonly seconds: number; readonly steps: readonly ShownStep[] } | null;
+  readonly criticalPath: { readonly seconds: number; readonly steps: readonly StepView[] } | null;
 }
 
 /** `dependencies`: of the resources with steps; null if they are not known. */
@@ -34,7 +34,7 @@ export function statisticsOf(
   dependencies: Dependencies | null,
 ): StepStatistics {
   const first = steps.reduce((least, { startedAt }) => Math.min(least, startedAt), Number.POSITIVE_INFINITY);
-  const show = ({ endedAt, operation, startedAt, type, urn }: Step): ShownStep => ({
+  const show = ({ endedAt, operation, startedAt, type, urn }: Step): StepView => ({
     ...{ urn, type, operation },
     startSeconds: startedAt - first,
     seconds: endedAt - startedAt,

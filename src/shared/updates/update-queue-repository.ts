@@ -60,7 +60,7 @@ export interface WaitingRun {
 }
 
 /** The waiting run, as shown to users. */
-export interface ShownRun {
+export interface RunView {
   readonly kind: string;
   readonly commit: string | null;
   readonly branch: string | null;
@@ -112,7 +112,7 @@ export function createUpdateQueueRepository(db: Queryable) {
     }: PlaceOwner & {
       readonly isUrgent: boolean;
       readonly run: WaitingRun | null;
-      readonly shown: ShownRun;
+      readonly shown: RunView;
       readonly supersedes: boolean;
     }) => {
       const place = await db.one(sql.rows(PlaceRow)`

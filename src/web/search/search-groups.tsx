@@ -13,7 +13,7 @@ const fields: readonly (readonly [SearchField, string])[] = [
   ['project', 'Project'],
   ['provider', 'Provider'],
 ];
-const maxShown = 12;
+const maxListed = 12;
 
 /** The number of resources per group; selecting a group narrows the query. */
 export function SearchGroups({ query, within }: { readonly query: string; readonly within: Within }) {
@@ -25,7 +25,7 @@ export function SearchGroups({ query, within }: { readonly query: string; readon
     ),
   );
   if (counts.error) return null;
-  const groups = counts.data?.groups.slice(0, maxShown);
+  const groups = counts.data?.groups.slice(0, maxListed);
   const most = Math.max(1, ...(groups ?? []).map(({ resources }) => resources));
   const others = (counts.data?.groups.length ?? 0) + (counts.data?.otherGroups ?? 0) - (groups?.length ?? 0);
   return (

@@ -14,7 +14,7 @@ import { FreezeNotice } from './freeze-notice.tsx';
 import styles from './lock-notice.module.css';
 
 const pollMs = 3_000;
-const maxShown = 20;
+const maxListed = 20;
 
 /** Everything that blocks updates of the stack: the lock and its queue, a failed update, a fault, a freeze, an approval. */
 export function LockNotice({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
@@ -41,7 +41,7 @@ function Lock({ details, stack }: { readonly stack: StackRef; readonly details: 
   const { active, waiting } = details;
   const queue = useQuery(
     trpc.queue.list.queryOptions(
-      { ...stack, limit: maxShown },
+      { ...stack, limit: maxListed },
       { enabled: waiting > 0, refetchInterval: every(pollMs) },
     ),
   );

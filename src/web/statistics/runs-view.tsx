@@ -11,8 +11,8 @@ import { Section } from '../platform/ui/page.tsx';
 import { duration } from '../platform/ui/relative-time.ts';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
-import { meanMs, orderProjects, rate, sumStatistics } from './figures.ts';
 import styles from './runs-view.module.css';
+import { meanMs, orderProjects, rate, sumStatistics } from './summaries.ts';
 
 const route = getRouteApi('/$organization/~/ci');
 

@@ -6,7 +6,7 @@ import { listErrors } from './error-list.ts';
 import styles from './error-summary.module.css';
 import type { UpdateProgress } from './update-progress.ts';
 
-const maxShown = 5;
+const maxListed = 5;
 
 /** Why an update failed, before anything else. */
 export function ErrorSummary({
@@ -20,7 +20,7 @@ export function ErrorSummary({
   const errors = listErrors(progress);
   return (
     <section className={styles['errors']} aria-label="Errors">
-      {errors.slice(0, maxShown).map(({ diagnostic, type, urn }) => (
+      {errors.slice(0, maxListed).map(({ diagnostic, type, urn }) => (
         <div key={diagnostic.sequence} className={styles['error']}>
           <CircleX size={16} className={styles['icon']} aria-hidden="true" />
           <div className={styles['body']}>
@@ -42,8 +42,8 @@ export function ErrorSummary({
           </div>
         </div>
       ))}
-      {errors.length > maxShown ? (
-        <p className={styles['more']}>{errors.length - maxShown} more under Messages</p>
+      {errors.length > maxListed ? (
+        <p className={styles['more']}>{errors.length - maxListed} more under Messages</p>
       ) : null}
     </section>
   );

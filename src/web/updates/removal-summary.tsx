@@ -4,7 +4,7 @@ import { Notice } from '../platform/ui/notification.tsx';
 import styles from './removal-summary.module.css';
 import type { ResourceRow, UpdateProgress } from './update-progress.ts';
 
-const maxShown = 8;
+const maxListed = 8;
 
 /** The resources that a preview would delete or replace, shown first: reviewers look for them. */
 export function RemovalSummary({
@@ -26,7 +26,7 @@ export function RemovalSummary({
   return (
     <Notice tone="warning" icon={<TriangleAlert size={17} />} title={`Would ${counts.join(' and ')}`}>
       <ul className={styles['resources']} aria-label="Deleted or replaced">
-        {shown.slice(0, maxShown).map(({ isProtected, op, type, urn }) => (
+        {shown.slice(0, maxListed).map(({ isProtected, op, type, urn }) => (
           <li key={urn} title={urn}>
             <span className={op === 'delete' ? styles['deleted'] : styles['replaced']}>{op}</span>
             <code>{nameInUrn(urn)}</code>
@@ -34,7 +34,7 @@ export function RemovalSummary({
             {isProtected ? <Lock size={12} aria-label="protected" /> : null}
           </li>
         ))}
-        {shown.length > maxShown ? <li>{shown.length - maxShown} more</li> : null}
+        {shown.length > maxListed ? <li>{shown.length - maxListed} more</li> : null}
       </ul>
     </Notice>
   );

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { memoryOf, resetPeak } from '../../../bench/support/figures.ts';
+import { memoryOf, resetPeak } from '../../../bench/support/measures.ts';
 import type { Statuses } from './calls.ts';
 import { type Innocent, workAside } from './innocent-tenant.ts';
 import type { Target } from './target.ts';

@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { percentile } from '../../../bench/support/figures.ts';
+import { percentile } from '../../../bench/support/measures.ts';
 import { deploymentOf, verbatimBody } from '../../../bench/support/raw-client.ts';
 import { Caller } from './calls.ts';
 import { createStack, startUpdate } from './steps.ts';

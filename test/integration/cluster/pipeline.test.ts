@@ -13,7 +13,7 @@ import type { Job } from '../../../src/shared/jobs/definitions.ts';
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
 import { query } from '../../support/database.ts';
-import { HeldPuts } from '../../support/held-puts.ts';
+import { DelayedPuts } from '../../support/delayed-puts.ts';
 import { creation } from '../../support/journal-entries.ts';
 import { exportedNames, getStack } from '../../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate } from '../../support/state.ts';
@@ -23,7 +23,7 @@ import { until } from '../../support/until.ts';
 import { append, complete, saveState } from '../../support/update-calls.ts';
 
 await describeWithTools('writes through the queue', ['redis-server'], () => {
-  const puts = new HeldPuts();
+  const puts = new DelayedPuts();
   let cluster: Cluster;
   let app: TestApp;
   let redis: Redis;

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
-import { HeldPuts } from '../../support/held-puts.ts';
+import { DelayedPuts } from '../../support/delayed-puts.ts';
 import { creation } from '../../support/journal-entries.ts';
 import { exportedNames, getStack } from '../../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../../support/state.ts';
@@ -15,7 +15,7 @@ import { append, complete, expire } from '../../support/update-calls.ts';
 
 await describeWithTools('updates with a journal while Redis is away', ['redis-server'], () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-redis-away-'));
-  const puts = new HeldPuts();
+  const puts = new DelayedPuts();
   let cluster: Cluster;
   let app: TestApp;
   let isDown = false;

@@ -3,17 +3,17 @@ import { scanJson } from '../../../shared/platform/json/json-text.ts';
 import { replaceRanges } from '../../../shared/platform/json/member-edits.ts';
 
 /** Values nested deeper are not shown: serializers recurse, and run out of stack at some thousands. */
-const maxShownDepth = 100;
+const maxViewDepth = 100;
 
 /**
- * The JSON in `text`, for display: objects and arrays nested `maxShownDepth` times or deeper are replaced by `{"[deep]": bytes}`. All
+ * The JSON in `text`, for display: objects and arrays nested `maxViewDepth` times or deeper are replaced by `{"[deep]": bytes}`. All
  * other bytes are kept. Throws JsonSyntaxError.
  */
 export function cutDeep(text: Buffer): Buffer {
   if (!isDeep(text)) return text;
   const deep: (Span & { readonly by: Buffer })[] = [];
-  scanJson(text, maxShownDepth, (path, { end, kind, start }) => {
-    if (path.length === maxShownDepth && (kind === 'object' || kind === 'array'))
+  scanJson(text, maxViewDepth, (path, { end, kind, start }) => {
+    if (path.length === maxViewDepth && (kind === 'object' || kind === 'array'))
       deep.push({ start, end, by: Buffer.from(`{"[deep]":${end - start}}`) });
   });
   return replaceRanges(text, deep);
@@ -22,9 +22,9 @@ export function cutDeep(text: Buffer): Buffer {
 /** Also true for invalid JSON. A scan without callbacks is several times as fast. */
 function isDeep(text: Buffer): boolean {
   // Each level has two brackets.
-  if (text.length < 2 * maxShownDepth) return false;
+  if (text.length < 2 * maxViewDepth) return false;
   try {
-    new JsonScanner({ reportDepth: -1, maxDepth: maxShownDepth, onValue: () => {} }).write(text);
+    new JsonScanner({ reportDepth: -1, maxDepth: maxViewDepth, onValue: () => {} }).write(text);
     return false;
   } catch (error) {
     if (error instanceof JsonSyntaxError) return true;

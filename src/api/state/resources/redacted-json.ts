@@ -42,10 +42,10 @@ const lookedAt = 4;
  */
 export async function redactedJsonInSlices(text: Buffer | null, maxBytes: number): Promise<unknown> {
   if (text === null) return null;
-  return text.length > lookedAt * maxBytes ? large(text) : shownJson(text, await listSecretsInSlices(text), maxBytes);
+  return text.length > lookedAt * maxBytes ? large(text) : redactValue(text, await listSecretsInSlices(text), maxBytes);
 }
 
-function shownJson(text: Buffer, secrets: readonly SecretPlace[], maxBytes: number): unknown {
+function redactValue(text: Buffer, secrets: readonly SecretPlace[], maxBytes: number): unknown {
   const shown =
     secrets.length === 0
       ? text

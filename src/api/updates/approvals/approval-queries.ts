@@ -41,12 +41,12 @@ export class ApprovalQueries {
     const last = page.at(-1);
     const next: ApprovalPlace | null =
       last && rows.length > limit ? { askedMicros: last.askedMicros, id: last.id } : null;
-    return { items: page.map((row) => shownApproval(row, caller)), next };
+    return { items: page.map((row) => approvalView(row, caller)), next };
   }
 }
 
 /** Times are ISO strings. */
-function shownApproval(row: ApprovalOverviewRow, caller: Caller) {
+function approvalView(row: ApprovalOverviewRow, caller: Caller) {
   const held: PermissionSet = row.held ?? (caller.role === null ? 0 : rolePermissions[caller.role]);
   return {
     ...{ id: row.id, project: row.project, stack: row.stack, kind: row.kind, commit: row.commit },

@@ -1,5 +1,5 @@
 import { type Permission, type PermissionSet, permits } from '../../../shared/access/permissions.ts';
-import { permissionsOn } from '../../../shared/identity/held-rights.ts';
+import { permissionsOn } from '../../../shared/identity/locked-rights.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { ForbiddenError, NotFoundError } from '../../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../../shared/platform/schema/uuid.ts';
@@ -20,7 +20,7 @@ import {
 import { parseReason } from '../../../shared/state/journal/change-limits/drain-update.ts';
 import { createUpdateRuleRepository } from '../../../shared/updates/rules/update-rule-repository.ts';
 import { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
-import { holdAccess } from '../../access/held-access.ts';
+import { holdAccess } from '../../access/locked-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';

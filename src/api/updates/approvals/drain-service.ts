@@ -2,7 +2,7 @@ import { formatStackRef, type StackRef } from '../../../shared/stacks/names.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
 import { drainUpdate, parseReason } from '../../../shared/state/journal/change-limits/drain-update.ts';
 import { lockUpdate } from '../../../shared/updates/update-closer.ts';
-import { holdAccess } from '../../access/held-access.ts';
+import { holdAccess } from '../../access/locked-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';

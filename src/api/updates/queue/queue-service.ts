@@ -4,7 +4,7 @@ import { stackNotFound } from '../../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../../shared/stacks/tags.ts';
 import { createUpdateQueueRepository } from '../../../shared/updates/update-queue-repository.ts';
-import { holdAccess } from '../../access/held-access.ts';
+import { holdAccess } from '../../access/locked-access.ts';
 import { assertPermission } from '../../access/stack-access.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';

@@ -16,7 +16,7 @@ import { notifyOfFreeze, notifyOfRefusal } from '../notify-of-freeze.ts';
 import { LimitError } from '../rules/limit.ts';
 import type { CreatedUpdate, PreparedCreation } from '../update-creation.ts';
 import type { UpdateService } from '../update-service.ts';
-import { shownRun } from './shown-run.ts';
+import { runView } from './run-view.ts';
 import { SupersededError } from './superseding.ts';
 import type { Place, UpdateQueue } from './update-queue.ts';
 import { describeHolder, describeWait } from './update-queue-messages.ts';
@@ -119,7 +119,7 @@ export class QueuedCreation {
       isUrgent: creation.isUrgent,
       run: creation.waitingRun,
       alertSeconds: creation.waitAlertSeconds,
-      shown: shownRun(creation.kind, creation.environment),
+      shown: runView(creation.kind, creation.environment),
     });
     wait.since = place.since;
     let isWaiting = true;

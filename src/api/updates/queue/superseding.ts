@@ -2,7 +2,7 @@ import { ConflictError, InvalidRequestError } from '../../../shared/platform/err
 import type { Tags } from '../../../shared/stacks/tags.ts';
 import type { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 import type { SupersedingRun, WaitingRun } from '../../../shared/updates/update-queue-repository.ts';
-import { environmentTexts } from './shown-run.ts';
+import { environmentTexts } from './run-view.ts';
 import { isTerminalLink } from './update-queue-messages.ts';
 
 /** The stack tag that says which waiting runs a newer one supersedes. */

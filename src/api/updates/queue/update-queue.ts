@@ -5,8 +5,8 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import {
   createUpdateQueueRepository,
   heldMessage,
+  type RunView,
   rulesMessage,
-  type ShownRun,
   supersededMessage,
   type UpdateQueueRepository,
   updateQueueChannel,
@@ -39,7 +39,7 @@ interface Entering {
   readonly run: WaitingRun | null;
   /** After this time, webhooks are notified that the call waits, in seconds. */
   readonly alertSeconds: number;
-  readonly shown: ShownRun;
+  readonly shown: RunView;
 }
 
 /** A position in the queue of a stack at which a call of this process waits. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hasPermission } from '../../../shared/access/permissions.ts';
-import { permissionsOn } from '../../../shared/identity/held-rights.ts';
-import type { HeldAccess } from '../../../shared/identity/identity-repository.ts';
+import type { LockedAccess } from '../../../shared/identity/identity-repository.ts';
+import { permissionsOn } from '../../../shared/identity/locked-rights.ts';
 import type { Queryable } from '../../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../../shared/platform/errors/errors.ts';
 import { createStateIndexRepository, type UnindexedStack } from '../../../shared/search/state-index-repository.ts';
@@ -84,7 +84,7 @@ export async function awaitConsumers(
 export async function assertNotConsumed(
   tx: Queryable,
   stack: StackWithRules,
-  access: HeldAccess,
+  access: LockedAccess,
   loss: OutputLoss,
   unindexed: readonly UnindexedStack[],
 ): Promise<void> {
@@ -104,7 +104,7 @@ export async function assertNotConsumed(
 export async function warnOfConsumers(
   db: Queryable,
   ref: StackRef,
-  access: HeldAccess,
+  access: LockedAccess,
   loss: OutputLoss,
 ): Promise<string | null> {
   const stack = await createUpdateRuleRepository(db).findStack(ref);
@@ -123,7 +123,7 @@ export async function warnOfConsumers(
 export async function checkOutputLoss(
   tx: Queryable,
   stack: StackWithRules,
-  access: HeldAccess,
+  access: LockedAccess,
   preview: PreviewOf,
   unindexed: readonly UnindexedStack[],
 ): Promise<string | null> {
@@ -154,7 +154,7 @@ export async function checkOutputLoss(
 export async function findRemovedOutputs(
   db: Queryable,
   stack: StackRef,
-  access: HeldAccess,
+  access: LockedAccess,
   updateId: string,
 ): Promise<(RemovedOutputs & { readonly consumers: string | null }) | null> {
   const loss = await createOutputLossRepository(db).find(updateId);
@@ -163,7 +163,7 @@ export async function findRemovedOutputs(
 }
 
 /** Null if there are none. */
-async function describeConsumers(db: Queryable, stack: StackRef, access: HeldAccess): Promise<Consumers | null> {
+async function describeConsumers(db: Queryable, stack: StackRef, access: LockedAccess): Promise<Consumers | null> {
   const consumers = await createResourceRepository(db).listConsumers(stack, maxConsumers);
   return describe(stack, access, consumers);
 }
@@ -171,7 +171,7 @@ async function describeConsumers(db: Queryable, stack: StackRef, access: HeldAcc
 /** Null if there are none. */
 function describeUnindexed(
   stack: StackRef,
-  access: HeldAccess,
+  access: LockedAccess,
   unindexed: readonly UnindexedStack[],
 ): Consumers | null {
   const described = describe(stack, access, unindexed);
@@ -180,7 +180,7 @@ function describeUnindexed(
 
 function describe(
   stack: StackRef,
-  access: HeldAccess,
+  access: LockedAccess,
   stacks: readonly (StackRef & { readonly tags: string })[],
 ): Consumers | null {
   if (stacks.length === 0) return null;

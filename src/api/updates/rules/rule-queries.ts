@@ -18,7 +18,7 @@ const maxWindows = 3;
 const maxCounted = 1_000;
 const maxNamed = 5;
 
-export type ShownRule = ReturnType<typeof shownRule>;
+export type RuleView = ReturnType<typeof ruleView>;
 
 /** Rules, for the dashboard. */
 export class RuleQueries {
@@ -32,14 +32,14 @@ export class RuleQueries {
   async list(
     organization: string,
     page: { readonly kinds: readonly string[] | null; readonly after: RulePlace | null; readonly limit: number },
-  ): Promise<{ readonly items: readonly (ShownRule & FreezeState)[]; readonly next: RulePlace | null }> {
+  ): Promise<{ readonly items: readonly (RuleView & FreezeState)[]; readonly next: RulePlace | null }> {
     const { id: organizationId } = await getOrganization(this.#db, organization);
     const rules = createUpdateRuleRepository(this.#db);
     const rows = await rules.listPage(organizationId, { ...page, limit: page.limit + 1 });
     const shown = rows.slice(0, page.limit);
     const last = shown.at(-1);
     return {
-      items: shown.map((row) => ({ ...shownRule(row, organization), freeze: freezeOf(row) })),
+      items: shown.map((row) => ({ ...ruleView(row, organization), freeze: freezeOf(row) })),
       next: last && rows.length > page.limit ? placeOf(last) : null,
     };
   }
@@ -69,7 +69,7 @@ interface FreezeState {
 }
 
 /** A rule, for the dashboard. Times are ISO strings. */
-export function shownRule(row: RuleRow, organization: string) {
+export function ruleView(row: RuleRow, organization: string) {
   const { id, kind, note, setAt, setBy, settings } = row;
   const place = scopeOf(row);
   return {

@@ -8,7 +8,7 @@ import { slotOf } from '../../../shared/updates/rules/rule-kinds.ts';
 import { assertWithinLimits, setRule } from '../../../shared/updates/rules/set-rule.ts';
 import { createUpdateRuleRepository, type RuleRow } from '../../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope, type NewRule, scopeOf } from '../../../shared/updates/rules/update-rules.ts';
-import { holdManagement } from '../../access/held-access.ts';
+import { holdManagement } from '../../access/locked-access.ts';
 import { getOrganization } from '../../access/organizations.ts';
 import type { ApiContext } from '../../platform/api-context.ts';
 import type { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';

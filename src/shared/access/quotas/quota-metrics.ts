@@ -8,7 +8,7 @@ import { type QuotaName, quotaNames, quotaOptions } from './quotas.ts';
 /** Maximum number of organizations with metrics. */
 const maxOrganizations = 200;
 
-interface Figure {
+interface QuotaGauge {
   readonly labels: { readonly organization: string; readonly quota: string };
   readonly limit: number;
   /** Null if it is not measured. */
@@ -29,13 +29,13 @@ interface QuotaGaugeParts {
  */
 export function registerQuotaGauges(metrics: Metrics, { db, payloads, quotas, defaults }: QuotaGaugeParts): void {
   const onlyOwnLimits = quotaNames.every((name) => defaults[name] === 0);
-  const read = async (): Promise<Figure[]> => {
+  const read = async (): Promise<QuotaGauge[]> => {
     const rows = await createQuotaRepository(db).listUsage({ onlyOwnLimits, limit: maxOrganizations });
     if (rows.length === 0) return [];
     const held = Promise.all([payloads.heldByKey('writes'), payloads.heldByKey('imports')]);
     // Unknown while Redis is away.
     const budgets = await held.catch(() => null);
-    const values: Figure[] = [];
+    const values: QuotaGauge[] = [];
     for (const row of rows) {
       const { organization } = row;
       const limits = await quotas.limitsOf(organization);

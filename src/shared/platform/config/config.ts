@@ -87,7 +87,7 @@ function toConfig(settings: Settings, tuning: Tuning) {
     management === 'same' ||
     (listen.port !== 0 && managementListen.port === listen.port && managementListen.host === listen.host);
   const front = frontConfig(settings, tuning);
-  const shownHost = ['0.0.0.0', '::', ''].includes(listen.host) ? 'localhost' : listen.host;
+  const displayHost = ['0.0.0.0', '::', ''].includes(listen.host) ? 'localhost' : listen.host;
   return {
     listen,
     workerListen: parseListen(settings.HOLDFAST_WORKER_LISTEN),
@@ -97,7 +97,7 @@ function toConfig(settings: Settings, tuning: Tuning) {
     front,
     publicUrl:
       settings.HOLDFAST_PUBLIC_URL ??
-      `${front.tls ? 'https' : 'http'}://${shownHost.includes(':') ? `[${shownHost}]` : shownHost}:${listen.port}`,
+      `${front.tls ? 'https' : 'http'}://${displayHost.includes(':') ? `[${displayHost}]` : displayHost}:${listen.port}`,
     /** How long a user stays signed in by a browser. */
     sessions: {
       idleSeconds: tuning.sessionIdleSeconds,

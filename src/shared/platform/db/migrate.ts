@@ -32,16 +32,18 @@ export async function migrate(
     /** Other migrations than those of this release, for tests. */
     readonly directory?: string;
     readonly patience?: LockPatience;
+    /** Applies only the first ones of a fresh database. */
+    readonly count?: number;
   } = {},
 ): Promise<string[]> {
-  const { appRole = null, directory = migrationsDir, patience = lockPatience } = options;
+  const { appRole = null, count, directory = migrationsDir, patience = lockPatience } = options;
   const names: string[] = [];
   await withPostgresAtStart(start, async (client, observer) => {
     const second = await observer();
     await assertOwnSession(client, second);
     const waits = await LockWaits.start(client, second, { logger: start.logger, patience });
     try {
-      names.push(...(await applyPending(waits, directory, start.logger)));
+      names.push(...(await applyPending(waits, directory, start.logger, count)));
       if (appRole !== null)
         await waits.repeat(
           () => grantToApp(client, appRole),
@@ -80,7 +82,7 @@ async function assertOwnSession(client: pg.Client, observer: pg.Client): Promise
   }
 }
 
-async function applyPending(waits: LockWaits, dir: string, logger: Logger): Promise<string[]> {
+async function applyPending(waits: LockWaits, dir: string, logger: Logger, count?: number): Promise<string[]> {
   // API processes and workers only compare names.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate');
   const dbClient = waits.client;
@@ -92,6 +94,7 @@ async function applyPending(waits: LockWaits, dir: string, logger: Logger): Prom
       dir,
       migrationsTable,
       direction: 'up',
+      ...(count === undefined ? {} : { count }),
       singleTransaction: false,
       noLock: true,
       migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadMigrationFiles }],
@@ -153,7 +156,8 @@ async function readApplied(client: pg.Client): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-function migrationNames(): string[] {
+/** The migrations of this release, in their order. */
+export function migrationNames(): string[] {
   if (!existsSync(migrationsDir)) throw new Error(`No migrations at ${migrationsDir}`);
   return readdirSync(migrationsDir)
     .filter((file) => file.endsWith('.sql'))

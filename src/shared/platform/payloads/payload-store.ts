@@ -71,7 +71,7 @@ export class PayloadTamperedError extends UnavailableError {
 /** There is currently no capacity for the body. */
 export class BudgetExhaustedError extends UnavailableError {
   override readonly name = 'BudgetExhaustedError';
-  override readonly code = 'no-room';
+  override readonly code = 'budget-full';
   /** Whether the limit of the body's key was the reason. */
   readonly isKeyLimit: boolean;
   constructor(isKeyLimit = false) {
@@ -83,7 +83,7 @@ export class BudgetExhaustedError extends UnavailableError {
 /** The body was evicted for an older one, or its process paused for so long that it was considered dead. */
 export class ReservationLostError extends UnavailableError {
   override readonly name = 'ReservationLostError';
-  override readonly code = 'room-lost';
+  override readonly code = 'budget-lost';
   constructor() {
     super('The server needed the memory of this request body before it was complete; please retry', {
       retryAfterSeconds: 1,

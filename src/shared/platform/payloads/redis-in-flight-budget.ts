@@ -23,10 +23,10 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT
   redis.call('ZREM', KEYS[3], member)
   releaseComplete(string.match(member, '^(.*):(%d+)$'))
 end
-local room = { complete = {}, arriving = {} }
+local budget = { complete = {}, arriving = {} }
 local sums = redis.call('HGETALL', KEYS[2])
-for at = 1, #sums, 2 do room.complete[sums[at]] = tonumber(sums[at + 1]) end
-local arriving = room.arriving
+for at = 1, #sums, 2 do budget.complete[sums[at]] = tonumber(sums[at + 1]) end
+local arriving = budget.arriving
 local fields = redis.call('HGETALL', KEYS[1])
 for at = 1, #fields, 2 do
   local body = cjson.decode(fields[at + 1])
@@ -62,7 +62,7 @@ end
 const acquireScript = `${loadScript}${inFlightScript}
 local request = cjson.decode(ARGV[1])
 local bytes = request.bytes
-room.capacity = request.capacity
+budget.capacity = request.capacity
 local body = find(request.key)
 if not body then
   if request.mode == 'inside' then return 'lost' end
@@ -74,18 +74,18 @@ if not body then
 end
 if body.leaves then return 'lost' end
 
-local result = 'no room'
+local result = 'no-budget'
 body.stalled = false
-if mayAcquire(room, body, bytes, {}) then
+if mayAcquire(budget, body, bytes, {}) then
   result = 'acquired'
   body.held = body.held + bytes
   body.blocked = 0
-elseif request.mode == 'refuse' and not mayWait(room, body, bytes) then
+elseif request.mode == 'refuse' and not mayWait(budget, body, bytes) then
   return 'refused'
 else
-  if isOverLimit(room, body, bytes, {}) then result = 'key limit' end
+  if isOverLimit(budget, body, bytes, {}) then result = 'key limit' end
   if body.blocked == 0 then body.blocked = now end
-  for _, evicted in ipairs(chooseEvictions(room, body, bytes, now, request.withYielding, request.withOthers)) do
+  for _, evicted in ipairs(chooseEvictions(budget, body, bytes, now, request.withYielding, request.withOthers)) do
     evicted.leaves = true
     save(evicted)
   end
@@ -96,7 +96,7 @@ keepKeys(request.jobLife)
 return result`;
 
 /** Result of `acquire`. `key limit`: the body waits for others of its own key. `lost`: it no longer has a reservation. */
-type AcquireResult = 'acquired' | 'no room' | 'key limit' | 'refused' | 'lost';
+type AcquireResult = 'acquired' | 'no-budget' | 'key limit' | 'refused' | 'lost';
 
 /** Renews an arriving body and its chunks. Returns 0 if its reservation is lost. */
 const renewScript = `${loadScript}
@@ -145,7 +145,7 @@ if redis.call('ZREM', KEYS[3], ARGV[1] .. ':' .. ARGV[2]) == 1 then releaseCompl
 return 1`;
 
 const heldScript = `${loadScript}
-local held = room.complete
+local held = budget.complete
 for _, body in ipairs(arriving) do held[body.share] = (held[body.share] or 0) + body.held end
 local list = {}
 for share, bytes in pairs(held) do

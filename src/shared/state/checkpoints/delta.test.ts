@@ -96,16 +96,32 @@ describe('spliceDelta', () => {
     );
   });
 
-  test('yields chunks as the base is read', async () => {
+  test('yields large chunks as the base is read, without copies', async () => {
     let chunksRead = 0;
+    const chunk = Buffer.alloc(200_000, 'a');
     async function* base() {
-      for (; chunksRead < 5; chunksRead++) yield Buffer.from('abc');
+      for (; chunksRead < 5; chunksRead++) yield chunk;
     }
     const chunks = spliceDelta(base(), [edit(1, 2, 'X')]);
-    expect(String((await chunks.next()).value)).toBe('a');
-    expect(String((await chunks.next()).value)).toBe('X');
+    expect(String((await chunks.next()).value)).toBe('aX');
+    const { value } = await chunks.next();
+    expect(value?.length).toBe(chunk.length - 2);
+    expect(value?.buffer).toBe(chunk.buffer);
     expect(chunksRead).toBe(0);
     await chunks.return(undefined);
+  });
+
+  test('joins small chunks, and keeps their order with large ones', async () => {
+    const base = Buffer.from(Array.from({ length: 600_000 }, (_, at) => at % 251));
+    const edits = Array.from({ length: 20_000 }, (_, at) => edit(at * 2, at * 2 + 1, String(at % 10)));
+    edits.push(edit(300_000, 300_001, 'Y'.repeat(100_000)), edit(599_999, 600_000, 'Z'));
+    const chunks: Buffer[] = [];
+    async function* whole() {
+      yield base;
+    }
+    for await (const chunk of spliceDelta(whole(), edits)) chunks.push(chunk);
+    expect(Buffer.concat(chunks).equals(applyNaively(base, edits))).toBe(true);
+    expect(chunks.length).toBeLessThan(10);
   });
 });
 

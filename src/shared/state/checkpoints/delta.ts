@@ -2,7 +2,7 @@ import { InvalidRequestError } from '../../platform/errors/errors.ts';
 import { type JsonSpan, sliceOf } from '../../platform/json/json-text.ts';
 import { decodeJsonString } from '../../platform/json/rewrite-strings.ts';
 import { decodeStringInSlices, scanJsonInSlices } from '../../platform/json/scan-in-slices.ts';
-import { Slices } from '../../platform/slices/slices.ts';
+import { denseSliceBytes, Slices } from '../../platform/slices/slices.ts';
 
 /** Limit of the column. There is one number per checkpoint, so no update comes near it. */
 const maxSequenceNumber = 2 ** 31 - 1;
@@ -54,12 +54,37 @@ export async function parseDelta(body: Buffer): Promise<CheckpointDelta> {
   };
 }
 
+/** Shorter chunks are copied together: a delta may have 100,000 edits of a few bytes. */
+const joinedBytes = 64 * 1024;
+
+/** What an edit costs beyond its bytes: as much as scanning so many bytes. */
+const editCost = 1024;
+
 /**
- * The base with the edits applied, in chunks that share memory with the base's chunks. Throws InvalidDeltaError; if an edit
- * lies beyond the end of the base, only after yielding everything before it.
+ * The base with the edits applied, in chunks of which large ones share memory with the base's chunks. Throws InvalidDeltaError; if an
+ * edit lies beyond the end of the base, only after yielding most of what is before it.
  */
 export async function* spliceDelta(base: AsyncIterable<Buffer>, edits: readonly DeltaEdit[]): AsyncGenerator<Buffer> {
   assertEdits(edits);
+  const slices = new Slices();
+  let small: Buffer[] = [];
+  let smallBytes = 0;
+  for await (const piece of splice(base, edits)) {
+    if (piece.length < joinedBytes) {
+      small.push(piece);
+      smallBytes += piece.length;
+      await slices.spend(editCost);
+      if (smallBytes < joinedBytes) continue;
+    }
+    if (smallBytes > 0) yield Buffer.concat(small, smallBytes);
+    small = [];
+    smallBytes = 0;
+    if (piece.length >= joinedBytes) yield piece;
+  }
+  if (smallBytes > 0) yield Buffer.concat(small, smallBytes);
+}
+
+async function* splice(base: AsyncIterable<Buffer>, edits: readonly DeltaEdit[]): AsyncGenerator<Buffer> {
   const cursor = new EditCursor(edits);
   for await (const chunk of base) yield* cursor.push(chunk);
   yield* cursor.end();
@@ -97,11 +122,10 @@ class EditCursor {
 
   *end(): Generator<Buffer> {
     const length = this.#offset;
-    if (this.#dropTo > length) throw beyondEnd(this.#dropTo, length);
-    for (const edit of this.#edits.slice(this.#next)) {
-      if (edit.end > length) throw beyondEnd(edit.end, length);
-      if (edit.newText.length > 0) yield edit.newText;
-    }
+    // Edits are in order: if the last one lies within the base, all do.
+    const last = Math.max(this.#dropTo, this.#edits.at(-1)?.end ?? 0);
+    if (last > length) throw beyondEnd(last, length);
+    for (const { newText } of this.#edits.slice(this.#next)) if (newText.length > 0) yield newText;
   }
 }
 
@@ -134,26 +158,31 @@ interface RawEdit {
 async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
   const edits: Required<RawEdit>[] = [];
   let raw: RawEdit = {};
-  await scanJsonInSlices(list, 4, (path, span) => {
-    if (path.length === 1) {
-      edits.push(assertComplete(raw, edits.length));
-      raw = {};
-      return;
-    }
-    const [, first, second, third] = path.map((key) => String(key).toLowerCase());
-    if (path.length === 4 && first === 'span' && third === 'offset') {
-      if (second === 'start') raw.start = readNatural(list, span, `The start of edit ${edits.length}`);
-      else if (second === 'end') raw.end = readNatural(list, span, `The end of edit ${edits.length}`);
-    } else if (path.length === 2 && first === 'newtext') {
-      if (span.kind !== 'string') throw new InvalidDeltaError(`NewText of edit ${edits.length} is not a string`);
-      raw.newText = span;
-    }
-  });
+  await scanJsonInSlices(
+    list,
+    4,
+    (path, span) => {
+      if (path.length === 1) {
+        edits.push(assertComplete(raw, edits.length));
+        raw = {};
+        return;
+      }
+      const [, first, second, third] = path.map((key) => String(key).toLowerCase());
+      if (path.length === 4 && first === 'span' && third === 'offset') {
+        if (second === 'start') raw.start = readNatural(list, span, `The start of edit ${edits.length}`);
+        else if (second === 'end') raw.end = readNatural(list, span, `The end of edit ${edits.length}`);
+      } else if (path.length === 2 && first === 'newtext') {
+        if (span.kind !== 'string') throw new InvalidDeltaError(`NewText of edit ${edits.length} is not a string`);
+        raw.newText = span;
+      }
+    },
+    denseSliceBytes,
+  );
   const slices = new Slices();
   const parsed: DeltaEdit[] = [];
   for (const { start, end, newText } of edits) {
     parsed.push({ start, end, newText: await decodeStringInSlices(list, newText.start, newText.end) });
-    await slices.spend(newText.end - newText.start);
+    await slices.spend(editCost + newText.end - newText.start);
   }
   return parsed;
 }

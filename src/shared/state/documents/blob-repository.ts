@@ -50,7 +50,7 @@ export function createBlobRepository(db: Queryable) {
         on conflict (key) do update set delete_at = now(), deleted_at = null where blobs.pending_deletion_since is not null`),
 
     /**
-     * Blobs marked as unreferenced for at least `seconds`. Locks them against new references until the transaction ends.
+     * Blobs marked as unreferenced for at least `seconds`; none while a backup is made. Locks them against new references until the transaction ends.
      * Pass them to `condemn` in the same transaction: it rechecks them and sees references made before the lock.
      */
     lockUnreferenced: async (seconds: number, limit: number): Promise<string[]> => {
@@ -58,6 +58,7 @@ export function createBlobRepository(db: Queryable) {
         /* blobs.lockUnreferenced */
         select key from blobs
         where unreferenced_since < now() - make_interval(secs => ${seconds}) and pending_deletion_since is null
+          and not exists (select 1 from blob_holds where held_until > now())
         order by unreferenced_since limit ${limit} for update skip locked`);
       return rows.map((row) => row.key);
     },

@@ -4,7 +4,7 @@ import { isRedacted } from '../../platform/ui/json-tree.ts';
 import { Redacted } from '../../platform/ui/json-view.tsx';
 import { OpeningList, OpeningRow } from '../../platform/ui/opening-list.tsx';
 import { viewOperation } from '../../updates/operations.ts';
-import { listShownPaths } from './shown-paths.ts';
+import { listPaths } from './listed-paths.ts';
 import styles from './version-diff.module.css';
 
 const maxCharacters = 600;
@@ -70,7 +70,7 @@ function Difference({ item, words }: DifferenceProps) {
 }
 
 function Paths({ item, words }: DifferenceProps) {
-  const shown = listShownPaths(item.paths);
+  const shown = listPaths(item.paths);
   return (
     <>
       <dl className={styles['paths']}>

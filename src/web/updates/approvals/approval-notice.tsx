@@ -12,13 +12,13 @@ import { ApproveDialog } from './approve-dialog.tsx';
 import { WithdrawDialog } from './withdraw-dialog.tsx';
 
 const pollMs = 10_000;
-const maxShown = 3;
+const maxListed = 3;
 /** Older requests appear only on the page of approvals. In ms. */
 const maxAgeMs = 7 * 24 * 3_600_000;
 
 /** Pending approvals of a stack. A page that requests them immediately gets them together with the stack. */
 export function useAskedApprovals({ organization, project, stack }: StackRef) {
-  const input = { organization, project, stack, given: false, limit: maxShown };
+  const input = { organization, project, stack, given: false, limit: maxListed };
   return useQuery(trpc.approvals.ofStack.queryOptions(input, { refetchInterval: every(pollMs) }));
 }
 

@@ -8,7 +8,7 @@ import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { readRootOutputs } from './resources/root-outputs.ts';
 
 /** An output of a stack. Of a secret output, it has only the name. */
-export interface ShownOutput {
+export interface OutputView {
   readonly name: string;
   /** Text as it is, other values as JSON; null: secret. */
   readonly value: string | null;
@@ -18,7 +18,7 @@ export interface ShownOutput {
 }
 
 /** A step in progress when its update ended. */
-export interface ShownStep {
+export interface StepView {
   readonly operation: string;
   readonly urn: string;
   readonly type: string;
@@ -28,14 +28,14 @@ export interface ShownStep {
 }
 
 /** The display data of a version's state. */
-export interface ShownState {
-  readonly outputs: readonly ShownOutput[];
-  readonly pending: readonly ShownStep[];
+export interface StateSummary {
+  readonly outputs: readonly OutputView[];
+  readonly pending: readonly StepView[];
   /** Whether there are pending operations that are not in `pending`. */
   readonly isCut: boolean;
 }
 
-const empty: ShownState = { outputs: [], pending: [], isCut: false };
+const empty: StateSummary = { outputs: [], pending: [], isCut: false };
 const maxOutputs = 500;
 const maxValueChars = 20_000;
 /** The output that describes the stack, as Markdown. */
@@ -46,12 +46,12 @@ const maxKept = 8 * 1024 * 1024;
 
 /** A scan of a state, or what it has found. */
 interface Reading {
-  readonly shown: Promise<ShownState>;
+  readonly summary: Promise<StateSummary>;
   isDone: boolean;
 }
 
 /** Outputs and pending operations of versions of stacks. A state is scanned once for all concurrent viewers of a version. */
-export class ShownStates {
+export class StateSummaries {
   readonly #recent = new LRUCache<string, Reading>({ max: 1_000 });
   readonly #sizes = new LRUCache<string, number>({
     maxSize: maxKept,
@@ -60,30 +60,30 @@ export class ShownStates {
   });
 
   /** Of the state that `key` identifies, and that `open` opens; null: there is none. Throws also what `scan` throws. */
-  async read(scan: StateScan, key: string, open: () => Promise<AsyncIterable<Buffer> | null>): Promise<ShownState> {
+  async read(scan: StateScan, key: string, open: () => Promise<AsyncIterable<Buffer> | null>): Promise<StateSummary> {
     const known = this.#recent.get(key);
-    if (known?.isDone) return known.shown;
+    if (known?.isDone) return known.summary;
     // Also for callers that wait for another call's scan: otherwise they could hold the slots that it waits for.
     await scan.begin();
     const others = this.#recent.get(key);
-    if (others === undefined) return this.#begin(key, open).shown;
+    if (others === undefined) return this.#begin(key, open).summary;
     try {
-      return await others.shown;
+      return await others.summary;
     } catch {
       // Its client may have gone.
       scan.assertWanted();
-      return (this.#recent.get(key) ?? this.#begin(key, open)).shown;
+      return (this.#recent.get(key) ?? this.#begin(key, open)).summary;
     }
   }
 
   #begin(key: string, open: () => Promise<AsyncIterable<Buffer> | null>): Reading {
-    const shown = (async () => {
+    const summary = (async () => {
       const state = await open();
       return state === null ? empty : scanState(state);
     })();
-    const reading: Reading = { shown, isDone: false };
+    const reading: Reading = { summary, isDone: false };
     this.#recent.set(key, reading);
-    shown.then(
+    summary.then(
       ({ outputs, pending }) => {
         reading.isDone = true;
         this.#sizes.set(
@@ -98,7 +98,7 @@ export class ShownStates {
   }
 }
 
-async function scanState(state: AsyncIterable<Buffer>): Promise<ShownState> {
+async function scanState(state: AsyncIterable<Buffer>): Promise<StateSummary> {
   const scanner = new PendingStepScanner();
   const both = async function* (): AsyncGenerator<Buffer> {
     for await (const chunk of inSlices(state)) {
@@ -115,23 +115,23 @@ async function scanState(state: AsyncIterable<Buffer>): Promise<ShownState> {
   return { outputs: outputs === null ? [] : await redactedOutputs(outputs), pending, isCut };
 }
 
-async function redactedOutputs(outputs: Buffer): Promise<ShownOutput[]> {
+async function redactedOutputs(outputs: Buffer): Promise<OutputView[]> {
   const members = (await scanMembersInSlices(outputs)) ?? new Map<string, JsonSpan>();
   const slices = new Slices();
-  const shown: ShownOutput[] = [];
+  const views: OutputView[] = [];
   for (const [name, span] of members) {
-    if (shown.length === maxOutputs) break;
+    if (views.length === maxOutputs) break;
     const json = sliceOf(outputs, span);
     await slices.spend(json.length);
     if ((await listSecretsInSlices(json)).length > 0) {
-      shown.push({ name, value: null, isSecret: true, isCut: false });
+      views.push({ name, value: null, isSecret: true, isCut: false });
       continue;
     }
     const text = textOf(json);
     const maxChars = name === readmeName ? maxReadmeChars : maxValueChars;
-    shown.push({ name, value: text.slice(0, maxChars), isSecret: false, isCut: text.length > maxChars });
+    views.push({ name, value: text.slice(0, maxChars), isSecret: false, isCut: text.length > maxChars });
   }
-  return shown;
+  return views;
 }
 
 function textOf(json: Buffer): string {

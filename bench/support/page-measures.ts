@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { percentile } from './figures.ts';
+import { percentile } from './measures.ts';
 
 /** Frames of a page while it scrolls. */
 interface Frames {

@@ -2,7 +2,7 @@ import { nameInUrn } from '../../platform/app/resource-name.ts';
 import { diffJson, isEqual } from '../../platform/ui/json-diff.ts';
 
 /** A property that differs. Null: it is missing on that side. */
-export interface ShownPath {
+export interface ListedPath {
   readonly path: string;
   readonly before?: unknown;
   readonly after?: unknown;
@@ -16,7 +16,7 @@ const maxInText = 50;
  * The relevant part of the differing properties: JSON documents in strings are compared inside, providers have their short names, and
  * outputs that only repeat the change of their input are shown with it.
  */
-export function listShownPaths(paths: readonly ShownPath[]): ShownPath[] {
+export function listPaths(paths: readonly ListedPath[]): ListedPath[] {
   const inputs = new Map(paths.filter(({ path }) => path.startsWith('inputs.')).map((each) => [each.path, each]));
   const repeated = new Set<string>();
   const kept = paths.filter(({ after, before, path }) => {
@@ -30,7 +30,7 @@ export function listShownPaths(paths: readonly ShownPath[]): ShownPath[] {
   );
 }
 
-function insideOf({ after, before, path }: ShownPath): ShownPath[] {
+function insideOf({ after, before, path }: ListedPath): ListedPath[] {
   if (path === 'provider') return [{ path, before: providerName(before), after: providerName(after) }];
   const [old, next] = [documentIn(before), documentIn(after)];
   if (old === null || next === null) return [{ path, before, after }];

@@ -1,4 +1,4 @@
-import { createIdentityRepository, type HeldAccess } from '../../shared/identity/identity-repository.ts';
+import { createIdentityRepository, type LockedAccess } from '../../shared/identity/identity-repository.ts';
 import { createTeamRepository } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
@@ -8,7 +8,7 @@ import type { Caller } from '../platform/http/request.ts';
  * The caller's access to the organization, locked until the transaction ends: a concurrent revocation waits, or is waited for. Every
  * change that a role or a permission allows starts with this, before it takes any other lock. Throws UnauthenticatedError.
  */
-export async function holdAccess(tx: Queryable, organization: string, caller: Caller): Promise<HeldAccess> {
+export async function holdAccess(tx: Queryable, organization: string, caller: Caller): Promise<LockedAccess> {
   const access = await createIdentityRepository(tx).holdAccess(caller.tokenId, organization);
   if (access === null) throw lostDuringCall();
   return access;

@@ -7,7 +7,7 @@ const maxEnvironmentChars = 500;
 const safeNames = /^(git|ci|vcs|exec)\.[\w.-]{1,100}$|^pulumi\.(version|os|arch|flag\.[\w.-]{1,100})$/;
 
 /** A setting of a stack. The value of a secret is not in it. */
-export interface ShownSetting {
+export interface SettingView {
   readonly key: string;
   readonly value: string | null;
   readonly isSecret: boolean;
@@ -17,7 +17,7 @@ export interface ShownSetting {
  * The settings of an update as the CLI sends them (apitype.ConfigValue), in the order of their keys; null if there are too many to
  * read. What is not known to be plain is a secret.
  */
-export function readConfig(json: string | null): ShownSetting[] | null {
+export function readConfig(json: string | null): SettingView[] | null {
   if (json === null) return null;
   return Object.entries(JSON.parse(json) as Record<string, unknown>)
     .slice(0, maxKeys)

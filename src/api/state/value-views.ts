@@ -3,15 +3,15 @@ import { redactedJsonInSlices } from './resources/redacted-json.ts';
 /** Larger values are not shown, in bytes. */
 const maxValueBytes = 16 * 1024;
 /** Paths and values of one answer, in bytes: they are serialized at once. */
-const maxShownBytes = 1024 * 1024;
+const maxViewBytes = 1024 * 1024;
 /** Values up to this size are always shown. */
 const minValueBytes = 64;
 /** Names, braces and quotes of one property. */
 const propertyBytes = 50;
 
 /** Values of properties before and after, redacted, as many as fit in a response. */
-export class ShownValues {
-  #left = maxShownBytes;
+export class ValueViews {
+  #left = maxViewBytes;
 
   /** The response ends after the current resource. */
   get isFull(): boolean {
@@ -33,7 +33,7 @@ export class ShownValues {
 /** Longer names of resources are cut, in characters. */
 const maxNameChars = 2_000;
 
-export function shownNames(urn: string, type: string) {
+export function nameViews(urn: string, type: string) {
   return {
     urn: urn.slice(0, maxNameChars),
     type: type.slice(0, maxNameChars),

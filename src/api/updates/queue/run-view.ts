@@ -1,9 +1,9 @@
-import type { ShownRun } from '../../../shared/updates/update-queue-repository.ts';
+import type { RunView } from '../../../shared/updates/update-queue-repository.ts';
 
 const maxChars = 300;
 
 /** The CI run from an update's environment, as the CLI sends it (pkg/backend/updates.go); for display. */
-export function shownRun(kind: string, environment: object): ShownRun {
+export function runView(kind: string, environment: object): RunView {
   const text = environmentTexts(environment);
   return { kind, commit: text('git.head'), branch: text('git.headName'), url: text('ci.build.url') };
 }

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
-import { ShownValues } from './shown-values.ts';
+import { ValueViews } from './value-views.ts';
 
 test('an answer has at most about 1 MiB of values', async () => {
-  const values = new ShownValues();
+  const values = new ValueViews();
   const value = Buffer.from(JSON.stringify('x'.repeat(16_000)));
   const shown: unknown[] = [];
   for (let at = 0; at < 200; at++) shown.push(await values.property(`p${at}`, value, value));

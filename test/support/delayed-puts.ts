@@ -1,7 +1,7 @@
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 
 /** Puts that can be held one by one, in the order of their arrival. */
-export class HeldPuts {
+export class DelayedPuts {
   #hold = 0;
   readonly held: (() => void)[] = [];
 

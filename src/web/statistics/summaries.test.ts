@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { meanMs, orderProjects, rate, sumStatistics } from './figures.ts';
+import { meanMs, orderProjects, rate, sumStatistics } from './summaries.ts';
 
 const statistics = (more: object) => ({ ...sumStatistics([]), ...more });
 

@@ -1,0 +1,116 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { verifyAudit } from '../../shared/audit/verify-audit.ts';
+import { BackupBlobs } from '../../shared/backup/backup-blobs.ts';
+import { findDamage, listBlobs } from '../../shared/backup/backup-content.ts';
+import { openBackup } from '../../shared/backup/backup-list.ts';
+import { assertKnownMigrations, loadTables } from '../../shared/backup/load-backup.ts';
+import { BackupError, type Manifest } from '../../shared/backup/manifest.ts';
+import { createTableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
+import { createContext } from '../../shared/context.ts';
+import { startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';
+import { migrate } from '../../shared/platform/db/migrate.ts';
+import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
+import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
+import { createMasterKeyRepository } from '../../shared/secrets/master-key-repository.ts';
+import { openMasterKeys } from '../../shared/secrets/open-master-keys.ts';
+import { checkKeys } from '../admin/rewrap-keys.ts';
+import { checkDocuments } from '../state/check-documents.ts';
+import type { BackupCall } from './backup-commands.ts';
+import { Progress } from './progress.ts';
+
+interface Verification {
+  readonly manifest: Manifest;
+  /** A line for each fault. */
+  readonly problems: readonly string[];
+  /** What was checked, and what was not. */
+  readonly text: string;
+}
+
+/**
+ * Reads all objects of a backup, restores it into a Postgres in a temporary folder and reads all states there, with the master keys at
+ * hand. Throws BackupError if there is no such backup, and EmbeddedPostgresError where no embedded Postgres is installed.
+ */
+export async function verify(call: BackupCall, id: string | null): Promise<Verification> {
+  const { target } = call;
+  const manifest = await openBackup(target, id);
+  assertKnownMigrations(manifest);
+  const progress = new Progress();
+  const problems = await findDamage(target, manifest, (done, total) => progress.report('objects', done, total));
+  if (problems.length > 0)
+    return { manifest, problems, text: `Backup ${manifest.id} has faults; it was not restored for a test.` };
+  const home = await mkdtemp(path.join(tmpdir(), 'holdfast-verify-'));
+  try {
+    return await verifyRestored(call, manifest, home);
+  } finally {
+    await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
+}
+
+async function verifyRestored(call: BackupCall, manifest: Manifest, home: string): Promise<Verification> {
+  const { session, target } = call;
+  const { config, logger } = session;
+  // It holds nothing that must survive.
+  const postgres = await startEmbeddedPostgres(path.join(home, 'postgres'), logger, {
+    flags: ['-c', 'fsync=off', '-c', 'full_page_writes=off'],
+  });
+  try {
+    const start = { ...session.startWait, url: postgres.url, connectMs: config.database.connectTimeoutMs };
+    await migrate(start, { count: manifest.migrations.length });
+    const connection = await new PostgresConnector(postgres.url, { connectMs: start.connectMs }).connect();
+    try {
+      await loadTables(createTableCopyRepository(connection.client), target, manifest);
+    } catch (error) {
+      return { manifest, problems: [reasonOf(error)], text: `Backup ${manifest.id} cannot be restored.` };
+    } finally {
+      await connection.end();
+    }
+    await migrate(start);
+    return await readRestored(call, manifest, postgres.url);
+  } finally {
+    await postgres.stop();
+  }
+}
+
+async function readRestored(call: BackupCall, manifest: Manifest, databaseUrl: string): Promise<Verification> {
+  const { session, target } = call;
+  const { config, logger, masterKeys, startWait } = session;
+  const known = new Set<string>();
+  for await (const { key } of listBlobs(target, manifest)) known.add(key);
+  const problems: string[] = [];
+  const blobs = new BackupBlobs(target, known);
+  const withKeys = masterKeys ?? null;
+  await using context = await createContext(config, { databaseUrl, masterKeys: withKeys }, { logger, blobs }).catch(
+    (error: unknown) => {
+      if (error instanceof MasterKeyError) throw new BackupError(error.message, { cause: error });
+      throw error;
+    },
+  );
+  const documents = await checkDocuments(context, null);
+  for (const each of documents.unrepaired) problems.push(`Checkpoint ${each} is damaged`);
+  for (const each of documents.damagedSegments) problems.push(`Segment of events ${each} is damaged`);
+  for (const each of documents.damagedArchives) problems.push(`Archive of a policy pack ${each} is damaged`);
+  for (const { error, id } of documents.unread) problems.push(`Document ${id} cannot be read: ${reasonOf(error)}`);
+  const audit = await verifyAudit({ blobs, db: context.db }, null);
+  for (const { text } of audit.problems) problems.push(`Audit log: ${text}`);
+  const checked = [`${documents.checked} documents`, `${audit.events} audit events`];
+  let notChecked = '';
+  if (withKeys === null) notChecked = ' The data keys were not checked: HOLDFAST_MASTER_KEYS is not set.';
+  else {
+    const rows = createMasterKeyRepository(context.db);
+    const { ring } = await openMasterKeys(withKeys, { config, rows, wait: startWait });
+    const { byMasterKey, lost } = await checkKeys(context.encryptionKeys, ring);
+    for (const { owner, reason, version } of lost)
+      problems.push(`Data key ${version} of ${owner} cannot be unwrapped: ${reason}`);
+    checked.push(`${[...byMasterKey.values()].reduce((sum, count) => sum + count, 0)} data keys`);
+  }
+  const text = `Backup ${manifest.id} was restored into a temporary database, and ${checked.join(', ')} were read: ${
+    problems.length === 0 ? 'no faults' : `${problems.length} faults`
+  }.${notChecked}`;
+  return { manifest, problems, text };
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,95 @@
+import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import { BackupError, type Manifest, places, readManifest } from './manifest.ts';
+import { readSmall } from './stored-bytes.ts';
+
+/** A backup in a target. */
+export interface FoundBackup {
+  readonly id: string;
+  /** Whether it has a manifest. Without one, it was interrupted or is still being made. */
+  readonly isComplete: boolean;
+  /** Keys of its objects, without the blobs, which backups share. */
+  readonly keys: readonly string[];
+  /** Keys of its lists of blobs. */
+  readonly blobLists: readonly string[];
+}
+
+/** The backups in a target, oldest first. */
+export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
+  const found = new Map<string, string[]>();
+  for (let after: string | undefined; ; ) {
+    const page = await target.list(places.root, after);
+    for (const { key } of page.blobs) {
+      const id = key.split('/')[1] as string;
+      const keys = found.get(id);
+      if (keys) keys.push(key);
+      else found.set(id, [key]);
+    }
+    if (page.next === null) break;
+    after = page.next;
+  }
+  return [...found]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([id, keys]) => ({
+      id,
+      isComplete: keys.includes(places.manifest(id)),
+      keys,
+      blobLists: keys.filter((key) => key.startsWith(`backups/${id}/blobs/`)).sort(),
+    }));
+}
+
+/** Reads the manifest of a backup; null: of the newest that is complete. Throws BackupError. */
+export async function openBackup(target: BlobStore, id: string | null): Promise<Manifest> {
+  const backups = await findBackups(target);
+  const backup =
+    id === null ? backups.findLast(({ isComplete }) => isComplete) : backups.find((each) => each.id === id);
+  if (!backup) throw new BackupError(id === null ? 'There is no complete backup' : `There is no backup ${id}`);
+  if (!backup.isComplete) throw new BackupError(`Backup ${backup.id} is incomplete: it has no manifest`);
+  return readManifest(backup.id, await readSmall(target, places.manifest(backup.id)));
+}
+
+/**
+ * Deletes all but the newest `keep` complete backups, incomplete ones that are older than the newest complete one, and blobs that no
+ * remaining backup needs, unless a backup is being made. Returns the ids of the deleted backups and the number of deleted blobs. Safe to repeat after an interruption.
+ * Throws BackupError if a remaining backup cannot be read.
+ */
+export async function pruneBackups(
+  target: BlobStore,
+  keep: number,
+  readLists: (manifest: Manifest) => AsyncIterable<string>,
+): Promise<{ backups: string[]; blobs: number }> {
+  const all = await findBackups(target);
+  const complete = all.filter(({ isComplete }) => isComplete);
+  const newest = complete.at(-1)?.id ?? '';
+  const kept = new Set(complete.slice(-keep).map(({ id }) => id));
+  const ended = all.filter(({ id, isComplete }) => (isComplete ? !kept.has(id) : id < newest));
+  const needed = new Set<string>();
+  for (const id of kept) for await (const key of readLists(await openBackup(target, id))) needed.add(key);
+  const backups = await deleteBackups(target, ended);
+  return { backups, blobs: await deleteBlobs(target, needed, newest) };
+}
+
+async function deleteBackups(target: BlobStore, backups: readonly FoundBackup[]): Promise<string[]> {
+  for (const { id, keys } of backups) {
+    // First, so that a backup without some of its objects is never taken for a complete one.
+    await target.delete(places.manifest(id));
+    for (const key of keys) await target.delete(key);
+  }
+  return backups.map(({ id }) => id);
+}
+
+/** Stops when a backup begins, which relies on all blobs that it finds. */
+async function deleteBlobs(target: BlobStore, needed: ReadonlySet<string>, newest: string): Promise<number> {
+  let deleted = 0;
+  const prefix = places.blob('');
+  for (let after: string | undefined; ; ) {
+    const page = await target.list(prefix, after);
+    if ((await findBackups(target)).some(({ id, isComplete }) => !isComplete && id > newest)) return deleted;
+    for (const { key } of page.blobs) {
+      if (needed.has(key.slice(prefix.length))) continue;
+      await target.delete(key);
+      deleted++;
+    }
+    if (page.next === null) return deleted;
+    after = page.next;
+  }
+}

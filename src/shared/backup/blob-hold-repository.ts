@@ -1,0 +1,30 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../platform/db/sql.ts';
+
+const IdRow = Type.Object({ id: Type.String() });
+
+/** Holds of backups, under which no blob becomes due for deletion. Times are in seconds. */
+export function createBlobHoldRepository(db: Queryable) {
+  return {
+    /** Returns the id of a hold that counts for `seconds`, and with renewals for `longest`. Removes the ones that ended. */
+    insert: async (seconds: number, longest: number): Promise<string> => {
+      const { id } = await db.one(sql.rows(IdRow)`
+        /* blobHolds.insert */
+        with ended as (delete from blob_holds where held_until < now())
+        insert into blob_holds (held_until, ends_at)
+        values (now() + make_interval(secs => ${seconds}), now() + make_interval(secs => ${longest})) returning id`);
+      return id;
+    },
+
+    /** Returns whether the hold still counts. */
+    renew: async (id: string, seconds: number): Promise<boolean> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* blobHolds.renew */
+        update blob_holds set held_until = least(ends_at, now() + make_interval(secs => ${seconds}))
+        where id = ${id}::uuid and held_until > now()`);
+      return rowCount > 0;
+    },
+
+    delete: (id: string) => db.query(sql.nothing`/* blobHolds.delete */ delete from blob_holds where id = ${id}::uuid`),
+  };
+}

@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto';
+import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import type { StoredObject } from './manifest.ts';
+
+/** Stores `body` under `key` and returns what was stored. */
+export async function store(target: BlobStore, key: string, body: AsyncIterable<Buffer>): Promise<StoredObject> {
+  const meter = new Meter();
+  await target.put(key, meter.pass(body));
+  return { key, bytes: meter.bytes, sha256: meter.sha256 };
+}
+
+/** Whether the object is what was stored. Throws the errors of the store, and BlobNotFoundError. */
+export async function isIntact(target: BlobStore, { bytes, key, sha256 }: StoredObject): Promise<boolean> {
+  const meter = new Meter();
+  for await (const _ of meter.pass(await target.open(key)));
+  return meter.bytes === bytes && meter.sha256 === sha256;
+}
+
+/** Reads an object of a few MiB. Throws the errors of the store, and BlobNotFoundError. */
+export async function readSmall(target: BlobStore, key: string): Promise<Buffer> {
+  return Buffer.concat(await Array.fromAsync(await target.open(key)));
+}
+
+export async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes;
+}
+
+/** Counts and hashes bytes that pass. */
+export class Meter {
+  readonly #hash = createHash('sha256');
+  bytes = 0;
+
+  async *pass(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of body) {
+      this.bytes += chunk.length;
+      this.#hash.update(chunk);
+      yield chunk;
+    }
+  }
+
+  /** Of what has passed. Call it once. */
+  get sha256(): string {
+    return this.#hash.digest('hex');
+  }
+}

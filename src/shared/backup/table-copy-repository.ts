@@ -1,0 +1,153 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type pg from 'pg';
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import type { SequenceValue, TableCopy } from './manifest.ts';
+
+type TableShape = Pick<TableCopy, 'name' | 'columns' | 'partitions'>;
+
+interface ForeignKey {
+  readonly table: string;
+  readonly name: string;
+  readonly definition: string;
+}
+
+const migrationsTable = 'holdfast_migrations';
+
+const tables = `
+  from pg_class c
+  where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+    and c.relname <> '${migrationsTable}'`;
+
+/** Copies of the tables, on a connection of its own. Names in results are quoted where SQL needs it. */
+export function createTableCopyRepository(client: pg.Client) {
+  const run = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> =>
+    (await client.query<T>(text, values)).rows;
+  return {
+    /** From now on, all reads see the database as it is now, until `end`. */
+    beginSnapshot: async () => {
+      await run('begin isolation level repeatable read, read only');
+      await run(`set local datestyle = 'ISO'`);
+      await run(`set local timezone = 'UTC'`);
+      await run('set local statement_timeout = 0');
+    },
+    begin: () => run('begin'),
+    end: () => run('commit'),
+    rollback: () => run('rollback'),
+
+    describe: async () => {
+      const [row] = await run<{ takenAt: Date; postgres: string; installation: string; masterKeys: string[] }>(`
+        /* tableCopies.describe */
+        select clock_timestamp() as "takenAt", version() as postgres, (select id from installation) as installation,
+          array(select distinct master_key_id from encryption_keys order by 1) as "masterKeys"`);
+      return row as NonNullable<typeof row>;
+    },
+    /** The end of the write-ahead log; null if the server does not report it. */
+    readPosition: () =>
+      run<{ position: string }>('select pg_current_wal_lsn()::text as position').then(
+        ([row]) => row?.position ?? null,
+        () => null,
+      ),
+    listMigrations: async () =>
+      (await run<{ name: string }>(`select name from ${migrationsTable} order by id`)).map(({ name }) => name),
+
+    listTables: () =>
+      run<TableShape>(`
+        /* tableCopies.listTables */
+        select quote_ident(c.relname) as name,
+          (select json_agg(quote_ident(a.attname) order by a.attnum) from pg_attribute a
+            where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns,
+          coalesce((select json_agg(json_build_object('name', quote_ident(p.relname), 'bounds', pg_get_expr(p.relpartbound, p.oid)) order by p.relname)
+            from pg_inherits i join pg_class p on p.oid = i.inhrelid where i.inhparent = c.oid), '[]') as partitions
+        ${tables} order by c.relname`),
+
+    /** The last values of sequences that were used. */
+    listSequences: () =>
+      run<SequenceValue>(`
+        /* tableCopies.listSequences */
+        select quote_ident(sequencename) as name, last_value as value from pg_sequences
+        where schemaname = current_schema() and last_value is not null
+          and sequencename <> '${migrationsTable}_id_seq' order by sequencename`),
+
+    /** The rows as text of COPY. `rows` is known when the stream has ended. */
+    read: ({ columns, name }: TableShape): { text: Readable; rows: () => number } => {
+      const text = client.query(copyTo(`copy (select ${columns.join(', ')} from ${name}) to stdout`));
+      return { text, rows: () => text.rowCount };
+    },
+
+    /** One page of the keys of all blobs that something refers to. */
+    listReferencedBlobs: async (after: string, limit: number): Promise<string[]> => {
+      const rows = await run<{ key: string }>(
+        `/* tableCopies.listReferencedBlobs */
+         select b.key from blobs b where b.key > $1
+           and (exists (select 1 from checkpoints c where c.blob_key = b.key)
+             or exists (select 1 from journal_snapshots f where f.blob_key = b.key)
+             or exists (select 1 from event_segments g where g.blob_key = b.key)
+             or exists (select 1 from version_chunks p where p.blob_key = b.key)
+             or exists (select 1 from policy_pack_versions v where v.blob_key = b.key))
+         order by b.key limit $2`,
+        [after, limit],
+      );
+      return rows.map(({ key }) => key);
+    },
+
+    /** Whether the database has organizations. A database without migrations is empty. */
+    isUsed: async () => {
+      const [table] = await run<{ found: boolean }>(`select to_regclass('organizations') is not null as found`);
+      if (!table?.found) return false;
+      const [row] = await run<{ used: boolean }>('select exists (select 1 from organizations) as used');
+      return row?.used ?? true;
+    },
+
+    /** Removes the foreign keys, switches the triggers off, and empties all tables, in the transaction of the caller. */
+    prepareLoad: async (): Promise<ForeignKey[]> => {
+      await run(`set local datestyle = 'ISO'`);
+      await run('set local statement_timeout = 0');
+      const names = (await run<{ name: string }>(`select quote_ident(c.relname) as name ${tables}`)).map(
+        ({ name }) => name,
+      );
+      const keys = await run<ForeignKey>(`
+        /* tableCopies.listForeignKeys */
+        select conrelid::regclass::text as table, quote_ident(conname) as name, pg_get_constraintdef(oid) as definition
+        from pg_constraint where contype = 'f' and conparentid = 0 and connamespace = current_schema()::regnamespace`);
+      for (const { name, table } of keys) await run(`alter table ${table} drop constraint ${name}`);
+      for (const name of names) await run(`alter table ${name} disable trigger user`);
+      if (names.length > 0) await run(`truncate ${names.join(', ')}`);
+      return keys;
+    },
+
+    /** Adds the partitions that the table had. */
+    addPartitions: async ({ name, partitions }: TableShape) => {
+      const present = new Set(
+        (
+          await run<{ name: string }>(
+            `select quote_ident(p.relname) as name from pg_inherits i join pg_class p on p.oid = i.inhrelid
+             where i.inhparent = $1::regclass`,
+            [name],
+          )
+        ).map((row) => row.name),
+      );
+      for (const partition of partitions)
+        if (!present.has(partition.name))
+          await run(`create table ${partition.name} partition of ${name} ${partition.bounds}`);
+    },
+
+    /** Loads the rows and returns how many. */
+    write: async ({ columns, name }: TableShape, text: AsyncIterable<Buffer>): Promise<number> => {
+      const rows = client.query(copyFrom(`copy ${name} (${columns.join(', ')}) from stdin`));
+      await pipeline(Readable.from(text, { objectMode: false }), rows);
+      return rows.rowCount;
+    },
+
+    setSequence: ({ name, value }: SequenceValue) => run('select setval($1::regclass, $2)', [name, value]),
+
+    /** Ends what `prepareLoad` began. Fails if a row refers to one that is missing. */
+    finishLoad: async (keys: readonly ForeignKey[]) => {
+      for (const { name } of await run<{ name: string }>(`select quote_ident(c.relname) as name ${tables}`))
+        await run(`alter table ${name} enable trigger user`);
+      for (const { definition, name, table } of keys)
+        await run(`alter table ${table} add constraint ${name} ${definition}`);
+    },
+  };
+}
+export type TableCopyRepository = ReturnType<typeof createTableCopyRepository>;
