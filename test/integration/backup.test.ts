@@ -108,6 +108,12 @@ test('a backup is restored elsewhere with each byte, and the running update ends
   expect(await query(copy, schema)).toEqual(await query(app, schema));
   expect(await query(copy, `select tgname from pg_trigger where tgenabled = 'D'`)).toEqual([]);
 
+  const keyless = await runBackup(
+    { dataDir: path.join(home, 'keyless'), settings: { HOLDFAST_MASTER_KEYS: '' } },
+    ...['restore', '--from', place],
+  );
+  expect(keyless.stdout).toContain(`The master keys ${manifest.masterKeys.join(', ')} are needed, and not here`);
+
   const again = await runBackup({ databaseUrl: database.url, dataDir }, 'restore', '--from', place);
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('The database is not empty')]);
 }, 240_000);
@@ -140,7 +146,7 @@ test('the next backup copies only new blobs, and pruning leaves what the newest 
   expect(second.id > first.id).toBe(true);
   expect([...(await copiedAt(store))].filter(([key, at]) => copied.get(key) !== at)).toEqual([]);
   const { stdout } = await runBackup(source(), 'prune', '--from', other, '--keep', '1');
-  expect(stdout).toMatch(/^Deleted [1-9]\d* backups and 0 blobs/);
+  expect(stdout).toMatch(/^Deleted 1 backup and 0 blobs/);
   expect((await findBackups(store)).map(({ id }) => id)).toEqual([second.id]);
   expect(await findDamage(store, await openBackup(store, null), () => {})).toEqual([]);
 }, 240_000);
@@ -158,7 +164,7 @@ test('an interrupted backup is listed as incomplete, never restored, and goes wi
     expect([code, stderr]).toEqual([1, expect.stringContaining('incomplete')]);
   }
   const created = await runBackup(source(), 'create', '--to', other, '--keep', '3');
-  expect(created.stdout).toContain('Deleted 1 backups and 1 blobs');
+  expect(created.stdout).toContain('Deleted 1 backup and 1 blob.');
   expect((await findBackups(store)).map(({ isComplete }) => isComplete)).toEqual([true]);
 }, 120_000);
 

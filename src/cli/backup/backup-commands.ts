@@ -100,7 +100,7 @@ async function prune(target: BlobStore, keep: number, isPrinted: boolean): Promi
   const { backups, blobs } = await pruneBackups(target, keep, async function* (manifest) {
     for await (const { key } of listBlobs(target, manifest)) yield key;
   });
-  if (isPrinted) console.log(`Deleted ${backups.length} backups and ${blobs} blobs.`);
+  if (isPrinted) console.log(`Deleted ${counted(backups.length, 'backup')} and ${counted(blobs, 'blob')}.`);
 }
 
 function describe({ blobs, missingBlobs, tables, takenAt }: Manifest): string {
@@ -108,6 +108,10 @@ function describe({ blobs, missingBlobs, tables, takenAt }: Manifest): string {
   const bytes = blobs.bytes + tables.reduce((sum, { object }) => sum + object.bytes, 0);
   const lacks = missingBlobs.length === 0 ? '' : `, ${missingBlobs.length} blobs missing`;
   return `${takenAt}, ${rows} rows, ${blobs.count} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB${lacks}`;
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 function print(result: object, json: true | undefined, text: string): void {

@@ -5,11 +5,12 @@ import { assertKnownMigrations, loadTables } from '../../shared/backup/load-back
 import { BackupError, type Manifest } from '../../shared/backup/manifest.ts';
 import { createTableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { openBlobs } from '../../shared/context.ts';
-import { claimDataDir } from '../../shared/platform/config/data-dir.ts';
+import { claimDataDir, masterKeysFile } from '../../shared/platform/config/data-dir.ts';
 import { openDatabase } from '../../shared/platform/db/database.ts';
 import { startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';
 import { migrate } from '../../shared/platform/db/migrate.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
+import { parseMasterKeys } from '../../shared/secrets/master-key-list.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
 import { afterRestore } from '../admin/after-restore-command.ts';
 import type { BackupCall } from './backup-commands.ts';
@@ -28,10 +29,19 @@ export async function restore(call: BackupCall, id: string | null): Promise<void
   console.log(
     [
       `Restored backup ${manifest.id}, as of ${manifest.takenAt}.`,
-      `Start the servers with the same HOLDFAST_MASTER_KEYS${manifest.masterKeys.length === 0 ? '' : ` (${manifest.masterKeys.join(', ')})`}.`,
-      'Stacks that were updated after that time need `pulumi refresh`.',
+      ...masterKeyLines(call.session, manifest),
+      'Then start the servers. Stacks that were updated after that time need `pulumi refresh`.',
     ].join('\n'),
   );
+}
+
+/** What is to do so that the restored secrets can be read. */
+function masterKeyLines({ config, masterKeys }: AdminSession, manifest: Manifest): string[] {
+  const present = new Set(masterKeys === null ? [] : parseMasterKeys(masterKeys).map((key) => key.id));
+  const absent = manifest.masterKeys.filter((key) => !present.has(key));
+  if (absent.length === 0) return [];
+  const file = config.database.url === null ? ` or copy the file to ${masterKeysFile(config.dataDir)}` : '';
+  return [`The master keys ${absent.join(', ')} are needed, and not here: set HOLDFAST_MASTER_KEYS${file}.`];
 }
 
 async function restoreInto(url: string, { session, target }: BackupCall, manifest: Manifest): Promise<void> {

@@ -60,4 +60,5 @@ function unusable(directory: string, error: unknown): DataDirError {
   });
 }
 
-const masterKeysFile = (directory: string): string => path.join(directory, 'master-keys');
+/** Where the master keys of embedded mode are. */
+export const masterKeysFile = (directory: string): string => path.join(directory, 'master-keys');
