@@ -6,15 +6,10 @@ import type { Manifest } from '../../shared/backup/manifest.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
+import type { BackupCall } from './backup-call.ts';
 import { create } from './create.ts';
 import { restore } from './restore.ts';
 import { verify } from './verify.ts';
-
-/** What all commands know. */
-export interface BackupCall {
-  readonly session: AdminSession;
-  readonly target: BlobStore;
-}
 
 /** Adds the commands of `holdfast backup`. */
 export function addBackupCommands(backup: Command, run: CommandRun): void {

@@ -5,7 +5,7 @@ import { createTableCopyRepository } from '../../shared/backup/table-copy-reposi
 import { openBlobs } from '../../shared/context.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
-import type { BackupCall } from './backup-commands.ts';
+import type { BackupCall } from './backup-call.ts';
 import { Progress } from './progress.ts';
 
 const holdSeconds = 300;

@@ -13,7 +13,7 @@ import { PostgresConnector } from '../../shared/platform/db/postgres-connector.t
 import { parseMasterKeys } from '../../shared/secrets/master-key-list.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
 import { afterRestore } from '../admin/after-restore-command.ts';
-import type { BackupCall } from './backup-commands.ts';
+import type { BackupCall } from './backup-call.ts';
 import { Progress } from './progress.ts';
 
 /**

@@ -17,7 +17,7 @@ import { createMasterKeyRepository } from '../../shared/secrets/master-key-repos
 import { openMasterKeys } from '../../shared/secrets/open-master-keys.ts';
 import { checkKeys } from '../admin/rewrap-keys.ts';
 import { checkDocuments } from '../state/check-documents.ts';
-import type { BackupCall } from './backup-commands.ts';
+import type { BackupCall } from './backup-call.ts';
 import { Progress } from './progress.ts';
 
 interface Verification {
