@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 
-// Makes the files of an image without a container engine, by the instructions of its Dockerfile, and runs its programs in them.
+// Makes the files of an image without a container engine, by its Dockerfile, and runs its programs in them.
 
 const checkout = path.join(import.meta.dirname, '..');
 /** The user of that name in the official images of Node. */
@@ -52,8 +52,8 @@ export function parseDockerfile(text: string): Stage[] {
 }
 
 /**
- * Makes the files of the Dockerfile's last stage below `home`. Runs the commands of its stages here, except that `npm ci` gives the
- * packages of this checkout, and the web UI is that of this checkout: both come from the same sources.
+ * Makes the files of the Dockerfile's last stage below `home`. Runs the commands of its stages here, except that
+ * `npm ci` gives the packages of this checkout, and the web UI is that of this checkout: both have the same sources.
  */
 export function makeImage(home: string): Image {
   const stages = parseDockerfile(readFileSync(path.join(checkout, 'Dockerfile'), 'utf8'));
@@ -164,8 +164,8 @@ function linkPackages(folder: string): void {
 }
 
 /**
- * Adds the few files of the base image that Node needs: the program, its libraries, and the list of users. There is no shell and no
- * other program.
+ * Adds the few files of the base image that Node needs: the program, its libraries, and the list of users. There is no
+ * shell and no other program.
  */
 export function addNode({ root, userId }: Image): void {
   const libraries = execFileSync('ldd', [process.execPath], { encoding: 'utf8' }).matchAll(/(\/\S+) \(0x/g);
