@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { findDamage } from '../../src/shared/backup/backup-content.ts';
-import { findBackups, openBackup } from '../../src/shared/backup/backup-list.ts';
+import { type FoundBackup, findBackups, openBackup, readVerification } from '../../src/shared/backup/backup-list.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
 import { BackupError, type Manifest, places } from '../../src/shared/backup/manifest.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
@@ -67,11 +67,15 @@ afterAll(async () => {
 });
 
 test('a backup is verified: restored into a temporary Postgres, with all states read', async () => {
+  const [backup] = await findBackups(target);
+  expect(await readVerification(target, backup as FoundBackup)).toBeNull();
   const { code, stdout, stderr } = await runBackup({ dataDir: path.join(home, 'nothing') }, 'verify', '--from', place);
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(
     /^Backup \w+ was restored .* [1-9]\d* documents, [1-9]\d* audit events, [1-9]\d* data keys .* no faults\.\n$/,
   );
+  const [verified] = await findBackups(target);
+  expect(await readVerification(target, verified as FoundBackup)).toBeGreaterThan(Date.now() - 120_000);
 }, 120_000);
 
 test('with other master keys, the verification fails and says so', async () => {
@@ -221,7 +225,7 @@ test('each damaged, missing, truncated or exchanged object of a backup is found 
   for (const [kind, change] of Object.entries(mutate)) {
     for (const at of spread(files.length, 30)) {
       const file = files[at] as string;
-      if (file.endsWith('~started')) continue;
+      if (isMark(file)) continue;
       const bytes = await readFile(file);
       const other = await findOther(files, bytes);
       await change(file, bytes, other);
@@ -257,6 +261,9 @@ async function copiedAt(store: BlobStore): Promise<Map<string, number>> {
   expect(blobs.length).toBeGreaterThan(1);
   return new Map(blobs.map(({ key, modifiedAt }) => [key, modifiedAt.getTime()]));
 }
+
+/** Objects that say what happened to a backup, and contain nothing of it. */
+const isMark = (file: string): boolean => /~(started|verified)$/.test(file);
 
 async function* one(text: string): AsyncGenerator<Buffer> {
   yield Buffer.from(text);

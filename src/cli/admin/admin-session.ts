@@ -40,12 +40,11 @@ export class AdminSession {
   }
 
   /** Runs `work` with the database. Throws ConfigError, PendingMigrationsError and PartUnavailableError. */
-  async withDatabase<T>(work: (db: Database, url: string) => Promise<T>): Promise<T> {
-    const url = await this.#reachDatabase();
-    const db = await openDatabase({ ...this.config.database, url, poolSize: 2 });
+  async withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    const db = await openDatabase({ ...this.config.database, url: await this.#reachDatabase(), poolSize: 2 });
     const notifications = new NotificationSender({ db, logger: this.logger });
     try {
-      return await work(db, url);
+      return await work(db);
     } catch (error) {
       throw mapDatabaseError(error);
     } finally {

@@ -6,7 +6,8 @@ import { BackupBlobs } from '../../shared/backup/backup-blobs.ts';
 import { findDamage, listBlobs } from '../../shared/backup/backup-content.ts';
 import { openBackup } from '../../shared/backup/backup-list.ts';
 import { assertKnownMigrations, loadTables } from '../../shared/backup/load-backup.ts';
-import { BackupError, type Manifest } from '../../shared/backup/manifest.ts';
+import { BackupError, type Manifest, places } from '../../shared/backup/manifest.ts';
+import { once } from '../../shared/backup/stored-bytes.ts';
 import { createTableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { createContext } from '../../shared/context.ts';
 import { startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';
@@ -42,7 +43,16 @@ export async function verify(call: BackupCall, id: string | null): Promise<Verif
     return { manifest, problems, text: `Backup ${manifest.id} has faults; it was not restored for a test.` };
   const home = await mkdtemp(path.join(tmpdir(), 'holdfast-verify-'));
   try {
-    return await verifyRestored(call, manifest, home);
+    const verification = await verifyRestored(call, manifest, home);
+    if (verification.problems.length > 0) return verification;
+    const isNoted = await target
+      .put(places.verified(manifest.id), once(Buffer.from(`${new Date().toISOString()}\n`)))
+      .then(
+        () => true,
+        () => false,
+      );
+    const note = isNoted ? '' : ' This could not be noted in the place of the backups.';
+    return { ...verification, text: `${verification.text}${note}` };
   } finally {
     await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   }

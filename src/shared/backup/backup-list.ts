@@ -47,6 +47,13 @@ export async function openBackup(target: BlobStore, id: string | null): Promise<
   return readManifest(backup.id, await readSmall(target, places.manifest(backup.id)));
 }
 
+/** When the backup was last verified without faults, in ms since 1970; null: never. */
+export async function readVerification(target: BlobStore, { id, keys }: FoundBackup): Promise<number | null> {
+  if (!keys.includes(places.verified(id))) return null;
+  const at = Date.parse((await readSmall(target, places.verified(id))).toString('utf8').trim());
+  return Number.isNaN(at) ? null : at;
+}
+
 /**
  * Deletes all but the newest `keep` complete backups, incomplete ones that are older than the newest complete one, and blobs that no
  * remaining backup needs, unless a backup is being made. Returns the ids of the deleted backups and the number of deleted blobs. Safe to repeat after an interruption.

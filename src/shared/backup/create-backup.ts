@@ -23,6 +23,8 @@ interface BackupParts {
   readonly blobs: BlobStore;
   readonly target: BlobStore;
   readonly onProgress: (progress: BackupProgress) => void;
+  /** Checked between objects. */
+  readonly signal: AbortSignal;
 }
 
 /** Blobs of documents. They have a row each; only the ones that are in use are copied. All others are copied. */
@@ -33,8 +35,8 @@ const blobsOfList = 2_000;
 
 /**
  * Writes a backup to the target and returns its manifest, which is written last. Copies all tables as of one moment, then the blobs that
- * they need and that no earlier backup has copied, also one that was interrupted. The caller holds the blobs: see BlobHold. Throws
- * BlobStoreUnavailableError and BackupError.
+ * they need and that no earlier backup has copied, also one that was interrupted. The caller holds the blobs: see backUp. Throws
+ * BlobStoreUnavailableError, BackupError and the reason of `signal`.
  */
 export async function createBackup(parts: BackupParts): Promise<Manifest> {
   const { blobs, copies, target } = parts;
@@ -63,15 +65,17 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
     ...{ release: holdfastVersion, installation: about.installation, postgres: about.postgres, position },
     ...{ migrations, masterKeys: about.masterKeys, tables, sequences, ...copied },
   };
+  parts.signal.throwIfAborted();
   await target.put(places.manifest(id), once(writeManifest(manifest)));
   return manifest;
 }
 
-async function copyTables({ copies, onProgress, target }: BackupParts, id: string): Promise<TableCopy[]> {
+async function copyTables({ copies, onProgress, signal, target }: BackupParts, id: string): Promise<TableCopy[]> {
   const tables: TableCopy[] = [];
   const shapes = await copies.listTables();
   let bytes = 0;
   for (const shape of shapes) {
+    signal.throwIfAborted();
     const { rows, text } = copies.read(shape);
     const packed = text.pipe(createZstdCompress());
     text.on('error', (error) => packed.destroy(error));
@@ -134,6 +138,7 @@ class BlobCopy {
   }
 
   async #copy(key: string, total: number): Promise<void> {
+    this.#parts.signal.throwIfAborted();
     const copied = (await this.#findCopy(key)) ?? (await this.#copyAnew(key));
     if (copied === null) this.#missing.push(key);
     else {

@@ -60,6 +60,8 @@ export const places = {
   root: 'backups/',
   start: (id: string): string => `backups/${id}/started`,
   manifest: (id: string): string => `backups/${id}/manifest.json`,
+  /** Written by a verification without faults. */
+  verified: (id: string): string => `backups/${id}/verified`,
   table: (id: string, table: string): string => `backups/${id}/tables/${table}.zst`,
   blobList: (id: string, number: number): string => `backups/${id}/blobs/${String(number).padStart(6, '0')}.ndjson`,
   /** A blob never changes, so that backups share its copy. */

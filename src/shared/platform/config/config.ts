@@ -9,6 +9,7 @@ import { trustAuthorities } from '../tls/trust.ts';
 import { expected } from './expected.ts';
 import { frontConfig, frontProblems, trustedProxiesOf } from './front.ts';
 import { oidcConfig, oidcProblems } from './oidc.ts';
+import { isSchedule } from './schedule.ts';
 import { Settings } from './settings.ts';
 import { type Tuning, tuningOf } from './tuning.ts';
 
@@ -63,6 +64,9 @@ export function parseConfig(
   problems.push(...frontProblems(converted));
   problems.push(...oidcProblems(converted));
   problems.push(...findWeakSecrets(given));
+  const schedule = converted.HOLDFAST_BACKUP_SCHEDULE ?? '';
+  if (!isSchedule(schedule))
+    problems.push(`HOLDFAST_BACKUP_SCHEDULE: ${JSON.stringify(schedule)} is not five fields of cron (0 3 * * *)`);
   const allowed = parseAllowList(given['HOLDFAST_OUTGOING_ALLOW']);
   if ('wrong' in allowed)
     problems.push(
@@ -128,6 +132,12 @@ function toConfig(settings: Settings, tuning: Tuning) {
             forcePathStyle: settings.HOLDFAST_S3_PATH_STYLE,
             requestTimeoutMs: tuning.s3TimeoutMs,
           } as const),
+    /** `to` null: no scheduled backups. `schedule` is in UTC. */
+    backup: {
+      to: settings.HOLDFAST_BACKUP_TO ?? null,
+      schedule: settings.HOLDFAST_BACKUP_SCHEDULE,
+      keep: settings.HOLDFAST_BACKUP_KEEP,
+    },
     /** `dataKeySeconds` 0: data keys are not replaced by age. */
     encryption: {
       encryptsDocuments: settings.HOLDFAST_ENCRYPT_DOCUMENTS,

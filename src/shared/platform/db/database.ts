@@ -11,7 +11,7 @@ import { ConnectionChecks } from './connection-checks.ts';
 import { ConnectionGate } from './connection-gate.ts';
 import { NotificationChannel } from './notification-channel.ts';
 import { listenOn, type Notifications } from './notifications.ts';
-import { PostgresConnector } from './postgres-connector.ts';
+import { type PostgresConnection, PostgresConnector } from './postgres-connector.ts';
 import { createPostgresDriver, queryLimit } from './postgres-driver.ts';
 import type { PostgresSetting } from './postgres-url.ts';
 import type { RaisedMessage } from './raised-messages.ts';
@@ -48,6 +48,8 @@ export interface Database extends Queryable {
   channel(name: string): NotificationChannel;
   /** Calls `listener` for each message that a statement has raised, when its transaction has ended. */
   onRaised(listener: (message: RaisedMessage) => void): void;
+  /** Opens a connection beside the pool, for statements of any length. The caller ends it. */
+  openSession(): Promise<PostgresConnection>;
   /** Whether there is priority work (see ConnectionGate): background work should wait. */
   servesFirst(): boolean;
   poolState(): { acquired: number; idle: number; waiting: number };
@@ -74,6 +76,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const { poolSize, statementTimeoutMs, connectTimeoutMs, acquireTimeoutMs } = options;
   const limits = { connectMs: connectTimeoutMs, statementMs: statementTimeoutMs, idleInTransactionMs };
   const connector = new PostgresConnector(options.url, limits, options.setting);
+  const sessions = new PostgresConnector(options.url, { connectMs: connectTimeoutMs }, options.setting);
   const listeners = new Set<(message: RaisedMessage) => void>();
   const onRaised = (message: RaisedMessage): void => {
     for (const listener of listeners) listener(message);
@@ -110,6 +113,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     listen: (channel: string, onMessage: (payload: string) => void) => listenOn(connector, channel, onMessage),
     channel: (name: string) => new NotificationChannel(connector, name),
     onRaised: (listener: (message: RaisedMessage) => void) => void listeners.add(listener),
+    openSession: () => sessions.connect(),
     ping: (timeoutMs: number) => ping(gate, pool, timeoutMs),
     servesFirst: () => gate.servesFirst,
     poolState: () => {

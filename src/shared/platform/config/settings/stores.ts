@@ -43,6 +43,18 @@ export const storesSettings = {
     minimum: 0,
     maximum: 3600,
   }),
+  HOLDFAST_BACKUP_TO: Type.Optional(
+    Type.String({
+      description:
+        'Folder, or `s3://bucket/prefix`, to which workers and embedded servers back up on a schedule, as `holdfast backup create --to` does. Without it, they make no backups.',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_BACKUP_SCHEDULE: Type.String({
+    description: 'When to back up: minute, hour, day of the month, month and day of the week, in UTC.',
+    default: '0 3 * * *',
+  }),
+  HOLDFAST_BACKUP_KEEP: positive('How many scheduled backups are kept.', 14, 10_000),
   HOLDFAST_S3_BUCKET: Type.Optional(
     Type.String({
       description:

@@ -1,0 +1,52 @@
+import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import type { Database } from '../platform/db/database.ts';
+import { createBlobHoldRepository } from './blob-hold-repository.ts';
+import { type BackupProgress, createBackup } from './create-backup.ts';
+import { BackupError, type Manifest } from './manifest.ts';
+import { createTableCopyRepository } from './table-copy-repository.ts';
+
+const holdSeconds = 300;
+const renewEveryMs = 60_000;
+/** A backup that takes longer fails: blobs that it needs may be gone. */
+const longestHoldSeconds = 24 * 3600;
+
+/**
+ * Backs up the installation; see createBackup. Meanwhile, no blob becomes due for deletion. Throws BackupError and
+ * BlobStoreUnavailableError, and the reason of `signal`.
+ */
+export async function backUp({
+  blobs,
+  db,
+  onProgress = () => {},
+  signal,
+  target,
+}: {
+  readonly blobs: BlobStore;
+  readonly db: Database;
+  readonly onProgress?: (progress: BackupProgress) => void;
+  readonly signal?: AbortSignal;
+  readonly target: BlobStore;
+}): Promise<Manifest> {
+  const holds = createBlobHoldRepository(db);
+  const id = await holds.insert(holdSeconds, longestHoldSeconds);
+  const lost = new AbortController();
+  const timer = setInterval(() => {
+    // An attempt that fails is repeated: the hold lasts several.
+    holds.renew(id, holdSeconds).then(
+      (isHeld) =>
+        isHeld || lost.abort(new BackupError('The backup took too long: blobs that it needs may be deleted by now')),
+      () => {},
+    );
+  }, renewEveryMs);
+  const connection = await db.openSession();
+  try {
+    return await createBackup({
+      ...{ blobs, onProgress, target, copies: createTableCopyRepository(connection.client) },
+      signal: AbortSignal.any([lost.signal, ...(signal ? [signal] : [])]),
+    });
+  } finally {
+    clearInterval(timer);
+    await connection.end();
+    await holds.delete(id).catch(() => {});
+  }
+}

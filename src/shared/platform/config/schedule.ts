@@ -1,0 +1,21 @@
+import { Cron } from 'croner';
+
+/** Whether `schedule` is five fields of cron. */
+export function isSchedule(schedule: string): boolean {
+  try {
+    return cronOf(schedule).nextRun() !== null;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a time of the schedule, in UTC, has passed since `last`; null: at once. */
+export function isDue(schedule: string, last: Date | null, now = new Date()): boolean {
+  if (last === null) return true;
+  const next = cronOf(schedule).nextRun(last);
+  return next !== null && next <= now;
+}
+
+function cronOf(schedule: string): Cron {
+  return new Cron(schedule, { timezone: 'UTC', mode: '5-part', paused: true });
+}
