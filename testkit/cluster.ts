@@ -13,6 +13,7 @@ import { isOk, proxySpec } from './proxy-spec.ts';
 import { answersPing } from './redis-server.ts';
 import { type S3Access, s3Request } from './s3-request.ts';
 import type { S3ServerKind } from './s3-server.ts';
+import { chartServiceLinks } from './service-links.ts';
 import { ensureToolchain } from './toolchain/toolchain.ts';
 
 type Settings = Readonly<Record<string, string>>;
@@ -290,9 +291,9 @@ function workerSpec(program: (name: string) => string, index: number, port: numb
     name,
     file: process.execPath,
     args: () => [...nodeFlags, program(name), 'worker'],
-    env: { ...settings, HOLDFAST_WORKER_LISTEN: address },
+    env: { ...chartServiceLinks, ...settings, HOLDFAST_WORKER_LISTEN: address },
     isReady: () => isOk(`http://${address}/readyz`),
-    stopGraceMs: 60_000,
+    stopGraceMs: 90_000,
   };
 }
 
@@ -303,9 +304,9 @@ function apiSpec(program: (name: string) => string, index: number, port: number,
     name,
     file: process.execPath,
     args: () => [...nodeFlags, program(name), 'api'],
-    env: { HOLDFAST_DRAIN_SECONDS: drainSeconds, ...settings, HOLDFAST_LISTEN: address },
+    env: { ...chartServiceLinks, HOLDFAST_DRAIN_SECONDS: drainSeconds, ...settings, HOLDFAST_LISTEN: address },
     isReady: () => isOk(`http://${address}/readyz`),
-    stopGraceMs: 60_000,
+    stopGraceMs: 90_000,
   };
 }
 
