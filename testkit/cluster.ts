@@ -179,6 +179,7 @@ async function startParts(
   const proxyPort = options.port ?? nextPort();
   const url = `http://127.0.0.1:${proxyPort}`;
   const settings: Settings = {
+    ...chartServiceLinks,
     HOME: home,
     HOLDFAST_PUBLIC_URL: url,
     HOLDFAST_DATABASE_URL: (await options.databaseThrough?.(databaseUrl)) ?? databaseUrl,
@@ -291,7 +292,7 @@ function workerSpec(program: (name: string) => string, index: number, port: numb
     name,
     file: process.execPath,
     args: () => [...nodeFlags, program(name), 'worker'],
-    env: { ...chartServiceLinks, ...settings, HOLDFAST_WORKER_LISTEN: address },
+    env: { ...settings, HOLDFAST_WORKER_LISTEN: address },
     isReady: () => isOk(`http://${address}/readyz`),
     stopGraceMs: 90_000,
   };
@@ -304,7 +305,7 @@ function apiSpec(program: (name: string) => string, index: number, port: number,
     name,
     file: process.execPath,
     args: () => [...nodeFlags, program(name), 'api'],
-    env: { ...chartServiceLinks, HOLDFAST_DRAIN_SECONDS: drainSeconds, ...settings, HOLDFAST_LISTEN: address },
+    env: { HOLDFAST_DRAIN_SECONDS: drainSeconds, ...settings, HOLDFAST_LISTEN: address },
     isReady: () => isOk(`http://${address}/readyz`),
     stopGraceMs: 90_000,
   };
