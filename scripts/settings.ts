@@ -23,11 +23,6 @@ const composeVariables = [
   ],
 ] as const;
 
-/** Settings that the chart derives from other values. */
-const ofChart =
-  /_(LISTEN|DATA_DIR|BOOTSTRAP|PUBLIC_URL|TRUSTED_PROXIES|S3_BUCKET|S3_REGION|S3_ENDPOINT|DRAIN_SECONDS|SHUTDOWN_SECONDS)$/;
-const chartSchema = 'deploy/helm/holdfast/values.schema.json';
-
 interface Setting {
   readonly name: string;
   readonly description: string;
@@ -91,6 +86,11 @@ it. To read them from a file: \`node --env-file=.env bin/holdfast.js server\`.
 ${renderTable()}
 `;
 }
+
+/** Settings that the chart derives from other values. */
+const ofChart =
+  /_(LISTEN|DATA_DIR|BOOTSTRAP|PUBLIC_URL|TRUSTED_PROXIES|S3_BUCKET|S3_REGION|S3_ENDPOINT|DRAIN_SECONDS|SHUTDOWN_SECONDS)$/;
+const chartSchema = 'deploy/helm/holdfast/values.schema.json';
 
 /** Returns the chart's schema with the names that its value `settings` may have: neither secrets, nor what it derives. */
 function renderChartSchema(): string {
