@@ -1,5 +1,15 @@
-import { describe, expect, test } from '@jest/globals';
-import { documentedValues, type Manifest, parseManifests, renderChart, type Values } from '../../testkit/chart.ts';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from '@jest/globals';
+import { parse } from 'yaml';
+import {
+  chartFolder,
+  documentedValues,
+  type Manifest,
+  parseManifests,
+  renderChart,
+  type Values,
+} from '../../testkit/chart.ts';
 import { describeWithTools } from '../support/tools.ts';
 import { valueSets } from './support/value-sets.ts';
 
@@ -278,52 +288,32 @@ const table: readonly (readonly [string, Values, Expected])[] = [
   ],
 ];
 
-/** Values in addition to the documented ones, and why they are refused. */
-const refused: readonly (readonly [string, Values, RegExp])[] = [
-  ['no bucket', { s3: { bucket: '' } }, /s3\.bucket: name the bucket/],
-  ['no way to the service', { ingress: { enabled: false } }, /publicUrl: name the URL/],
-  ['an ingress without a host', { ingress: { enabled: true, host: '' } }, /ingress\.host: name the host/],
-  ['a proxy that is not trusted', { trustedProxies: '' }, /trustedProxies: name the networks/],
-  [
-    'a route without a gateway',
-    { httpRoute: { enabled: true, hostnames: ['a.example'] } },
-    /parentRefs: name your gateway/,
-  ],
-  ['an unknown value', { sevret: {} }, /sevret/],
-  ['an unknown value inside', { api: { replica: 3 } }, /replica/],
-  ['an unknown setting', { settings: { HOLDFAST_LEASE_SECOND: 300 } }, /HOLDFAST_LEASE_SECOND/],
-  ['a secret among the settings', { settings: { HOLDFAST_MASTER_KEYS: 'k1:x' } }, /HOLDFAST_MASTER_KEYS/],
-  ['a setting that the chart derives', { settings: { HOLDFAST_DRAIN_SECONDS: 5 } }, /HOLDFAST_DRAIN_SECONDS/],
-  ['the tag latest', { image: { tag: 'latest' } }, /tag/],
-  ['a digest that is none', { image: { digest: 'sha256:abc' } }, /digest/],
-  ['no limit of memory', { api: { resources: { limits: null } } }, /limits/],
-  ['a port that is none', { networkPolicy: { egress: { postgres: { ports: [70_000] } } } }, /ports/],
-  ['no database', { secrets: { databaseUrl: { name: '' } } }, /databaseUrl/],
-  [
-    'a store without a name for a secret',
-    { externalSecrets: { enabled: true, store: { name: 's' }, remote: { vaultToken: { key: 'a' } } } },
-    /secrets\.vaultToken\.name: needed/,
-  ],
-];
-
 await describeWithTools('the values of the chart', ['chart-tools'], () => {
-  describe('what follows from them', () => {
-    test.each(table)('%s', async (_, values, expected) => {
-      const { errors, output } = await renderChart({ ...documented, ...values });
-      expect(errors).toBe('');
-      const manifests = new Map(parseManifests(output).map((manifest) => [named(manifest), manifest]));
-      for (const [name, part] of Object.entries(expected)) {
-        if (part === null) expect([...manifests.keys()]).not.toContain(name);
-        else expect({ [name]: manifests.get(name) }).toMatchObject({ [name]: part });
-      }
-    });
+  test.each(table)('%s', async (_, values, expected) => {
+    const { errors, output } = await renderChart({ ...documented, ...values });
+    expect(errors).toBe('');
+    const manifests = new Map(parseManifests(output).map((manifest) => [named(manifest), manifest]));
+    for (const [name, part] of Object.entries(expected)) {
+      if (part === null) expect([...manifests.keys()]).not.toContain(name);
+      else expect({ [name]: manifests.get(name) }).toMatchObject({ [name]: part });
+    }
   });
 
-  describe('what is refused', () => {
-    test.each(refused)('%s', async (_, values, reason) => {
-      const { passed, errors } = await renderChart({ ...documented, ...values });
-      expect(errors).toMatch(reason);
-      expect(passed).toBe(false);
-    });
+  test('those in the documentation are accepted', async () => {
+    const page = readFileSync(path.join(import.meta.dirname, '../../docs/kubernetes.md'), 'utf8');
+    const [first, ...others] = [...page.matchAll(/^```yaml\n(.*?)^```$/gms)].map(
+      ([, text = '']) => parse(text) as Values,
+    );
+    expect(others.length).toBeGreaterThan(1);
+    for (const other of [{}, ...others])
+      expect(await renderChart({ ...first, ...other })).toMatchObject({ passed: true, errors: '' });
+    // Others that it names, such as `api.drainSeconds`, exist.
+    const { networkPolicy, ...defaults } = parse(readFileSync(path.join(chartFolder, 'values.yaml'), 'utf8'));
+    const known = { ...defaults, ...networkPolicy, networkPolicy };
+    const named = [...page.matchAll(/`([a-zA-Z0-9]+(?:\.[a-zA-Z0-9]+)+)(?:: true)?`/g)].map(([, name = '']) => name);
+    const find = (name: string): unknown =>
+      name.split('.').reduce<Values | undefined>((part, key) => part?.[key] as Values | undefined, known);
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter((name) => !name.endsWith('.yaml') && find(name) === undefined)).toEqual([]);
   });
 });
