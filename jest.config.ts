@@ -61,6 +61,7 @@ const config: Config = {
     { ...base, displayName: 'deploy', ...testsIn('test/deploy') },
     { ...base, displayName: 'durability', ...testsIn('test/durability') },
     { ...base, displayName: 'faults', ...testsIn('test/faults') },
+    { ...base, displayName: 'kubernetes', ...testsIn('test/kubernetes') },
     { ...base, displayName: 'abuse', ...testsIn('test/abuse') },
     { ...base, displayName: 'e2e', ...testsIn('e2e') },
     {

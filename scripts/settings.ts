@@ -2,8 +2,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Settings, secretSettings } from '../src/shared/platform/config/settings.ts';
 
-// `npm run settings` generates docs/settings.md and .env.example from the settings schema. With `--check` it only reports
-// whether they are up to date.
+// `npm run settings` generates docs/settings.md, .env.example and the names of settings in the chart's schema from the settings
+// schema. With `--check` it only reports whether they are up to date.
 
 const root = path.join(import.meta.dirname, '..');
 const lineWidth = 100;
@@ -104,12 +104,31 @@ ${renderTable()}
 `;
 }
 
+/** Settings that the chart derives from other values. */
+const ofChart =
+  /_(LISTEN|DATA_DIR|BOOTSTRAP|PUBLIC_URL|TRUSTED_PROXIES|S3_BUCKET|S3_REGION|S3_ENDPOINT|DRAIN_SECONDS|SHUTDOWN_SECONDS)$/;
+const chartSchema = 'deploy/helm/holdfast/values.schema.json';
+
+/** Returns the chart's schema with the names that its value `settings` may have: neither secrets, nor what it derives. */
+function renderChartSchema(): string {
+  const names = settings.filter(({ name, secret }) => !secret && !ofChart.test(name)).map(({ name }) => name);
+  const list = `[\n${names.map((name) => `          "${name}"`).join(',\n')}\n        ]`;
+  return read(chartSchema).replace(
+    /("settings": \{[^[]*\[[^\]]*\][^[]*"enum": )\[[^\]]*\]/,
+    (_, before: string) => `${before}${list}`,
+  );
+}
+
 function read(name: string): string {
   const file = path.join(root, name);
   return existsSync(file) ? readFileSync(file, 'utf8') : '';
 }
 
-const wanted = { 'docs/settings.md': renderPage(), '.env.example': renderExample() };
+const wanted = {
+  'docs/settings.md': renderPage(),
+  '.env.example': renderExample(),
+  [chartSchema]: renderChartSchema(),
+};
 const check = process.argv.includes('--check');
 for (const [name, text] of Object.entries(wanted)) {
   if (read(name) === text) continue;

@@ -15,13 +15,22 @@ import { makeTools, type ToolName } from '../testkit/toolchain/toolchain.ts';
 const system: readonly ToolName[] = ['redis-server', 'faketime', 'caddy', 'schemathesis'];
 /** What the first group of tests uses. */
 const firstTools: readonly ToolName[] = ['versitygw', ...system];
-const laterTools: readonly ToolName[] = ['test-provider', 'pulumi-3.255', 'lossy-disk', 'actionlint', 'config-checks'];
+const laterTools: readonly ToolName[] = [
+  'test-provider',
+  'pulumi-3.255',
+  'lossy-disk',
+  'actionlint',
+  'config-checks',
+  'chart-tools',
+  'kubeconform',
+  'kubernetes-schemas',
+];
 const extraTools: readonly ToolName[] = ['test-provider', 'pulumi-3.255', 'pulumi-3.200', 'minio', ...system];
 
 const firstProjects = ['unit', 'integration', 'contracts'];
 /** These tests wait for most of their time: for deadlines of theirs, and for servers. Their Postgres has connections for eight. */
 const firstWorkers = Math.min(2 * availableParallelism(), 8);
-const laterProjects = ['deploy', 'durability', 'faults', 'abuse', 'e2e', 'e2e-cluster'];
+const laterProjects = ['deploy', 'durability', 'faults', 'kubernetes', 'abuse', 'e2e', 'e2e-cluster'];
 
 const inCi = (process.env['CI'] ?? '') !== '';
 const extra = process.argv.includes('--extra');

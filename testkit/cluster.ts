@@ -13,6 +13,7 @@ import { isOk, proxySpec } from './proxy-spec.ts';
 import { answersPing } from './redis-server.ts';
 import { type S3Access, s3Request } from './s3-request.ts';
 import type { S3ServerKind } from './s3-server.ts';
+import { chartServiceLinks } from './service-links.ts';
 import { ensureToolchain } from './toolchain/toolchain.ts';
 
 type Settings = Readonly<Record<string, string>>;
@@ -183,6 +184,7 @@ async function startParts(
   const proxyPort = options.port ?? nextPort();
   const url = `http://127.0.0.1:${proxyPort}`;
   const settings: Settings = {
+    ...chartServiceLinks,
     HOME: home,
     HOLDFAST_PUBLIC_URL: url,
     HOLDFAST_DATABASE_URL: (await options.databaseThrough?.(databaseUrl)) ?? databaseUrl,
@@ -303,7 +305,7 @@ function workerSpec(program: (name: string) => string, index: number, port: numb
     args: () => [...nodeFlags, program(name), 'worker'],
     env: { ...settings, HOLDFAST_WORKER_LISTEN: address },
     isReady: () => isOk(`http://${address}/readyz`),
-    stopGraceMs: 60_000,
+    stopGraceMs: 90_000,
   };
 }
 
@@ -316,7 +318,7 @@ function apiSpec(program: (name: string) => string, index: number, port: number,
     args: () => [...nodeFlags, program(name), 'api'],
     env: { HOLDFAST_DRAIN_SECONDS: drainSeconds, ...settings, HOLDFAST_LISTEN: address },
     isReady: () => isOk(`http://${address}/readyz`),
-    stopGraceMs: 60_000,
+    stopGraceMs: 90_000,
   };
 }
 

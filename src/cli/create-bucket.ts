@@ -1,7 +1,7 @@
 import { untilBlobStore } from '../shared/platform/blobs/blob-start.ts';
 import { S3BlobStore } from '../shared/platform/blobs/s3-blob-store.ts';
 import { type Config, ConfigError } from '../shared/platform/config/config.ts';
-import { createLogger } from '../shared/platform/logger/logger.ts';
+import { createProcessLogger } from './process-logger.ts';
 
 /** Creates the bucket HOLDFAST_S3_BUCKET if it does not exist. Waits for the S3 server as servers do at startup. */
 export async function createBucket(config: Config): Promise<void> {
@@ -12,7 +12,7 @@ export async function createBucket(config: Config): Promise<void> {
   const attempt = () => store.createBucketIfMissing();
   await untilBlobStore(blobs, attempt, {
     waitMs: config.startWaitMs,
-    logger: createLogger({ level: config.logLevel }),
+    logger: createProcessLogger(config),
   });
   console.log(`The bucket ${blobs.bucket} exists.`);
 }

@@ -3,8 +3,9 @@ import type { RunningServer } from '../server.ts';
 import type { AppContext } from '../shared/context.ts';
 import { type Config, holdfastVersion } from '../shared/platform/config/config.ts';
 import { closeOnSignal } from '../shared/platform/lifecycle/lifecycle.ts';
-import { createLogger, type Logger } from '../shared/platform/logger/logger.ts';
+import type { Logger } from '../shared/platform/logger/logger.ts';
 import type { CommandRun } from './command-run.ts';
+import { createProcessLogger } from './process-logger.ts';
 
 type Role = 'server' | 'api' | 'worker';
 
@@ -18,7 +19,7 @@ interface Started {
 /** Starts a process with the role, which runs until it receives a signal to stop. */
 export async function serve(run: CommandRun, role: Role): Promise<void> {
   const config = run.loadConfig();
-  const logger = createLogger({ level: config.logLevel });
+  const logger = createProcessLogger(config);
   const { context, firstLogin, management, url } = await start(role, config, logger);
   closeOnSignal(context.lifecycle, logger);
   logger.info({ url, management, version: holdfastVersion }, 'listening');

@@ -148,7 +148,7 @@ export async function createContext(
 ): Promise<AppContext> {
   const logger = overrides.logger ?? createLogger({ level: config.logLevel });
   const metrics = createMetrics();
-  const lifecycle = new Lifecycle(logger, config.shutdownMs);
+  const lifecycle = new Lifecycle(logger, config);
   const db = await openDatabase({ ...config.database, url: secrets.databaseUrl });
   lifecycle.onClose('stores', 'database', () => db.close());
   const notifications = new NotificationSender({ db, logger });

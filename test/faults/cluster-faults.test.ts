@@ -67,6 +67,15 @@ async function holdUpload(
   return { held };
 }
 
+test('every process runs beside the services of its chart, and logs once that their variables are no settings', () => {
+  const { apis, workers } = storm.cluster;
+  for (const { log, name } of [...apis, ...workers])
+    expect({ name, times: log.split('ignored: variables that Kubernetes sets').length - 1 }).toEqual({
+      name,
+      times: 1,
+    });
+});
+
 describe('at chosen points', () => {
   test('a worker that stalls between upload and commit is rejected once the update was cancelled', async () => {
     const client = queueing();

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
+import { parseConfig } from '../../src/shared/platform/config/config.ts';
 
 const root = path.join(import.meta.dirname, '../..');
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
@@ -9,12 +10,14 @@ const read = (name: string): string => readFileSync(path.join(root, name), 'utf8
 interface Service {
   readonly image: string;
   readonly build?: string;
+  readonly command?: readonly string[];
   readonly networks?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly privileged?: boolean;
   readonly cap_drop?: readonly string[];
   readonly security_opt?: readonly string[];
   readonly read_only?: boolean;
+  readonly stop_grace_period?: string;
 }
 
 describe('docker-compose.yml', () => {
@@ -74,115 +77,18 @@ describe('docker-compose.yml', () => {
       });
     }
   });
-});
 
-interface Resource {
-  readonly kind: string;
-  readonly metadata: { readonly name: string };
-  readonly spec: Readonly<Record<string, unknown>>;
-}
-
-interface PodSpec {
-  readonly automountServiceAccountToken?: boolean;
-  readonly containers: readonly {
-    readonly image: string;
-    readonly envFrom: readonly { readonly secretRef: { readonly name: string } }[];
-    readonly ports?: readonly { readonly containerPort: number }[];
-    readonly securityContext: object;
-  }[];
-}
-
-describe('deploy/kubernetes', () => {
-  const load = (file: string): Resource[] =>
-    parseAllDocuments(read(`deploy/kubernetes/${file}`)).map((document) => {
-      expect(document.errors).toEqual([]);
-      return document.toJS() as Resource;
-    });
-  const pods = new Map<string, { labels: Record<string, string>; spec: PodSpec }>();
-  for (const { spec } of load('holdfast.yaml')) {
-    const { template } = spec as { template?: { metadata: { labels: Record<string, string> }; spec: PodSpec } };
-    if (template)
-      pods.set(template.metadata.labels['role'] as string, { labels: template.metadata.labels, spec: template.spec });
-  }
-  const policies = load('network-policies.yaml');
-
-  test('runs every pod with few rights and few secrets', () => {
-    expect([...pods.keys()].sort()).toEqual(['api', 'migrate', 'worker']);
-    const secrets: Record<string, string[]> = {};
-    for (const [role, { spec, labels }] of pods) {
-      expect(labels['app']).toBe('holdfast');
-      expect(spec.automountServiceAccountToken).toBe(false);
-      for (const container of spec.containers) {
-        expect(container.image).toMatch(/:(?!latest)[\w.]+(@sha256:[0-9a-f]{64})?$/);
-        expect(container.securityContext).toEqual({
-          runAsNonRoot: true,
-          runAsUser: 1000,
-          readOnlyRootFilesystem: true,
-          allowPrivilegeEscalation: false,
-          capabilities: { drop: ['ALL'] },
-          seccompProfile: { type: 'RuntimeDefault' },
-        });
-        secrets[role] = container.envFrom.map(({ secretRef }) => secretRef.name);
-      }
+  test('gives each process of Holdfast the time to stop that it takes at most', () => {
+    const serving = services.filter(([, { command }]) => ['server', 'api', 'worker'].includes(command?.[0] ?? ''));
+    expect(serving.map(([name]) => name).sort()).toEqual(['api-1', 'api-2', 'api-3', 'server', 'worker']);
+    for (const [name, { environment, stop_grace_period: grace }] of serving) {
+      const seconds = (setting: string): string => environment?.[setting] ?? '';
+      const { drainMs, shutdownMs } = parseConfig({
+        HOLDFAST_DRAIN_SECONDS: seconds('HOLDFAST_DRAIN_SECONDS'),
+        HOLDFAST_SHUTDOWN_SECONDS: seconds('HOLDFAST_SHUTDOWN_SECONDS'),
+      });
+      const graceMs = 1000 * Number(/^(\d+)s$/.exec(grace ?? '')?.[1]);
+      expect({ name, fits: graceMs >= drainMs + shutdownMs + 5_000 }).toEqual({ name, fits: true });
     }
-    expect(secrets).toEqual({
-      migrate: ['holdfast-migrate'],
-      worker: ['holdfast-database', 'holdfast-stores'],
-      api: ['holdfast-database', 'holdfast-stores', 'holdfast-master-keys'],
-    });
-  });
-
-  interface Policy {
-    readonly podSelector: {
-      readonly matchLabels: Readonly<Record<string, string>>;
-      readonly matchExpressions?: readonly {
-        readonly key: string;
-        readonly operator: string;
-        readonly values: readonly string[];
-      }[];
-    };
-    readonly policyTypes: readonly string[];
-    readonly ingress?: readonly {
-      readonly from: readonly object[];
-      readonly ports: readonly { readonly port: number }[];
-    }[];
-    readonly egress?: readonly {
-      readonly to: readonly object[];
-      readonly ports: readonly { readonly port: number }[];
-    }[];
-  }
-  const selects = ({ podSelector }: Policy, labels: Readonly<Record<string, string>>): boolean =>
-    Object.entries(podSelector.matchLabels).every(([key, value]) => labels[key] === value) &&
-    (podSelector.matchExpressions ?? []).every(({ key, values }) => values.includes(labels[key] ?? ''));
-  const ports = (role: string, way: 'ingress' | 'egress'): number[] =>
-    policies
-      .map(({ spec }) => spec as unknown as Policy)
-      .filter((policy) => selects(policy, pods.get(role)?.labels ?? {}))
-      .flatMap((policy) => (policy[way] ?? []).flatMap((rule) => rule.ports.map(({ port }) => port)))
-      .sort((a, b) => a - b);
-
-  test('lets pods talk only to the peers they need', () => {
-    expect(policies.every(({ kind }) => kind === 'NetworkPolicy')).toBe(true);
-    expect(policies[0]?.spec).toEqual({
-      podSelector: { matchLabels: { app: 'holdfast' } },
-      policyTypes: ['Ingress', 'Egress'],
-    });
-    // A rule without a peer or a port would allow everything.
-    for (const { spec } of policies)
-      for (const rule of [
-        ...((spec as unknown as Policy).ingress ?? []),
-        ...((spec as unknown as Policy).egress ?? []),
-      ]) {
-        expect(rule.ports.length).toBeGreaterThan(0);
-        const peers = 'from' in rule ? rule.from : rule.to;
-        expect(peers.filter((peer) => Object.keys(peer).length === 0)).toEqual([]);
-        expect(peers.length).toBeGreaterThan(0);
-      }
-    expect(ports('api', 'ingress')).toEqual([9090, 9092]);
-    expect(ports('worker', 'ingress')).toEqual([9091]);
-    expect(ports('migrate', 'ingress')).toEqual([]);
-    expect(ports('api', 'egress')).toEqual([53, 53, 443, 5432, 6379]);
-    expect(ports('worker', 'egress')).toEqual([53, 53, 443, 5432, 6379]);
-    expect(ports('migrate', 'egress')).toEqual([53, 53, 5432]);
   });
 });

@@ -19,10 +19,11 @@ const place = path.join(home, 'backups');
 const app = testApp({ settings: { HOLDFAST_BACKUP_TO: place, HOLDFAST_BACKUP_KEEP: '2' } });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
+const toNumber = (text = ''): number => (text === '+Inf' ? Number.POSITIVE_INFINITY : Number(text));
 const gauges = async (): Promise<Record<string, number>> => {
   const lines = (await app.context.metrics.registry.metrics()).split('\n');
   const found = lines.flatMap((line) => /^holdfast_backup_last_(\w+)_age_seconds (\S+)$/.exec(line)?.slice(1) ?? []);
-  return { [found[0] as string]: Number(found[1]), [found[2] as string]: Number(found[3]) };
+  return { [found[0] as string]: toNumber(found[1]), [found[2] as string]: toNumber(found[3]) };
 };
 
 test('backups are made when they are due, old ones are deleted, and their ages are exported', async () => {
@@ -32,7 +33,7 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   const store = await FileBlobStore.open({ directory: place });
   const ids = async () => (await findBackups(store)).map(({ id }) => id);
   await task.observe?.();
-  expect(await gauges()).toEqual({ success: Number.NaN, verified: Number.NaN });
+  expect(await gauges()).toEqual({ success: Number.POSITIVE_INFINITY, verified: Number.POSITIVE_INFINITY });
 
   await run();
   const [first] = await ids();
@@ -47,6 +48,8 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   }
   expect(await ids()).toHaveLength(2);
   expect(await ids()).not.toContain(first);
+  await task.observe?.();
+  expect((await gauges())['verified']).toBeGreaterThan(24 * 3600);
   const verified = await runBackup({ dataDir: home }, 'verify', '--from', place);
   expect(verified.stdout).toContain('no faults');
   await run();

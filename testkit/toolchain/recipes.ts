@@ -4,6 +4,7 @@ import { basename, join, resolve } from 'node:path';
 
 import { CommandFailedError, findOnPath, runCommand, ToolUnavailableError } from './command.ts';
 import { prepareStandIns, type StandIns, standInInputs } from './go-stand-ins.ts';
+import { kubernetesSchemas } from './kubernetes-schemas.ts';
 import { buildDir, type CachedBuild } from './tool-cache.ts';
 
 const goModules = join(import.meta.dirname, 'go');
@@ -79,6 +80,17 @@ function goTool(build: GoBuild, name: string): Recipe {
   return { builds: async () => [await goBuild(build)], executable: `bin/${name}` };
 }
 
+/** Our own program over the packages of Helm, and what validates the manifests that it makes. */
+const chartTools: GoBuild = {
+  label: 'chart-tools-3.22.0',
+  typicalSeconds: 25,
+  module: 'chart-tools',
+  packagePath: '.',
+  morePackages: ['github.com/yannh/kubeconform/cmd/kubeconform'],
+  // Nothing here talks to a cluster.
+  standIns: { folder: join(goModules, 'helm-without-client'), modules: ['k8s.io/client-go'] },
+};
+
 /** Recipes of all tools that are built, by name. */
 export const recipes = {
   /** Our own resource plugin. */
@@ -117,6 +129,10 @@ export const recipes = {
     { label: 'minio', typicalSeconds: 570, module: 'minio', packagePath: 'github.com/minio/minio' },
     'minio',
   ),
+  'chart-tools': goTool(chartTools, 'chart-tools'),
+  kubeconform: goTool(chartTools, 'kubeconform'),
+  /** A folder. */
+  'kubernetes-schemas': { builds: async () => [kubernetesSchemas], executable: '' },
   /** In its own Python environment. */
   schemathesis: {
     builds: async () => [
@@ -154,6 +170,8 @@ interface GoBuild {
   /** Directory with the go.mod and go.sum that pin everything, relative to go/. */
   module: string;
   packagePath: string;
+  /** Others that are built with it. */
+  morePackages?: readonly string[];
   ldflags?: string;
   extraInputs?: readonly string[];
   standIns?: StandIns;
@@ -161,13 +179,14 @@ interface GoBuild {
 }
 
 async function goBuild(recipe: GoBuild): Promise<CachedBuild> {
-  const { label, typicalSeconds, packagePath, standIns } = recipe;
+  const { label, typicalSeconds, standIns } = recipe;
+  const packages = [recipe.packagePath, ...(recipe.morePackages ?? [])];
   const moduleDir = resolve(goModules, recipe.module);
   const names = (await readdir(moduleDir)).sort();
   const files = await Promise.all(names.map((name) => readFile(join(moduleDir, name))));
   const ldflags = `-s -w ${recipe.ldflags ?? ''}`.trim();
   const replaced = standIns === undefined ? [] : await standInInputs(standIns);
-  const inputs = [packagePath, ldflags, compilerFlags, ...(recipe.extraInputs ?? []), ...names, ...files, ...replaced];
+  const inputs = [...packages, ldflags, compilerFlags, ...(recipe.extraInputs ?? []), ...names, ...files, ...replaced];
 
   /** Runs a Go command in the module's directory, with the flags that select the modules. */
   const runGo = async (command: string, args: readonly string[]): Promise<void> => {
@@ -196,12 +215,12 @@ async function goBuild(recipe: GoBuild): Promise<CachedBuild> {
     typicalSeconds,
     inputs,
     // Only what is compiled: `go mod download` would fetch the modules of all platforms and tests.
-    download: () => runGo('list', ['-deps', packagePath]),
+    download: () => runGo('list', ['-deps', ...packages]),
     build: async (dir) => {
       const binDir = join(dir, 'bin');
       await mkdir(binDir);
       const flags = ['-buildvcs=false', '-trimpath', compilerFlags, '-ldflags', ldflags];
-      await runGo('build', [...flags, '-o', `${binDir}/`, packagePath]);
+      await runGo('build', [...flags, '-o', `${binDir}/`, ...packages]);
       await recipe.finish?.(binDir);
     },
   };

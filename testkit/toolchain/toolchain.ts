@@ -28,7 +28,11 @@ const knownTools = [...Object.keys(recipes), ...Object.keys(systemPrograms)] as 
 export const defaultTools = knownTools.filter((name) => name !== 'chromium');
 
 /** Tools that are downloaded rather than compiled, so that they can be prepared while another tool compiles. */
-const downloaded: readonly ToolName[] = [...(Object.keys(systemPrograms) as ToolName[]), 'schemathesis'];
+const downloaded: readonly ToolName[] = [
+  ...(Object.keys(systemPrograms) as ToolName[]),
+  'schemathesis',
+  'kubernetes-schemas',
+];
 
 /**
  * Returns the paths of tools. Missing tools are built into the cache, which takes minutes the first time and

@@ -14,8 +14,9 @@ const taskName = 'back-up';
 const lookEverySeconds = 300;
 
 const Times = Type.Object({
-  /** In ms since 1970: what the newest backup contains, and when one was last verified without faults; null: never. */
+  /** When the newest backup was made, in ms since 1970; null: there is none. */
   takenAt: Type.Union([Type.Number(), Type.Null()]),
+  /** When one was last verified without faults or, if none was, when the oldest was made. */
   verifiedAt: Type.Union([Type.Number(), Type.Null()]),
 });
 type Times = Static<typeof Times>;
@@ -29,15 +30,15 @@ export function backUpOnSchedule(
   const { blobs, config, db, logger, metrics } = context;
   const { keep, schedule } = config.backup;
   let times: Times = { takenAt: null, verifiedAt: null };
-  const age = (at: number | null): number => (at === null ? Number.NaN : (Date.now() - at) / 1000);
+  const age = (at: number | null): number => (at === null ? Number.POSITIVE_INFINITY : (Date.now() - at) / 1000);
   metrics.gauge(
     'holdfast_backup_last_success_age_seconds',
-    'Age of the newest complete backup in HOLDFAST_BACKUP_TO, in seconds; NaN if there is none.',
+    'Age of the newest complete backup in HOLDFAST_BACKUP_TO, in seconds; +Inf if there is none.',
     () => age(times.takenAt),
   );
   metrics.gauge(
     'holdfast_backup_last_verified_age_seconds',
-    'Time since a backup in HOLDFAST_BACKUP_TO was last verified without faults, in seconds; NaN if none was.',
+    'Time since a backup in HOLDFAST_BACKUP_TO was last verified without faults or, if none was, age of the oldest, in seconds.',
     () => age(times.verifiedAt),
   );
   const run = async (target: BlobStore, signal: AbortSignal): Promise<void> => {
@@ -75,10 +76,12 @@ async function readTimes(target: BlobStore): Promise<Times> {
   const backups = (await findBackups(target)).filter(({ isComplete }) => isComplete);
   const newest = backups.at(-1);
   const takenAt = newest ? Date.parse((await openBackup(target, newest.id)).takenAt) : null;
+  const oldest = backups[0];
   let verifiedAt: number | null = null;
   for (const backup of backups) {
     const at = await readVerification(target, backup);
     if (at !== null && (verifiedAt === null || at > verifiedAt)) verifiedAt = at;
   }
+  if (verifiedAt === null && oldest) verifiedAt = Date.parse((await openBackup(target, oldest.id)).takenAt);
   return { takenAt, verifiedAt };
 }

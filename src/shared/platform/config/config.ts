@@ -10,6 +10,7 @@ import { expected } from './expected.ts';
 import { frontConfig, frontProblems, trustedProxiesOf } from './front.ts';
 import { oidcConfig, oidcProblems } from './oidc.ts';
 import { isSchedule } from './schedule.ts';
+import { findServiceLinks } from './service-links.ts';
 import { Settings } from './settings.ts';
 import { type Tuning, tuningOf } from './tuning.ts';
 
@@ -17,7 +18,10 @@ import { type Tuning, tuningOf } from './tuning.ts';
  * Configuration of the process: parsed once, frozen, passed explicitly. Sizes are in bytes; names give the unit of
  * times.
  */
-export type Config = ReturnType<typeof toConfig>;
+export type Config = ReturnType<typeof toConfig> & {
+  /** Variables with our prefix that are no settings: Kubernetes sets them to name services. */
+  readonly ignoredVariables: readonly string[];
+};
 
 /** The settings are invalid. The message names every invalid variable. */
 export class ConfigError extends OperatorError {
@@ -40,11 +44,13 @@ export function parseConfig(
   tuning: Partial<Tuning> = {},
 ): Config {
   const known = Object.keys(Settings.properties);
+  const serviceLinks = findServiceLinks(environment).filter((name) => !known.includes(name));
   const given: Record<string, string> = {};
   const problems: string[] = [];
   for (const [name, value] of Object.entries(environment)) {
     if (!name.startsWith('HOLDFAST_') || name.startsWith('HOLDFAST_TEST_') || value === undefined || value === '')
       continue;
+    if (serviceLinks.includes(name)) continue;
     if (!known.includes(name)) problems.push(`${name}: unknown setting`);
     else given[name] = value;
   }
@@ -77,7 +83,7 @@ export function parseConfig(
   }
   const settings = converted as Settings;
   const config = toConfig(settings, { ...tuningOf(settings), ...tuning });
-  return Object.freeze(config);
+  return Object.freeze({ ...config, ignoredVariables: serviceLinks });
 }
 
 function toConfig(settings: Settings, tuning: Tuning) {

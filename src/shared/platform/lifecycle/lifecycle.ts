@@ -15,16 +15,22 @@ interface Closer {
   readonly close: () => Promise<void>;
 }
 
-/** Registers close callbacks and runs them in phases, each callback within a time limit. */
+/** How long a shutdown may take: its first phase, and everything after it. */
+export interface ShutdownLimits {
+  readonly drainMs: number;
+  readonly shutdownMs: number;
+}
+
+/** Registers close callbacks and runs them in phases. All of them together end by one deadline. */
 export class Lifecycle implements AsyncDisposable {
   readonly #closers: Closer[] = [];
   readonly #logger: Logger;
-  readonly #phaseLimitMs: number;
+  readonly #limits: ShutdownLimits;
   #closing: Promise<void> | undefined;
 
-  constructor(logger: Logger, phaseLimitMs: number) {
+  constructor(logger: Logger, limits: ShutdownLimits) {
     this.#logger = logger;
-    this.#phaseLimitMs = phaseLimitMs;
+    this.#limits = limits;
   }
 
   onClose(phase: Phase, name: string, close: () => Promise<void>): void {
@@ -42,15 +48,22 @@ export class Lifecycle implements AsyncDisposable {
   }
 
   async #closeAll(): Promise<void> {
+    const { drainMs, shutdownMs } = this.#limits;
+    const deadline = performance.now() + drainMs + shutdownMs;
+    // Callbacks that hang leave a quarter of the time to the others, in equal parts.
+    const reservedMs = shutdownMs / 4 / this.#closers.length;
+    let left = this.#closers.length;
     for (const phase of phases) {
       const closers = this.#closers.filter((closer) => closer.phase === phase).reverse();
       // Within a phase, close one at a time in reverse order of registration: a pool must outlive its users.
-      for (const closer of closers) await this.#closeOne(closer);
+      for (const closer of closers) {
+        left--;
+        await this.#closeOne(closer, Math.max(0, Math.round(deadline - performance.now() - left * reservedMs)));
+      }
     }
   }
 
-  async #closeOne({ name, phase, close }: Closer): Promise<void> {
-    const limitMs = this.#phaseLimitMs;
+  async #closeOne({ name, phase, close }: Closer, limitMs: number): Promise<void> {
     const late = new Error(`Not closed within ${limitMs} ms`);
     try {
       await withTimeout(close(), limitMs, () => late);

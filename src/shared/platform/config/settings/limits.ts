@@ -55,7 +55,11 @@ export const limitsSettings = {
     minimum: 0,
     maximum: 300,
   }),
-  HOLDFAST_SHUTDOWN_SECONDS: positive('Time limit for each phase of a graceful shutdown, in seconds.', 30, 3600),
+  HOLDFAST_SHUTDOWN_SECONDS: positive(
+    'Time limit for the rest of a graceful shutdown, in seconds: give a process this time and HOLDFAST_DRAIN_SECONDS between the stop signal and a kill.',
+    60,
+    3600,
+  ),
   HOLDFAST_LOG_LEVEL: Type.Union(
     [
       Type.Literal('fatal'),

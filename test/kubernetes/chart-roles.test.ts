@@ -1,0 +1,184 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, expect, test } from '@jest/globals';
+import { parse } from 'yaml';
+import { holdfastVersion, parseConfig } from '../../src/shared/platform/config/config.ts';
+import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { chartFolder, type Manifest, manifestsFile, renderManifests } from '../../testkit/chart.ts';
+import { chartServiceLinks, serviceLinks } from '../../testkit/service-links.ts';
+import { describeWithTools } from '../support/tools.ts';
+import { manifestsOf, ofKind, type Pod, podsOf, selects, type Variable } from './support/objects.ts';
+import { valueSets } from './support/value-sets.ts';
+
+const root = path.join(import.meta.dirname, '../..');
+const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
+
+/** What the secrets of a cluster may hold. */
+const secretValues: Readonly<Record<string, string>> = {
+  HOLDFAST_DATABASE_URL: 'postgres://holdfast:p4fe2c1b@db.example:5432/holdfast?sslmode=verify-full',
+  HOLDFAST_DATABASE_REPLICA_URL: 'postgres://holdfast:p4fe2c1b@replica.example:5432/holdfast',
+  HOLDFAST_REDIS_URL: 'rediss://holdfast:p4fe2c1b@redis.example:6379',
+  HOLDFAST_MASTER_KEYS: KeyRing.generate(),
+  HOLDFAST_AUDIT_EXPORT_URL: 'https://logs.example/in',
+};
+
+function environmentOf(env: readonly Variable[]): Record<string, string> {
+  return Object.fromEntries(
+    env.map(({ name, value }) => [name, value ?? secretValues[name] ?? 'some-text-of-a-secret']),
+  );
+}
+
+const chartLinks = Object.keys(chartServiceLinks).filter((name) => !/^HOLDFAST_(SERVICE|PORT)/.test(name));
+
+await describeWithTools('the chart', ['chart-tools'], () => {
+  const all = new Map<string, Manifest[]>();
+  beforeAll(async () => {
+    for (const [name, values] of Object.entries(valueSets)) all.set(name, await manifestsOf(values));
+  });
+  const of = (name: keyof typeof valueSets): { manifests: Manifest[]; pods: Map<string, Pod> } => {
+    const manifests = all.get(name) as Manifest[];
+    return { manifests, pods: new Map(podsOf(manifests).map((pod) => [pod.role, pod])) };
+  };
+
+  test.each(Object.keys(valueSets))('configures each role so that it starts beside every service, with %s', (name) => {
+    const services = [...all.values()].flatMap((manifests) => ofKind(manifests, 'Service'));
+    const links = services.flatMap(({ metadata, spec }) =>
+      spec.ports.map((port: { name: string; port: number }) => serviceLinks(metadata.name, port)),
+    );
+    // The clusters of all other tests have them as well.
+    expect(Object.keys(Object.assign({}, ...links))).toEqual(expect.arrayContaining(chartLinks));
+    const beside = Object.assign({}, ...links, chartServiceLinks);
+    expect(Object.keys(beside)).toEqual(
+      expect.arrayContaining(['HOLDFAST_PORT', 'HOLDFAST_API_SERVICE_HOST', 'HOLDFAST_WEB_PORT_80_TCP_ADDR']),
+    );
+    for (const [role, { env }] of of(name).pods) {
+      if (role === 'web') continue;
+      const config = parseConfig({ ...beside, ...environmentOf(env) });
+      expect(config.ignoredVariables).toEqual(
+        Object.keys(beside)
+          .filter((each) => each.startsWith('HOLDFAST'))
+          .sort(),
+      );
+      expect(config).toMatchObject({
+        publicUrl: expect.stringMatching(/^https:/),
+        blobs: { kind: 's3' },
+      });
+    }
+  });
+
+  test('gives a role only the secrets that it needs', () => {
+    const secretsOf = (name: string): Record<string, string[]> =>
+      Object.fromEntries(
+        [...of(name).pods].map(([role, { env }]) => [
+          role,
+          env.flatMap(({ valueFrom, ...variable }) => (valueFrom ? [variable.name] : [])),
+        ]),
+      );
+    const serving = ['HOLDFAST_DATABASE_URL', 'HOLDFAST_REDIS_URL'];
+    expect(secretsOf('documented')).toEqual({
+      migrate: ['HOLDFAST_DATABASE_URL'],
+      worker: serving,
+      api: [serving[0], 'HOLDFAST_MASTER_KEYS', serving[1]],
+    });
+    const aws = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'];
+    expect(secretsOf('everything behind an ingress')).toEqual({
+      migrate: ['HOLDFAST_DATABASE_URL'],
+      'create-bucket': aws,
+      web: [],
+      // Workers decrypt documents here.
+      worker: [
+        ...aws,
+        'HOLDFAST_AUDIT_EXPORT_TOKEN',
+        'HOLDFAST_AUDIT_EXPORT_URL',
+        serving[0],
+        'HOLDFAST_MASTER_KEYS',
+        serving[1],
+        'HOLDFAST_VAULT_TOKEN',
+      ],
+      api: [
+        ...aws,
+        'HOLDFAST_AUDIT_EXPORT_URL',
+        'HOLDFAST_DATABASE_REPLICA_URL',
+        serving[0],
+        'HOLDFAST_MASTER_KEYS',
+        serving[1],
+        'HOLDFAST_VAULT_TOKEN',
+      ],
+    });
+  });
+
+  test('lets pods talk only to the peers they need', () => {
+    const portsOf = (name: string, role: string, way: 'ingress' | 'egress'): number[] => {
+      const { manifests, pods } = of(name);
+      const ports = ofKind(manifests, 'NetworkPolicy')
+        .filter((policy) => selects(policy['spec'].podSelector, pods.get(role)?.labels ?? {}))
+        .flatMap((policy) => policy['spec'][way] ?? [])
+        .flatMap((rule: { ports: { port: number }[] }) => rule.ports.map(({ port }) => port));
+      return [...new Set(ports)].sort((a, b) => a - b);
+    };
+    const [denied] = ofKind(of('documented').manifests, 'NetworkPolicy');
+    expect(denied?.['spec'].policyTypes).toEqual(['Ingress', 'Egress']);
+    for (const { labels } of of('everything behind an ingress').pods.values())
+      expect(selects(denied?.['spec'].podSelector, labels)).toBe(true);
+    const name = 'everything behind an ingress';
+    expect(portsOf('documented', 'api', 'ingress')).toEqual([9090, 9091, 9092]);
+    expect(portsOf('documented', 'worker', 'ingress')).toEqual([9091, 9092]);
+    expect(portsOf('documented', 'api', 'egress')).toEqual([53, 443, 5432, 6379]);
+    expect(portsOf('documented', 'migrate', 'egress')).toEqual([53, 5432]);
+    expect(portsOf(name, 'api', 'egress')).toEqual([53, 80, 443, 988, 5432, 6379, 6432, 8200, 9000]);
+    expect(portsOf(name, 'worker', 'egress')).toEqual(portsOf(name, 'api', 'egress'));
+    expect(portsOf(name, 'create-bucket', 'egress')).toEqual([53, 80, 443, 988, 9000]);
+    expect(portsOf(name, 'migrate', 'egress')).toEqual([53, 5432, 6432]);
+    expect(portsOf(name, 'web', 'ingress')).toEqual([8080]);
+    expect(portsOf(name, 'web', 'egress')).toEqual([]);
+    for (const role of ['migrate', 'create-bucket']) expect(portsOf(name, role, 'ingress')).toEqual([]);
+    expect(portsOf('no way in of its own, and other names', 'worker', 'ingress')).toEqual([]);
+  });
+
+  test('sends to the API what the proxy of the compose file does', () => {
+    const [, listed = ''] = /^\s*@api path (.+)$/m.exec(read('deploy/proxy/Caddyfile')) ?? [];
+    const paths = listed.split(' ');
+    // `/api/*` and `/api` are one prefix.
+    const prefixes = paths.filter((each) => each.endsWith('/*')).map((each) => each.slice(0, -2));
+    const exact = paths.filter((each) => !each.endsWith('/*') && !prefixes.includes(each));
+    const wanted = [...prefixes.map((each) => `Prefix ${each}`), ...exact.map((each) => `Exact ${each}`)].sort();
+    const [ingress] = ofKind(of('everything behind an ingress').manifests, 'Ingress');
+    const toApi = ingress?.['spec'].rules[0].http.paths.filter(
+      ({ backend }: { backend: { service: { name: string } } }) => backend.service.name === 'holdfast-api',
+    );
+    expect(toApi.map((each: { pathType: string; path: string }) => `${each.pathType} ${each.path}`).sort()).toEqual(
+      wanted,
+    );
+    const [route] = ofKind(of('a gateway, with one process of each role').manifests, 'HTTPRoute');
+    const matches = route?.['spec'].rules
+      .filter(({ backendRefs }: { backendRefs: { name: string }[] }) => backendRefs[0]?.name === 'holdfast-api')
+      .flatMap((rule: { matches: { path: { type: string; value: string } }[] }) => rule.matches);
+    expect(
+      matches
+        .map(
+          ({ path: { type, value } }: { path: { type: string; value: string } }) =>
+            `${type.replace('Path', '')} ${value}`,
+        )
+        .sort(),
+    ).toEqual(wanted);
+  });
+
+  test('has the alert rules and the dashboard of deploy/monitoring', () => {
+    const { manifests } = of('everything behind an ingress');
+    const [rule] = ofKind(manifests, 'PrometheusRule');
+    expect(rule?.['spec']).toEqual(parse(read('deploy/monitoring/alerts.yml')));
+    const [dashboard] = ofKind(manifests, 'ConfigMap');
+    expect(JSON.parse(dashboard?.['data']['holdfast.json'])).toEqual(
+      JSON.parse(read('deploy/monitoring/grafana-dashboard.json')),
+    );
+  });
+
+  test('has the version of the program', () => {
+    const chart = parse(readFileSync(path.join(chartFolder, 'Chart.yaml'), 'utf8'));
+    expect(chart).toMatchObject({ version: holdfastVersion, appVersion: holdfastVersion });
+  });
+
+  test('gives the manifests that are checked in; after a change, run: npm run manifests', async () => {
+    expect(readFileSync(manifestsFile, 'utf8')).toBe(await renderManifests());
+  });
+});
