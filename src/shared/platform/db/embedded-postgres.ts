@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FileLock } from '../claim/file-lock.ts';
 import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable-files.ts';
 import type { Logger } from '../logger/logger.ts';
+import { findSystemUser } from '../processes/system-user.ts';
 import { EmbeddedPostgresError, findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts';
 import { killWithChildren, stopOrphan } from './postgres-processes.ts';
 
@@ -97,7 +98,7 @@ export async function startEmbeddedPostgres(
 
 function chooseAccount(directory: string, binaries: PostgresBinaries): Account | null {
   if (userInfo().uid !== 0) return null;
-  const ids = findUser('postgres') ?? findUser('nobody');
+  const ids = findSystemUser('postgres') ?? findSystemUser('nobody');
   if (!ids)
     throw new EmbeddedPostgresError(
       'Postgres does not run as root and there is no user `postgres` or `nobody`; start Holdfast as another user',
@@ -105,7 +106,8 @@ function chooseAccount(directory: string, binaries: PostgresBinaries): Account |
   chownSync(directory, ids.uid, ids.gid);
   const isReadable = [directory, binaries.postgres].every((file) => spawnSync('test', ['-r', file], ids).status === 0);
   if (isReadable) return { ...ids, prefix: [] };
-  // Other users cannot read a checkout below /root. The only capability they need is to read and search directories.
+  // Other users cannot read a checkout below /root. The only capability they need is to read and search directories. Postgres asks
+  // access(2) about its own programs, which counts capabilities of a user other than root only with that bit.
   const prefix = [
     'setpriv',
     `--reuid=${ids.uid}`,
@@ -113,6 +115,7 @@ function chooseAccount(directory: string, binaries: PostgresBinaries): Account |
     '--clear-groups',
     '--inh-caps=+dac_read_search',
     '--ambient-caps=+dac_read_search',
+    '--securebits=+no_setuid_fixup',
     '--',
   ];
   if (spawnSync(prefix[0] as string, [...prefix.slice(1), 'test', '-r', binaries.postgres]).status === 0)
@@ -120,14 +123,6 @@ function chooseAccount(directory: string, binaries: PostgresBinaries): Account |
   throw new EmbeddedPostgresError(
     `Postgres does not run as root, and user ${ids.uid} cannot read ${directory} and ${binaries.postgres}; start Holdfast as another user or from a directory that everyone can read`,
   );
-}
-
-function findUser(name: string): { uid: number; gid: number } | null {
-  const line = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .find((entry) => entry.startsWith(`${name}:`));
-  const fields = line?.split(':');
-  return fields ? { uid: Number(fields[2]), gid: Number(fields[3]) } : null;
 }
 
 function launch(
