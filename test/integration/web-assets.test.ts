@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -158,3 +158,30 @@ describe('the web UI', () => {
     expect(shown.body).toContain('npm run build:web');
   });
 });
+
+test.each(['/', '/theme.js'])(
+  'a later release is served at %s although its file has the same time and size',
+  async (url) => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'holdfast-web-'));
+    const name = url === '/' ? 'index.html' : url.slice(1);
+    const release = async (content: string): Promise<void> => {
+      await writeFile(path.join(folder, name), content);
+      await utimes(path.join(folder, name), 499_162_500, 499_162_500);
+    };
+    const other = await serve(folder);
+    try {
+      await release('one');
+      const { etag, 'last-modified': modified } = (await other.inject({ url, headers: html })).headers;
+      await release('two');
+      const known = {
+        ...(etag ? { 'if-none-match': etag } : {}),
+        ...(modified ? { 'if-modified-since': modified } : {}),
+      };
+      const answer = await other.inject({ url, headers: { ...html, ...(known as Record<string, string>) } });
+      expect([answer.statusCode, answer.body]).toEqual([200, 'two']);
+    } finally {
+      await other.close();
+      await rm(folder, { recursive: true });
+    }
+  },
+);

@@ -18,6 +18,8 @@ const notPages = /^\/(?:api|trpc|scim|policy-packs|admin|assets|fonts|healthz|re
 const yearMs = 365 * 24 * 60 * 60 * 1000;
 const dayMs = 24 * 60 * 60 * 1000;
 const retrySeconds = 5;
+/** Files of a package have one time, so another release's may have the same size and time. */
+const unvalidated = { etag: false, lastModified: false };
 
 const policy = [
   "default-src 'none'",
@@ -44,14 +46,14 @@ export async function registerWebAssets(app: FastifyInstance, folder: string): P
     const isHashed = hashed.test(url);
     if (isHashed || named.test(url)) {
       if (!(await exists(folder, url))) return undefined;
-      const caching = isHashed ? { immutable: true, maxAge: yearMs } : { maxAge: dayMs };
+      const caching = isHashed ? { immutable: true, maxAge: yearMs } : { ...unvalidated, maxAge: dayMs };
       return allowCaching(reply).sendFile(url.slice(1), caching);
     }
     if (url !== '/' && (!wantsPage(request) || notPages.test(url))) return undefined;
     if (!(await exists(folder, 'index.html'))) return sendMissing(request, reply, await isBeingBuilt(folder));
     return reply
       .headers({ 'cache-control': 'no-cache', 'content-security-policy': policy, 'referrer-policy': 'same-origin' })
-      .sendFile('index.html', { cacheControl: false });
+      .sendFile('index.html', { ...unvalidated, cacheControl: false });
   });
 }
 
