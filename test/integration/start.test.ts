@@ -259,6 +259,15 @@ test('a data directory that is a file ends the server with a sentence', async ()
   expect(code).toBe(1);
 });
 
+test('a server that others reach over plain HTTP says so', async () => {
+  const started = start(['server'], { HOLDFAST_DATABASE_URL: database.url, HOLDFAST_LISTEN: '0.0.0.0:0' });
+  await until(() => isListening(started), 'it listens');
+  const warnings = started.lines().filter(({ msg }) => msg.startsWith('HOLDFAST_'));
+  expect(warnings).toEqual([
+    expect.objectContaining({ level: 'warn', msg: expect.stringMatching(/^HOLDFAST_LISTEN: /) }),
+  ]);
+});
+
 test('the token of the first admin is in a file of its owner, and in no log', async () => {
   const directory = temporaryClusterDir();
   try {

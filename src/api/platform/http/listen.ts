@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../../shared/platform/config/config.ts';
+import { listExposures } from '../../../shared/platform/config/exposure.ts';
 import { ListenError, startStatusServer } from '../../../shared/platform/telemetry/status-server.ts';
 import type { ApiContext } from '../api-context.ts';
-import { warnAboutPlainHttp } from '../server/public-url.ts';
 
 /** Connections that may wait to be accepted. The kernel's limit (`net.core.somaxconn`) applies, too. */
 const backlog = 4096;
@@ -17,7 +17,7 @@ export interface Listening {
 /** Opens the management listener, then the service's, and registers both to be closed at shutdown. Throws ListenError. */
 export async function listen(app: FastifyInstance, context: ApiContext): Promise<Listening> {
   const { config, health, lifecycle, logger, metrics } = context;
-  warnAboutPlainHttp(config, logger);
+  for (const exposure of listExposures(config)) logger.warn(exposure);
   lifecycle.onClose('intake', 'http', () => app.close());
   let management: string | null = null;
   if (config.managementListen) {

@@ -97,10 +97,13 @@ test.each([
   expect(parseConfig({ HOLDFAST_LISTEN: text })).toMatchObject({ listen: { host, port }, publicUrl });
 });
 
-test('listens on the loopback address only with the embedded database, otherwise on all', () => {
-  expect(parseConfig({ HOLDFAST_DATABASE_URL: 'postgres://h/d' }).listen.host).toBe('0.0.0.0');
-  expect(parseConfig({}).listen.host).toBe('127.0.0.1');
-});
+test.each([{}, { HOLDFAST_DATABASE_URL: 'postgres://h/d' }])(
+  'listens on the loopback address by default: %j',
+  (given) => {
+    const { listen, managementListen } = parseConfig(given);
+    expect([listen.host, managementListen?.host]).toEqual(['127.0.0.1', '127.0.0.1']);
+  },
+);
 
 test('a bucket turns on the S3 store', () => {
   const config = parseConfig({

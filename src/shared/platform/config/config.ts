@@ -8,6 +8,7 @@ import { type AllowList, parseAllowList } from '../outgoing/address-rules.ts';
 import { trustAuthorities } from '../tls/trust.ts';
 import { expected } from './expected.ts';
 import { frontConfig, frontProblems, trustedProxiesOf } from './front.ts';
+import { installationRoot } from './installation.ts';
 import { oidcConfig, oidcProblems } from './oidc.ts';
 import { isSchedule } from './schedule.ts';
 import { findServiceLinks } from './service-links.ts';
@@ -89,8 +90,8 @@ export function parseConfig(
 function toConfig(settings: Settings, tuning: Tuning) {
   const dataDir = path.resolve(settings.HOLDFAST_DATA_DIR);
   const embedded = settings.HOLDFAST_DATABASE_URL === undefined;
-  const listen = parseListen(settings.HOLDFAST_LISTEN ?? (embedded ? '127.0.0.1:9090' : '0.0.0.0:9090'));
-  const management = settings.HOLDFAST_MANAGEMENT_LISTEN ?? (embedded ? '127.0.0.1:9092' : '0.0.0.0:9092');
+  const listen = parseListen(settings.HOLDFAST_LISTEN);
+  const management = settings.HOLDFAST_MANAGEMENT_LISTEN;
   const managementListen = parseListen(management);
   // Port 0 means any free port, so two of them are never the same.
   const isSame =
@@ -266,11 +267,11 @@ function parseListen(text: string): { readonly host: string; readonly port: numb
 
 /** Version of this build, from package.json. */
 export const holdfastVersion: string = (
-  JSON.parse(readFileSync(path.join(import.meta.dirname, '../../../../package.json'), 'utf8')) as { version: string }
+  JSON.parse(readFileSync(path.join(installationRoot, 'package.json'), 'utf8')) as { version: string }
 ).version;
 
 /** The directory of the web UI build, which may not exist yet. */
-export const webFolder = path.join(import.meta.dirname, '../../../../dist/web');
+export const webFolder = path.join(installationRoot, 'dist', 'web');
 
 /**
  * Returns a problem for each secret in the settings that is a placeholder or obviously not random, without quoting it.

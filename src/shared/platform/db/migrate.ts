@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { installationRoot } from '../config/installation.ts';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
 import { assertGranted, grantToApp } from './app-role.ts';
@@ -11,7 +12,7 @@ import { isPooled } from './postgres-connector.ts';
 import { type PostgresStart, withPostgresAtStart } from './postgres-start.ts';
 
 const migrationsTable = 'holdfast_migrations';
-const migrationsDir = path.join(import.meta.dirname, '../../../../migrations');
+const migrationsDir = path.join(installationRoot, 'migrations');
 
 /** The database lacks migrations that this release needs. */
 export class PendingMigrationsError extends OperatorError {

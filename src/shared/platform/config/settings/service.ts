@@ -3,22 +3,20 @@ import { positive } from './integers.ts';
 
 /** Settings of the listeners and of sign-in. */
 export const serviceSettings = {
-  HOLDFAST_LISTEN: Type.Optional(
-    Type.String({
-      description:
-        'Address and port of the service. Default `0.0.0.0:9090`; `127.0.0.1:9090` with the embedded database.',
-      pattern: '^(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5}$',
-      form: 'an address and a port, such as 0.0.0.0:9090',
-    }),
-  ),
-  HOLDFAST_MANAGEMENT_LISTEN: Type.Optional(
-    Type.String({
-      description:
-        'Address and port for `/metrics` and for the detailed `/healthz` and `/readyz` of a server or API process. It has no login. Default `0.0.0.0:9092`; `127.0.0.1:9092` with the embedded database. `same`: use the port of the service.',
-      pattern: '^(same|(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5})$',
-      form: '`same`, or an address and a port, such as 0.0.0.0:9092',
-    }),
-  ),
+  HOLDFAST_LISTEN: Type.String({
+    description:
+      'Address and port of the service. The image sets `0.0.0.0:9090`. Beyond this machine, use TLS, here or in a proxy.',
+    default: '127.0.0.1:9090',
+    pattern: '^(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5}$',
+    form: 'an address and a port, such as 0.0.0.0:9090',
+  }),
+  HOLDFAST_MANAGEMENT_LISTEN: Type.String({
+    description:
+      'Address and port for `/metrics` and for the detailed `/healthz` and `/readyz` of a server or API process. It has no login. The image sets `0.0.0.0:9092`. `same`: use the port of the service.',
+    default: '127.0.0.1:9092',
+    pattern: '^(same|(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5})$',
+    form: '`same`, or an address and a port, such as 127.0.0.1:9092',
+  }),
   HOLDFAST_WORKER_LISTEN: Type.String({
     description: 'Address and port of the health and metrics endpoints of a worker process.',
     default: '0.0.0.0:9091',

@@ -1,0 +1,89 @@
+import { BlockList, isIP, isIPv6 } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import type { Config } from './config.ts';
+
+type Exposed = Pick<Config, 'front' | 'listen' | 'managementListen' | 'publicUrl' | 'trustedProxies'>;
+type Address = Config['listen'];
+
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+loopback.addAddress('::1', 'ipv6');
+
+const privateNetworks = new BlockList();
+for (const [network, bits] of [
+  ['127.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['100.64.0.0', 10],
+  ['169.254.0.0', 16],
+] as const)
+  privateNetworks.addSubnet(network, bits, 'ipv4');
+privateNetworks.addAddress('::1', 'ipv6');
+privateNetworks.addSubnet('fc00::', 7, 'ipv6');
+privateNetworks.addSubnet('fe80::', 10, 'ipv6');
+
+/** Whether a host, of an address or a URL, is this machine. */
+export function isLoopback(host: string): boolean {
+  return isIn(loopback, host) ?? /^(?:.+\.)?localhost$/i.test(host);
+}
+
+/**
+ * Describes the settings that let others read tokens and states in transit, or the metrics. `addresses`: those of this machine, which
+ * an address such as 0.0.0.0 stands for.
+ */
+export function listExposures(config: Exposed, addresses: readonly string[] = ownAddresses()): string[] {
+  const { front, listen, managementListen, publicUrl, trustedProxies } = config;
+  const found: string[] = [];
+  const isPlain = front.tls === null && trustedProxies.rules.length === 0;
+  if (isPlain && !isLoopback(listen.host))
+    found.push(
+      `HOLDFAST_LISTEN: other machines reach ${textOf(listen)} over plain HTTP, so tokens and states can be read in transit; ` +
+        'set HOLDFAST_TLS_CERT_FILE and HOLDFAST_TLS_KEY_FILE, or name the proxy that terminates TLS in HOLDFAST_TRUSTED_PROXIES',
+    );
+  const { protocol, hostname } = new URL(publicUrl);
+  if (protocol === 'http:' && !isPrivate(hostname))
+    found.push(
+      `HOLDFAST_PUBLIC_URL: ${publicUrl} is plain HTTP at a public address, so tokens and states can be read in transit; use TLS, here or in a proxy`,
+    );
+  return [...found, ...listManagementExposures('HOLDFAST_MANAGEMENT_LISTEN', managementListen ?? listen, addresses)];
+}
+
+/** Describes a management listener that can be reached from outside a private network. `setting` names it. */
+export function listManagementExposures(
+  setting: string,
+  listen: Address,
+  addresses: readonly string[] = ownAddresses(),
+): string[] {
+  const bound = isEvery(listen.host) ? addresses : [listen.host];
+  const reached = bound.find((address) => !isPrivate(address));
+  if (reached === undefined) return [];
+  return [
+    `${setting}: metrics and details of the health are open to everyone who reaches ${reached}, without a login; listen on an address of a private network`,
+  ];
+}
+
+function ownAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address));
+}
+
+function isEvery(host: string): boolean {
+  return host === '0.0.0.0' || host === '::';
+}
+
+function isPrivate(host: string): boolean {
+  return (
+    isIn(privateNetworks, host) ??
+    (!host.includes('.') || /\.(localhost|local|internal|lan|home\.arpa|test)$/i.test(host))
+  );
+}
+
+/** Null if the host is a name. */
+function isIn(list: BlockList, host: string): boolean | null {
+  const address = host.replace(/^\[|\]$/g, '').replace(/%.*$/, '');
+  return isIP(address) === 0 ? null : list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+}
+
+function textOf({ host, port }: Address): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
