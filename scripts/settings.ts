@@ -98,7 +98,7 @@ function renderPage(): string {
 # Settings
 
 All settings are environment variables. An unknown name or an invalid value stops the process at startup with a message that names
-it. To read them from a file: \`node --env-file=.env bin/holdfast.js server\`.
+it. To read them from a file: \`holdfast --settings FILE server\`.
 
 ${renderTable()}
 `;

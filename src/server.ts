@@ -10,7 +10,7 @@ import { createIdentityRepository } from './shared/identity/identity-repository.
 import type { JobDispatcher } from './shared/jobs/dispatcher.ts';
 import type { WriteFence } from './shared/platform/claim/data-dir-claim.ts';
 import { type Config, ConfigError } from './shared/platform/config/config.ts';
-import { claimDataDir, ensureMasterKeys, storeFirstToken } from './shared/platform/config/data-dir.ts';
+import { claimDataDir, ensureMasterKeys, readMasterKeys, storeFirstToken } from './shared/platform/config/data-dir.ts';
 import { mintToken } from './shared/platform/crypto/secret-token.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
 import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
@@ -41,19 +41,21 @@ const minSilenceMs = 30_000;
 
 /**
  * Starts API and workers in this process. Without `config.database.url` it runs its own Postgres, migrates it and
- * creates the first user; otherwise the database must already be migrated.
+ * creates the first user; otherwise the database must already be migrated, or is with `migrates`.
  */
 export async function startServer(
   config: Config,
   logger: Logger,
   overrides: ContextOverrides = {},
+  { migrates = false }: { readonly migrates?: boolean } = {},
 ): Promise<RunningServer> {
   const embedded = config.database.url === null ? await startEmbedded(config, logger) : null;
   try {
     const databaseUrl = embedded?.databaseUrl ?? (config.database.url as string);
-    const masterKeys = config.secrets.masterKeys ?? embedded?.masterKeys;
+    const masterKeys = config.secrets.masterKeys ?? embedded?.masterKeys ?? readMasterKeys(config.dataDir);
     if (!masterKeys)
       throw new ConfigError('Invalid settings:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_DATABASE_URL');
+    if (migrates && !embedded) await migrate(postgresStart(config, databaseUrl, logger));
     if (config.redisUrl !== null) {
       const { createClusterContext, createClusterDispatcher } = await import('./shared/cluster-context.ts');
       const { startClusterJobs } = await import('./workers/main.ts');

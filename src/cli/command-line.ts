@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
-import { holdfastVersion, loadConfig } from '../shared/platform/config/config.ts';
+import { type Config, holdfastVersion, loadConfig } from '../shared/platform/config/config.ts';
+import { loadSettingsFile } from '../shared/platform/config/settings-file.ts';
 import { AppError, OperatorError } from '../shared/platform/errors/errors.ts';
 import type { CommandRun } from './command-run.ts';
 import { checkHealth } from './healthz.ts';
@@ -8,12 +9,13 @@ import { checkHealth } from './healthz.ts';
 const helpColumns = 110;
 
 /**
- * Runs the command in `words`. Returns the exit code: 1 if it failed or was rejected, 2 if the command line is
+ * Runs the command in `given`. Returns the exit code: 1 if it failed or was rejected, 2 if the command line is
  * invalid, undefined if the process continues as a server. Each command loads its code when it runs.
  */
-export async function runCommandLine(words: readonly string[], load = loadConfig): Promise<number | undefined> {
-  const run: CommandRun = { loadConfig: load, exitCode: 0 };
+export async function runCommandLine(given: readonly string[], load = loadConfig): Promise<number | undefined> {
   try {
+    const words = takeSettingsFile(given);
+    const run: CommandRun = { loadConfig: load, exitCode: 0 };
     // Short path, because a container runs this every few seconds.
     if (words.length === 1 && words[0] === '--healthz') return await checkHealth(run.loadConfig());
     // Run `holdfast help admin list` as `holdfast admin list --help`, which loads each level of commands.
@@ -30,11 +32,24 @@ export async function runCommandLine(words: readonly string[], load = loadConfig
   }
 }
 
+/** Takes `--settings FILE` from the beginning of the command line, and reads the file. Throws SettingsFileError. */
+function takeSettingsFile(given: readonly string[]): readonly string[] {
+  const [option, file, ...words] = given;
+  if (option !== '--settings' || file === undefined) return given;
+  loadSettingsFile(file);
+  return words;
+}
+
+function runWith(config: Config, words: readonly string[]): Promise<number | undefined> {
+  return runCommandLine(words, () => config);
+}
+
 function createProgram(run: CommandRun): Command {
   const program = new Command('holdfast')
     .description(`Holdfast ${holdfastVersion}: state backend for the Pulumi CLI`)
     .usage('<command>')
     .version(holdfastVersion, '--version', 'print the version')
+    .option('--settings <file>', 'read settings from this file, too; only before the command')
     .option('--healthz', 'exit with 0 if the server with these settings is healthy, otherwise with 1')
     // Commands may have options of the same names.
     .enablePositionalOptions()
@@ -54,7 +69,8 @@ function createProgram(run: CommandRun): Command {
   program
     .command('server')
     .description('API and workers in one process; with its own Postgres unless HOLDFAST_DATABASE_URL is set')
-    .action(async () => (await import('./serve.ts')).serve(run, 'server'));
+    .option('--migrate', 'migrate the database first, as an embedded server does')
+    .action(async (options: { migrate?: true }) => (await import('./serve.ts')).serve(run, 'server', options));
   program
     .command('api')
     .description('an API replica; needs HOLDFAST_REDIS_URL and workers')
@@ -63,6 +79,9 @@ function createProgram(run: CommandRun): Command {
     .command('worker')
     .description('a worker process; needs HOLDFAST_REDIS_URL')
     .action(async () => (await import('./serve.ts')).serve(run, 'worker'));
+  program
+    .command('setup')
+    .description('write a file of settings: asks at a terminal, otherwise takes options and the environment');
   program
     .command('create-bucket')
     .description('create the bucket HOLDFAST_S3_BUCKET if it does not exist')
@@ -85,6 +104,7 @@ function createProgram(run: CommandRun): Command {
   program.hook('preSubcommand', async (_, command) => {
     if (command.name() === 'backup') (await import('./backup/backup-commands.ts')).addBackupCommands(command, run);
     if (command.name() === 'admin') (await import('./admin/admin-commands.ts')).addAdminCommands(command, run);
+    if (command.name() === 'setup') (await import('./setup/setup-command.ts')).addSetupOptions(command, runWith);
   });
   return program;
 }

@@ -9,6 +9,11 @@ import { createProcessLogger } from './process-logger.ts';
 
 type Role = 'server' | 'api' | 'worker';
 
+interface ServeOptions {
+  /** Migrates the database first. Only for the role `server`. */
+  readonly migrate?: true;
+}
+
 interface Started {
   readonly context: AppContext;
   readonly url: string;
@@ -17,10 +22,10 @@ interface Started {
 }
 
 /** Starts a process with the role, which runs until it receives a signal to stop. */
-export async function serve(run: CommandRun, role: Role): Promise<void> {
+export async function serve(run: CommandRun, role: Role, options: ServeOptions = {}): Promise<void> {
   const config = run.loadConfig();
   const logger = createProcessLogger(config);
-  const { context, firstLogin, management, url } = await start(role, config, logger);
+  const { context, firstLogin, management, url } = await start(role, config, logger, options);
   closeOnSignal(context.lifecycle, logger);
   logger.info({ url, management, version: holdfastVersion }, 'listening');
   if (firstLogin) printFirstLogin(config, firstLogin);
@@ -28,10 +33,10 @@ export async function serve(run: CommandRun, role: Role): Promise<void> {
 }
 
 /** Loads only the code of the role. */
-async function start(role: Role, config: Config, logger: Logger): Promise<Started> {
+async function start(role: Role, config: Config, logger: Logger, { migrate }: ServeOptions): Promise<Started> {
   switch (role) {
     case 'server':
-      return (await import('../server.ts')).startServer(config, logger);
+      return (await import('../server.ts')).startServer(config, logger, {}, { migrates: migrate === true });
     case 'api':
       return (await import('../api/main.ts')).startApi(config, logger);
     case 'worker':

@@ -3,9 +3,7 @@ import { listBlobs } from '../../shared/backup/backup-content.ts';
 import { findBackups, openBackup, pruneBackups } from '../../shared/backup/backup-list.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
 import type { Manifest } from '../../shared/backup/manifest.ts';
-import { createOutgoingHoldRepository } from '../../shared/backup/outgoing-hold-repository.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
-import type { Database } from '../../shared/platform/db/database.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
 import type { BackupCall } from './backup-call.ts';
@@ -74,22 +72,11 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     .requiredOption('--from <place>', 'where it is')
     .action((id: string | undefined, { from }: { from: string }) => on(from, (call) => restore(call, id ?? null)));
   backup
-    .command('release')
-    .description('after a restore: send to webhooks and to the receiver of the audit log again')
-    .action(() => new AdminSession(run.loadConfig()).withDatabase(release));
-  backup
     .command('prune')
     .description('delete old backups, and the blobs that only they need')
     .requiredOption('--from <place>', 'where they are')
     .requiredOption('--keep <count>', 'how many of the newest to keep', toCount)
     .action(({ from, keep }: { from: string; keep: number }) => on(from, ({ target }) => prune(target, keep, true)));
-}
-
-async function release(db: Database): Promise<void> {
-  const since = await createOutgoingHoldRepository(db).release();
-  console.log(
-    since === null ? 'Nothing was held.' : `Outgoing calls were held since ${since.toISOString()} and go on.`,
-  );
 }
 
 async function list(target: BlobStore, json: true | undefined): Promise<void> {

@@ -3,7 +3,6 @@ import { copyBlobs } from '../../shared/backup/backup-content.ts';
 import { openBackup } from '../../shared/backup/backup-list.ts';
 import { assertKnownMigrations, loadTables } from '../../shared/backup/load-backup.ts';
 import { BackupError, type Manifest } from '../../shared/backup/manifest.ts';
-import { createOutgoingHoldRepository } from '../../shared/backup/outgoing-hold-repository.ts';
 import { createTableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { openBlobs } from '../../shared/context.ts';
 import { claimDataDir, masterKeysFile } from '../../shared/platform/config/data-dir.ts';
@@ -32,7 +31,6 @@ export async function restore(call: BackupCall, id: string | null): Promise<void
       `Restored backup ${manifest.id}, as of ${manifest.takenAt}.`,
       ...masterKeyLines(call.session, manifest),
       'Then start the servers. Stacks that were updated after that time need `pulumi refresh`.',
-      'Webhooks and the receiver of the audit log get nothing until you run `holdfast backup release`.',
     ].join('\n'),
   );
 }
@@ -74,7 +72,6 @@ async function restoreInto(url: string, { session, target }: BackupCall, manifes
   await migrate(start);
   const db = await openDatabase({ ...config.database, url, poolSize: 2 });
   try {
-    await createOutgoingHoldRepository(db).hold();
     await afterRestore(db);
   } finally {
     await db.close();

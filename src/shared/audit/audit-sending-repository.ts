@@ -12,8 +12,7 @@ export function createAuditSendingRepository(db: Queryable) {
     readPause: (maxPauseSeconds: number) =>
       db.one(sql.rows(PauseRow)`
         /* auditSending.readPause */
-        select failures, (next_at <= clock_timestamp() or next_at > ${inSeconds(maxPauseSeconds)})
-          and not exists (select 1 from installation where outgoing_held_since is not null) as "isDue"
+        select failures, next_at <= clock_timestamp() or next_at > ${inSeconds(maxPauseSeconds)} as "isDue"
         from audit_sending`),
 
     noteFailure: (failures: number, pauseSeconds: number) =>

@@ -92,12 +92,10 @@ export function createDeliveryRepository(db: Queryable) {
     d.response_status as "responseStatus", d.response_headers as "responseHeaders", d.response_body as "responseBody"`;
   return {
     /** Whether anything may be due, for one small read. */
-    /** Also false while outgoing calls are held after a restore. */
     isAnyDue: () =>
       db.exists(sql.rows(IdRow)`
         /* webhookDeliveries.isAnyDue */
-        select id from webhook_deliveries where state = 'waiting' and next_at <= (select clock_timestamp())
-          and not exists (select 1 from installation where outgoing_held_since is not null) limit 1`),
+        select id from webhook_deliveries where state = 'waiting' and next_at <= (select clock_timestamp()) limit 1`),
 
     /**
      * Takes up to `limit` deliveries that are due, for `seconds`. No other process gets them meanwhile, nor other deliveries about the same update

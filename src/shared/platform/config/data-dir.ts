@@ -32,10 +32,15 @@ export function readMasterKeys(directory: string): string | null {
 /**
  * Reads the key ring in the data directory, or creates it with `generate`, readable by the owner only. It is durable
  * when this returns, because data encrypted with a lost key ring can never be read again. Claim the directory first.
+ * `prepare` gets the name of the file before it has its final one.
  */
-export function ensureMasterKeys(directory: string, generate: () => string): string {
+export function ensureMasterKeys(
+  directory: string,
+  generate: () => string,
+  prepare?: (temporary: string) => void,
+): string {
   const file = masterKeysFile(directory);
-  if (!existsSync(file)) createFileDurably(file, `${generate()}\n`, { mode: 0o600 });
+  if (!existsSync(file)) createFileDurably(file, `${generate()}\n`, { mode: 0o600, prepare });
   // Even if it existed: the process that created it may have been killed before it synced.
   syncPath(file);
   syncPath(directory);

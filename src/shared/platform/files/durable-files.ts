@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 // A file's content is on disk only after fsync of the file, and its name only after fsync of its directory.
@@ -24,19 +24,34 @@ export function makeFolderDurably(directory: string): void {
  * Creates a file with this content atomically and syncs it to disk before returning. Calls `prepare` with the temporary
  * name. Throws EEXIST if the file exists, and leaves it unchanged. Not safe for concurrent calls with the same name.
  */
-export function createFileDurably(
+export function createFileDurably(file: string, content: string, options: NewFile): void {
+  // Unlike a rename, a link never replaces an existing file.
+  writeDurably(file, content, options, linkSync);
+}
+
+/** Like `createFileDurably`, but replaces an existing file: others see its old or its new content. */
+export function replaceFileDurably(file: string, content: string, options: NewFile): void {
+  writeDurably(file, content, options, renameSync);
+}
+
+interface NewFile {
+  readonly mode: number;
+  readonly prepare?: ((temporary: string) => void) | undefined;
+}
+
+function writeDurably(
   file: string,
   content: string,
-  options: { readonly mode: number; readonly prepare?: (temporary: string) => void },
+  { mode, prepare }: NewFile,
+  place: (temporary: string, file: string) => void,
 ): void {
   const temporary = `${file}.new`;
   rmSync(temporary, { force: true });
   try {
-    writeFileSync(temporary, content, { mode: options.mode, flag: 'wx' });
-    options.prepare?.(temporary);
+    writeFileSync(temporary, content, { mode, flag: 'wx' });
+    prepare?.(temporary);
     syncPath(temporary);
-    // Unlike a rename, a link never replaces an existing file.
-    linkSync(temporary, file);
+    place(temporary, file);
   } finally {
     rmSync(temporary, { force: true });
   }

@@ -1,0 +1,98 @@
+import { spawnSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { accessSync, chownSync, constants, mkdirSync, readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import { untilBlobStore } from '../../shared/platform/blobs/blob-start.ts';
+import { type Config, ConfigError } from '../../shared/platform/config/config.ts';
+import { readMasterKeys } from '../../shared/platform/config/data-dir.ts';
+import { withPostgresAtStart } from '../../shared/platform/db/postgres-start.ts';
+import type { StartWait } from '../../shared/platform/lifecycle/start-wait.ts';
+import type { SystemUser } from '../../shared/platform/processes/system-user.ts';
+
+const minPostgres = 150_000;
+const checkMs = 10_000;
+
+/** Creates the data directory if needed. Throws ConfigError if the service, which runs as `account`, cannot write to it. */
+export function checkDataDir(directory: string, account: SystemUser | null): void {
+  const refuse = (why: string): ConfigError => refused('HOLDFAST_DATA_DIR', `${directory} ${why}`);
+  try {
+    const created = mkdirSync(directory, { recursive: true, mode: 0o700 });
+    if (created !== undefined && account) chownSync(directory, account.uid, account.gid);
+  } catch (error) {
+    throw refuse(`cannot be created: ${(error as Error).message}`);
+  }
+  if (!isAllowed(directory, 'w', account)) throw refuse('cannot be written by the user of the service');
+}
+
+/** Throws ConfigError if the service, which runs as `account`, cannot use its certificate and key. */
+export function checkTlsFiles({ front }: Config, account: SystemUser | null): void {
+  if (front.tls === null) return;
+  const { certFile, keyFile } = front.tls;
+  for (const [setting, file] of [
+    ['HOLDFAST_TLS_CERT_FILE', certFile],
+    ['HOLDFAST_TLS_KEY_FILE', keyFile],
+  ] as const)
+    if (!isAllowed(file, 'r', account)) throw refused(setting, `${file} cannot be read by the user of the service`);
+  let expiry: Date;
+  try {
+    const cert = readFileSync(certFile, 'utf8');
+    createSecureContext({ cert, key: readFileSync(keyFile, 'utf8') });
+    expiry = new Date(new X509Certificate(cert).validTo);
+  } catch (error) {
+    throw refused('HOLDFAST_TLS_CERT_FILE', `${certFile} and ${keyFile} cannot be used: ${(error as Error).message}`);
+  }
+  if (expiry.getTime() < Date.now())
+    throw refused('HOLDFAST_TLS_CERT_FILE', `the certificate has expired on ${expiry.toISOString()}`);
+}
+
+/**
+ * Connects to Postgres. Throws PartUnavailableError, and ConfigError if it is too old, or if it has data whose master keys are not
+ * known.
+ */
+export async function checkDatabase(config: Config, wait: StartWait): Promise<void> {
+  const { connectTimeoutMs: connectMs, url } = config.database;
+  if (url === null) return;
+  const { isUsed, version } = await withPostgresAtStart({ ...wait, url, connectMs }, async (client) => {
+    const { rows } = await client.query<{ version: number; isUsed: boolean }>(
+      `select current_setting('server_version_num')::int as version, to_regclass('holdfast_migrations') is not null as "isUsed"`,
+    );
+    return rows[0] as { version: number; isUsed: boolean };
+  });
+  if (version < minPostgres)
+    throw refused(
+      'HOLDFAST_DATABASE_URL',
+      `Postgres ${Math.floor(version / 10_000)} is too old; 15 or later is needed`,
+    );
+  if (isUsed && config.secrets.masterKeys === null && readMasterKeys(config.dataDir) === null)
+    throw refused(
+      'HOLDFAST_MASTER_KEYS',
+      `the database is in use, and its secrets cannot be read with new keys; set the present ones, or put the file master-keys into ${config.dataDir}`,
+    );
+}
+
+/** Asks S3 for the bucket. Throws PartUnavailableError if S3 cannot be reached, or rejects the bucket or the credentials. */
+export async function checkBucket({ blobs }: Config, wait: StartWait): Promise<void> {
+  if (blobs.kind !== 's3') return;
+  const { S3BlobStore } = await import('../../shared/platform/blobs/s3-blob-store.ts');
+  const store = new S3BlobStore(blobs);
+  try {
+    await untilBlobStore(blobs, () => store.check(checkMs), wait);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Whether the user of the service may read or write the file; null: our own user. */
+function isAllowed(file: string, access: 'r' | 'w', account: SystemUser | null): boolean {
+  if (account) return spawnSync('test', [`-${access}`, file], { ...account }).status === 0;
+  try {
+    accessSync(file, access === 'r' ? constants.R_OK : constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function refused(setting: string, why: string): ConfigError {
+  return new ConfigError(`Invalid settings:\n  ${setting}: ${why}`);
+}

@@ -1,0 +1,184 @@
+import { chownSync } from 'node:fs';
+import path from 'node:path';
+import type { Command } from 'commander';
+import { type Config, ConfigError, parseConfig } from '../../shared/platform/config/config.ts';
+import { ensureMasterKeys, readMasterKeys } from '../../shared/platform/config/data-dir.ts';
+import {
+  editSettings,
+  giveAccess,
+  type GivenSettings,
+  parseSettings,
+  readSettingsFile,
+  settingsOfEnvironment,
+} from '../../shared/platform/config/settings-file.ts';
+import { OperatorError } from '../../shared/platform/errors/errors.ts';
+import { replaceFileDurably } from '../../shared/platform/files/durable-files.ts';
+import { createLogger } from '../../shared/platform/logger/logger.ts';
+import { findSystemUser, type SystemUser } from '../../shared/platform/processes/system-user.ts';
+import { trustAuthorities } from '../../shared/platform/tls/trust.ts';
+import { KeyRing } from '../../shared/secrets/key-ring.ts';
+import { type SetupAnswers, settingOptions, settingFrom, withChanges } from './setup-answers.ts';
+import { checkBucket, checkDatabase, checkDataDir, checkTlsFiles } from './setup-checks.ts';
+import { askForSettings, openQuestions, type Questions } from './setup-questions.ts';
+import { listUnsafe } from './setup-rules.ts';
+
+/** User of the service that the packages install. */
+const serviceUser = 'holdfast';
+const defaultFile = 'holdfast.env';
+
+/** The setup was rejected for the reason in the message. */
+class SetupRefusedError extends OperatorError {
+  override readonly name = 'SetupRefusedError';
+}
+
+/** Runs another command with these settings. Returns its exit code. */
+type RunWith = (config: Config, words: readonly string[]) => Promise<number | undefined>;
+
+interface SetupOptions {
+  readonly file?: string;
+  readonly admin?: string;
+  readonly organization?: string;
+  readonly force?: true;
+  readonly [flag: string]: string | true | undefined;
+}
+
+/** Adds options and action to `holdfast setup`. */
+export function addSetupOptions(command: Command, runWith: RunWith): void {
+  command.option('--file <file>', `the file to write (default: ${defaultFile})`);
+  for (const [flags, description] of settingOptions) command.option(flags, description);
+  command
+    .option('--organization <name>', 'first organization in a database that is not embedded (default: holdfast)')
+    .option('--admin <login>', 'first admin in a database that is not embedded')
+    .option('--force', 'replace settings that the file has already')
+    .addHelpText(
+      'after',
+      `
+Every setting of the environment (HOLDFAST_…, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) counts like an option, so that no
+secret must be on the command line. Nothing is written unless Postgres and the bucket can be reached.`,
+    )
+    .action((options: SetupOptions) => setup(runWith, options));
+}
+
+async function setup(runWith: RunWith, options: SetupOptions): Promise<void> {
+  const file = path.resolve(options.file ?? defaultFile);
+  const text = readSettingsFile(file) ?? '';
+  const before = parseSettings(text);
+  const said = { ...settingsOfEnvironment(), ...settingsOfOptions(options) };
+  const fixed = new Set(Object.keys(said).filter((name) => said[name] !== before[name]));
+  const known: SetupAnswers = {
+    settings: withChanges(before, said),
+    admin: options.admin ?? null,
+    organization: options.organization ?? 'holdfast',
+  };
+  const questions = process.stdin.isTTY && process.stdout.isTTY ? openQuestions() : null;
+  try {
+    const answers = withFullPaths(questions ? await askForSettings(questions, known, fixed) : known);
+    const config = parseConfig(answers.settings);
+    refuseUnsafe(config, answers);
+    const content = editSettings(text, answers.settings);
+    await refuseReplacing(file, before, answers.settings, options.force === true, questions);
+    const account = process.geteuid?.() === 0 ? findSystemUser(serviceUser) : null;
+    giveAccess(answers.settings);
+    if (config.caFile !== null) trustAuthorities(config.caFile, 'HOLDFAST_CA_FILE');
+    await check(config, account);
+    makeMasterKeys(config, account);
+    const owner = account && ((temporary: string): void => chownSync(temporary, 0, account.gid));
+    replaceFileDurably(file, content, { mode: account ? 0o640 : 0o600, prepare: owner ?? undefined });
+    console.log(content === text ? `${file} stays as it is.` : `Wrote ${file}.`);
+    if (config.database.url !== null && answers.admin !== null) await createAdmin(runWith, config, answers);
+    printNextSteps(config, answers, { file, isService: account !== null });
+  } finally {
+    questions?.close();
+  }
+}
+
+function settingsOfOptions(options: SetupOptions): GivenSettings {
+  const given: Record<string, string> = {};
+  for (const [flags, , setting] of settingOptions) {
+    const flag = flags.replace(/^--| <.*$/g, '').replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+    const value = options[flag];
+    if (typeof value === 'string') given[setting] = settingFrom(setting, value);
+  }
+  return given;
+}
+
+/** Commands may run in other directories. */
+function withFullPaths(answers: SetupAnswers): SetupAnswers {
+  const settings: Record<string, string> = { HOLDFAST_DATA_DIR: 'data', ...answers.settings };
+  for (const name of ['HOLDFAST_DATA_DIR', 'HOLDFAST_TLS_CERT_FILE', 'HOLDFAST_TLS_KEY_FILE', 'HOLDFAST_CA_FILE'])
+    if (settings[name] !== undefined) settings[name] = path.resolve(settings[name]);
+  return { ...answers, settings };
+}
+
+function refuseUnsafe(config: Config, { admin, settings }: SetupAnswers): void {
+  const problems = listUnsafe(config, { publicUrl: settings['HOLDFAST_PUBLIC_URL'] !== undefined });
+  if (config.database.url === null && admin !== null)
+    problems.push('--admin: with the embedded database, the first start creates the user admin');
+  if (problems.length > 0)
+    throw new SetupRefusedError(`These settings are not safe:\n${problems.map((each) => `  ${each}`).join('\n')}`);
+}
+
+async function refuseReplacing(
+  file: string,
+  before: GivenSettings,
+  after: GivenSettings,
+  isForced: boolean,
+  questions: Questions | null,
+): Promise<void> {
+  const replaced = Object.keys(before).filter((name) => before[name] !== after[name]);
+  if (replaced.length === 0 || isForced) return;
+  const which = replaced.join(', ');
+  if (questions && /^y(es)?$/i.test(await questions.ask(`Replace ${which} in ${file}? (yes or no)`, 'no'))) return;
+  throw new SetupRefusedError(`${file} has other values for ${which}; --force replaces them`);
+}
+
+async function check(config: Config, account: SystemUser | null): Promise<void> {
+  // One attempt: somebody waits for the answer, and can repeat the command.
+  const wait = { waitMs: 0, logger: createLogger({ level: 'silent' }, process.stderr) };
+  checkDataDir(config.dataDir, account);
+  checkTlsFiles(config, account);
+  await checkDatabase(config, wait);
+  await checkBucket(config, wait);
+}
+
+/** For a database that is not embedded, unless they are set. In the data directory, so that they survive the removal of a package. */
+function makeMasterKeys({ database, dataDir, secrets }: Config, account: SystemUser | null): void {
+  if (database.url === null || secrets.masterKeys !== null) return;
+  const isNew = readMasterKeys(dataDir) === null;
+  const owner = account && ((temporary: string): void => chownSync(temporary, account.uid, account.gid));
+  ensureMasterKeys(dataDir, () => KeyRing.generate(), owner ?? undefined);
+  if (isNew)
+    console.log(`Made ${path.join(dataDir, 'master-keys')}. Keep a copy elsewhere: no secret can be read without it.`);
+}
+
+async function createAdmin(runWith: RunWith, config: Config, { admin, organization }: SetupAnswers): Promise<void> {
+  for (const words of [
+    ['migrate'],
+    ['admin', 'create-organization', organization],
+    ['admin', 'create-user', admin as string, '--organization', organization, '--role', 'admin', '--site-admin'],
+  ])
+    if ((await runWith(config, words)) !== 0)
+      throw new ConfigError(`The settings are written, but this has failed: holdfast ${words.join(' ')}`);
+}
+
+function printNextSteps(
+  config: Config,
+  { admin, organization }: SetupAnswers,
+  { file, isService }: { file: string; isService: boolean },
+): void {
+  const holdfast = isService ? 'sudo holdfast' : `holdfast --settings ${file}`;
+  const login = (token: string): string => `PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}`;
+  const steps = [isService ? 'sudo systemctl enable --now holdfast' : `${holdfast} server --migrate`];
+  if (config.database.url === null) {
+    steps.push(login(`"$(${isService ? 'sudo ' : ''}cat ${path.join(config.dataDir, 'first-token')})"`));
+  } else {
+    const login1 = admin ?? 'admin';
+    if (admin === null)
+      steps.push(
+        `${holdfast} admin create-organization ${organization}`,
+        `${holdfast} admin create-user ${login1} --organization ${organization} --role admin --site-admin`,
+      );
+    steps.push(login(`"$(${holdfast} admin create-token ${login1})"`));
+  }
+  console.log(`\nNext:\n${steps.map((step) => `  ${step}`).join('\n')}`);
+}

@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import { OperatorError } from '../errors/errors.ts';
+
+const accessKey = /^AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY)$/;
+
+/** Settings by the names of their environment variables. */
+export type GivenSettings = Readonly<Record<string, string>>;
+
+/** A file of settings cannot be read, or a value cannot be written to it. */
+export class SettingsFileError extends OperatorError {
+  override readonly name = 'SettingsFileError';
+}
+
+/** Adds the settings of a file to the environment of this process, which wins. Throws SettingsFileError. */
+export function loadSettingsFile(file: string): void {
+  try {
+    process.loadEnvFile(file);
+  } catch (error) {
+    throw unreadable(file, error);
+  }
+}
+
+/** Reads a file of settings; null if there is none. Throws SettingsFileError. */
+export function readSettingsFile(file: string): string | null {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw unreadable(file, error);
+  }
+}
+
+/** The settings of a file, by its content. Empty ones are not set. */
+export function parseSettings(text: string): GivenSettings {
+  return Object.fromEntries(
+    Object.entries(parseEnv(text)).filter((entry): entry is [string, string] => Boolean(entry[1])),
+  );
+}
+
+/** What the environment of this process says about settings and about access to S3. */
+export function settingsOfEnvironment(): GivenSettings {
+  return Object.fromEntries(
+    Object.entries(process.env).filter(
+      (entry): entry is [string, string] =>
+        (/^HOLDFAST_(?!TEST_)/.test(entry[0]) || accessKey.test(entry[0])) && Boolean(entry[1]),
+    ),
+  );
+}
+
+/** Lets the AWS SDK of this process, which reads its environment, use the access keys among these settings. */
+export function giveAccess(settings: GivenSettings): void {
+  for (const [name, value] of Object.entries(settings)) if (accessKey.test(name)) process.env[name] = value;
+}
+
+const assignment = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=/;
+/** Needs no quotes, neither here nor in a unit of systemd. */
+const plain = /^[\w./:@%+,=?&~-]*$/;
+
+/**
+ * Returns the content of a file with these settings and no others. Comments stay, and so does the order of what is there already.
+ * Throws SettingsFileError.
+ */
+export function editSettings(text: string, settings: GivenSettings): string {
+  const missing = new Map(Object.entries(settings));
+  const before = parseSettings(text);
+  const lines = text.split('\n').flatMap((line) => {
+    const name = assignment.exec(line)?.[1];
+    if (name === undefined) return [line];
+    const value = missing.get(name);
+    missing.delete(name);
+    if (value === undefined) return [];
+    return [value === before[name] ? line : lineOf(name, value)];
+  });
+  while (lines.at(-1) === '') lines.pop();
+  const result = `${[...lines, ...[...missing].map(([name, value]) => lineOf(name, value))].join('\n')}\n`;
+  const read = parseSettings(result);
+  const names = new Set([...Object.keys(settings), ...Object.keys(read)]);
+  const lost = [...names].find((name) => read[name] !== settings[name] || /[\r\n]/.test(read[name] ?? ''));
+  if (lost !== undefined) throw new SettingsFileError(`${lost}: this value cannot be written to a file of settings`);
+  return result;
+}
+
+function lineOf(name: string, value: string): string {
+  if (plain.test(value)) return `${name}=${value}`;
+  return value.includes("'") ? `${name}="${value}"` : `${name}='${value}'`;
+}
+
+function unreadable(file: string, error: unknown): SettingsFileError {
+  return new SettingsFileError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
+}
