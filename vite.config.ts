@@ -17,6 +17,8 @@ export default defineConfig({
     // The policy of the page permits no data: URLs.
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    // For packages.
+    license: { fileName: 'licenses.md' },
     modulePreload: { polyfill: false },
     rolldownOptions: {
       // React's directives mean nothing in a bundle for browsers.

@@ -6,9 +6,12 @@ import { fileURLToPath } from 'node:url';
 import { enableCompileCache } from './compile-cache.js';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '..');
-// A checkout runs its sources; the image contains only the build.
+// A checkout runs its sources; packages and the image contain only the build.
 const source = path.join(root, 'src', 'main.ts');
 const entry = existsSync(source) ? source : path.join(root, 'dist', 'main.js');
+
+// `npx holdfast`, to try it.
+if (process.env.npm_lifecycle_event === 'npx' && process.argv.length === 2) process.argv.push('server');
 
 if (Number(process.versions.node.split('.')[0]) >= 24) {
   enableCompileCache();

@@ -7,6 +7,3 @@ create table blob_holds (
   ends_at timestamptz not null,
   constraint blob_holds_held_check check (held_until <= ends_at)
 );
-
--- Set by a restore: webhooks and the receiver of the audit log get nothing until an operator has looked at what was restored. Null: they do.
-alter table installation add column outgoing_held_since timestamptz;

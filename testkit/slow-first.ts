@@ -12,6 +12,7 @@ const slowest = [
   'test/integration/openapi-fuzz.test.ts',
   'e2e/killed-cli.test.ts',
   'test/faults/web-ui.test.ts',
+  'test/integration/packages.test.ts',
   'test/contracts/payload-store.test.ts',
   'e2e/killed-server.test.ts',
   'e2e/dashboard-updates.test.ts',
@@ -30,7 +31,6 @@ const slowest = [
   'test/contracts/redis-dispatcher.test.ts',
   'test/integration/damaged-exports.test.ts',
   'e2e/web-rules.test.ts',
-  'test/integration/release.test.ts',
   'e2e/many-users.test.ts',
   // Not beside the faults: both load the machine, and this one looks at how others fare meanwhile.
   'test/abuse/abuse.test.ts',

@@ -4,7 +4,6 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createAuditSendingRepository } from '../../src/shared/audit/audit-sending-repository.ts';
 import { findDamage } from '../../src/shared/backup/backup-content.ts';
 import { type FoundBackup, findBackups, openBackup, readVerification } from '../../src/shared/backup/backup-list.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
@@ -12,7 +11,6 @@ import { BackupError, type Manifest, places } from '../../src/shared/backup/mani
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
-import { createDeliveryRepository } from '../../src/shared/webhooks/delivery-repository.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { runBackup } from '../support/backups.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
@@ -35,12 +33,6 @@ let stack: TestStack;
 let running: RunningUpdate;
 let target: BlobStore;
 let manifest: Manifest;
-
-/** A delivery that is due. */
-const waitingDelivery = `
-  with event as (insert into webhook_events (organization_id, organization, event)
-    select id, name, 'stack_created' from organizations limit 1 returning id)
-  insert into webhook_deliveries (webhook_id, event_id) select gen_random_uuid(), id from event`;
 
 const source = () => ({ databaseUrl: app.database.url, dataDir: app.dataDir });
 const exportOf = async (of: TestApp, version?: number) =>
@@ -113,14 +105,6 @@ test('a backup is restored elsewhere with each byte, and the running update ends
   for (const version of [1, 2, 3]) expect(await exportOf(copy, version)).toBe(await exportOf(app, version));
   const late = await append(copy, running, creation(3, 'late', stack));
   expect([late.status, late.json.message]).toEqual([403, expect.stringContaining(describeLoss('database-restored'))]);
-  const deliveries = createDeliveryRepository(copy.context.db);
-  await query(copy, waitingDelivery);
-  expect(await deliveries.isAnyDue()).toBe(false);
-  expect((await createAuditSendingRepository(copy.context.db).readPause(3_600)).isDue).toBe(false);
-  for (const text of [/^Outgoing calls were held since /, /^Nothing was held/])
-    expect((await runBackup({ databaseUrl: database.url, dataDir }, 'release')).stdout).toMatch(text);
-  expect(await deliveries.isAnyDue()).toBe(true);
-  expect((await createAuditSendingRepository(copy.context.db).readPause(3_600)).isDue).toBe(true);
   // Sequences go on, and triggers and foreign keys are there again.
   await save(copy, 2, 'next');
   expect(await exportOf(copy)).toContain('next');

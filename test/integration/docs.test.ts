@@ -1,6 +1,11 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
+import { describeWithTools } from '../support/tools.ts';
+import { ensureToolchain } from '../../testkit/toolchain/toolchain.ts';
 
 const root = path.join(import.meta.dirname, '../..');
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
@@ -61,4 +66,21 @@ test('docs/security.md names a test for each promise, and only tests that exist'
   const named = rows.map((row) => [...row.matchAll(/`([\w./-]+\.test\.ts)`/g)].map(([, name]) => name as string));
   expect(rows.filter((_, at) => named[at]?.length === 0)).toEqual([]);
   expect(named.flat().filter((name) => !existsSync(path.join(root, name)))).toEqual([]);
+});
+
+await describeWithTools('docs/vm.md', ['caddy'], () => {
+  test('has a Caddyfile that Caddy accepts', async () => {
+    const [, text = ''] = /^```\n(pulumi\.example\.com \{\n(?:.*\n)*?)```$/m.exec(read('docs/vm.md')) ?? [];
+    const folder = mkdtempSync(path.join(tmpdir(), 'holdfast-caddy-'));
+    try {
+      const file = path.join(folder, 'Caddyfile');
+      writeFileSync(file, text);
+      const { caddy } = await ensureToolchain({ only: ['caddy'] });
+      const env = { PATH: process.env['PATH'], HOME: folder };
+      const { stdout } = await promisify(execFile)(caddy, ['adapt', '--validate', '--config', file], { env });
+      expect(stdout).toContain('127.0.0.1:9090');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
 });

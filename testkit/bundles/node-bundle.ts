@@ -21,14 +21,17 @@ const nodeBundle = {
   logLevel: 'error',
 } satisfies BuildOptions;
 
-/** Builds a bundle of modules below `folder`. */
+/** Builds a bundle of modules below `folder`, with other options where `more` has them. Returns the files it is made of. */
 export async function buildBundle(
   folder: string,
   entryPoints: Readonly<Record<string, string>>,
   outdir: string,
-): Promise<void> {
+  more: BuildOptions = {},
+): Promise<string[]> {
   try {
-    await build({ ...nodeBundle, absWorkingDir: folder, entryPoints: { ...entryPoints }, outdir });
+    const own = { absWorkingDir: folder, entryPoints: { ...entryPoints }, outdir };
+    const { metafile } = await build({ ...nodeBundle, ...more, ...own, metafile: true });
+    return Object.keys(metafile.inputs);
   } finally {
     // Its process would outlive the tests of the file that builds.
     await stop();
