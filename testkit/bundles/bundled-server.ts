@@ -14,8 +14,8 @@ export async function bundleServer(): Promise<string> {
 }
 
 /**
- * Bundles the server whose sources are below `checkout` into a directory. The server finds its migrations four levels
- * above that directory.
+ * Bundles the server whose sources are below `checkout` into a directory. The server finds its migrations beside the
+ * package.json above that directory.
  */
 export async function bundleServerInto(dir: string, checkout: string): Promise<void> {
   const entryPoints = {
