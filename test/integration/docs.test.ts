@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
-import { describeWithTools } from '../support/tools.ts';
 import { ensureToolchain } from '../../testkit/toolchain/toolchain.ts';
+import { describeWithTools } from '../support/tools.ts';
 
 const root = path.join(import.meta.dirname, '../..');
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');

@@ -5,8 +5,8 @@ import { type Config, ConfigError, parseConfig } from '../../shared/platform/con
 import { ensureMasterKeys, readMasterKeys } from '../../shared/platform/config/data-dir.ts';
 import {
   editSettings,
-  giveAccess,
   type GivenSettings,
+  giveAccess,
   parseSettings,
   readSettingsFile,
   settingsOfEnvironment,
@@ -17,7 +17,7 @@ import { createLogger } from '../../shared/platform/logger/logger.ts';
 import { findSystemUser, type SystemUser } from '../../shared/platform/processes/system-user.ts';
 import { trustAuthorities } from '../../shared/platform/tls/trust.ts';
 import { KeyRing } from '../../shared/secrets/key-ring.ts';
-import { type SetupAnswers, settingOptions, settingFrom, withChanges } from './setup-answers.ts';
+import { type SetupAnswers, settingFrom, settingOptions, withChanges } from './setup-answers.ts';
 import { checkBucket, checkDatabase, checkDataDir, checkTlsFiles } from './setup-checks.ts';
 import { askForSettings, openQuestions, type Questions } from './setup-questions.ts';
 import { listUnsafe } from './setup-rules.ts';
