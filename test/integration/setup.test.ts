@@ -205,34 +205,36 @@ test('an unreadable file of settings ends every command with a sentence', async 
   expect([code, stderr]).toEqual([1, expect.stringMatching(/^holdfast: .*none cannot be read: .*\n$/)]);
 });
 
+/** Runs the setup at a terminal, answers what it asks, and returns what the terminal shows. */
+async function askAtTerminal(answers: readonly string[]): Promise<string> {
+  const words = [process.execPath, holdfastProgram, 'setup', '--file', file, '--data-dir', at('data')];
+  const child = spawn('script', ['-qec', words.map((word) => `'${word}'`).join(' '), '/dev/null'], {
+    env: { PATH: process.env['PATH'], HOME: folder, TERM: 'dumb' },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const closed = once(child, 'close');
+  // Without the codes that move the cursor.
+  const shown = (): string => stripVTControlCharacters(output);
+  let seen = 0;
+  for (const answer of answers) {
+    await until(
+      () => child.exitCode !== null || (shown().length > seen && shown().endsWith(': ')),
+      `it asks before ${JSON.stringify(answer)}:\n${output}`,
+    );
+    seen = shown().length + answer.length;
+    child.stdin.write(`${answer}\n`);
+  }
+  const [code] = (await closed) as [number];
+  expect([code, output]).toEqual([0, expect.any(String)]);
+  return output;
+}
+
 test('at a terminal it asks for what options do not say, and suggests what the file has', async () => {
   await using authority = await createTestAuthority();
   const { cert, key } = await authority.issue('localhost', 'DNS:localhost');
-  const ask = async (answers: readonly string[]): Promise<string> => {
-    const words = [process.execPath, holdfastProgram, 'setup', '--file', file, '--data-dir', at('data')];
-    const child = spawn('script', ['-qec', words.map((word) => `'${word}'`).join(' '), '/dev/null'], {
-      env: { PATH: process.env['PATH'], HOME: folder, TERM: 'dumb' },
-      stdio: ['pipe', 'pipe', 'inherit'],
-    });
-    let output = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
-    const closed = once(child, 'close');
-    // Without the codes that move the cursor.
-    const shown = (): string => stripVTControlCharacters(output);
-    let seen = 0;
-    for (const answer of answers) {
-      await until(
-        () => child.exitCode !== null || (shown().length > seen && shown().endsWith(': ')),
-        `it asks before ${JSON.stringify(answer)}:\n${output}`,
-      );
-      seen = shown().length + answer.length;
-      child.stdin.write(`${answer}\n`);
-    }
-    const [code] = (await closed) as [number];
-    expect([code, output]).toEqual([0, expect.any(String)]);
-    return output;
-  };
-  await ask(['embedded', 'none', '3', 'https://pulumi.example.com', '127.0.0.1:9443', cert, key]);
+  await askAtTerminal(['embedded', 'none', '3', 'https://pulumi.example.com', '127.0.0.1:9443', cert, key]);
   expect(written()).toEqual({
     HOLDFAST_DATA_DIR: at('data'),
     HOLDFAST_LISTEN: '127.0.0.1:9443',
@@ -242,6 +244,15 @@ test('at a terminal it asks for what options do not say, and suggests what the f
   });
   // Every answer empty: what the file has.
   const before = readFileSync(file, 'utf8');
-  expect(await ask(['', '', '', '', '', '', ''])).toContain('stays as it is');
+  expect(await askAtTerminal(['', '', '', '', '', '', ''])).toContain('stays as it is');
   expect(readFileSync(file, 'utf8')).toBe(before);
+});
+
+test('at a terminal it does not show a password that the file has', async () => {
+  await using database = await createEmptyDatabase();
+  await askAtTerminal([database.url, 'none', '1', 'acme', 'ada']);
+  expect(written()).toEqual({ HOLDFAST_DATA_DIR: at('data'), HOLDFAST_DATABASE_URL: database.url });
+  const shown = await askAtTerminal(['', '', '', 'acme', 'ada']);
+  expect(shown).toContain('[as it is]');
+  expect(shown).not.toContain(new URL(database.url).password);
 });

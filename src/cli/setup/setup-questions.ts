@@ -1,23 +1,37 @@
 import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
 import { isLoopback } from '../../shared/platform/config/exposure.ts';
+import { secretSettings } from '../../shared/platform/config/settings.ts';
 import type { GivenSettings } from '../../shared/platform/config/settings-file.ts';
 import { type SetupAnswers, settingFrom, withChanges } from './setup-answers.ts';
 
 /** Asks somebody at a terminal. */
 export interface Questions {
-  /** Returns the answer, or `suggested` for an empty one. */
-  ask(question: string, suggested: string): Promise<string>;
+  /** Returns the answer, or `suggested` for an empty one, which is shown unless it is `secret`. What is typed is shown, unless `hidden`. */
+  ask(question: string, suggested: string, options?: { secret?: boolean; hidden?: boolean }): Promise<string>;
   close(): void;
 }
 
 /** Opens questions at the terminal of this process. An end of the input, such as Ctrl-D, ends the process. */
 export function openQuestions(): Questions {
-  const lines = createInterface({ input: process.stdin, output: process.stdout });
+  let isHidden = false;
+  const output = new Writable({
+    write: (chunk, _encoding, done) => {
+      if (!isHidden) process.stdout.write(chunk);
+      done();
+    },
+  });
+  const lines = createInterface({ input: process.stdin, output, terminal: true });
   const onEnd = (): never => process.exit(1);
   lines.once('close', onEnd);
   return {
-    ask: async (question, suggested) => {
-      const answer = (await lines.question(`${question}${suggested === '' ? '' : ` [${suggested}]`}: `)).trim();
+    ask: async (question, suggested, { hidden = false, secret = false } = {}) => {
+      const prompt = `${question}${suggested === '' ? '' : ` [${secret ? 'as it is' : suggested}]`}: `;
+      if (hidden) process.stdout.write(prompt);
+      isHidden = hidden;
+      const answer = (await lines.question(hidden ? '' : prompt)).trim();
+      isHidden = false;
+      if (hidden) process.stdout.write('\n');
       return answer === '' ? suggested : answer;
     },
     close: () => {
@@ -41,7 +55,9 @@ export async function askForSettings(
   };
   const askFor = async (name: string, question: string, suggested = ''): Promise<void> => {
     if (fixed.has(name)) return;
-    set({ [name]: settingFrom(name, await questions.ask(question, settings[name] ?? suggested)) });
+    const hidden = name === 'AWS_SECRET_ACCESS_KEY';
+    const secret = settings[name] !== undefined && (hidden || (secretSettings as readonly string[]).includes(name));
+    set({ [name]: settingFrom(name, await questions.ask(question, settings[name] ?? suggested, { hidden, secret })) });
   };
   await askFor('HOLDFAST_DATABASE_URL', 'Postgres, as postgres://user:password@host/name, or "embedded"', 'embedded');
   await askFor('HOLDFAST_S3_BUCKET', 'S3 bucket for large states, or "none" for files in the data directory', 'none');
