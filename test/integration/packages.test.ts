@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { documentedBlock } from '../../testkit/documented.ts';
 import { ensureSystemProgram } from '../../testkit/toolchain/system-package.ts';
 import { type BuiltPackages, buildPackages } from '../support/built-packages.ts';
 import { createEmptyDatabase } from '../support/empty-database.ts';
@@ -125,10 +126,16 @@ describeAsRoot('packages', () => {
 
   test('the tarball runs for root in a directory that nobody else can enter, such as its home', async () => {
     const addresses = await findAddresses();
-    await run('tar', ['-xzf', packages.tarball, '-C', folder, '--strip-components=1']);
+    symlinkSync(packages.tarball, path.join(folder, path.basename(packages.tarball)));
     chmodSync(folder, 0o700);
+    const commands = documentedBlock(
+      'docs/vm.md',
+      'tar -xzf holdfast-0.1.0-linux-x64.tar.gz && cd holdfast-0.1.0-linux-x64',
+    )
+      .replaceAll('holdfast-0.1.0-linux-x64', path.basename(packages.tarball, '.tar.gz'))
+      .replace('bin/holdfast', 'exec bin/holdfast');
     const env = { PATH: process.env['PATH'], HOME: folder, ...listeners(addresses) };
-    const child = spawn(path.join(folder, 'bin', 'holdfast'), ['server'], {
+    const child = spawn('sh', ['-c', commands], {
       cwd: folder,
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
