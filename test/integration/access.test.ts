@@ -285,7 +285,7 @@ describe('for browsers', () => {
     'x-frame-options': 'DENY',
   };
 
-  test.each([...Object.keys(expected), 'GET /', 'GET /api/none', 'OPTIONS /api/user', 'GET /%zz'])(
+  test.each([...Object.keys(expected), 'GET /api/none', 'OPTIONS /api/user', 'GET /%zz'])(
     '%s allows nothing',
     async (route) => {
       for (const auth of [undefined, tokens['viewer']]) {
