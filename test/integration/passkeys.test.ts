@@ -6,7 +6,8 @@ import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
 import { testApp } from '../support/test-app.ts';
 
-const app = testApp();
+// Passkeys need a host name.
+const app = testApp({ settings: { HOLDFAST_PUBLIC_URL: 'http://localhost:9090' } });
 
 async function signedIn(organization: string) {
   const { login, userId } = await person(app, organization, 'member');

@@ -11,7 +11,8 @@ import { ask } from '../support/procedures.ts';
 import { createStack, ok } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
-const app = testApp();
+// Passkeys need a host name.
+const app = testApp({ settings: { HOLDFAST_PUBLIC_URL: 'http://localhost:9090' } });
 let organization: string;
 let other: string;
 let someone: Person;

@@ -9,7 +9,9 @@ import { createStack, ok, startUpdate } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { complete, expire, saveState } from '../support/update-calls.ts';
 
-const app = testApp({ settings: { HOLDFAST_TRUSTED_PROXIES: '127.0.0.1' } });
+const app = testApp({
+  settings: { HOLDFAST_TRUSTED_PROXIES: '127.0.0.1', HOLDFAST_PUBLIC_URL: 'http://localhost:9090' },
+});
 const hour = 3_600_000;
 const RealDate = Date;
 const realNow = Date.now;

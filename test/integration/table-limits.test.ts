@@ -9,7 +9,8 @@ import { testApp } from '../support/test-app.ts';
 
 // How many rows there can be of what users add themselves; the time for which others are kept is in retention.test.ts.
 
-const app = testApp();
+// Passkeys need a host name.
+const app = testApp({ settings: { HOLDFAST_PUBLIC_URL: 'http://localhost:9090' } });
 
 /** Adds personal tokens until a user has `count`. */
 async function fillTokens(userId: string, count: number): Promise<void> {
