@@ -8,6 +8,7 @@ import { findDamage } from '../../src/shared/backup/backup-content.ts';
 import { type FoundBackup, findBackups, openBackup, readVerification } from '../../src/shared/backup/backup-list.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
 import { BackupError, type Manifest, places } from '../../src/shared/backup/manifest.ts';
+import { once } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
@@ -158,9 +159,9 @@ test('the next backup copies only new blobs, and pruning leaves what the newest 
 test('an interrupted backup is listed as incomplete, never restored, and goes with the next one', async () => {
   const other = path.join(home, 'interrupted');
   await using store = await openStore(other);
-  await store.put(places.start('20200101t000000z'), one('\n'));
-  await store.put(places.table('20200101t000000z', 'stacks'), one('half'));
-  await store.put(places.blob('checkpoints/of-nobody'), one('half'));
+  await store.put(places.start('20200101t000000z'), once(Buffer.from('\n')));
+  await store.put(places.table('20200101t000000z', 'stacks'), once(Buffer.from('half')));
+  await store.put(places.blob('checkpoints/of-nobody'), once(Buffer.from('half')));
   const { stdout } = await runBackup(source(), 'list', '--from', other);
   expect(stdout).toBe('20200101t000000z  incomplete\n');
   for (const command of ['restore', 'verify']) {
@@ -170,6 +171,19 @@ test('an interrupted backup is listed as incomplete, never restored, and goes wi
   const created = await runBackup(source(), 'create', '--to', other, '--keep', '3');
   expect(created.stdout).toContain('Deleted 1 backup and 1 blob.');
   expect((await findBackups(store)).map(({ isComplete }) => isComplete)).toEqual([true]);
+}, 120_000);
+
+test('a damaged list or manifest of an earlier backup does not hold up the next one, which is whole', async () => {
+  const other = path.join(home, 'damaged');
+  await using store = await openStore(other);
+  for (const damaged of [null, /~blobs~/, /~manifest/]) {
+    const names = (await listFiles(other)).filter((file) => damaged?.test(path.basename(file)));
+    expect(names.length > 0).toBe(damaged !== null);
+    for (const name of names) await writeFile(name, (await readFile(name)).subarray(0, -5));
+    const { code, stderr } = await runBackup(source(), 'create', '--to', other);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(await findDamage(store, await openBackup(store, null), () => {})).toEqual([]);
+  }
 }, 120_000);
 
 test('while a backup is made, no blob becomes due for deletion', async () => {
@@ -264,10 +278,6 @@ async function copiedAt(store: BlobStore): Promise<Map<string, number>> {
 
 /** Objects that say what happened to a backup, and contain nothing of it. */
 const isMark = (file: string): boolean => /~(started|verified)$/.test(file);
-
-async function* one(text: string): AsyncGenerator<Buffer> {
-  yield Buffer.from(text);
-}
 
 async function listFiles(directory: string): Promise<string[]> {
   const entries = await readdir(path.join(directory, 'blobs'), { recursive: true, withFileTypes: true });

@@ -26,10 +26,15 @@ export function runAdminWith(
     HOLDFAST_DATABASE_POOL_SIZE: '2',
     ...settings,
   };
+  return runHoldfast(env, 'admin', ...args);
+}
+
+/** Runs `holdfast` as its own process. */
+export function runHoldfast(env: NodeJS.ProcessEnv, ...args: string[]): Promise<AdminRun> {
   return new Promise((resolve) => {
     execFile(
       process.execPath,
-      [holdfastProgram, 'admin', ...args],
+      [holdfastProgram, ...args],
       { env, maxBuffer: 64 * 1024 * 1024 },
       (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;

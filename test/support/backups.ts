@@ -1,6 +1,4 @@
-import { execFile } from 'node:child_process';
-import { holdfastProgram } from '../../testkit/holdfast-program.ts';
-import type { AdminRun } from './admin.ts';
+import { type AdminRun, runHoldfast } from './admin.ts';
 import { masterKeys } from './test-app.ts';
 
 /** Runs `holdfast backup` as its own process. */
@@ -16,13 +14,5 @@ export function runBackup(
     ...(databaseUrl === undefined ? {} : { HOLDFAST_DATABASE_URL: databaseUrl }),
     ...settings,
   };
-  return new Promise((resolve) => {
-    execFile(
-      process.execPath,
-      [holdfastProgram, 'backup', ...args],
-      { env, maxBuffer: 64 * 1024 * 1024 },
-      (error, stdout, stderr) =>
-        resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr }),
-    );
-  });
+  return runHoldfast(env, 'backup', ...args);
 }

@@ -90,8 +90,7 @@ async function readRestored(call: BackupCall, manifest: Manifest, databaseUrl: s
   for await (const { key } of listBlobs(target, manifest)) known.add(key);
   const problems: string[] = [];
   const blobs = new BackupBlobs(target, known);
-  const withKeys = masterKeys ?? null;
-  await using context = await createContext(config, { databaseUrl, masterKeys: withKeys }, { logger, blobs }).catch(
+  await using context = await createContext(config, { databaseUrl, masterKeys }, { logger, blobs }).catch(
     (error: unknown) => {
       if (error instanceof MasterKeyError) throw new BackupError(error.message, { cause: error });
       throw error;
@@ -106,10 +105,10 @@ async function readRestored(call: BackupCall, manifest: Manifest, databaseUrl: s
   for (const { text } of audit.problems) problems.push(`Audit log: ${text}`);
   const checked = [`${documents.checked} documents`, `${audit.events} audit events`];
   let notChecked = '';
-  if (withKeys === null) notChecked = ' The data keys were not checked: HOLDFAST_MASTER_KEYS is not set.';
+  if (masterKeys === null) notChecked = ' The data keys were not checked: HOLDFAST_MASTER_KEYS is not set.';
   else {
     const rows = createMasterKeyRepository(context.db);
-    const { ring } = await openMasterKeys(withKeys, { config, rows, wait: startWait });
+    const { ring } = await openMasterKeys(masterKeys, { config, rows, wait: startWait });
     const { byMasterKey, lost } = await checkKeys(context.encryptionKeys, ring);
     for (const { owner, reason, version } of lost)
       problems.push(`Data key ${version} of ${owner} cannot be unwrapped: ${reason}`);

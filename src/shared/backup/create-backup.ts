@@ -1,8 +1,17 @@
 import { createZstdCompress } from 'node:zlib';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
-import { findBackups } from './backup-list.ts';
-import { type Manifest, places, readBlobList, type StoredObject, type TableCopy, writeManifest } from './manifest.ts';
+import { listBlobs } from './backup-content.ts';
+import { type FoundBackup, findBackups, openBackup } from './backup-list.ts';
+import {
+  BackupError,
+  type Manifest,
+  places,
+  readBlobList,
+  type StoredObject,
+  type TableCopy,
+  writeManifest,
+} from './manifest.ts';
 import { once, readSmall, store } from './stored-bytes.ts';
 import type { TableCopyRepository } from './table-copy-repository.ts';
 
@@ -97,13 +106,30 @@ async function* listOthers(blobs: BlobStore): AsyncGenerator<string> {
   }
 }
 
-/** The blobs that earlier backups have copied, by key in the blob store. */
+/**
+ * The blobs that the newest complete backup has, and what interrupted ones have copied since, by key in the blob store. Blobs of a
+ * damaged list are copied anew.
+ */
 async function readKnownBlobs(target: BlobStore): Promise<Map<string, StoredObject>> {
   const known = new Map<string, StoredObject>();
-  for (const { blobLists } of await findBackups(target))
-    for (const key of blobLists)
-      for (const blob of readBlobList(key, await readSmall(target, key))) known.set(blob.key, blob);
+  const backups = await findBackups(target);
+  const newest = backups.findLastIndex(({ isComplete }) => isComplete);
+  for (const backup of backups.slice(Math.max(newest, 0))) {
+    try {
+      for await (const blob of listCopied(target, backup)) known.set(blob.key, blob);
+    } catch (error) {
+      if (!(error instanceof BackupError)) throw error;
+    }
+  }
   return known;
+}
+
+async function* listCopied(
+  target: BlobStore,
+  { blobLists, id, isComplete }: FoundBackup,
+): AsyncGenerator<StoredObject> {
+  if (isComplete) yield* listBlobs(target, await openBackup(target, id));
+  else for (const key of blobLists) yield* readBlobList(key, await readSmall(target, key));
 }
 
 class BlobCopy {
@@ -126,9 +152,17 @@ class BlobCopy {
   async run(keys: readonly string[]): Promise<Pick<Manifest, 'blobLists' | 'blobs' | 'missingBlobs'>> {
     let next = 0;
     const copyNext = async (): Promise<void> => {
-      while (next < keys.length) await this.#copy(keys[next++] as string, keys.length);
+      try {
+        while (next < keys.length) await this.#copy(keys[next++] as string, keys.length);
+      } catch (error) {
+        // The others end with the blob that they copy.
+        next = keys.length;
+        throw error;
+      }
     };
-    await Promise.all(Array.from({ length: blobsAtOnce }, copyNext));
+    const copies = Array.from({ length: blobsAtOnce }, copyNext);
+    await Promise.allSettled(copies);
+    await Promise.all(copies);
     await this.#writeList();
     return {
       blobLists: this.#lists,

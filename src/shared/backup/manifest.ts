@@ -86,7 +86,15 @@ export function readManifest(id: string, bytes: Buffer): Manifest {
 export function readBlobList(key: string, bytes: Buffer): StoredObject[] {
   const lines = bytes.toString('utf8').split('\n');
   if (lines.pop() !== '') throw new BackupError(`${key} is damaged: it ends within a line`);
-  return lines.map((line) => parse(StoredObject, JSON.parse(line), key));
+  return lines.map((line) => {
+    let entry: unknown;
+    try {
+      entry = JSON.parse(line);
+    } catch (error) {
+      throw new BackupError(`${key} is damaged: a line is not JSON`, { cause: error });
+    }
+    return parse(StoredObject, entry, key);
+  });
 }
 
 function parse<S extends typeof Manifest | typeof StoredObject>(schema: S, value: unknown, what: string): Static<S> {

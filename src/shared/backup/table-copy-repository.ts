@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { isReferenced } from '../state/documents/blob-repository.ts';
 import type { SequenceValue, TableCopy } from './manifest.ts';
 
 type TableShape = Pick<TableCopy, 'name' | 'columns' | 'partitions'>;
@@ -79,12 +80,7 @@ export function createTableCopyRepository(client: pg.Client) {
     listReferencedBlobs: async (after: string, limit: number): Promise<string[]> => {
       const rows = await run<{ key: string }>(
         `/* tableCopies.listReferencedBlobs */
-         select b.key from blobs b where b.key > $1
-           and (exists (select 1 from checkpoints c where c.blob_key = b.key)
-             or exists (select 1 from journal_snapshots f where f.blob_key = b.key)
-             or exists (select 1 from event_segments g where g.blob_key = b.key)
-             or exists (select 1 from version_chunks p where p.blob_key = b.key)
-             or exists (select 1 from policy_pack_versions v where v.blob_key = b.key))
+         select b.key from blobs b where b.key > $1 and ${isReferenced.sql}
          order by b.key limit $2`,
         [after, limit],
       );

@@ -46,6 +46,8 @@ export function backUpOnSchedule(
     if (isDue(schedule, before.takenAt === null ? null : new Date(before.takenAt))) {
       const { id, missingBlobs } = await backUp({ blobs, db, signal, target });
       const missing = missingBlobs.length;
+      // Before the prune, which fails while a backup that is kept cannot be read.
+      await runs.saveResult(taskName, JSON.stringify(await readTimes(target)));
       if (missing > 0) logger.error({ backup: id, missing }, 'the blob store lacks blobs that states need');
       const deleted = await pruneBackups(target, keep, async function* (manifest) {
         for await (const { key } of listBlobs(target, manifest)) yield key;

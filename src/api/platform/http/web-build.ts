@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { isAlive } from '../../../shared/platform/processes/is-alive.ts';
 
 /** The folder in which the process `pid` builds the web UI that will replace `target`. */
 export function webBuildFolder(target: string, pid: number): string {
@@ -13,13 +14,4 @@ export async function isBeingBuilt(target: string): Promise<boolean> {
     const [, pid] = /^\.web-(\d+)$/.exec(name) ?? [];
     return pid !== undefined && isAlive(Number(pid));
   });
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import Type from 'typebox';
+import { isAlive } from '../processes/is-alive.ts';
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 
@@ -45,15 +46,6 @@ function ownPlace(): { boot: string | null; pidNamespace: string | null } {
     boot: orNull(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()),
     pidNamespace: orNull(() => readlinkSync('/proc/self/ns/pid')),
   };
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }
 
 function startOf(pid: number): string | null {

@@ -20,17 +20,19 @@ const IdRow = Type.Object({ id: Type.String() });
 
 export type BlobRepository = ReturnType<typeof createBlobRepository>;
 
+/** The condition for blobs `b` that something refers to. It has no parameters. */
+export const isReferenced = sql.fragment`
+  (exists (select 1 from checkpoints c where c.blob_key = b.key)
+    or exists (select 1 from journal_snapshots f where f.blob_key = b.key)
+    or exists (select 1 from event_segments g where g.blob_key = b.key)
+    or exists (select 1 from version_chunks p where p.blob_key = b.key)
+    or exists (select 1 from policy_pack_versions v where v.blob_key = b.key))`;
+
 /**
  * One row per object in the blob store, from before its upload until some time after its deletion. Triggers maintain
  * `unreferenced_since` when references are added or removed.
  */
 export function createBlobRepository(db: Queryable) {
-  const isReferenced = sql.fragment`
-    (exists (select 1 from checkpoints c where c.blob_key = b.key)
-      or exists (select 1 from journal_snapshots f where f.blob_key = b.key)
-      or exists (select 1 from event_segments g where g.blob_key = b.key)
-      or exists (select 1 from version_chunks p where p.blob_key = b.key)
-      or exists (select 1 from policy_pack_versions v where v.blob_key = b.key))`;
   return {
     /** `sealingKeyId`: the data key that encrypts the object, if any. */
     insert: (key: string, encryptionKeyId: string | null) =>
