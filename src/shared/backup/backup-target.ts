@@ -17,6 +17,7 @@ export async function openTarget(place: string, config: Config): Promise<BlobSto
     return openBlobStore({ kind: 'files', directory });
   }
   const url = new URL(place);
+  if (url.hostname === '') throw new BackupError(`${place} names no bucket: s3://bucket/prefix`);
   const { blobs } = config;
   const own = blobs.kind === 's3' ? blobs : null;
   const prefix = url.pathname.replace(/^\/|\/$/g, '');

@@ -55,6 +55,9 @@ test.each([
   ['HOLDFAST_CHECKPOINT_MODE', 'fast', 'must be one of auto, journal, delta, full. '],
   ['HOLDFAST_LISTEN', '9090', 'must be an address and a port, such as 0.0.0.0:9090. '],
   ['HOLDFAST_PUBLIC_URL', 'pulumi.example.com', 'must be a URL that begins with http:// or https://. '],
+  ['HOLDFAST_BACKUP_TO', 'ftp://host/backups', 'must be a folder or s3://bucket/prefix. '],
+  ['HOLDFAST_BACKUP_TO', 's3://', 'must be a folder or s3://bucket/prefix. '],
+  ['HOLDFAST_BACKUP_SCHEDULE', 'daily', '"daily" is not five fields of cron'],
   ['HOLDFAST_OIDC_NAME', 'x'.repeat(61), 'must be a text of 1 to 60 characters. '],
 ])('describes the valid values of %s when it is %j', (name, value, sentence) => {
   expect(problemsOf({ [name]: value })).toContain(`  ${name}: ${sentence}`);

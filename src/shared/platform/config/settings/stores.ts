@@ -47,7 +47,8 @@ export const storesSettings = {
     Type.String({
       description:
         'Folder, or `s3://bucket/prefix`, to which workers and embedded servers back up on a schedule, as `holdfast backup create --to` does. Without it, they make no backups.',
-      minLength: 1,
+      pattern: '^(s3://[^/\\s]+\\S*|(?![A-Za-z0-9+.-]+://).+)$',
+      form: 'a folder or s3://bucket/prefix',
     }),
   ),
   HOLDFAST_BACKUP_SCHEDULE: Type.String({
