@@ -128,7 +128,7 @@ export class QueuedCreation {
       isWaiting = 'updateId' in outcome ? false : !outcome.isKept;
       return outcome;
     } finally {
-      if (isWaiting) await this.#queue.leave(place).catch(() => this.#queue.forget(place));
+      if (isWaiting) await this.#queue.leave(place);
     }
   }
 
