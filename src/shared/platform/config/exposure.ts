@@ -46,12 +46,13 @@ export function listExposures(config: Exposed, addresses: readonly string[] = ow
     found.push(
       `HOLDFAST_PUBLIC_URL: ${publicUrl} is plain HTTP at a public address, so tokens and states can be read in transit; use TLS, here or in a proxy`,
     );
-  return [...found, ...listManagementExposures('HOLDFAST_MANAGEMENT_LISTEN', managementListen ?? listen, addresses)];
+  return [...found, ...listManagementExposures(managementListen ?? listen, addresses)];
 }
 
-/** Describes a management listener that can be reached from outside a private network. `setting` names it. */
+export const managementSetting = 'HOLDFAST_MANAGEMENT_LISTEN';
+
+/** Describes a management listener that can be reached from outside a private network. */
 export function listManagementExposures(
-  setting: string,
   listen: Address,
   addresses: readonly string[] = ownAddresses(),
 ): string[] {
@@ -59,7 +60,7 @@ export function listManagementExposures(
   const reached = bound.find((address) => !isPrivate(address));
   if (reached === undefined) return [];
   return [
-    `${setting}: metrics and details of the health are open to everyone who reaches ${reached}, without a login; listen on an address of a private network`,
+    `${managementSetting}: metrics and details of the health are open to everyone who reaches ${reached}, without a login; listen on an address of a private network`,
   ];
 }
 
