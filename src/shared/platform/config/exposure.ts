@@ -52,10 +52,7 @@ export function listExposures(config: Exposed, addresses: readonly string[] = ow
 export const managementSetting = 'HOLDFAST_MANAGEMENT_LISTEN';
 
 /** Describes a management listener that can be reached from outside a private network. */
-export function listManagementExposures(
-  listen: Address,
-  addresses: readonly string[] = ownAddresses(),
-): string[] {
+export function listManagementExposures(listen: Address, addresses: readonly string[] = ownAddresses()): string[] {
   const bound = isEvery(listen.host) ? addresses : [listen.host];
   const reached = bound.find((address) => !isPrivate(address));
   if (reached === undefined) return [];
