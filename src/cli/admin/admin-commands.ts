@@ -16,6 +16,7 @@ import { addQuotaCommands } from './quota-commands.ts';
 import { addReconcileCommand } from './reconcile-command.ts';
 import { addRuleCommands } from './rule-commands.ts';
 import { addScrubCommand } from './scrub-command.ts';
+import { addTakeStoreCommand } from './take-store-command.ts';
 import { addTeamCommands } from './team-commands.ts';
 import { addTokenCommands } from './token-commands.ts';
 import { addUserCommands } from './user-commands.ts';
@@ -57,5 +58,6 @@ See docs/deploy.md for quotas ("Limits and quotas") and docs/runbook.md for jour
   addScrubCommand(admin, open, run);
   addReconcileCommand(admin, open);
   addAfterRestoreCommand(admin, open);
+  addTakeStoreCommand(admin, open);
   addIndexCommand(admin, open);
 }
