@@ -24,6 +24,7 @@ import { Outgoing } from './platform/outgoing/outgoing.ts';
 import { ByteBudget } from './platform/payloads/byte-budget.ts';
 import { MemoryPayloadStore } from './platform/payloads/memory-payload-store.ts';
 import type { PayloadStore } from './platform/payloads/payload-store.ts';
+import { ReadOnlyMode } from './platform/read-only/read-only-mode.ts';
 import { createMetrics, type Metrics } from './platform/telemetry/metrics.ts';
 import { createPolicyArchiveRepository } from './policies/policy-archive-repository.ts';
 import { PolicyArchives } from './policies/policy-archives.ts';
@@ -79,6 +80,7 @@ export interface AppContext extends AsyncDisposable {
   readonly lifecycle: Lifecycle;
   readonly db: Database;
   readonly databaseMemory: DatabaseMemory;
+  readonly readOnly: ReadOnlyMode;
   readonly blobs: BlobStore;
   readonly payloads: PayloadStore;
   readonly identity: IdentityRepository;
@@ -217,9 +219,11 @@ export async function createContext(
 
   const payloads = overrides.payloads ?? new MemoryPayloadStore(config.limits.inFlight);
   lifecycle.onClose('queues', 'payload store', () => payloads.close());
+  const readOnly = new ReadOnlyMode();
   registerContextGauges(metrics, {
     config,
     db,
+    readOnly,
     payloads,
     bufferedBodyBytes,
     bodyBuffer,
@@ -240,6 +244,7 @@ export async function createContext(
     lifecycle,
     db,
     databaseMemory: new DatabaseMemory(),
+    readOnly,
     blobs,
     payloads,
     identity: createIdentityRepository(db),

@@ -13,6 +13,7 @@ import { addJournalCommands } from './journal-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addPeopleCommands } from './people-commands.ts';
 import { addQuotaCommands } from './quota-commands.ts';
+import { addReadOnlyCommands } from './read-only-commands.ts';
 import { addReconcileCommand } from './reconcile-command.ts';
 import { addRuleCommands } from './rule-commands.ts';
 import { addScrubCommand } from './scrub-command.ts';
@@ -54,6 +55,7 @@ See docs/deploy.md for quotas ("Limits and quotas") and docs/runbook.md for jour
   admin.commandsGroup('States and journals:');
   addJournalCommands(admin, open);
   addDeletedStackCommands(admin, open);
+  addReadOnlyCommands(admin, open);
   addScrubCommand(admin, open, run);
   addReconcileCommand(admin, open);
   addAfterRestoreCommand(admin, open);
