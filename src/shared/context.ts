@@ -136,6 +136,8 @@ export interface ContextOverrides {
   readonly openReplays?: OpenReplays;
   readonly outgoing?: Outgoing;
   readonly fence?: WriteFence | undefined;
+  /** Instead of the one of the master keys. Null, also where keys are needed: what is encrypted cannot be read. */
+  readonly ring?: KeyRing | null;
 }
 
 /**
@@ -156,11 +158,9 @@ export async function createContext(
   const notifications = new NotificationSender({ db, logger });
   lifecycle.onClose('stores', 'live notices', () => notifications.close());
   const encryptionKeys = createEncryptionKeyRepository(db);
-  const ring = await openKeyRing(config, secrets.masterKeys, {
-    encryptionKeys,
-    logger,
-    masterKeyRows: createMasterKeyRepository(db),
-  }).catch(async (error: unknown) => {
+  const ringParts = { encryptionKeys, logger, masterKeyRows: createMasterKeyRepository(db) };
+  const opening = overrides.ring === undefined ? openKeyRing(config, secrets.masterKeys, ringParts) : overrides.ring;
+  const ring = await Promise.resolve(opening).catch(async (error: unknown) => {
     await db.close();
     throw error;
   });

@@ -6,6 +6,7 @@ import { addApprovalCommands } from './approval-commands.ts';
 import { addAuditCommands } from './audit-commands.ts';
 import { addDeletedStackCommands } from './deleted-stack-commands.ts';
 import { addFreezeCommands } from './freeze-commands.ts';
+import { addFsckCommand } from './fsck-command.ts';
 import { addGrantCommands } from './grant-commands.ts';
 import { addIndexCommand } from './index-command.ts';
 import { addIssuerCommands } from './issuer-commands.ts';
@@ -56,6 +57,7 @@ See docs/deploy.md for quotas ("Limits and quotas") and docs/runbook.md for jour
   addJournalCommands(admin, open);
   addDeletedStackCommands(admin, open);
   addReadOnlyCommands(admin, open);
+  addFsckCommand(admin, open, run);
   addScrubCommand(admin, open, run);
   addReconcileCommand(admin, open);
   addAfterRestoreCommand(admin, open);
