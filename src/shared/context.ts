@@ -32,6 +32,7 @@ import { StateIndexer } from './search/state-indexer.ts';
 import { DataKeys } from './secrets/data-keys.ts';
 import { EncryptedSecrets } from './secrets/encrypted-secrets.ts';
 import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './secrets/encryption-key-repository.ts';
+import type { KeyRing } from './secrets/key-ring.ts';
 import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
