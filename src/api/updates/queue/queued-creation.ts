@@ -190,6 +190,8 @@ export class QueuedCreation {
     place: Place,
     audit: AuditTrail,
   ): Promise<CreatedUpdate | DeferredError | null> {
+    // The call was admitted before it waited.
+    this.#context.readOnly.assertOff();
     try {
       return await this.#updates.create(creation, audit, place.id);
     } catch (error) {
