@@ -1,5 +1,5 @@
 import type { FindingKind } from './finding.ts';
-import type { FsckRun } from './fsck.ts';
+import type { FsckRun } from './fsck-run.ts';
 import { type CheckedRow, createRowCheckRepository } from './row-check-repository.ts';
 import { createRowRepairRepository } from './row-repair-repository.ts';
 

@@ -6,7 +6,7 @@ import type { KeyRing } from '../../shared/secrets/key-ring.ts';
 import { beginReconcile, findOtherInstallations, reconcile } from '../../shared/state/documents/reconcile-blobs.ts';
 import { checkKeys } from '../admin/rewrap-keys.ts';
 import { checkSecrets } from '../admin/rewrap-secrets.ts';
-import type { FsckRun } from './fsck.ts';
+import type { FsckRun } from './fsck-run.ts';
 
 const blobKinds = { unknown: 'blob-unknown', unswept: 'blob-unswept', missing: 'blob-missing' } as const;
 
