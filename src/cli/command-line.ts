@@ -101,8 +101,10 @@ function createProgram(run: CommandRun): Command {
     .description('organizations, users, tokens, keys, quotas and stored states')
     .usage('<command>');
   program.command('backup').description('create, verify, restore and delete backups').usage('<command>');
+  program.command('blobs').description('move the blob store while servers run').usage('<command>');
   program.hook('preSubcommand', async (_, command) => {
     if (command.name() === 'backup') (await import('./backup/backup-commands.ts')).addBackupCommands(command, run);
+    if (command.name() === 'blobs') (await import('./blobs/blobs-commands.ts')).addBlobsCommands(command, run);
     if (command.name() === 'admin') (await import('./admin/admin-commands.ts')).addAdminCommands(command, run);
     if (command.name() === 'setup') (await import('./setup/setup-command.ts')).addSetupOptions(command, runWith);
   });
