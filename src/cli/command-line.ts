@@ -97,6 +97,13 @@ function createProgram(run: CommandRun): Command {
       (await import('./migrate.ts')).migrateDatabase(run.loadConfig(), options),
     );
   program
+    .command('upgrade-database')
+    .description('bring the embedded database to the Postgres of this release, while no server runs')
+    .option('--old-postgres <folder>', 'with the programs of the Postgres that wrote the database')
+    .action(async (options: { oldPostgres?: string }) =>
+      (await import('./upgrade-database.ts')).upgradeEmbeddedDatabase(run.loadConfig(), options),
+    );
+  program
     .command('admin')
     .description('organizations, users, tokens, keys, quotas and stored states')
     .usage('<command>');

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { openBlobs } from '../../shared/context.ts';
-import { beginMove, MoveError, type MoveParts, openMove, switchPlaces } from '../../shared/moves/begin-move.ts';
-import { copyBlobs, emptyPlace, verifyBlobs } from '../../shared/moves/compare-places.ts';
+import { beginMove, MoveError, type MoveParts, openMove } from '../../shared/moves/begin-move.ts';
+import { copyBlobs, verifyBlobs } from '../../shared/moves/compare-places.ts';
+import { finishMove, switchPlaces } from '../../shared/moves/end-move.ts';
 import { createBlobPlaceRepository } from '../../shared/platform/blobs/places/blob-place-repository.ts';
 import { formatPlace } from '../../shared/platform/blobs/places/place-url.ts';
-import { placeKey } from '../../shared/platform/blobs/places/placed-blob-store.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
@@ -121,20 +121,14 @@ async function verify(call: Call, json: true | undefined): Promise<boolean> {
   return faults.length === 0;
 }
 
-async function finish(call: Call, isEmptied: boolean): Promise<void> {
+async function finish(call: Call, empty: boolean): Promise<void> {
   const { places, progress } = call;
-  const row = await places.find();
-  if (row?.phase !== 'switched') throw new MoveError('No place was left: `holdfast blobs switch` comes first');
-  const move = isEmptied ? await openMove(call, 'switched') : null;
-  if (move) {
-    const { deleted, left } = await emptyPlace(move, {
-      onProgress: ({ done, total }) => progress.report('deleted', done, total),
-    });
-    console.log(`Deleted ${deleted} blobs, left ${left} that the new place does not have.`);
-  }
-  await places.settle('switched');
-  if (move) await move.other.delete(placeKey(row.otherId as string));
-  console.log(`The blobs are at ${row.mainUrl}.`);
+  const { deleted, left } = await finishMove(call, {
+    empty,
+    onProgress: ({ done, total }) => progress.report('deleted', done, total),
+  });
+  if (empty) console.log(`Deleted ${deleted} blobs, left ${left} that the new place does not have.`);
+  console.log(`The blobs are at ${(await places.find())?.mainUrl}.`);
 }
 
 async function status({ config, places }: Call, json: true | undefined): Promise<void> {

@@ -139,6 +139,11 @@ export function createTableCopyRepository(client: pg.Client) {
       return rows.rowCount;
     },
 
+    countRows: async ({ name }: TableShape): Promise<number> => {
+      const [row] = await run<{ count: string }>(`select count(*) as count from ${name}`);
+      return Number(row?.count);
+    },
+
     setSequence: ({ name, value }: SequenceValue) => run('select setval($1::regclass, $2)', [name, value]),
 
     /** Ends what `prepareLoad` began. Fails if a row refers to one that is missing. */

@@ -82,13 +82,6 @@ export async function beginMove(parts: MoveParts, to: string, config: Config['bl
   }
 }
 
-/** Makes the other place the main one. Throws MoveError if it is not verified, or a backup runs. */
-export async function switchPlaces(places: BlobPlaceRepository): Promise<void> {
-  if (await places.lockBackups()) throw new MoveError('A backup is being made: repeat this when it has ended');
-  if (!(await places.switch()))
-    throw new MoveError('The other place is not verified: `holdfast blobs verify` comes first, without faults');
-}
-
 /** Returns the id of a place, after it has written it there if there is none. */
 async function markPlace(store: BlobStore, url: string): Promise<string> {
   const { blobs } = await store.list(placeKey(''));

@@ -1,5 +1,6 @@
 import { Meter } from '../backup/stored-bytes.ts';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
+import { readBlob } from '../platform/blobs/places/placed-blob-store.ts';
 import type { BlobRepository } from '../state/documents/blob-repository.ts';
 import { type Move, MoveError, type MoveParts } from './begin-move.ts';
 
@@ -100,30 +101,6 @@ export async function verifyBlobs(parts: MoveParts, move: Move, options: PassOpt
   return { compared, faults: faults.sort((one, two) => (one.key < two.key ? -1 : 1)), lost: lost.sort() };
 }
 
-/** Deletes the blobs of the place that was left, except those that the main place lacks. Returns how many it deleted and left. */
-export async function emptyPlace(
-  { main, other }: Move,
-  options: PassOptions = {},
-): Promise<{ deleted: number; left: number }> {
-  let deleted = 0;
-  let left = 0;
-  let after: string | null = '';
-  while (after !== null) {
-    const page: Awaited<ReturnType<BlobStore['list']>> = await other.list('', after === '' ? undefined : after);
-    const keys = page.blobs.map(({ key }) => key).filter((key) => !key.startsWith('places/'));
-    const absent = new Set(await main.findAbsent(keys));
-    left += absent.size;
-    await inParallel(keys, options.signal, async (key) => {
-      if (absent.has(key)) return;
-      await other.delete(key);
-      deleted++;
-      options.onProgress?.({ done: deleted, total: deleted });
-    });
-    after = page.next;
-  }
-  return { deleted, left };
-}
-
 /** Runs `compare` on pages of all blobs; `each` runs its function on the blobs of the page, some at a time. Returns how many blobs there were. */
 async function overAllBlobs(
   { blobRows }: MoveParts,
@@ -160,7 +137,8 @@ async function overAllBlobs(
   return done;
 }
 
-async function inParallel<T>(
+/** Runs `work` on the items, some at a time. Throws its first error, and the reason of the signal. */
+export async function inParallel<T>(
   items: readonly T[],
   signal: AbortSignal | undefined,
   work: (item: T) => Promise<void>,
@@ -187,7 +165,7 @@ async function inParallel<T>(
 async function copyBlob(from: BlobStore, to: BlobStore, key: string): Promise<number | null> {
   const meter = new Meter();
   try {
-    await to.put(key, meter.pass(await from.open(key)));
+    await to.put(key, meter.pass(readBlob(from, key)));
   } catch (error) {
     if (error instanceof BlobNotFoundError) return null;
     throw error;

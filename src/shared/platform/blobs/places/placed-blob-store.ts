@@ -67,7 +67,7 @@ export class PlacedBlobStore implements BlobStore {
         if (store && present.has(store)) continue;
         try {
           if (!store) throw new BlobStoreUnavailableError('misconfigured', 'the other place of the blobs is away');
-          await store.put(key, await first.open(key));
+          await copyAgain(first, store, key);
           present.add(store);
           isComplete = false;
         } catch (error) {
@@ -241,4 +241,22 @@ export class PlacedBlobStore implements BlobStore {
     if (!this.#known || this.#known.at <= at) this.#known = { at, places };
     return places;
   }
+}
+
+/** Copies a blob that was just written to `from`, and that a move may have copied from there, and then deleted. */
+async function copyAgain(from: BlobStore, to: BlobStore, key: string): Promise<void> {
+  try {
+    await to.put(key, readBlob(from, key));
+  } catch (error) {
+    if (!(error instanceof BlobNotFoundError)) throw error;
+    if ((await to.stat(key)) === null)
+      throw new BlobStoreUnavailableError('faulty', 'the blob was deleted before it was in all places', {
+        cause: error,
+      });
+  }
+}
+
+/** Opens the blob at the first read: a put that fails before that would leave it open. */
+export async function* readBlob(store: BlobStore, key: string): AsyncGenerator<Buffer> {
+  yield* await store.open(key);
 }
