@@ -72,7 +72,11 @@ export class Traffic {
   /** Resolves when some writes and exports have been answered that began after the call. */
   async goOn(count = 4): Promise<void> {
     const { exports, writes } = this;
-    while (!this.#isStopped && this.failures.length === 0 && (this.exports < exports + count || this.writes < writes + count))
+    while (
+      !this.#isStopped &&
+      this.failures.length === 0 &&
+      (this.exports < exports + count || this.writes < writes + count)
+    )
       await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
