@@ -13,8 +13,11 @@ import { createIdentityRepository, type IdentityRepository } from './identity/id
 import { holdRights } from './identity/locked-rights.ts';
 import { untilBlobStore } from './platform/blobs/blob-start.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
-import { openBlobStore } from './platform/blobs/blob-stores.ts';
+import { type BlobStoreConfig, openBlobStore } from './platform/blobs/blob-stores.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
+import { createBlobPlaceRepository } from './platform/blobs/places/blob-place-repository.ts';
+import { parsePlace } from './platform/blobs/places/place-url.ts';
+import { PlacedBlobStore } from './platform/blobs/places/placed-blob-store.ts';
 import type { WriteFence } from './platform/claim/data-dir-claim.ts';
 import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
@@ -166,7 +169,11 @@ export async function createContext(
     throw error;
   });
   const dataKeys = new DataKeys(encryptionKeys, ring, config.encryption.dataKeySeconds);
-  const blobs = new MeteredBlobStore(overrides.blobs ?? (await openBlobs(config, logger)), metrics);
+  const places = createBlobPlaceRepository(db);
+  const placed = overrides.blobs
+    ? new PlacedBlobStore({ places, own: overrides.blobs, config: config.blobs })
+    : await openBlobs({ config, db, logger });
+  const blobs = new MeteredBlobStore(placed, metrics);
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
 
   const outgoing = overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow });
@@ -310,19 +317,51 @@ export async function createContext(
 }
 
 /**
- * Opens the configured blob store and waits until it is available. A running process survives an S3 outage, but one
- * that cannot reach S3 at startup may be misconfigured.
+ * Opens the blob store, that of the settings or the one to which it was moved, and waits until it is available. A running process survives
+ * an S3 outage, but one that cannot reach S3 at startup may be misconfigured.
  */
-export async function openBlobs(config: Config, logger: Logger): Promise<BlobStore> {
-  if (config.blobs.kind === 'files') return openBlobStore({ kind: 'files', directory: config.blobs.directory });
-  const { bucket, endpoint, region, forcePathStyle, requestTimeoutMs } = config.blobs;
-  const options = { bucket, region, forcePathStyle, requestTimeoutMs, ...(endpoint === null ? {} : { endpoint }) };
-  const store = await openBlobStore({ kind: 's3', ...options });
+export async function openBlobs({
+  config,
+  db,
+  logger,
+}: {
+  readonly config: Config;
+  readonly db: Database;
+  readonly logger: Logger;
+}): Promise<PlacedBlobStore> {
+  const own = await openBlobStore(config.blobs);
+  const placed = new PlacedBlobStore({ places: createBlobPlaceRepository(db), own, config: config.blobs });
   try {
-    await untilBlobStore(options, () => store.check(blobCheckMs), { waitMs: config.startWaitMs, logger });
+    const row = await placed.read();
+    const open = () => placed.storeOf(row && { id: row.mainId, url: row.mainUrl });
+    await untilAvailable(row ? parsePlace(row.mainUrl, config.blobs) : config.blobs, open, { config, logger });
+    if (row && (await open()) !== own)
+      logger.warn({ place: row.mainUrl }, 'the blobs were moved, and the settings name another place: change them');
+  } catch (error) {
+    await placed.close();
+    throw error;
+  }
+  return placed;
+}
+
+/** Opens the blob store of the settings and waits until it is available, without a database that may say otherwise. */
+export async function openOwnBlobs(config: Config, logger: Logger): Promise<BlobStore> {
+  const store = await openBlobStore(config.blobs);
+  try {
+    await untilAvailable(config.blobs, async () => store, { config, logger });
   } catch (error) {
     await store.close();
     throw error;
   }
   return store;
+}
+
+async function untilAvailable(
+  place: BlobStoreConfig,
+  open: () => Promise<BlobStore>,
+  { config, logger }: { readonly config: Config; readonly logger: Logger },
+): Promise<void> {
+  if (place.kind === 'files') await open();
+  else
+    await untilBlobStore(place, async () => (await open()).check(blobCheckMs), { waitMs: config.startWaitMs, logger });
 }

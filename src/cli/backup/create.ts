@@ -7,7 +7,7 @@ import { Progress } from './progress.ts';
 /** Backs up the running installation. Throws BackupError and BlobStoreUnavailableError. */
 export async function create({ session, target }: BackupCall): Promise<Manifest> {
   return session.withDatabase(async (db) => {
-    const blobs = await openBlobs(session.config, session.logger);
+    const blobs = await openBlobs({ config: session.config, db, logger: session.logger });
     const progress = new Progress();
     try {
       return await backUp({

@@ -4,7 +4,7 @@ import { openBackup } from '../../shared/backup/backup-list.ts';
 import { assertKnownMigrations, loadTables } from '../../shared/backup/load-backup.ts';
 import { BackupError, type Manifest } from '../../shared/backup/manifest.ts';
 import { createTableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
-import { openBlobs } from '../../shared/context.ts';
+import { openOwnBlobs } from '../../shared/context.ts';
 import { claimDataDir, masterKeysFile } from '../../shared/platform/config/data-dir.ts';
 import { openDatabase } from '../../shared/platform/db/database.ts';
 import { startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';
@@ -56,7 +56,7 @@ async function restoreInto(url: string, { session, target }: BackupCall, manifes
       throw new BackupError(
         'The database is not empty. Restore into a new one: the old one may have updates that the backup lacks',
       );
-    const blobs = await openBlobs(config, logger);
+    const blobs = await openOwnBlobs(config, logger);
     try {
       await copyBlobs(target, blobs, manifest, (done, total) => progress.report('blobs', done, total));
     } finally {

@@ -168,6 +168,11 @@ export function createBlobRepository(db: Queryable) {
       return rowCount;
     },
 
+    count: (): Promise<number> =>
+      db
+        .one(sql.rows(CountRow)`/* blobs.count */ select count(*)::integer as count from blobs`)
+        .then(({ count }) => count),
+
     /** Number of blobs in use, counted up to `limit`. */
     countInUse: (limit: number): Promise<number> =>
       db
