@@ -1,5 +1,5 @@
-import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { pipeline, Readable } from 'node:stream';
+import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { parse } from 'yaml';
 import type { Folder, FolderFile } from '../../shared/platform/blobs/folder.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
@@ -96,7 +96,9 @@ export async function listSource(folder: Folder): Promise<SourceListing> {
     if (hasProjects && parts[0] === diyOrganization) parts.shift();
     at(parts.join('/')).locks.push(file.name);
   }
-  const stacks = [...found].flatMap(([name, entry]) => (entry.state ? [toStack(name, entry.state, entry, hasProjects)] : []));
+  const stacks = [...found].flatMap(([name, entry]) =>
+    entry.state ? [toStack(name, entry.state, entry, hasProjects)] : [],
+  );
   return { stacks: stacks.sort((a, b) => (a.name < b.name ? -1 : 1)), strays };
 }
 

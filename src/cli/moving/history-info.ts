@@ -1,7 +1,7 @@
 import { MovingError } from './diy-layout.ts';
 
 /** Newer than the types of JSON. */
-const exactJson = JSON as JSON & {
+const exactJson = JSON as unknown as {
   rawJSON(text: string): object;
   isRawJSON(value: unknown): boolean;
   parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): unknown;

@@ -54,7 +54,10 @@ export function addImportOptions(command: Command, run: CommandRun): void {
     .option('--verify', 'compare what was imported with the source; exits with 1 if something differs')
     .option('--parallel <count>', 'stacks at once', toCount, 4)
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', '\nCall it again after an interruption, and for a second pass: it goes on where it was. See docs/moving.md.')
+    .addHelpText(
+      'after',
+      '\nCall it again after an interruption, and for a second pass: it goes on where it was. See docs/moving.md.',
+    )
     .action((options: ImportOptions) => runImport(run, options));
 }
 
@@ -64,12 +67,15 @@ async function runImport(run: CommandRun, options: ImportOptions): Promise<void>
   const folder = await openFolder(options.from, bucketDefaults(session.config));
   try {
     const { stacks, strays } = await listSource(folder);
-    if (stacks.length === 0) throw new MovingError(`There are no stacks in ${options.from}: it needs a folder .pulumi/stacks`);
+    if (stacks.length === 0)
+      throw new MovingError(`There are no stacks in ${options.from}: it needs a folder .pulumi/stacks`);
     const selected = stacks.filter((stack) => isSelected(stack, options.stack ?? []));
     await session.withContext(async (context) => {
       const organization = await context.identity.findOrganization(options.organization);
       if (!organization)
-        throw new MovingError(`There is no organization ${JSON.stringify(options.organization)}: see holdfast admin --help`);
+        throw new MovingError(
+          `There is no organization ${JSON.stringify(options.organization)}: see holdfast admin --help`,
+        );
       const call = { context, folder, organization, options, stacks: selected, strays };
       const isComplete = options.verify ? await verify(call) : await planOrImport(call);
       if (!isComplete) run.exitCode = 1;
@@ -156,10 +162,13 @@ function describePlan({ organization, stacks, strays }: PlanFile): string {
   const rows = stacks.map(({ action, bytes, notes, secretsProvider, source, versions }) => [
     ...[source, action, String(versions), formatBytes(bytes), secretsProvider ?? '-', notes.join('; ')],
   ]);
-  const totals = stacks.reduce((sum, each) => ({ versions: sum.versions + each.versions, bytes: sum.bytes + each.bytes }), {
-    versions: 0,
-    bytes: 0,
-  });
+  const totals = stacks.reduce(
+    (sum, each) => ({ versions: sum.versions + each.versions, bytes: sum.bytes + each.bytes }),
+    {
+      versions: 0,
+      bytes: 0,
+    },
+  );
   const count = (action: PlannedStack['action']): number => stacks.filter((each) => each.action === action).length;
   const keepers = Map.groupBy(
     stacks.filter(({ action, secretsProvider }) => action !== 'leave out' && secretsProvider !== null),

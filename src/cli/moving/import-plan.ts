@@ -1,8 +1,8 @@
 import type { AppContext } from '../../shared/context.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { AppError, OperatorError } from '../../shared/platform/errors/errors.ts';
-import { isSegmentName, type StackRef } from '../../shared/stacks/names.ts';
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
+import { isSegmentName, type StackRef } from '../../shared/stacks/names.ts';
 import { parseTags, type Tags } from '../../shared/stacks/tags.ts';
 import { type HistoryEntry, readBytes, readText, type SourceStack } from './diy-layout.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
@@ -80,7 +80,8 @@ export async function planStack(parts: PlanParts, source: SourceStack): Promise<
   const newest = fault === null ? await newestHash(parts.folder, entries, here?.headHash ?? null) : null;
   const hasUnrecordedState = fault === null && facts !== null && facts.sha256 !== newest;
   const versions = entries.length + (hasUnrecordedState ? 1 : 0);
-  const bytes = entries.reduce((sum, { state }) => sum + state.bytes, 0) + (hasUnrecordedState ? source.state.bytes : 0);
+  const bytes =
+    entries.reduce((sum, { state }) => sum + state.bytes, 0) + (hasUnrecordedState ? source.state.bytes : 0);
   if (fault !== null) notes.unshift(fault);
   const planned: PlannedStack = {
     ...{ source: source.name, project, stack: source.stack, notes, versions, bytes },
@@ -131,9 +132,12 @@ async function findHere({ db, stacks, updates }: AppContext, ref: StackRef, sour
   const here = { head, headHash, known, imported: entries.length };
   const because = (fault: string) => ({ ...here, fault });
   if (found.activeUpdateId !== null) return because('an update of it runs here');
-  if ((await updates.findWithPendingEntries(found.id)) !== null) return because('an update of it is being compacted here');
-  if (entries.length === 0 && (found.stackVersion > 0 || headHash !== null)) return because('a stack of this name is here');
-  if (found.stackVersion !== (entries.at(-1)?.stackVersion ?? 0)) return because('it was updated here since its import');
+  if ((await updates.findWithPendingEntries(found.id)) !== null)
+    return because('an update of it is being compacted here');
+  if (entries.length === 0 && (found.stackVersion > 0 || headHash !== null))
+    return because('a stack of this name is here');
+  if (found.stackVersion !== (entries.at(-1)?.stackVersion ?? 0))
+    return because('it was updated here since its import');
   if (newest !== undefined && known === 0) return because('its versions here come from another source');
   return { ...here, fault: null };
 }

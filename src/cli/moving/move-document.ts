@@ -118,7 +118,8 @@ async function readEnvelope(source: ByteSource): Promise<Envelope> {
 /** Without its features, the CLI would misread the state. */
 function readFeatures(kind: string, text: Buffer | null): string | null {
   if (kind === 'literal') return null;
-  if (kind !== 'array' || text === null) throw new InvalidRequestError('"features" is not a list, or longer than 64 KiB');
+  if (kind !== 'array' || text === null)
+    throw new InvalidRequestError('"features" is not a list, or longer than 64 KiB');
   return /^\[\s*\]$/.test(text.toString('utf8')) ? null : text.toString('utf8');
 }
 

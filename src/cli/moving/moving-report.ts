@@ -1,8 +1,14 @@
 /** Rows as lines of padded columns, the last one as it is. */
 export function alignColumns(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows.reduce<number[]>((found, row) => row.map((cell, at) => Math.max(cell.length, found[at] ?? 0)), []);
+  const widths = rows.reduce<number[]>(
+    (found, row) => row.map((cell, at) => Math.max(cell.length, found[at] ?? 0)),
+    [],
+  );
   return rows.map((row) =>
-    row.map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at] as number))).join('  ').trimEnd(),
+    row
+      .map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at] as number)))
+      .join('  ')
+      .trimEnd(),
   );
 }
 

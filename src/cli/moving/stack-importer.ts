@@ -7,7 +7,10 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { InvalidRequestError, UnavailableError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
-import { createCheckpointRepository, type NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-repository.ts';
+import {
+  createCheckpointRepository,
+  type NewCheckpoint,
+} from '../../shared/state/checkpoints/checkpoint-repository.ts';
 import { storeDeployment } from '../../shared/state/store-deployment.ts';
 import { operator } from '../admin/operator.ts';
 import { MovingError, readBytes, readText } from './diy-layout.ts';
@@ -59,7 +62,10 @@ export class StackImporter {
   }
 
   /** `onVersion` is called for each entry that was read. Throws MovingError if the stack here has changed since the plan. */
-  async import({ entries, hasUnrecordedState, head, planned, source, tags }: StackPlan, onVersion: () => void): Promise<ImportedStack> {
+  async import(
+    { entries, hasUnrecordedState, head, planned, source, tags }: StackPlan,
+    onVersion: () => void,
+  ): Promise<ImportedStack> {
     const { folder, organization } = this.#parts;
     const ref = { organization: organization.name, project: planned.project as string, stack: planned.stack };
     const leftOut: string[] = [];

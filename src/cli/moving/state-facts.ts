@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { scanResources } from '../../shared/search/scan-resources.ts';
 import { JsonScanner } from '../../shared/platform/json/json-scanner.ts';
 import { RecentText } from '../../shared/platform/json/recent-text.ts';
 import { nextSlice } from '../../shared/platform/slices/slices.ts';
+import { scanResources } from '../../shared/search/scan-resources.ts';
 import { urnKey } from '../../shared/state/deployments/live-urns.ts';
 import { readReferences } from '../../shared/state/deployments/references.ts';
 import { parseUrn } from '../../shared/state/deployments/urn.ts';

@@ -86,7 +86,12 @@ async function verifyEntry(
     bytes = facts?.bytes ?? 0;
     if (!row) return found(`entry ${id} is not here`);
     const startTime = info.startTime || info.endTime;
-    const expected = { ...storedOutcome(info), startTime, endTime: Math.max(info.endTime, startTime), sha256: facts?.sha256 ?? null };
+    const expected = {
+      ...storedOutcome(info),
+      startTime,
+      endTime: Math.max(info.endTime, startTime),
+      sha256: facts?.sha256 ?? null,
+    };
     const here = {
       ...{ kind: row.kind, status: row.status, sha256: row.sha256 },
       ...{ startTime: row.startedAt.getTime() / 1000, endTime: row.endedAt.getTime() / 1000 },
