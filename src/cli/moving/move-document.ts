@@ -63,7 +63,8 @@ async function* cutOut(source: ByteSource, shape: Shape, known?: Envelope): Asyn
       if (path.length === 1 && path[0] === 'version') version = texts.textOf(start, end)?.toString('utf8');
       if (path.length === 1 && path[0] === 'features') features = readFeatures(kind, texts.textOf(start, end));
       if (span?.start === start && isAt(path, shape.path)) span.end ??= end;
-      texts.pass(end);
+      // The list of features is still needed when its elements have ended.
+      if (path.length === 1 || path[0] !== 'features') texts.pass(end);
     },
   });
   let offset = 0;

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, pbkdf2, randomBytes } from 'node:crypto';
+import { createCipheriv, pbkdf2, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 
 /** As the CLI derives its key (sdk/go/common/resource/config/crypt.go). */
@@ -6,7 +6,6 @@ const iterations = 1_000_000;
 const keyBytes = 32;
 const saltBytes = 8;
 const nonceBytes = 12;
-const tagBytes = 16;
 const checkedText = 'pulumi';
 
 /** The CLI's secrets provider `passphrase`. */
@@ -30,15 +29,6 @@ export class PassphraseCrypter {
 
   encrypt(plaintext: Buffer): string {
     return encryptWith(this.#key, plaintext);
-  }
-
-  /** For ciphertexts of its own. */
-  decrypt(ciphertext: string): Buffer {
-    const [, nonce = '', sealed = ''] = ciphertext.split(':');
-    const bytes = Buffer.from(sealed, 'base64');
-    const decipher = createDecipheriv('aes-256-gcm', this.#key, Buffer.from(nonce, 'base64'));
-    decipher.setAuthTag(bytes.subarray(-tagBytes));
-    return Buffer.concat([decipher.update(bytes.subarray(0, -tagBytes)), decipher.final()]);
   }
 }
 

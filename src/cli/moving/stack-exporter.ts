@@ -82,7 +82,8 @@ class StackExport {
       if (!head) throw new MovingError('it was deleted or renamed meanwhile');
       this.#notes.length = 0;
       if (head.state.warning) this.#notes.push(head.state.warning);
-      if (head.stack.activeUpdateId !== null) this.#notes.push('an update is running: this is its state at this moment');
+      if (head.stack.activeUpdateId !== null)
+        this.#notes.push('an update is running: this is its state at this moment');
       return head.state;
     };
     const secrets = await this.#writeState(`${root}/stacks/${this.#place}.json`, readHead, false);
