@@ -118,6 +118,25 @@ test('versions come with states, times, messages, results, environment, configur
   expect(stdout).toMatch(/entry \d+ is not here/);
 });
 
+test('damaged states of the history are left out, and named each time', async () => {
+  const source = await sourceOf('damage', [{ project: 'proj', stack: 'dev', versions: 4, gzip: true }]);
+  for (const version of [2, 4]) {
+    const name = `dev-${1_700_000_000 + version * 3600}000000000.checkpoint.json.gz`;
+    const file = path.join(source.directory, '.pulumi/history/proj/dev', name);
+    await writeFile(file, (await readFile(file)).subarray(0, 100));
+  }
+  const first = await source.run('--apply');
+  expect([first.code, first.stdout]).toEqual([1, expect.stringContaining('Imported 3 versions of 1 stack')]);
+  expect(first.stdout.match(/checkpoint\.json\.gz: /g)).toHaveLength(2);
+  // The newest state is whole in its own file, and is imported once.
+  const again = await source.run('--apply');
+  expect([again.code, again.stdout]).toEqual([1, expect.stringContaining('Imported 0 versions of 0 stacks')]);
+  const { updates } = await source.get('proj/dev/updates');
+  expect(updates.map(({ kind }: { kind: string }) => kind)).toEqual(['import', 'update', 'update']);
+  const verified = await source.run('--verify');
+  expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/left out: entry \d+/)]);
+});
+
 test('a killed import goes on, and nothing is there twice', async () => {
   const stacks = Array.from({ length: 30 }, (_, at) => ({ project: `p${at % 3}`, stack: `s${at}`, versions: 4 }));
   const source = await sourceOf('killed', stacks);

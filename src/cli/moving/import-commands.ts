@@ -1,14 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { type Command, InvalidArgumentError } from 'commander';
-import PQueue from 'p-queue';
+import type { Command } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
-import { type BucketDefaults, type Folder, openFolder } from '../../shared/platform/blobs/folder.ts';
-import type { Config } from '../../shared/platform/config/config.ts';
+import { type Folder, openFolder } from '../../shared/platform/blobs/folder.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';
 import { listSource, MovingError, type SourceStack } from './diy-layout.ts';
 import { isSelected, messageOf, type PlannedStack, planStack, type StackPlan } from './import-plan.ts';
+import { bucketDefaults, collect, forEachStack, toCount } from './moving-options.ts';
 import { alignColumns, counted, formatBytes } from './moving-report.ts';
 import { StackImporter } from './stack-importer.ts';
 import { verifyStack } from './verify-import.ts';
@@ -83,12 +82,6 @@ async function runImport(run: CommandRun, options: ImportOptions): Promise<void>
   } finally {
     await folder.close();
   }
-}
-
-/** How buckets are reached if their place does not say so: as the blob store. */
-export function bucketDefaults({ blobs }: Config): BucketDefaults {
-  if (blobs.kind === 's3') return blobs;
-  return { region: 'us-east-1', endpoint: null, forcePathStyle: false, requestTimeoutMs: 30_000 };
 }
 
 async function planOrImport(call: ImportCall): Promise<boolean> {
@@ -196,41 +189,4 @@ async function readPlannedNames(file: string, options: ImportOptions): Promise<R
   if (plan.from !== options.from || plan.organization !== options.organization)
     throw new MovingError(`${file} is a plan from ${plan.from} to ${plan.organization}`);
   return new Set(plan.stacks.map(({ source }) => source));
-}
-
-/** Runs `work` for all, some at once, and returns the results in order. The first error ends it. */
-export async function forEachStack<Stack, Result>(
-  stacks: readonly Stack[],
-  concurrency: number,
-  what: string | null,
-  work: (stack: Stack) => Promise<Result>,
-): Promise<Result[]> {
-  const queue = new PQueue({ concurrency });
-  const progress = new Progress();
-  let done = 0;
-  const runs = stacks.map((stack) =>
-    queue.add(async () => {
-      const result = await work(stack);
-      if (what !== null) progress.report(what, ++done, stacks.length);
-      return result;
-    }),
-  );
-  try {
-    return await Promise.all(runs);
-  } catch (error) {
-    queue.clear();
-    await queue.onIdle();
-    throw error;
-  }
-}
-
-/** For options that can be repeated. */
-export function collect(value: string, previous: readonly string[] = []): string[] {
-  return [...previous, value];
-}
-
-export function toCount(text: string): number {
-  const count = Number(text);
-  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('It is not a positive integer.');
-  return count;
 }

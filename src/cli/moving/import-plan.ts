@@ -108,15 +108,20 @@ export async function readSourceFacts(folder: Folder, name: string): Promise<Sta
   return isEmpty ? null : facts;
 }
 
-/** The hash of the newest state once the entries are imported. */
-async function newestHash(folder: Folder, entries: readonly HistoryEntry[], headHash: string | null) {
-  const last = entries.at(-1);
-  if (!last) return headHash;
-  // A damaged entry is left out, so the newest state is not in the history.
-  return readSourceFacts(folder, last.state.name).then(
-    (facts) => facts?.sha256 ?? null,
-    () => null,
-  );
+/** The hash of the newest state once the entries are imported. Damaged ones are left out. */
+async function newestHash(
+  folder: Folder,
+  entries: readonly HistoryEntry[],
+  headHash: string | null,
+): Promise<string | null> {
+  for (const { state } of entries.toReversed()) {
+    try {
+      return (await readSourceFacts(folder, state.name))?.sha256 ?? null;
+    } catch (error) {
+      messageOf(error);
+    }
+  }
+  return headHash;
 }
 
 /** What of the stack is here. */

@@ -125,9 +125,11 @@ export class StackImporter {
     versions: readonly PreparedVersion[],
   ): Promise<NonNullable<StackPlan['head']>> {
     const { context, organization } = this.#parts;
+    // Before the transaction, because other stacks of the project would wait for its end.
+    const projectId = head === null ? await context.stacks.ensureProject(organization.id, ref.project) : null;
     return context.db.inTransaction(async (tx) => {
       const stacks = createStackRepository(tx);
-      const stack = head === null ? await this.#create(tx, ref, tags) : await stacks.lockById(head.stackId);
+      const stack = head ? await stacks.lockById(head.stackId) : await this.#create(tx, ref, projectId as string, tags);
       if (!stack || stack.stackVersion !== (head?.stackVersion ?? 0) || stack.activeUpdateId !== null)
         throw new MovingError(`${formatStackRef(ref)} was changed here during the import: plan it again`);
       if (stack.tags !== tags) await stacks.setTags(stack.id, tags);
@@ -141,10 +143,9 @@ export class StackImporter {
     });
   }
 
-  async #create(tx: Queryable, ref: StackRef, tags: string): Promise<StackRow | null> {
+  async #create(tx: Queryable, ref: StackRef, projectId: string, tags: string): Promise<StackRow | null> {
     const stacks = createStackRepository(tx);
     if (await stacks.find(ref)) throw new MovingError(`${formatStackRef(ref)} was created here during the import`);
-    const projectId = await stacks.ensureProject(this.#parts.organization.id, ref.project);
     const id = await stacks.insert({ projectId, name: ref.stack, tags });
     await createAuditRepository(tx).insert(operatorSource(operator()), {
       ...{ action: 'stack.create', organization: ref.organization, object: formatStackRef(ref) },
