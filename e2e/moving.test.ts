@@ -61,11 +61,18 @@ await suite('moving in and out', { ownServer: true }, () => {
       const withoutPassphrase = { env: { PULUMI_CONFIG_PASSPHRASE: undefined } };
       await workspace.runOk(['up', ...unattended, '--message', 'third', '--stack', dev], withoutPassphrase);
 
+      // The CLI's own command moves the newest state of one stack, and its secrets to the keys of the server.
+      const migrated = `${organization}/${project}/migrated`;
+      await workspace.writeProgram(program('1'));
+      const target = ['--target', migrated, '--yes'];
+      await workspace.runOk(['stack', 'migrate', `file://${workspace.stateDir}`, 'prod', ...target]);
+      await workspace.runOk(['preview', '--expect-no-changes', '--stack', migrated], withoutPassphrase);
+
       const out = join(workspace.dir, 'out');
       const exported = ['export', '--organization', organization, '--to', `file://${out}`];
       await expect(runHoldfast(holdfast, {}, ...exported)).rejects.toThrow('set PULUMI_CONFIG_PASSPHRASE');
       const passphrase = { PULUMI_CONFIG_PASSPHRASE: 'another passphrase' };
-      expect(await runHoldfast(holdfast, passphrase, ...exported)).toContain('Exported 2 stacks with 5 updates');
+      expect(await runHoldfast(holdfast, passphrase, ...exported)).toContain('Exported 3 stacks with 6 updates');
       const files = (await readdir(out, { recursive: true, withFileTypes: true })).filter((each) => each.isFile());
       for (const { name, parentPath } of files) {
         const bytes = await readFile(join(parentPath, name));

@@ -40,8 +40,6 @@ export interface ImportedUpdate {
   readonly baseCheckpointId: string | null;
 }
 
-export type ImportedVersionRepository = ReturnType<typeof createImportedVersionRepository>;
-
 /** Versions that an import has brought in. */
 export function createImportedVersionRepository(db: Queryable) {
   return {
