@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
-import { openFolder } from '../../shared/platform/blobs/folder.ts';
+import { openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { readConfigPassphrase } from '../../shared/platform/config/passphrase.ts';
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';

@@ -1,7 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
-import { type Folder, openFolder } from '../../shared/platform/blobs/folder.ts';
+import type { Folder } from '../../shared/platform/blobs/folder.ts';
+import { openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';

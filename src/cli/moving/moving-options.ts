@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import PQueue from 'p-queue';
-import type { BucketDefaults } from '../../shared/platform/blobs/folder.ts';
+import type { BucketDefaults } from '../../shared/platform/blobs/open-folder.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { Progress } from '../backup/progress.ts';
 
