@@ -95,6 +95,10 @@ await suite('moving in and out', { ownServer: true }, () => {
         const key = await workspace.runOk(['config', 'get', '--path', 'list[0].key', '--stack', stack], { env });
         expect(key.stdout.trim()).toBe('hunter3');
       }
+      // What was done there is not overwritten.
+      await expect(runHoldfast(holdfast, passphrase, ...exported)).rejects.toThrow(
+        'dev: not exported: it was updated in',
+      );
       expect((await historyOf('dev', left)).map(({ message }) => message)).toEqual(
         expect.arrayContaining(['third', 'second', 'first of dev']),
       );

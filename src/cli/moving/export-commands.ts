@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
+import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { readConfigPassphrase } from '../../shared/platform/config/passphrase.ts';
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
@@ -7,7 +8,7 @@ import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { bytesOf } from '../../shared/state/documents/byte-source.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
-import { listSource, MovingError, metaFile } from './diy-layout.ts';
+import { listSource, MovingError, metaFile, readText } from './diy-layout.ts';
 import { createExportedStackRepository } from './exported-stack-repository.ts';
 import { messageOf } from './import-plan.ts';
 import { bucketDefaults, collect, forEachStack, toCount } from './moving-options.ts';
@@ -58,10 +59,8 @@ async function runExport(run: CommandRun, options: ExportOptions): Promise<void>
   try {
     await session.withContext(async (context) => {
       const stacks = await listStacks(context, options);
-      const { strays } = await listSource(folder);
-      if (strays.length > 0) throw new MovingError(`${options.to} has stacks in the layout without projects`);
-      await folder.write(metaFile, bytesOf(Buffer.from('version: 1\n'))());
-      const parts = { context, folder, to: options.to, history: options.history ?? maxHistory, crypter };
+      const there = await openTarget(folder, options);
+      const parts = { context, folder, to: options.to, history: options.history ?? maxHistory, there, crypter };
       const results = await forEachStack(stacks, options.parallel, 'stacks', async (stack) => {
         const name = `${stack.project}/${stack.stack}`;
         try {
@@ -86,6 +85,25 @@ async function runExport(run: CommandRun, options: ExportOptions): Promise<void>
     await folder.close();
   }
 }
+
+/**
+ * Makes the folder one that the CLI reads, and notes whose it is. Returns the newest update of each stack there. Throws MovingError if
+ * it has stacks that no export of the organization has written.
+ */
+async function openTarget(folder: Folder, { organization, to }: ExportOptions): Promise<ReadonlyMap<string, string>> {
+  const { stacks, strays } = await listSource(folder);
+  const note = JSON.stringify({ organization });
+  if (stacks.length + strays.length > 0 && (await readText(folder, noteFile)) !== note)
+    throw new MovingError(
+      `${to} has other stacks than those of an export of ${organization}: name a folder of its own`,
+    );
+  await folder.write(noteFile, bytesOf(Buffer.from(note))());
+  await folder.write(metaFile, bytesOf(Buffer.from('version: 1\n'))());
+  return new Map(stacks.flatMap(({ history, name }) => history.slice(-1).map(({ id }) => [name, id] as const)));
+}
+
+/** Says which organization the folder is an export of. */
+const noteFile = 'holdfast-export.json';
 
 /** Postgres knows no larger limit. */
 const maxHistory = 2 ** 31 - 1;

@@ -25,6 +25,8 @@ interface ExportParts {
   readonly folder: Folder;
   /** The place, for the audit log. */
   readonly to: string;
+  /** The newest update of each stack that is in the folder, by its id. */
+  readonly there: ReadonlyMap<string, string>;
   /** How many updates of each stack. */
   readonly history: number;
   /** Called when the first secret of the server's keys is found. Throws MovingError if there is no passphrase. */
@@ -71,7 +73,9 @@ class StackExport {
       ...{ action: 'stack.export', organization, object: formatStackRef(this.#stack), details: { stackId: id, to } },
     });
     const first = history === 0 ? null : await rows.findFirstVersion(id, history);
-    const versions = first === null ? 0 : await this.#writeHistory(first);
+    const { newest, versions } = first === null ? { newest: 0n, versions: 0 } : await this.#writeHistory(first);
+    if (BigInt(this.#parts.there.get(this.#place) ?? '0') > newest)
+      throw new MovingError('it was updated in the folder since the last export');
     const known = readTags(tags);
     if (Object.keys(known).length > 0) {
       const text = Buffer.from(JSON.stringify({ version: 1, tags: known }));
@@ -91,10 +95,10 @@ class StackExport {
     return { versions, reencrypted: this.#reencrypted, notes: this.#notes };
   }
 
-  async #writeHistory(first: number): Promise<number> {
+  async #writeHistory(first: number): Promise<{ newest: bigint; versions: number }> {
     const { context, folder } = this.#parts;
     const rows = createExportedStackRepository(context.db);
-    let written = 0;
+    let versions = 0;
     let lastId = 0n;
     for (let from = first; ; ) {
       const page = await rows.listVersions(this.#stack.id, from, pageRows);
@@ -110,9 +114,9 @@ class StackExport {
         await this.#writeState(`${name}.checkpoint.json.gz`, readVersion, true);
         const info = Buffer.from(JSON.stringify(await this.#historyOf(row)));
         await folder.write(`${name}.history.json.gz`, gzipped(bytesOf(info)()));
-        written++;
+        versions++;
       }
-      if (page.length < pageRows) return written;
+      if (page.length < pageRows) return { newest: lastId, versions };
       from = (page.at(-1) as ExportedVersionRow).stackVersion + 1;
     }
   }
