@@ -32,6 +32,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   drift_runs: cascade,
   event_segments: cascade,
   engine_events: cascade,
+  imported_versions: cascade,
   journals: cascade,
   journal_entries: cascade,
   journal_snapshots: cascade,
