@@ -12,6 +12,7 @@ import { exportAudit } from './audit/export-audit.ts';
 import { addAuditPartitions, dropOldAudit } from './audit/keep-audit.ts';
 import { receiverCalls, sendAudit } from './audit/send-audit.ts';
 import { backUpOnSchedule } from './backup/scheduled-backup.ts';
+import { verifyNewestBackup } from './backup/verify-newest.ts';
 import {
   deleteAbandonedPacks,
   deleteEmptyProjects,
@@ -97,7 +98,12 @@ export function startSweeper(context: AppContext): void {
     { name: 'measure-storage', everySeconds: 3600, run: (signal) => measureStorage(context, signal) },
     { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
     ...(config.encoding.bytesPerSecond > 0 ? [encodeInSlices(context)] : []),
-    ...(config.backup.to === null ? [] : [backUpOnSchedule(context, config.backup.to, runs)]),
+    ...(config.backup.to === null
+      ? []
+      : [
+          backUpOnSchedule(context, config.backup.to, runs),
+          verifyNewestBackup(context, config.backup.to, runs, { program: process.argv[1] as string }),
+        ]),
     ...(config.reconcile.everySeconds > 0 ? [reconcileInSlices(context, runs)] : []),
   ];
   const holder = randomUUID();

@@ -49,6 +49,7 @@ export const procedureTable: Record<
   'operator.slow': { needs: 'operator' },
   'operator.storage': { needs: 'operator' },
   'operator.organizations': { needs: 'operator' },
+  'operator.backups': { needs: 'operator' },
   'operator.maintenance': { needs: 'operator' },
   'operator.audit': { needs: 'operator' },
   'resources.list': { needs: 'read' },

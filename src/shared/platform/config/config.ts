@@ -143,6 +143,7 @@ function toConfig(settings: Settings, tuning: Tuning) {
       to: settings.HOLDFAST_BACKUP_TO ?? null,
       schedule: settings.HOLDFAST_BACKUP_SCHEDULE,
       keep: settings.HOLDFAST_BACKUP_KEEP,
+      recipients: settings.HOLDFAST_BACKUP_RECIPIENTS?.split(',') ?? [],
     },
     /** `dataKeySeconds` 0: data keys are not replaced by age. */
     encryption: {

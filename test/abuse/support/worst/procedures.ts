@@ -56,6 +56,7 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'operator.slow': {},
   'operator.storage': {},
   'operator.organizations': {},
+  'operator.backups': {},
   'operator.maintenance': {},
   'resources.list': { ...page, text: 'a'.repeat(500) },
   'resources.tree': { ...page, parent: null },
