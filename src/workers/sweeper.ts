@@ -26,6 +26,7 @@ import { type Maintenance, startMaintenance } from './platform/maintenance.ts';
 import { createStackDeletion } from './stacks/delete-stacks.ts';
 import { encodeInSlices } from './state/encode-versions.ts';
 import { reconcileInSlices } from './state/reconcile.ts';
+import { sweepRetention } from './state/retention/sweep-retention.ts';
 import { sweepBlobs } from './state/sweep-blobs.ts';
 import { deleteOldCiStatistics } from './statistics/delete-ci-statistics.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';
@@ -67,6 +68,7 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
     { name: 'archive-events', run: (signal) => archiveEvents(context, signal) },
     { name: 'purge-stacks', run: createStackDeletion(context) },
+    { name: 'retention', everySeconds: 3600, run: (signal) => sweepRetention(context, signal) },
     { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
     // Removes unfinished uploads of killed workers.
     { name: 'sweep-uploads', run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000) },
