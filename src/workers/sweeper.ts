@@ -96,7 +96,7 @@ export function startSweeper(context: AppContext): void {
       : []),
     { name: 'add-audit-partitions', everySeconds: 6 * 3600, run: () => addAuditPartitions(context) },
     { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },
-    { name: 'measure-storage', everySeconds: 3600, run: (signal) => measureStorage(context, signal) },
+    { name: 'measure-storage', everySeconds: 60, run: (signal) => measureStorage(context, signal) },
     { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
     ...(config.encoding.bytesPerSecond > 0 ? [encodeInSlices(context)] : []),
     ...(config.backup.to === null ? [] : [backUpOnSchedule(context, config.backup.to, runs)]),

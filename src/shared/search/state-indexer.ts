@@ -79,9 +79,7 @@ export class StateIndexer {
       const index = await this.#rows.open(stackId);
       if (!oldest || !index) return this.index(stackId);
       const base = { checkpointId: oldest.baseCheckpointId, baseCheckpointId: oldest.baseCheckpointId };
-      const before = oldest.isBaseDeleted
-        ? oldest
-        : { ...oldest, ...base, version: oldest.baseVersion, isEnded: true };
+      const before = oldest.isBaseDeleted ? oldest : { ...oldest, ...base, version: oldest.baseVersion, isEnded: true };
       const step = await this.#computeStep(stackId, index, before);
       await this.#db.inTransaction((tx) =>
         createStateIndexRepository(tx).write(stackId, index.edition, { ...step, changes: null }),

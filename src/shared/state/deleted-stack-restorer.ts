@@ -3,7 +3,12 @@ import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { violatedConstraint } from '../platform/db/sqlstate.ts';
 import { ConflictError } from '../platform/errors/errors.ts';
-import { deletedStackNotFound, NameTakenError, StackHeldError, StackPurgedError } from '../stacks/deleted-stack-errors.ts';
+import {
+  deletedStackNotFound,
+  NameTakenError,
+  StackHeldError,
+  StackPurgedError,
+} from '../stacks/deleted-stack-errors.ts';
 import { assertStackRef, formatStackRef, type StackRef } from '../stacks/names.ts';
 import { createRestorableStackRepository, type RestorableStackRow } from '../stacks/restorable-stack-repository.ts';
 import { createStackRepository } from '../stacks/stack-repository.ts';

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import type { QuotaOverrides } from './quotas.ts';
+import { storedSizes } from './storage-repository.ts';
 
 const Limit = Nullable(Type.Integer());
 const OverridesRow = Type.Object({
@@ -130,26 +131,15 @@ export function createQuotaRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /**
-     * Measures what the stacks of an organization keep: documents as stored, journal entries and engine events. Reads
-     * sizes only, not the contents.
-     */
+    /** Measures what the stacks of an organization keep. */
     measure: async (organizationId: string): Promise<void> => {
       const startedAt = performance.now();
+      const sizes = storedSizes(keptStacks(organizationId));
       await db.query(sql.nothing`
         /* quotas.measure */
         insert into organization_usage (organization_id, kept_bytes)
         select ${organizationId},
-          coalesce((select sum(c.stored_bytes) from checkpoints c where c.stack_id in (${keptStacks(organizationId)})), 0)
-          + coalesce((
-              select sum(pg_column_size(e.entry)) from journals j join journal_entries e on e.update_id = j.update_id
-              where j.stack_id in (${keptStacks(organizationId)})), 0)
-          + coalesce((
-              select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id
-              where u.stack_id in (${keptStacks(organizationId)})), 0)
-          + coalesce((
-              select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id
-              where u.stack_id in (${keptStacks(organizationId)})), 0)
+          ${sizes.states} + ${sizes.journals} + ${sizes.events}
         on conflict (organization_id) do update set kept_bytes = excluded.kept_bytes, measured_at = now()`);
       await db.query(sql.nothing`
         /* quotas.noteDuration */

@@ -75,7 +75,10 @@ export async function estimateRetention(
   let stacks: StackEstimate[] = [];
   let isComplete = false;
   for (let after: MatchedStack | null = null; !isComplete && !isOver(); ) {
-    const page: readonly MatchedStack[] = await sizes.listStacks(organizationId, rule, after, { facts, limit: stacksAtOnce });
+    const page: readonly MatchedStack[] = await sizes.listStacks(organizationId, rule, after, {
+      facts,
+      limit: stacksAtOnce,
+    });
     let looked = 0;
     for (const matched of page) {
       if (isOver()) break;

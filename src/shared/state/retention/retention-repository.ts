@@ -50,14 +50,20 @@ export function createRetentionRepository(db: Queryable) {
   const kinds = sql.array([...retentionKinds], 'text');
   const isPreview = sql.fragment`(u.dry_run or u.kind = 'preview')`;
   const hasEnded = sql.fragment`u.status not in ('not started', 'running')`;
-  /** The state of checkpoint `c` may still be read to run or to rebuild a state. */
-  const isInUse = (checkpoint: ReturnType<typeof sql.fragment>) => sql.fragment`(
-    exists (select 1 from stacks s where s.checkpoint_id = ${checkpoint})
-    or exists (select 1 from stacks s where s.deleted_checkpoint_id = ${checkpoint})
-    or exists (select 1 from updates r where r.base_checkpoint_id = ${checkpoint}
-      and (r.status in ('not started', 'running') or exists (select 1 from journals j where j.update_id = r.id)))
-    or exists (select 1 from updates r where r.checkpoint_id = ${checkpoint}
-      and (r.status in ('not started', 'running') or exists (select 1 from journals j where j.update_id = r.id))))`;
+  /**
+   * States that are read to run an update or to rebuild a state: the newest, and those of the update that holds the stack and of updates with a
+   * journal. Few, however many versions and previews the stack has.
+   */
+  const inUse = (stackId: string) => sql.fragment`
+    in_use as materialized (
+      select unnest(array[s.checkpoint_id, s.deleted_checkpoint_id]) as id from stacks s where s.id = ${stackId}
+      union
+      select unnest(array[r.checkpoint_id, r.base_checkpoint_id]) from updates r
+      where r.stack_id = ${stackId} and r.exclusive and r.status in ('not started', 'running')
+      union
+      select unnest(array[r.checkpoint_id, r.base_checkpoint_id]) from journals j join updates r on r.id = j.update_id
+      where j.stack_id = ${stackId}
+    )`;
 
   return {
     /** Organizations with rules about retention. */
@@ -127,22 +133,25 @@ export function createRetentionRepository(db: Queryable) {
         order by u.number limit ${limit}`),
 
     /** Of these checkpoints, the ones that are not needed for anything but to read old versions. */
-    listUnneeded: async (checkpointIds: readonly string[]): Promise<string[]> => {
+    listUnneeded: async (stackId: string, checkpointIds: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.prepared('retention_list_unneeded', IdRow)`
         /* retention.listUnneeded */
-        select c.id from checkpoints c where c.id = any (${sql.array([...checkpointIds], 'uuid')}) and not ${isInUse(sql.fragment`c.id`)}`);
+        with ${inUse(stackId)}
+        select c.id from unnest(${sql.array([...checkpointIds], 'uuid')}) as c (id)
+        where not exists (select 1 from in_use n where n.id = c.id)`);
       return rows.map(({ id }) => id);
     },
 
-    /** Makes previews forget these states. Returns how many did. */
+    /** Makes previews forget these states: about so many, but one if any is left. Returns how many did. */
     detachPreviews: async (checkpointIds: readonly string[], limit: number): Promise<number> => {
       const ids = sql.array([...checkpointIds], 'uuid');
       const { rowCount } = await db.query(sql.command('retention_detach_previews')`
         /* retention.detachPreviews */
         update updates u set checkpoint_id = null, base_checkpoint_id = null
         where u.id = any (array(
-          select u.id from updates u where (u.checkpoint_id = any (${ids}) or u.base_checkpoint_id = any (${ids}))
-            and ${isPreview} and ${hasEnded} limit ${limit}))`);
+          (select u.id from updates u where u.checkpoint_id = any (${ids}) and ${isPreview} and ${hasEnded} limit ${limit})
+          union
+          (select u.id from updates u where u.base_checkpoint_id = any (${ids}) and ${isPreview} and ${hasEnded} limit ${limit})))`);
       return rowCount;
     },
 
@@ -150,11 +159,12 @@ export function createRetentionRepository(db: Queryable) {
     markStates: async (stackId: string, updateIds: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.prepared('retention_mark_states', DeletedRow)`
         /* retention.markStates */
-        with doomed as materialized (
+        with ${inUse(stackId)},
+        doomed as materialized (
           select u.id, u.checkpoint_id from updates u
           where u.id = any (${sql.array([...updateIds], 'uuid')}) and u.stack_id = ${stackId} and ${hasEnded} and u.pinned_by is null
             and u.checkpoint_id is not null and u.ended_at < clock_timestamp() - make_interval(secs => ${minAgeSeconds})
-            and not ${isInUse(sql.fragment`u.checkpoint_id`)}
+            and not exists (select 1 from in_use n where n.id = u.checkpoint_id)
           for no key update of u
         )
         update updates u set state_deleted_at = clock_timestamp(), checkpoint_id = null,
@@ -167,9 +177,10 @@ export function createRetentionRepository(db: Queryable) {
     listUnused: async (stackId: string, checkpointIds: readonly string[], updateIds: readonly string[]) => {
       const rows = await db.any(sql.prepared('retention_list_unused', IdRow)`
         /* retention.listUnused */
+        with ${inUse(stackId)}
         select c.id from checkpoints c
         where (c.id = any (${sql.array([...checkpointIds], 'uuid')}) or c.update_id = any (${sql.array([...updateIds], 'uuid')}))
-          and c.stack_id = ${stackId} and not ${isInUse(sql.fragment`c.id`)}
+          and c.stack_id = ${stackId} and not exists (select 1 from in_use n where n.id = c.id)
           and not exists (select 1 from updates u where u.checkpoint_id = c.id)`);
       return rows.map(({ id }) => id);
     },

@@ -19,6 +19,7 @@ import { RestoreDialog } from './restore-dialog.tsx';
 import { StackCompare } from './stack-compare.tsx';
 import { VersionDiff } from './version-diff.tsx';
 import styles from './version-list.module.css';
+import { DeletedState, PinButton } from './version-retention.tsx';
 
 const pageSize = 50;
 
@@ -62,7 +63,13 @@ export function VersionList({ details, search, stack }: VersionListProps) {
   const change = (chosen: Partial<StackPageSearch>): void =>
     void navigate({ to: '.', search: { ...search, ...chosen }, replace: true, resetScroll: false });
   const choose = (chosen: { readonly from: number; readonly to: number }): void => change(chosen);
-  const mayRestore = to < newest && details.active === null && details.permissions.includes('write');
+  const chosen = versions.find(({ version }) => version === to);
+  const deleted = versions.find(
+    ({ isStateDeleted, version }) =>
+      isStateDeleted && (version === to || (version === from && search.show !== 'state')),
+  );
+  const mayRestore =
+    chosen?.isStateDeleted !== true && to < newest && details.active === null && details.permissions.includes('write');
   const shapes = (
     <Segments label="Show of versions" options={views} value={search.show} onChange={(show) => change({ show })} />
   );
@@ -137,6 +144,9 @@ export function VersionList({ details, search, stack }: VersionListProps) {
               <Link to="/$organization/$project/$stack/updates/$version" params={{ ...stack, version: String(to) }}>
                 Its update
               </Link>
+              {chosen && !chosen.isStateDeleted && details.permissions.includes('write') ? (
+                <PinButton stack={stack} version={chosen} />
+              ) : null}
               {mayRestore ? (
                 <Button size="small" onClick={() => setIsRestoring(true)}>
                   <RotateCcw size={14} aria-hidden="true" />
@@ -145,7 +155,9 @@ export function VersionList({ details, search, stack }: VersionListProps) {
               ) : null}
             </div>
           </header>
-          {search.show === 'state' ? (
+          {deleted ? (
+            <DeletedState version={deleted.version} />
+          ) : search.show === 'state' ? (
             <StateViewer key={to} stack={stack} version={to} />
           ) : (
             <VersionDiff key={`${from} ${to}`} stack={stack} from={from} to={to} />
@@ -208,6 +220,8 @@ function VersionRow({
         <span className={styles['when']}>
           <Time at={version.at} />
           {version.by === null ? '' : ` by ${version.by}`}
+          {version.isStateDeleted ? ', state deleted' : ''}
+          {version.pinnedBy === null ? '' : ', pinned'}
           {version.resourceCount === null ? '' : `, ${version.resourceCount.toLocaleString('en')} resources`}
         </span>
       </span>

@@ -1,3 +1,5 @@
+import { byteText } from '../../platform/ui/byte-text.ts';
+
 /** When a freeze is in force. */
 export interface FreezeWindow {
   /** Minute, hour, day, month and day of the week. */
@@ -128,15 +130,11 @@ export function describeEstimate(estimate: {
   readonly isComplete: boolean;
 }): string {
   const { bytes, count: number, heldCount, isComplete, kind, otherCount } = estimate;
-  const size =
-    bytes < 1e6
-      ? `${Math.ceil(bytes / 1e3).toLocaleString('en')} kB`
-      : `${(bytes / 1e6).toLocaleString('en', { maximumFractionDigits: 1 })} MB`;
   const things = (deletedThings[kind] ?? '# item').replace('#', number.toLocaleString('en'));
   const parts = [
     number === 0
       ? 'It deletes nothing now.'
-      : `It deletes ${isComplete ? '' : 'at least '}${things}${number === 1 ? '' : 's'} (${size}).`,
+      : `It deletes ${isComplete ? '' : 'at least '}${things}${number === 1 ? '' : 's'} (${byteText(bytes)}).`,
     heldCount === 0
       ? ''
       : `${count(heldCount, 'stack')} under a legal hold ${heldCount === 1 ? 'is' : 'are'} left out.`,

@@ -88,13 +88,13 @@ export class StackRetention {
     rule: ApplicableRule<RetentionKind>,
     batch: readonly DoomedState[],
   ): Promise<number> {
-    const unneeded = new Set(await this.#rows.listUnneeded(batch.map(({ checkpointId }) => checkpointId)));
+    const unneeded = new Set(await this.#rows.listUnneeded(stack.id, batch.map(({ checkpointId }) => checkpointId)));
     const doomed = batch.filter(({ checkpointId }) => unneeded.has(checkpointId));
     if (doomed.length === 0) return 0;
     const checkpointIds = doomed.map(({ checkpointId }) => checkpointId);
     // There may be any number of them: the statement that deletes a state must not find them all.
     const detach = (rows: RetentionRepository) => rows.detachPreviews(checkpointIds, rowsAtOnce);
-    while ((await stack.change(rule, detach)) === rowsAtOnce);
+    while ((await stack.change(rule, detach)) > 0);
     const updateIds = doomed.flatMap((state) => state.updateIds);
     return stack.change(rule, async (rows) => {
       const marked = await rows.markStates(stack.id, updateIds);

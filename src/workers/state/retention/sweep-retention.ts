@@ -1,3 +1,4 @@
+import { createStorageRepository } from '../../../shared/access/quotas/storage-repository.ts';
 import type { AppContext } from '../../../shared/context.ts';
 import { createRetentionRepository } from '../../../shared/state/retention/retention-repository.ts';
 import { type Deleted, StackRetention } from './stack-retention.ts';
@@ -15,8 +16,10 @@ export async function sweepRetention(
 ): Promise<number> {
   const rows = createRetentionRepository(db);
   const retention = new StackRetention(db);
+  const storage = createStorageRepository(db);
   let all = 0;
   for (const { organization, organizationId } of await rows.listRuled()) {
+    const before = all;
     let after: { project: string; stack: string } | null = null;
     do {
       const page = await rows.listStacks(organizationId, after, stacksAtOnce);
@@ -38,8 +41,12 @@ export async function sweepRetention(
       }
       after = page.length < stacksAtOnce ? null : (page.at(-1) ?? null);
     } while (after !== null);
+    if (all === before) continue;
+    // Of deleted states: those that no other version needs. Each deletion may leave the base of a chunk unneeded.
+    while (!signal?.aborted && (await chunks.sweep(chunksAtOnce)) > 0);
+    await storage
+      .measure(organizationId)
+      .catch((error: unknown) => logger.warn({ organizationId, err: error }, 'stored bytes could not be measured'));
   }
-  // Of deleted states: those that no other version needs. Each deletion may leave the base of a chunk unneeded.
-  while (all > 0 && !signal?.aborted && (await chunks.sweep(chunksAtOnce)) > 0);
   return all;
 }
