@@ -142,21 +142,26 @@ export function createRetentionRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Makes previews forget these states: about so many, but one if any is left. Returns how many did. */
+    /** Makes previews forget these states: at most so many, and one if any is left. Returns how many did. */
     detachPreviews: async (checkpointIds: readonly string[], limit: number): Promise<number> => {
       const ids = sql.array([...checkpointIds], 'uuid');
       const { rowCount } = await db.query(sql.command('retention_detach_previews')`
         /* retention.detachPreviews */
         update updates u set checkpoint_id = null, base_checkpoint_id = null
         where u.id = any (array(
-          (select u.id from updates u where u.checkpoint_id = any (${ids}) and ${isPreview} and ${hasEnded} limit ${limit})
-          union
-          (select u.id from updates u where u.base_checkpoint_id = any (${ids}) and ${isPreview} and ${hasEnded} limit ${limit})))`);
+          select f.id from unnest(${ids}) as c (id) cross join lateral (
+            (select u.id from updates u where u.checkpoint_id = c.id and ${isPreview} and ${hasEnded} limit ${limit})
+            union all
+            (select u.id from updates u where u.base_checkpoint_id = c.id and ${isPreview} and ${hasEnded} limit ${limit})) f
+          limit ${limit}))`);
       return rowCount;
     },
 
-    /** Marks the states of these versions as deleted, except of those that have become needed. Returns the checkpoints they had. */
-    markStates: async (stackId: string, updateIds: readonly string[]): Promise<string[]> => {
+    /**
+     * Marks the states of these versions as deleted, except of those that have become needed. Returns how many, and the checkpoints that they
+     * had.
+     */
+    markStates: async (stackId: string, updateIds: readonly string[]) => {
       const rows = await db.any(sql.prepared('retention_mark_states', DeletedRow)`
         /* retention.markStates */
         with ${inUse(stackId)},
@@ -170,7 +175,7 @@ export function createRetentionRepository(db: Queryable) {
         update updates u set state_deleted_at = clock_timestamp(), checkpoint_id = null,
           base_checkpoint_id = nullif(u.base_checkpoint_id, d.checkpoint_id)
         from doomed d where u.id = d.id returning d.checkpoint_id as "checkpointId"`);
-      return [...new Set(rows.map(({ checkpointId }) => checkpointId))];
+      return { count: rows.length, checkpointIds: [...new Set(rows.map(({ checkpointId }) => checkpointId))] };
     },
 
     /** Of these checkpoints, and of those that these updates wrote, the ones to which no version refers. */

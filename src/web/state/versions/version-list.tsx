@@ -15,11 +15,11 @@ import { Time } from '../../platform/ui/time.tsx';
 import { ChangeBar } from '../../updates/change-bar.tsx';
 import { viewKind } from '../../updates/update-status.ts';
 import { StateViewer } from '../state-viewer.tsx';
+import { PinButton } from './pin-button.tsx';
 import { RestoreDialog } from './restore-dialog.tsx';
 import { StackCompare } from './stack-compare.tsx';
 import { VersionDiff } from './version-diff.tsx';
 import styles from './version-list.module.css';
-import { DeletedState, PinButton } from './version-retention.tsx';
 
 const pageSize = 50;
 
@@ -64,10 +64,6 @@ export function VersionList({ details, search, stack }: VersionListProps) {
     void navigate({ to: '.', search: { ...search, ...chosen }, replace: true, resetScroll: false });
   const choose = (chosen: { readonly from: number; readonly to: number }): void => change(chosen);
   const chosen = versions.find(({ version }) => version === to);
-  const deleted = versions.find(
-    ({ isStateDeleted, version }) =>
-      isStateDeleted && (version === to || (version === from && search.show !== 'state')),
-  );
   const mayRestore =
     chosen?.isStateDeleted !== true && to < newest && details.active === null && details.permissions.includes('write');
   const shapes = (
@@ -155,9 +151,7 @@ export function VersionList({ details, search, stack }: VersionListProps) {
               ) : null}
             </div>
           </header>
-          {deleted ? (
-            <DeletedState version={deleted.version} />
-          ) : search.show === 'state' ? (
+          {search.show === 'state' ? (
             <StateViewer key={to} stack={stack} version={to} />
           ) : (
             <VersionDiff key={`${from} ${to}`} stack={stack} from={from} to={to} />

@@ -98,10 +98,10 @@ export class StackRetention {
     const updateIds = doomed.flatMap((state) => state.updateIds);
     return stack.change(rule, async (rows) => {
       const marked = await rows.markStates(stack.id, updateIds);
-      const unused = await rows.listUnused(stack.id, marked, updateIds);
+      const unused = await rows.listUnused(stack.id, marked.checkpointIds, updateIds);
       while ((await rows.releaseChunks(unused, rowsAtOnce)) === rowsAtOnce);
       await rows.deleteCheckpoints(unused);
-      return marked.length === 0 ? 0 : updateIds.length;
+      return marked.count;
     });
   }
 }

@@ -4,7 +4,6 @@ import type { StackRef, VersionItem } from '../../platform/app/contract.ts';
 import { thenRefresh } from '../../platform/app/then-refresh.ts';
 import { trpc } from '../../platform/app/trpc.ts';
 import { Button } from '../../platform/ui/button.tsx';
-import { Empty } from '../../platform/ui/empty.tsx';
 
 /** Pins a version, whose state retention then keeps, or unpins it. */
 export function PinButton({ stack, version }: { readonly stack: StackRef; readonly version: VersionItem }) {
@@ -27,14 +26,5 @@ export function PinButton({ stack, version }: { readonly stack: StackRef; readon
       </Button>
       {change.error === null ? null : <span role="alert">{change.error.message}</span>}
     </>
-  );
-}
-
-/** Instead of a state that retention has deleted. */
-export function DeletedState({ version }: { readonly version: number }) {
-  return (
-    <Empty title={`The state of version ${version} is deleted`}>
-      <p>A rule of the organization limits which versions are kept. The update of the version is still there.</p>
-    </Empty>
   );
 }
