@@ -88,7 +88,12 @@ export class StackRetention {
     rule: ApplicableRule<RetentionKind>,
     batch: readonly DoomedState[],
   ): Promise<number> {
-    const unneeded = new Set(await this.#rows.listUnneeded(stack.id, batch.map(({ checkpointId }) => checkpointId)));
+    const unneeded = new Set(
+      await this.#rows.listUnneeded(
+        stack.id,
+        batch.map(({ checkpointId }) => checkpointId),
+      ),
+    );
     const doomed = batch.filter(({ checkpointId }) => unneeded.has(checkpointId));
     if (doomed.length === 0) return 0;
     const checkpointIds = doomed.map(({ checkpointId }) => checkpointId);
