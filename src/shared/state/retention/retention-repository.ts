@@ -11,7 +11,6 @@ const ListedRow = Type.Object({
   stack: Type.String(),
   isDue: Type.Boolean(),
 });
-export type ListedStack = Row<typeof ListedRow>;
 
 const ProgressRow = Type.Object({ now: Timestamp, eventsUntil: Type.Integer() });
 
