@@ -3,7 +3,7 @@ import { VersionSieve } from '../../updates/rules/version-sieve.ts';
 import type { KeptVersion, OldUpdate, RetentionRepository } from './retention-repository.ts';
 
 /** Rows of a statement. */
-const pageRows = 500;
+const pageRows = 200;
 const previewRows = 200;
 const dayMs = 86_400_000;
 

@@ -15,7 +15,7 @@ import { createUpdateRuleRepository } from '../../../shared/updates/rules/update
 import type { ApplicableRule } from '../../../shared/updates/rules/update-rules.ts';
 
 /** Updates of one transaction. */
-const updatesAtOnce = 50;
+const updatesAtOnce = 20;
 /** Rows that one statement deletes or changes because of them. */
 const rowsAtOnce = 200;
 const segmentsAtOnce = 50;
