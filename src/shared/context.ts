@@ -1,4 +1,4 @@
-import { registerQuotaGauges } from './access/quotas/quota-metrics.ts';
+import { registerQuotaGauges, registerStorageGauge } from './access/quotas/quota-metrics.ts';
 import { Quotas } from './access/quotas/quota-service.ts';
 import { type QuotaName, quotaOptions } from './access/quotas/quotas.ts';
 import { registerContextGauges } from './context-metrics.ts';
@@ -242,6 +242,7 @@ export async function createContext(
 
   const onRefused = (quota: QuotaName): void => metrics.quotaRejections.labels(quotaOptions[quota]).inc();
   const quotas = new Quotas({ db, defaults: config.quotas, logger, onRefused });
+  registerStorageGauge(metrics, db);
   registerQuotaGauges(metrics, { db, payloads, quotas, defaults: config.quotas });
   const eventReader = new EventReader({ rows: events, segments: eventSegments });
 

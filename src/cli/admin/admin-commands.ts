@@ -8,6 +8,7 @@ import { addDeletedStackCommands } from './deleted-stack-commands.ts';
 import { addFreezeCommands } from './freeze-commands.ts';
 import { addFsckCommand } from './fsck-command.ts';
 import { addGrantCommands } from './grant-commands.ts';
+import { addHoldCommands } from './hold-commands.ts';
 import { addIndexCommand } from './index-command.ts';
 import { addIssuerCommands } from './issuer-commands.ts';
 import { addJournalCommands } from './journal-commands.ts';
@@ -48,6 +49,7 @@ See docs/deploy.md for quotas ("Limits and quotas") and docs/runbook.md for jour
   addRuleCommands(admin, open);
   addFreezeCommands(admin, open);
   addApprovalCommands(admin, open);
+  addHoldCommands(admin, open);
   admin.commandsGroup('Quotas:');
   addQuotaCommands(admin, open);
   admin.commandsGroup('Keys:');

@@ -27,6 +27,8 @@ const StateRow = Type.Object({
   checkpointId: Nullable(Type.String()),
   /** It is final: nothing is added to it any more. */
   isEnded: Type.Boolean(),
+  /** Retention has deleted the state before it, so what it has changed is not known. */
+  isBaseDeleted: Type.Boolean(),
 });
 /** The state of a version, or of the head of a stack without versions (version 0). */
 export type IndexedState = Row<typeof StateRow>;
@@ -222,7 +224,8 @@ export function createStateIndexRepository(db: Queryable) {
         newest ??
         db.maybeOne(sql.rows(StateRow)`
           /* stateIndex.findHead */
-          select 0 as version, 0 as "baseVersion", checkpoint_id as "baseCheckpointId", checkpoint_id as "checkpointId", true as "isEnded"
+          select 0 as version, 0 as "baseVersion", checkpoint_id as "baseCheckpointId", checkpoint_id as "checkpointId", true as "isEnded",
+            false as "isBaseDeleted"
           from stacks where id = ${stackId} and deleted_at is null`)
       );
     },
@@ -297,9 +300,12 @@ export function createStateIndexRepository(db: Queryable) {
 const states = (stackId: string) => sql.fragment`
   select u.stack_version as version, u.base_stack_version as "baseVersion", u.base_checkpoint_id as "baseCheckpointId",
     u.checkpoint_id as "checkpointId",
-    u.status not in ('not started', 'running') and coalesce(j.entry_count <= j.compacted_entries or j.compaction_error is not null, true) as "isEnded"
+    u.status not in ('not started', 'running') and coalesce(j.entry_count <= j.compacted_entries or j.compaction_error is not null, true) as "isEnded",
+    exists (select 1 from updates b where b.stack_id = u.stack_id and b.stack_version = u.base_stack_version and b.state_deleted_at is not null)
+      as "isBaseDeleted"
   from updates u left join journals j on j.update_id = u.id join stacks s on s.id = u.stack_id
-  where u.stack_id = ${stackId} and u.stack_version is not null and u.exclusive and not u.dry_run and s.deleted_at is null`;
+  where u.stack_id = ${stackId} and u.stack_version is not null and u.exclusive and not u.dry_run and s.deleted_at is null
+    and u.state_deleted_at is null`;
 
 async function insertRows(db: Queryable, stackId: string, rows: readonly ResourceFacts[]): Promise<void> {
   const values = rows.map((row) => [

@@ -79,7 +79,7 @@ export class StateIndexer {
       const index = await this.#rows.open(stackId);
       if (!oldest || !index) return this.index(stackId);
       const base = { checkpointId: oldest.baseCheckpointId, baseCheckpointId: oldest.baseCheckpointId };
-      const before = { ...base, version: oldest.baseVersion, baseVersion: oldest.baseVersion, isEnded: true };
+      const before = oldest.isBaseDeleted ? oldest : { ...oldest, ...base, version: oldest.baseVersion, isEnded: true };
       const step = await this.#computeStep(stackId, index, before);
       await this.#db.inTransaction((tx) =>
         createStateIndexRepository(tx).write(stackId, index.edition, { ...step, changes: null }),
@@ -126,7 +126,7 @@ export class StateIndexer {
       bytes += scan.bytes;
       return scan.skipped;
     };
-    if (state.isEnded) {
+    if (state.isEnded && !state.isBaseDeleted) {
       const isShown = index.isEnded && index.checkpointId === state.baseCheckpointId && index.version !== state.version;
       if (!isShown) await read(state.baseCheckpointId, (text) => step.addBase(text));
       step.beginVersion(isShown);

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, type SqlFragment, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import type { QuotaOverrides } from './quotas.ts';
+import { storedSizes } from './storage-repository.ts';
 
 const Limit = Nullable(Type.Integer());
 const OverridesRow = Type.Object({
@@ -44,17 +45,10 @@ export function createQuotaRepository(db: Queryable) {
     select s.id from stacks s join projects p on p.id = s.project_id
     where p.organization_id = ${organizationId}
       and (s.deleted_at is null or s.restorable_until is not null)`;
-  const keptBytes = (organizationId: SqlFragment) => sql.fragment`
-    coalesce((select sum(c.stored_bytes) from checkpoints c where c.stack_id in (${keptStacks(organizationId)})), 0)
-    + coalesce((
-        select sum(pg_column_size(e.entry)) from journals j join journal_entries e on e.update_id = j.update_id
-        where j.stack_id in (${keptStacks(organizationId)})), 0)
-    + coalesce((
-        select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id
-        where u.stack_id in (${keptStacks(organizationId)})), 0)
-    + coalesce((
-        select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id
-        where u.stack_id in (${keptStacks(organizationId)})), 0)`;
+  const keptBytes = (organizationId: SqlFragment) => {
+    const { events, journals, states } = storedSizes(keptStacks(organizationId));
+    return sql.fragment`${states} + ${journals} + ${events}`;
+  };
   // Each live stack is listed once under no tag.
   const stackCount = sql.fragment`(
     select count(*) from stack_listings l where l.organization_id = o.id and l.tag_name = '')`;
@@ -163,10 +157,7 @@ export function createQuotaRepository(db: Queryable) {
             and not exists (select 1 from stack_changes c where c.organization_id = o.id and c.changed_at >= w.measured_at)) m
         where abs(kept - measured) > greatest(1048576, kept / 10) order by organization`),
 
-    /**
-     * Measures what the stacks of an organization keep: documents as stored, journal entries and engine events. Reads
-     * sizes only, not the contents.
-     */
+    /** Measures what the stacks of an organization keep. */
     measure: async (organizationId: string): Promise<void> => {
       const startedAt = performance.now();
       await db.query(sql.nothing`

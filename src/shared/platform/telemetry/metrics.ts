@@ -178,6 +178,12 @@ export function createMetrics() {
       labelNames: ['table'],
       registers,
     }),
+    retentionDeleted: new Counter({
+      name: 'holdfast_retention_deleted_total',
+      help: 'What rules about retention have deleted: states of versions, events of updates, previews.',
+      labelNames: ['kind'],
+      registers,
+    }),
     documentsChecked: new Counter({
       name: 'holdfast_documents_checked_total',
       help: 'Stored documents read back by the scrub, by result.',
