@@ -97,13 +97,32 @@ function createProgram(run: CommandRun): Command {
       (await import('./migrate.ts')).migrateDatabase(run.loadConfig(), options),
     );
   program
+    .command('upgrade-database')
+    .description('bring the embedded database to the Postgres of this release, while no server runs')
+    .option('--old-postgres <folder>', 'with the programs of the Postgres that wrote the database')
+    .action(async (options: { oldPostgres?: string }) =>
+      (await import('./upgrade-database.ts')).upgradeEmbeddedDatabase(run.loadConfig(), options),
+    );
+  program
     .command('admin')
     .description('organizations, users, tokens, keys, quotas and stored states')
     .usage('<command>');
   program.command('backup').description('create, verify, restore and delete backups').usage('<command>');
+  program.command('blobs').description('move the blob store while servers run').usage('<command>');
+  program
+    .command('import')
+    .description(
+      'import stacks with their history from a folder or bucket of the CLI (`pulumi login file://…`, `s3://…`)',
+    );
+  program
+    .command('export')
+    .description('export the stacks of an organization as a folder or bucket for `pulumi login file://…`, `s3://…`');
   program.hook('preSubcommand', async (_, command) => {
     if (command.name() === 'backup') (await import('./backup/backup-commands.ts')).addBackupCommands(command, run);
+    if (command.name() === 'blobs') (await import('./blobs/blobs-commands.ts')).addBlobsCommands(command, run);
     if (command.name() === 'admin') (await import('./admin/admin-commands.ts')).addAdminCommands(command, run);
+    if (command.name() === 'import') (await import('./moving/import-commands.ts')).addImportOptions(command, run);
+    if (command.name() === 'export') (await import('./moving/export-commands.ts')).addExportOptions(command, run);
     if (command.name() === 'setup') (await import('./setup/setup-command.ts')).addSetupOptions(command, runWith);
   });
   return program;

@@ -1,4 +1,4 @@
-import { registerQuotaGauges } from './access/quotas/quota-metrics.ts';
+import { registerQuotaGauges, registerStorageGauge } from './access/quotas/quota-metrics.ts';
 import { Quotas } from './access/quotas/quota-service.ts';
 import { type QuotaName, quotaOptions } from './access/quotas/quotas.ts';
 import { registerContextGauges } from './context-metrics.ts';
@@ -13,8 +13,11 @@ import { createIdentityRepository, type IdentityRepository } from './identity/id
 import { holdRights } from './identity/locked-rights.ts';
 import { untilBlobStore } from './platform/blobs/blob-start.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
-import { openBlobStore } from './platform/blobs/blob-stores.ts';
+import { type BlobStoreConfig, openBlobStore } from './platform/blobs/blob-stores.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
+import { createBlobPlaceRepository } from './platform/blobs/places/blob-place-repository.ts';
+import { parsePlace } from './platform/blobs/places/place-url.ts';
+import { PlacedBlobStore } from './platform/blobs/places/placed-blob-store.ts';
 import type { WriteFence } from './platform/claim/data-dir-claim.ts';
 import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
@@ -24,6 +27,7 @@ import { Outgoing } from './platform/outgoing/outgoing.ts';
 import { ByteBudget } from './platform/payloads/byte-budget.ts';
 import { MemoryPayloadStore } from './platform/payloads/memory-payload-store.ts';
 import type { PayloadStore } from './platform/payloads/payload-store.ts';
+import { ReadOnlyMode } from './platform/read-only/read-only-mode.ts';
 import { createMetrics, type Metrics } from './platform/telemetry/metrics.ts';
 import { createPolicyArchiveRepository } from './policies/policy-archive-repository.ts';
 import { PolicyArchives } from './policies/policy-archives.ts';
@@ -31,6 +35,7 @@ import { StateIndexer } from './search/state-indexer.ts';
 import { DataKeys } from './secrets/data-keys.ts';
 import { EncryptedSecrets } from './secrets/encrypted-secrets.ts';
 import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './secrets/encryption-key-repository.ts';
+import type { KeyRing } from './secrets/key-ring.ts';
 import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
@@ -79,6 +84,7 @@ export interface AppContext extends AsyncDisposable {
   readonly lifecycle: Lifecycle;
   readonly db: Database;
   readonly databaseMemory: DatabaseMemory;
+  readonly readOnly: ReadOnlyMode;
   readonly blobs: BlobStore;
   readonly payloads: PayloadStore;
   readonly identity: IdentityRepository;
@@ -134,6 +140,8 @@ export interface ContextOverrides {
   readonly openReplays?: OpenReplays;
   readonly outgoing?: Outgoing;
   readonly fence?: WriteFence | undefined;
+  /** Instead of the one of the master keys. Null, also where keys are needed: what is encrypted cannot be read. */
+  readonly ring?: KeyRing | null;
 }
 
 /**
@@ -154,16 +162,18 @@ export async function createContext(
   const notifications = new NotificationSender({ db, logger });
   lifecycle.onClose('stores', 'live notices', () => notifications.close());
   const encryptionKeys = createEncryptionKeyRepository(db);
-  const ring = await openKeyRing(config, secrets.masterKeys, {
-    encryptionKeys,
-    logger,
-    masterKeyRows: createMasterKeyRepository(db),
-  }).catch(async (error: unknown) => {
+  const ringParts = { encryptionKeys, logger, masterKeyRows: createMasterKeyRepository(db) };
+  const opening = overrides.ring === undefined ? openKeyRing(config, secrets.masterKeys, ringParts) : overrides.ring;
+  const ring = await Promise.resolve(opening).catch(async (error: unknown) => {
     await db.close();
     throw error;
   });
   const dataKeys = new DataKeys(encryptionKeys, ring, config.encryption.dataKeySeconds);
-  const blobs = new MeteredBlobStore(overrides.blobs ?? (await openBlobs(config, logger)), metrics);
+  const places = createBlobPlaceRepository(db);
+  const placed = overrides.blobs
+    ? new PlacedBlobStore({ places, own: overrides.blobs, config: config.blobs })
+    : await openBlobs({ config, db, logger });
+  const blobs = new MeteredBlobStore(placed, metrics);
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
 
   const outgoing = overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow });
@@ -217,9 +227,11 @@ export async function createContext(
 
   const payloads = overrides.payloads ?? new MemoryPayloadStore(config.limits.inFlight);
   lifecycle.onClose('queues', 'payload store', () => payloads.close());
+  const readOnly = new ReadOnlyMode();
   registerContextGauges(metrics, {
     config,
     db,
+    readOnly,
     payloads,
     bufferedBodyBytes,
     bodyBuffer,
@@ -230,6 +242,7 @@ export async function createContext(
 
   const onRefused = (quota: QuotaName): void => metrics.quotaRejections.labels(quotaOptions[quota]).inc();
   const quotas = new Quotas({ db, defaults: config.quotas, logger, onRefused });
+  registerStorageGauge(metrics, db);
   registerQuotaGauges(metrics, { db, payloads, quotas, defaults: config.quotas });
   const eventReader = new EventReader({ rows: events, segments: eventSegments });
 
@@ -240,6 +253,7 @@ export async function createContext(
     lifecycle,
     db,
     databaseMemory: new DatabaseMemory(),
+    readOnly,
     blobs,
     payloads,
     identity: createIdentityRepository(db),
@@ -304,19 +318,51 @@ export async function createContext(
 }
 
 /**
- * Opens the configured blob store and waits until it is available. A running process survives an S3 outage, but one
- * that cannot reach S3 at startup may be misconfigured.
+ * Opens the blob store, that of the settings or the one to which it was moved, and waits until it is available. A running process survives
+ * an S3 outage, but one that cannot reach S3 at startup may be misconfigured.
  */
-export async function openBlobs(config: Config, logger: Logger): Promise<BlobStore> {
-  if (config.blobs.kind === 'files') return openBlobStore({ kind: 'files', directory: config.blobs.directory });
-  const { bucket, endpoint, region, forcePathStyle, requestTimeoutMs } = config.blobs;
-  const options = { bucket, region, forcePathStyle, requestTimeoutMs, ...(endpoint === null ? {} : { endpoint }) };
-  const store = await openBlobStore({ kind: 's3', ...options });
+export async function openBlobs({
+  config,
+  db,
+  logger,
+}: {
+  readonly config: Config;
+  readonly db: Database;
+  readonly logger: Logger;
+}): Promise<PlacedBlobStore> {
+  const own = await openBlobStore(config.blobs);
+  const placed = new PlacedBlobStore({ places: createBlobPlaceRepository(db), own, config: config.blobs });
   try {
-    await untilBlobStore(options, () => store.check(blobCheckMs), { waitMs: config.startWaitMs, logger });
+    const row = await placed.read();
+    const open = () => placed.storeOf(row && { id: row.mainId, url: row.mainUrl });
+    await untilAvailable(row ? parsePlace(row.mainUrl, config.blobs) : config.blobs, open, { config, logger });
+    if (row && (await open()) !== own)
+      logger.warn({ place: row.mainUrl }, 'the blobs were moved, and the settings name another place: change them');
+  } catch (error) {
+    await placed.close();
+    throw error;
+  }
+  return placed;
+}
+
+/** Opens the blob store of the settings and waits until it is available, without a database that may say otherwise. */
+export async function openOwnBlobs(config: Config, logger: Logger): Promise<BlobStore> {
+  const store = await openBlobStore(config.blobs);
+  try {
+    await untilAvailable(config.blobs, async () => store, { config, logger });
   } catch (error) {
     await store.close();
     throw error;
   }
   return store;
+}
+
+async function untilAvailable(
+  place: BlobStoreConfig,
+  open: () => Promise<BlobStore>,
+  { config, logger }: { readonly config: Config; readonly logger: Logger },
+): Promise<void> {
+  if (place.kind === 'files') await open();
+  else
+    await untilBlobStore(place, async () => (await open()).check(blobCheckMs), { waitMs: config.startWaitMs, logger });
 }

@@ -32,6 +32,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   drift_runs: cascade,
   event_segments: cascade,
   engine_events: cascade,
+  imported_versions: cascade,
   journals: cascade,
   journal_entries: cascade,
   journal_snapshots: cascade,
@@ -43,6 +44,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   resource_changes: cascade,
   encryption_keys: cascade,
   state_indexes: cascade,
+  stack_retention: cascade,
   stack_resources: cascade,
   state_index_due: ['state-index', 'the rows of a deleted stack go with it'],
   stack_changes: withStack,
@@ -83,7 +85,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   ...Object.fromEntries(
     [
       'organization_usage organization_access organization_quotas audit_chains',
-      'maintenance_runs installation audit_chaining audit_sending holdfast_migrations master_keys',
+      'blob_places maintenance_runs installation audit_chaining audit_sending holdfast_migrations master_keys',
       'organizations users user_identities user_passwords memberships mapped_memberships mapped_team_members teams team_members',
       'scim_users scim_groups scim_waiting_members trusted_issuers trust_policies update_rules policy_groups policy_group_packs',
     ].flatMap((names) => names.split(' ').map((name) => [name, setUp])),

@@ -76,6 +76,7 @@ export const procedureTable: Record<
   'rules.list': { needs: 'manager' },
   'rules.get': { needs: 'manager', input: { ruleId: randomUUID() } },
   'rules.preview': { needs: 'manager', input: lockWait },
+  'rules.estimate': { needs: 'manager', input: { kind: 'keep-events', settings: { days: 1 } } },
   'rules.set': { needs: 'manager', input: lockWait },
   'rules.change': { needs: 'manager', input: { ruleId: randomUUID(), ...lockWait } },
   'rules.remove': { needs: 'manager', input: { ruleId: randomUUID() } },
@@ -171,4 +172,9 @@ export const procedureTable: Record<
   'versions.text': { needs: 'read', input: { version: 1 } },
   'versions.diffStacks': { needs: 'read', input: (other) => ({ other }) },
   'versions.restore': { needs: 'write', input: { version: 1, headVersion: 999 } },
+  'retention.findHold': { needs: 'read' },
+  'retention.hold': { needs: 'manage', input: { reason: 'Case 7' } },
+  'retention.release': { needs: 'manage' },
+  'retention.pin': { needs: 'write', input: { version: 1 } },
+  'retention.unpin': { needs: 'write', input: { version: 1 } },
 };

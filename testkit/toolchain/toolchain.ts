@@ -32,6 +32,7 @@ const downloaded: readonly ToolName[] = [
   ...(Object.keys(systemPrograms) as ToolName[]),
   'schemathesis',
   'kubernetes-schemas',
+  'postgres-17',
 ];
 
 /**

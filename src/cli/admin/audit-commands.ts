@@ -31,7 +31,7 @@ export function addAuditCommands(admin: Command, open: OpenSession): void {
 async function verify(db: Database, config: Config, name: string | null): Promise<void> {
   const organization = name === null ? null : await createIdentityRepository(db).findOrganization(name);
   if (name !== null && !organization) throw new CommandRefusedError(`there is no organization ${JSON.stringify(name)}`);
-  const blobs = await openBlobs(config, createLogger({ level: 'warn' }, process.stderr));
+  const blobs = await openBlobs({ config, db, logger: createLogger({ level: 'warn' }, process.stderr) });
   try {
     const { chains, events, problems } = await verifyAudit({ blobs, db }, organization?.id ?? null);
     console.log(`Checked ${events} chained events in ${chains} ${chains === 1 ? 'chain' : 'chains'}.`);

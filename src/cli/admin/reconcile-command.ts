@@ -34,7 +34,7 @@ export async function reconcileOnce(
   const print = options.print ?? console.log;
   // Log lines, which contain the keys, go to stderr so that programs can parse the counts.
   const logger = createLogger({ level: 'warn' }, options.log ?? process.stderr);
-  const blobs = await openBlobs(config, logger);
+  const blobs = await openBlobs({ config, db, logger });
   try {
     const parts = { blobs, blobRows: createBlobRepository(db), logger };
     const { counts } = await reconcile(parts, await beginReconcile(parts, options), {

@@ -13,7 +13,7 @@ interface CreateOptions {
 /** Backs up the running installation. Throws BackupError and BlobStoreUnavailableError. */
 export async function create({ session, target }: BackupCall, options: CreateOptions): Promise<Manifest> {
   return session.withDatabase(async (db) => {
-    const blobs = await openBlobs(session.config, session.logger);
+    const blobs = await openBlobs({ config: session.config, db, logger: session.logger });
     const progress = new Progress();
     try {
       return await backUp({

@@ -6,7 +6,7 @@ import type { Manifest } from '../../shared/backup/manifest.ts';
 import { createStackHeadRepository, type StackHeadRepository } from '../../shared/backup/stack-head-repository.ts';
 import { createTableCopyRepository, type TableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { findWrittenAfter, type WrittenStack } from '../../shared/backup/written-after.ts';
-import { openBlobs } from '../../shared/context.ts';
+import { openOwnBlobs } from '../../shared/context.ts';
 import { claimDataDir, masterKeysFile } from '../../shared/platform/config/data-dir.ts';
 import { openDatabase } from '../../shared/platform/db/database.ts';
 import { startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';
@@ -106,7 +106,7 @@ async function restoreInto(
         `A restore of backup ${unfinished} was interrupted after it had loaded the database: repeat it with this id, or take a new database`,
       );
     if (unfinished === null) {
-      const blobs = await openBlobs(config, logger);
+      const blobs = await openOwnBlobs(config, logger);
       try {
         const onProgress = (done: number, total: number) => progress.report('blobs', done, total);
         await copyBlobs(target, blobs, manifest, { onProgress, unseal });

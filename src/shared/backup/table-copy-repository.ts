@@ -21,6 +21,9 @@ const tables = `
   where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
     and c.relname <> '${migrationsTable}'`;
 
+/** Where the blobs are. A restored installation has them in the store of its settings. */
+const placesTable = 'blob_places';
+
 /** Copies of the tables, on a connection of its own. Names in results are quoted where SQL needs it. */
 export function createTableCopyRepository(client: pg.Client) {
   const run = async <T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> =>
@@ -53,7 +56,8 @@ export function createTableCopyRepository(client: pg.Client) {
     listMigrations: async () =>
       (await run<{ name: string }>(`select name from ${migrationsTable} order by id`)).map(({ name }) => name),
 
-    listTables: () =>
+    /** All tables that a backup has; with `withPlaces` also where the blobs are. */
+    listTables: ({ withPlaces = false } = {}) =>
       run<TableShape>(`
         /* tableCopies.listTables */
         select quote_ident(c.relname) as name,
@@ -61,7 +65,7 @@ export function createTableCopyRepository(client: pg.Client) {
             where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns,
           coalesce((select json_agg(json_build_object('name', quote_ident(p.relname), 'bounds', pg_get_expr(p.relpartbound, p.oid)) order by p.relname)
             from pg_inherits i join pg_class p on p.oid = i.inhrelid where i.inhparent = c.oid), '[]') as partitions
-        ${tables} order by c.relname`),
+        ${tables} ${withPlaces ? '' : `and c.relname <> '${placesTable}'`} order by c.relname`),
 
     /** The last values of sequences that were used. */
     listSequences: () =>
@@ -150,6 +154,11 @@ export function createTableCopyRepository(client: pg.Client) {
       const rows = client.query(copyFrom(`copy ${name} (${columns.join(', ')}) from stdin`));
       await pipeline(Readable.from(text, { objectMode: false }), rows);
       return rows.rowCount;
+    },
+
+    countRows: async ({ name }: TableShape): Promise<number> => {
+      const [row] = await run<{ count: string }>(`select count(*) as count from ${name}`);
+      return Number(row?.count);
     },
 
     setSequence: ({ name, value }: SequenceValue) => run('select setval($1::regclass, $2)', [name, value]),

@@ -22,6 +22,8 @@ export interface S3Options {
   /** For tests. Default: the AWS credential chain (environment, files, container and instance roles). */
   readonly accessKeyId?: string;
   readonly secretAccessKey?: string;
+  /** Takes the credentials from this profile of the AWS files. */
+  readonly profile?: string;
   /** Blobs per page of `list`. */
   readonly pageSize?: number;
   /** Object lock of all that is put. The bucket must allow it. */
@@ -57,6 +59,7 @@ export function createS3Clients(options: S3Options): S3Clients {
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     ...(options.endpoint ? { endpoint: options.endpoint } : {}),
+    ...(options.profile ? { profile: options.profile } : {}),
   } as const;
   const handler = (limits: { requestTimeout: number; socketTimeout: number }) => ({
     ...limits,

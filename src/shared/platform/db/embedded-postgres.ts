@@ -10,6 +10,7 @@ import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable
 import type { Logger } from '../logger/logger.ts';
 import { findSystemUser } from '../processes/system-user.ts';
 import { EmbeddedPostgresError, findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts';
+import { assertSameMajor } from './postgres-major.ts';
 import { killWithChildren, stopOrphan } from './postgres-processes.ts';
 
 /** A Postgres process that this process started. */
@@ -25,6 +26,10 @@ interface EmbeddedPostgresOptions {
   readonly flags?: readonly string[];
   readonly silenceMs?: number;
   readonly choosePort?: () => Promise<number>;
+  /** Other programs than the ones of this release. */
+  readonly binaries?: PostgresBinaries;
+  /** The folder of the cluster in the directory. */
+  readonly cluster?: string;
   /** Takes a lock that Postgres and all of its processes then hold while one of them runs. */
   readonly takeLock?: () => Promise<FileLock | null | 'held'>;
 }
@@ -37,6 +42,10 @@ interface Account {
   readonly prefix: readonly string[];
 }
 
+/** Names in the directory of an embedded Postgres: its cluster, and one that an upgrade has completed. */
+export const clusterFolder = 'cluster';
+export const upgradedFolder = 'cluster.upgraded';
+
 const readyLine = 'database system is ready to accept connections';
 const recoveryLine = 'database system was not properly shut down';
 const portTakenLine = 'could not create any TCP/IP sockets';
@@ -48,17 +57,27 @@ const stopTimeoutMs = 60_000;
  * Starts Postgres with its files under `directory`, creating them on first use. First shuts down a process left behind
  * by a killed server. Recovery after a crash can take long, so the start fails only after Postgres has logged nothing
  * for `silenceMs`. `flags` are passed to postgres (`-c name=value`). Listens on a port of `choosePort`, by default any
- * free one; if another process takes it first, on the next. Throws EmbeddedPostgresError.
+ * free one; if another process takes it first, on the next. Throws EmbeddedPostgresError, also if the files are of another major
+ * version.
  */
 export async function startEmbeddedPostgres(
   directory: string,
   logger: Logger,
-  { flags = [], silenceMs = 30_000, choosePort = freePort, takeLock = async () => null }: EmbeddedPostgresOptions = {},
+  options: EmbeddedPostgresOptions = {},
 ): Promise<EmbeddedPostgres> {
-  const binaries = await findPostgresBinaries();
-  const dataDir = path.join(directory, 'cluster');
+  const {
+    choosePort = freePort,
+    cluster = clusterFolder,
+    flags = [],
+    silenceMs = 30_000,
+    takeLock = async () => null,
+  } = options;
+  const binaries = options.binaries ?? (await findPostgresBinaries());
+  const dataDir = path.join(directory, cluster);
   const passwordFile = path.join(directory, 'password');
   makeFolderDurably(directory);
+  if (cluster === clusterFolder) endUpgrade(directory);
+  assertSameMajor(dataDir, binaries);
   const account = chooseAccount(directory, binaries);
   if (!existsSync(path.join(dataDir, 'PG_VERSION'))) await initialise(dataDir, passwordFile, binaries, account);
   // Even if they already existed: the process that created them may have been killed before it synced them.
@@ -94,6 +113,15 @@ export async function startEmbeddedPostgres(
     },
     kill: () => killWithChildren(child),
   };
+}
+
+/** Puts the cluster of an upgrade in the place of the old one, which has been moved away. */
+export function endUpgrade(directory: string): void {
+  const dataDir = path.join(directory, clusterFolder);
+  const upgraded = path.join(directory, upgradedFolder);
+  if (existsSync(dataDir) || !existsSync(upgraded)) return;
+  renameSync(upgraded, dataDir);
+  syncPath(directory);
 }
 
 function chooseAccount(directory: string, binaries: PostgresBinaries): Account | null {
@@ -150,11 +178,14 @@ async function initialise(
   // The rename below creates a complete cluster or none, so this one is damaged or not a cluster.
   if (existsSync(dataDir) && readdirSync(dataDir).length > 0)
     throw new Error(`${dataDir} is not a database cluster (PG_VERSION is missing); move it away`);
-  rmSync(passwordFile, { force: true });
-  createFileDurably(passwordFile, `${randomBytes(24).toString('hex')}\n`, {
-    mode: 0o600,
-    prepare: (file) => account && chownSync(file, account.uid, account.gid),
-  });
+  // A cluster beside another one has the same password.
+  if (path.basename(dataDir) === clusterFolder) {
+    rmSync(passwordFile, { force: true });
+    createFileDurably(passwordFile, `${randomBytes(24).toString('hex')}\n`, {
+      mode: 0o600,
+      prepare: (file) => account && chownSync(file, account.uid, account.gid),
+    });
+  }
   const scratch = `${dataDir}.new`;
   rmSync(scratch, { recursive: true, force: true });
   const child = launch(account, binaries.initdb, [
@@ -237,7 +268,7 @@ function freePort(): Promise<number> {
 /** Returns the URL of the embedded Postgres that a server runs in `directory`, or null if there is none. */
 export async function readRunningUrl(directory: string): Promise<string | null> {
   try {
-    const lines = readFileSync(path.join(directory, 'cluster', 'postmaster.pid'), 'utf8').split('\n');
+    const lines = readFileSync(path.join(directory, clusterFolder, 'postmaster.pid'), 'utf8').split('\n');
     const port = Number(lines[3]);
     const password = readFileSync(path.join(directory, 'password'), 'utf8').trim();
     return port > 0 ? databaseUrl(password, port) : null;

@@ -39,7 +39,7 @@ interface Link {
  * Creates the symlinks between the libraries. npm packages cannot contain links, so the package lists them in a file
  * for its install script, but our .npmrc disables install scripts.
  */
-function linkLibraries(directory: string, name: string): void {
+export function linkLibraries(directory: string, name: string): void {
   const list = path.join(directory, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;
   for (const { source, target } of JSON.parse(readFileSync(list, 'utf8')) as Link[]) {

@@ -1,0 +1,153 @@
+import type { Command } from 'commander';
+import { openBlobs } from '../../shared/context.ts';
+import { beginMove, MoveError, type MoveParts, openMove } from '../../shared/moves/begin-move.ts';
+import { copyBlobs, verifyBlobs } from '../../shared/moves/compare-places.ts';
+import { finishMove, switchPlaces } from '../../shared/moves/end-move.ts';
+import { createBlobPlaceRepository } from '../../shared/platform/blobs/places/blob-place-repository.ts';
+import { formatPlace } from '../../shared/platform/blobs/places/place-url.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
+import { AdminSession } from '../admin/admin-session.ts';
+import { Progress } from '../backup/progress.ts';
+import type { CommandRun } from '../command-run.ts';
+
+interface Call extends MoveParts {
+  readonly config: Config;
+  readonly db: Database;
+  readonly progress: Progress;
+}
+
+interface Output {
+  readonly json?: true;
+}
+
+/** Adds the commands of `holdfast blobs`. */
+export function addBlobsCommands(blobs: Command, run: CommandRun): void {
+  const call = (work: (call: Call) => Promise<void>): Promise<void> => {
+    const session = new AdminSession(run.loadConfig());
+    const { config, logger } = session;
+    return session.withDatabase(async (db) => {
+      const store = await openBlobs({ config, db, logger });
+      const parts = { blobs: store, blobRows: createBlobRepository(db), places: createBlobPlaceRepository(db) };
+      try {
+        await work({ ...parts, config, db, progress: new Progress() });
+      } finally {
+        await store.close();
+      }
+    });
+  };
+  blobs.addHelpText(
+    'after',
+    `
+A place is a folder or s3://bucket/prefix. Servers go on: they write to both places until the switch. See docs/backup.md.`,
+  );
+  blobs
+    .command('copy')
+    .description('copy all blobs to another place, and begin to write new ones to both')
+    .requiredOption('--to <place>', 'where to')
+    .option('--again', 'also compare what is there already, and replace what differs')
+    .option('--json', 'print the result as JSON')
+    .action((options: Output & { again?: true; to: string }) => call((parts) => copy(parts, options)));
+  blobs
+    .command('verify')
+    .description('compare all blobs in both places; exits with 1 if one is missing or differs')
+    .option('--json', 'print the result as JSON')
+    .action(({ json }: Output) =>
+      call(async (parts) => {
+        if (!(await verify(parts, json))) run.exitCode = 1;
+      }),
+    );
+  blobs
+    .command('switch')
+    .description('read and write the new place only, once it is verified')
+    .action(() =>
+      call(async ({ db, places }) => {
+        await db.inTransaction((tx) => switchPlaces(createBlobPlaceRepository(tx)));
+        const row = await places.find();
+        console.log(`The blobs are at ${row?.mainUrl}. Change the settings to it, then run \`holdfast blobs finish\`.`);
+      }),
+    );
+  blobs
+    .command('finish')
+    .description('forget the place that was left')
+    .option('--empty', 'delete its blobs first, except those that the new place lacks')
+    .action(({ empty }: { empty?: true }) => call((parts) => finish(parts, empty === true)));
+  blobs
+    .command('cancel')
+    .description('give up a move before the switch; what was copied stays in the other place')
+    .action(() =>
+      call(async ({ places }) => {
+        if (!(await places.settle('copying'))) throw new MoveError('No blobs are being copied');
+        console.log('The blobs stay where they are.');
+      }),
+    );
+  blobs
+    .command('status')
+    .description('print where the blobs are')
+    .option('--json', 'print it as JSON')
+    .action(({ json }: Output) => call((parts) => status(parts, json)));
+}
+
+async function copy(call: Call, { again, json, to }: Output & { again?: true; to: string }): Promise<void> {
+  const { config, progress } = call;
+  await beginMove(call, to, config.blobs);
+  const result = await copyBlobs(call, await openMove(call, 'copying'), {
+    again: again === true,
+    onProgress: ({ done, total }) => progress.report('blobs', done, total),
+  });
+  const { blobs, bytes, copied } = result;
+  print(
+    result,
+    json,
+    `Copied ${copied} of ${blobs} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB. Next: holdfast blobs verify.`,
+  );
+}
+
+/** Returns whether the places are the same. */
+async function verify(call: Call, json: true | undefined): Promise<boolean> {
+  const result = await verifyBlobs(call, await openMove(call, 'copying'), {
+    onProgress: ({ done, total }) => call.progress.report('blobs', done, total),
+  });
+  const { compared, faults, lost } = result;
+  const lines = [
+    ...faults.map(({ fault, key }) => `${key}: ${fault}`),
+    ...lost.map((key) => `${key}: neither place has it, which the move does not change`),
+    faults.length === 0
+      ? `Compared ${compared} blobs: no faults. Next: holdfast blobs switch.`
+      : `Compared ${compared} blobs: ${faults.length} faults. Run holdfast blobs copy --again, then this again.`,
+  ];
+  print(result, json, lines.join('\n'));
+  return faults.length === 0;
+}
+
+async function finish(call: Call, empty: boolean): Promise<void> {
+  const { places, progress } = call;
+  const { deleted, left } = await finishMove(call, {
+    empty,
+    onProgress: ({ done, total }) => progress.report('deleted', done, total),
+  });
+  if (empty) console.log(`Deleted ${deleted} blobs, left ${left} that the new place does not have.`);
+  console.log(`The blobs are at ${(await places.find())?.mainUrl}.`);
+}
+
+async function status({ config, places }: Call, json: true | undefined): Promise<void> {
+  const row = await places.find();
+  const place = row?.mainUrl ?? formatPlace(config.blobs);
+  const other = row?.otherUrl ?? null;
+  const phase = row?.phase ?? 'settled';
+  const state = {
+    copying: `being copied to ${other}, ${row?.verifiedAt ? `verified at ${row.verifiedAt.toISOString()}` : 'not verified'}`,
+    switched: `moved from ${other}`,
+    settled: row ? 'as the database says' : 'as the settings say',
+  };
+  print(
+    { place, other, phase, verifiedAt: row?.verifiedAt ?? null },
+    json,
+    `The blobs are at ${place}: ${state[phase]}.`,
+  );
+}
+
+function print(result: object, json: true | undefined, text: string): void {
+  console.log(json ? JSON.stringify(result) : text);
+}

