@@ -1,5 +1,6 @@
 import { createZstdCompress } from 'node:zlib';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
+import { placeKey } from '../platform/blobs/places/placed-blob-store.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
 import { listBlobs } from './backup-content.ts';
 import { type FoundBackup, findBackups, openBackup } from './backup-list.ts';
@@ -96,11 +97,11 @@ async function copyTables({ copies, onProgress, signal, target }: BackupParts, i
   return tables;
 }
 
-/** Blobs without a row, as heads and exports of the audit log. */
+/** Blobs without a row, as heads and exports of the audit log, except what marks the place where they are. */
 async function* listOthers(blobs: BlobStore): AsyncGenerator<string> {
   for (let after: string | undefined; ; ) {
     const page = await blobs.list('', after);
-    for (const { key } of page.blobs) if (!key.startsWith(documentPrefix)) yield key;
+    for (const { key } of page.blobs) if (!key.startsWith(documentPrefix) && !key.startsWith(placeKey(''))) yield key;
     if (page.next === null) return;
     after = page.next;
   }
