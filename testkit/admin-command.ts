@@ -11,19 +11,33 @@ export const webPassword = 'correct horse battery';
 
 /** Runs `holdfast admin` on the data of a server, and returns what it printed. Throws if it fails. */
 export async function runAdmin(target: AdminTarget, ...args: string[]): Promise<string> {
-  return run(target, args, '');
+  return runHoldfast(target, {}, 'admin', ...args);
+}
+
+/** Runs a command of `holdfast` on the data of a server, with these variables. Returns what it printed. Throws if it fails. */
+export async function runHoldfast(
+  target: AdminTarget,
+  env: Readonly<Record<string, string>>,
+  ...words: string[]
+): Promise<string> {
+  return run(target, env, words, '');
 }
 
 /** Gives somebody the password with which tests sign in. */
 export async function setPassword(target: AdminTarget, login: string): Promise<void> {
-  await run(target, ['user', 'set-password', login], `${webPassword}\n`);
+  await run(target, {}, ['admin', 'user', 'set-password', login], `${webPassword}\n`);
 }
 
-async function run(target: AdminTarget, args: readonly string[], input: string): Promise<string> {
+async function run(
+  target: AdminTarget,
+  env: Readonly<Record<string, string>>,
+  words: readonly string[],
+  input: string,
+): Promise<string> {
   const place =
     'dataDir' in target ? { HOLDFAST_DATA_DIR: target.dataDir } : { HOLDFAST_DATABASE_URL: target.databaseUrl };
-  const child = spawn(process.execPath, [holdfastProgram, 'admin', ...args], {
-    env: { PATH: process.env['PATH'], ...place },
+  const child = spawn(process.execPath, [holdfastProgram, ...words], {
+    env: { PATH: process.env['PATH'], ...place, ...env },
     stdio: 'pipe',
   });
   child.stdin.end(input);
@@ -32,6 +46,6 @@ async function run(target: AdminTarget, args: readonly string[], input: string):
     text(child.stderr),
     once(child, 'exit'),
   ]);
-  if (code !== 0) throw new Error(`holdfast admin ${args.join(' ')} exited with ${code}:\n${complaints}`);
+  if (code !== 0) throw new Error(`holdfast ${words.join(' ')} exited with ${code}:\n${printed}${complaints}`);
   return printed;
 }

@@ -19,6 +19,7 @@ import { secretsRouter } from './secrets/secrets.trpc.ts';
 import { deletedStacksRouter } from './stacks/deleted-stacks.trpc.ts';
 import { stacksRouter } from './stacks/stacks.trpc.ts';
 import { resourcesRouter } from './state/resources.trpc.ts';
+import { retentionRouter } from './state/retention.trpc.ts';
 import { versionsRouter } from './state/versions.trpc.ts';
 import { ciRouter } from './statistics/ci.trpc.ts';
 import { statisticsRouter } from './statistics/statistics.trpc.ts';
@@ -40,6 +41,7 @@ export const appRouter = router({
   references: referencesRouter,
   secrets: secretsRouter,
   versions: versionsRouter,
+  retention: retentionRouter,
   queue: queueRouter,
   rules: rulesRouter,
   approvals: approvalsRouter,

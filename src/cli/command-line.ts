@@ -109,10 +109,20 @@ function createProgram(run: CommandRun): Command {
     .usage('<command>');
   program.command('backup').description('create, verify, restore and delete backups').usage('<command>');
   program.command('blobs').description('move the blob store while servers run').usage('<command>');
+  program
+    .command('import')
+    .description(
+      'import stacks with their history from a folder or bucket of the CLI (`pulumi login file://…`, `s3://…`)',
+    );
+  program
+    .command('export')
+    .description('export the stacks of an organization as a folder or bucket for `pulumi login file://…`, `s3://…`');
   program.hook('preSubcommand', async (_, command) => {
     if (command.name() === 'backup') (await import('./backup/backup-commands.ts')).addBackupCommands(command, run);
     if (command.name() === 'blobs') (await import('./blobs/blobs-commands.ts')).addBlobsCommands(command, run);
     if (command.name() === 'admin') (await import('./admin/admin-commands.ts')).addAdminCommands(command, run);
+    if (command.name() === 'import') (await import('./moving/import-commands.ts')).addImportOptions(command, run);
+    if (command.name() === 'export') (await import('./moving/export-commands.ts')).addExportOptions(command, run);
     if (command.name() === 'setup') (await import('./setup/setup-command.ts')).addSetupOptions(command, runWith);
   });
   return program;

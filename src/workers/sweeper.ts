@@ -12,6 +12,7 @@ import { exportAudit } from './audit/export-audit.ts';
 import { addAuditPartitions, dropOldAudit } from './audit/keep-audit.ts';
 import { receiverCalls, sendAudit } from './audit/send-audit.ts';
 import { backUpOnSchedule } from './backup/scheduled-backup.ts';
+import { verifyNewestBackup } from './backup/verify-newest.ts';
 import {
   deleteAbandonedPacks,
   deleteEmptyProjects,
@@ -26,6 +27,7 @@ import { type Maintenance, startMaintenance } from './platform/maintenance.ts';
 import { createStackDeletion } from './stacks/delete-stacks.ts';
 import { encodeInSlices } from './state/encode-versions.ts';
 import { reconcileInSlices } from './state/reconcile.ts';
+import { sweepRetention } from './state/retention/sweep-retention.ts';
 import { sweepBlobs } from './state/sweep-blobs.ts';
 import { deleteOldCiStatistics } from './statistics/delete-ci-statistics.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';
@@ -67,6 +69,7 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
     { name: 'archive-events', run: (signal) => archiveEvents(context, signal) },
     { name: 'purge-stacks', run: createStackDeletion(context) },
+    { name: 'retention', everySeconds: 3600, run: (signal) => sweepRetention(context, signal) },
     { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
     // Removes unfinished uploads of killed workers.
     { name: 'sweep-uploads', run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000) },
@@ -94,10 +97,15 @@ export function startSweeper(context: AppContext): void {
       : []),
     { name: 'add-audit-partitions', everySeconds: 6 * 3600, run: () => addAuditPartitions(context) },
     { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },
-    { name: 'measure-storage', everySeconds: 3600, run: (signal) => measureStorage(context, signal) },
+    { name: 'measure-storage', everySeconds: 60, run: (signal) => measureStorage(context, signal) },
     { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
     ...(config.encoding.bytesPerSecond > 0 ? [encodeInSlices(context)] : []),
-    ...(config.backup.to === null ? [] : [backUpOnSchedule(context, config.backup.to, runs)]),
+    ...(config.backup.to === null
+      ? []
+      : [
+          backUpOnSchedule(context, config.backup.to, runs),
+          verifyNewestBackup(context, config.backup.to, runs, { program: process.argv[1] as string }),
+        ]),
     ...(config.reconcile.everySeconds > 0 ? [reconcileInSlices(context, runs)] : []),
   ];
   const holder = randomUUID();

@@ -1,8 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { expect, test } from '@jest/globals';
+import { findBackups, pruneBackups } from '../../src/shared/backup/backup-list.ts';
+import { places } from '../../src/shared/backup/manifest.ts';
+import { backUp } from '../../src/shared/backup/run-backup.ts';
+import { once } from '../../src/shared/backup/stored-bytes.ts';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
+import { damageEach, openPlain } from '../support/backup-damage.ts';
 import { runBackup } from '../support/backups.ts';
 import { createEmptyDatabase } from '../support/empty-database.ts';
 import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
@@ -59,5 +65,62 @@ await describeOnS3('versitygw', (server) => {
     const exported = (of: typeof app) => ok(of.call('GET', `${stack.path}/export`, { auth: stack.auth }));
     expect((await exported(copy)).text).toBe((await exported(app)).text);
     rmSync(home, { recursive: true, force: true });
+  }, 240_000);
+
+  test('damaged objects in a bucket are found and named', async () => {
+    const { createBucket, endpoint, ...access } = server();
+    await createBucket('damaged');
+    await using app = await createTestApp();
+    await createStack(app);
+    const options = { endpoint, forcePathStyle: true, requestTimeoutMs: 10_000, bucket: 'damaged', ...access };
+    const [target, other] = ['one/', 'other/'].map((prefix) => new S3BlobStore({ ...options, prefix }));
+    if (!target || !other) throw new Error('there are two');
+    const { blobs, db } = app.context;
+    await blobs.put('audit/some', once(Buffer.from('bytes')));
+    for (const each of [target, other]) await backUp({ blobs, db, recipients: [], target: each });
+    const found = await damageEach(target, await openPlain(target), {
+      other: { store: other, manifest: await openPlain(other) },
+      perKind: 3,
+    });
+    expect(found.filter(({ isNamed }) => !isNamed)).toEqual([]);
+    expect(found.length).toBeGreaterThan(20);
+    await target.close();
+    await other.close();
+  }, 240_000);
+
+  test('a prune leaves what an object lock protects, and each backup locks the blobs that it needs', async () => {
+    const { accessKeyId, endpoint, region, secretAccessKey } = server();
+    const credentials = { accessKeyId, secretAccessKey };
+    const client = new S3Client({ endpoint, region, credentials, forcePathStyle: true });
+    await client.send(new CreateBucketCommand({ Bucket: 'locked', ObjectLockEnabledForBucket: true }));
+    await using app = await createTestApp();
+    await createStack(app);
+    const { blobs, db } = app.context;
+    await blobs.put('audit/some', once(Buffer.from('bytes')));
+    const options = {
+      endpoint,
+      region,
+      ...credentials,
+      bucket: 'locked',
+      forcePathStyle: true,
+      requestTimeoutMs: 10_000,
+    };
+    const open = (days: number) => new S3BlobStore({ ...options, lock: { mode: 'GOVERNANCE', days } });
+    const [short, long] = [open(1), open(30)];
+    const inDays = async (key: string) =>
+      Math.round((Number((await short.stat(key))?.lockedUntil) - Date.now()) / 86_400_000);
+    await backUp({ blobs, db, recipients: [], target: short });
+    expect(await inDays('blobs/audit/some')).toBe(1);
+    const second = await backUp({ blobs, db, recipients: [], target: long });
+    expect(await inDays(places.manifest(second.id))).toBe(30);
+    expect(await inDays('blobs/audit/some')).toBeGreaterThanOrEqual(30);
+
+    const unlocked = new S3BlobStore(options);
+    await backUp({ blobs, db, recipients: [], target: unlocked });
+    const pruned = await pruneBackups(short, 1);
+    expect(pruned).toEqual({ backups: [], blobs: 0, locked: [expect.any(String), second.id] });
+    expect(await findBackups(short)).toHaveLength(3);
+    for (const each of [short, long, unlocked]) await each.close();
+    client.destroy();
   }, 240_000);
 });

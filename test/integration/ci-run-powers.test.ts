@@ -113,7 +113,8 @@ function call(route: string, auth: string) {
   return app.call(method, url, { auth, body: samples[pattern.split('/').at(-1) ?? ''] ?? {} });
 }
 
-const refusal = /^A CI run /;
+// No CI run has the permission to manage a stack.
+const refusal = /^(A CI run |This needs the permission manage )/;
 const isRefused = ({ status, text }: { status: number; text: string }): boolean =>
   status === 403 && refusal.test(JSON.parse(text).message);
 

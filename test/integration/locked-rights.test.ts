@@ -81,6 +81,17 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
     const { json } = await ok(app.call('POST', `${path}/approvals`, { auth, body: { commit } }));
     return { parameters: { approvalId: json.id } };
   },
+  [`PUT ${S}/legal-hold`]: async () => ({ body: { reason: 'Case 7' } }),
+  [`DELETE ${S}/legal-hold`]: async ({ caller, stack: { path } }) => {
+    await ok(app.call('PUT', `${path}/legal-hold`, { auth: caller.auth, body: { reason: 'Case 7' } }));
+    return {};
+  },
+  [`PUT ${S}/versions/:stackVersion/pin`]: imported,
+  [`DELETE ${S}/versions/:stackVersion/pin`]: async (scene) => {
+    const call = await imported(scene);
+    await ok(app.call('PUT', `${scene.stack.path}/versions/1/pin`, { auth: scene.caller.auth }));
+    return call;
+  },
   [`POST ${O}/policypacks`]: async () => ({ body: { name: 'pack', versionTag: '1.0.0', policies: [] } }),
   [`POST ${O}/policypacks/:pack/versions/:versionTag/complete`]: async ({ policies }) => {
     await ok(policies.upload(await ok(policies.begin())));
@@ -158,6 +169,11 @@ async function deletedStack({ caller, stack: { path } }: Scene): Promise<Call> {
   const { json } = await ok(app.call('GET', path, { auth: caller.auth }));
   await ok(app.call('DELETE', path, { auth: caller.auth }));
   return { parameters: { deletedStackId: json.id } };
+}
+
+async function imported({ caller, stack: { path } }: Scene): Promise<Call> {
+  await ok(app.call('POST', `${path}/import`, { auth: caller.auth, body: deployment(1) }));
+  return { parameters: { stackVersion: '1' } };
 }
 
 async function madeRole({ caller, stack }: Scene): Promise<Call> {

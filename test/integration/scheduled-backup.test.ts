@@ -2,18 +2,23 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
-import { findBackups, openBackup } from '../../src/shared/backup/backup-list.ts';
-import { places, writeManifest } from '../../src/shared/backup/manifest.ts';
-import { once } from '../../src/shared/backup/stored-bytes.ts';
+import { findBackups } from '../../src/shared/backup/backup-list.ts';
+import { readBackupStatus } from '../../src/shared/backup/backup-status.ts';
+import { places } from '../../src/shared/backup/manifest.ts';
+import { once, readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
 import { createMetrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { backUpOnSchedule } from '../../src/workers/backup/scheduled-backup.ts';
+import { verifyNewestBackup } from '../../src/workers/backup/verify-newest.ts';
+import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { runBackup } from '../support/backups.ts';
 import { query } from '../support/database.ts';
+import { ask } from '../support/procedures.ts';
 import { createStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
+const dayMs = 24 * 3600 * 1000;
 const home = mkdtempSync(path.join(tmpdir(), 'holdfast-scheduled-'));
 const place = path.join(home, 'backups');
 const app = testApp({ settings: { HOLDFAST_BACKUP_TO: place, HOLDFAST_BACKUP_KEEP: '2' } });
@@ -28,7 +33,9 @@ const gauges = async (): Promise<Record<string, number>> => {
 
 test('backups are made when they are due, old ones are deleted, and their ages are exported', async () => {
   await createStack(app);
-  const task = backUpOnSchedule(app.context, place, createRunRepository(app.context.db));
+  let daysLater = 0;
+  const now = () => Date.now() + daysLater * dayMs;
+  const task = backUpOnSchedule(app.context, place, createRunRepository(app.context.db), now);
   const run = () => task.run(new AbortController().signal, { place: null, holder: '' });
   const store = await FileBlobStore.open({ directory: place });
   const ids = async () => (await findBackups(store)).map(({ id }) => id);
@@ -40,16 +47,12 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   await run();
   expect(await ids()).toEqual([first]);
 
-  // A day later.
-  for (let day = 1; day <= 2; day++) {
-    const newest = await openBackup(store, null);
-    await antedate(newest.id);
-    await run();
-  }
+  for (daysLater = 1; daysLater <= 2; daysLater++) await run();
   expect(await ids()).toHaveLength(2);
   expect(await ids()).not.toContain(first);
   await task.observe?.();
   expect((await gauges())['verified']).toBeGreaterThan(24 * 3600);
+  daysLater = 0;
   const verified = await runBackup({ dataDir: home }, 'verify', '--from', place);
   expect(verified.stdout).toContain('no faults');
   await run();
@@ -61,14 +64,55 @@ test('backups are made when they are due, old ones are deleted, and their ages a
   await store.close();
 }, 120_000);
 
-/** Writes the manifest as if the backup had been made two days earlier. */
-async function antedate(id: string): Promise<void> {
+test('the newest backup is verified each week, a day after a fault again, and faults are named', async () => {
+  const runs = createRunRepository(app.context.db);
+  let daysLater = 0;
+  const now = () => Date.now() + daysLater * dayMs;
+  const task = verifyNewestBackup(app.context, place, runs, { now, program: holdfastProgram });
+  const run = () => task.run(new AbortController().signal, { place: null, holder: '' });
+  const drill = async () => (await readBackupStatus(runs)).drill;
+  await run();
+  expect(await drill()).toBeNull();
+
+  daysLater = 6;
+  await run();
+  expect(await drill()).toBeNull();
   const store = await FileBlobStore.open({ directory: place });
-  const manifest = await openBackup(store, id);
-  const takenAt = new Date(Date.parse(manifest.takenAt) - 2 * 24 * 3600 * 1000).toISOString();
-  await store.put(places.manifest(id), once(writeManifest({ ...manifest, takenAt })));
+  const newest = (await findBackups(store)).at(-1);
+  await store.delete(places.verified(newest?.id as string));
+
+  daysLater = 8;
+  await run();
+  expect(await drill()).toEqual({ at: expect.any(Number), backup: newest?.id, problems: [], skipped: null });
+  expect((await findBackups(store)).at(-1)?.keys).toContain(places.verified(newest?.id as string));
+
+  const key = places.table(newest?.id as string, 'stacks');
+  const bytes = await readSmall(store, key);
+  await store.delete(key);
+  daysLater = 9;
+  await expect(run()).rejects.toThrow(key);
+  expect((await drill())?.problems).toEqual([expect.stringContaining(key)]);
+  await store.put(key, once(bytes));
+  // Not before a day has passed.
+  await run();
+  expect((await drill())?.problems).toHaveLength(1);
+  daysLater = 11;
+  await run();
+  expect((await drill())?.problems).toEqual([]);
   await store.close();
-}
+}, 120_000);
+
+test('site admins see the backups, the schedule and the last fault', async () => {
+  const token = await app.createUser('operators', 'viewer', 'operator');
+  expect((await ask(app, token, 'operator.backups')).status).toBe(403);
+  await query(app, `update users set site_admin = true where login = 'operator'`);
+  const { data } = await ask(app, token, 'operator.backups');
+  const at = expect.any(String);
+  expect(data).toMatchObject({ plan: { place, keep: 2, schedule: '0 3 * * *', nextAt: at }, createFailure: null });
+  expect(data.backups.map(({ id }: { id: string }) => id)).toHaveLength(2);
+  expect(data.backups[0]).toMatchObject({ takenAt: at, isEncrypted: false, missingBlobs: 0 });
+  expect(data.drill).toMatchObject({ at, problems: [], skipped: null });
+});
 
 test('a backup that is stopped leaves no complete one and no hold', async () => {
   const other = path.join(home, 'stopped');

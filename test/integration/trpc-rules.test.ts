@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ruleKindNames } from '../../src/shared/updates/rules/rule-kinds.ts';
-import { limitedKinds, queueKinds } from '../../src/web/updates/rules/rule-labels.ts';
+import { limitedKinds, queueKinds, retentionKinds } from '../../src/web/updates/rules/rule-labels.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person } from '../support/grants.ts';
@@ -335,5 +335,5 @@ test('limits are shown with what is used', async () => {
 });
 
 test('each kind of rule appears on the page of rules', () => {
-  expect(['freeze', ...queueKinds, ...limitedKinds].sort()).toEqual([...ruleKindNames].sort());
+  expect(['freeze', ...queueKinds, ...limitedKinds, ...retentionKinds].sort()).toEqual([...ruleKindNames].sort());
 });

@@ -1,12 +1,46 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { holdfastProgram } from '../../testkit/holdfast-program.ts';
+import { pollUntil } from '../../testkit/poll.ts';
 import { type AdminRun, runHoldfast } from './admin.ts';
 import { masterKeys } from './test-app.ts';
 
+interface BackupSettings {
+  readonly databaseUrl?: string;
+  readonly dataDir: string;
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
 /** Runs `holdfast backup` as its own process. */
-export function runBackup(
-  { databaseUrl, dataDir, settings }: { databaseUrl?: string; dataDir: string; settings?: Record<string, string> },
-  ...args: string[]
-): Promise<AdminRun> {
-  const env = {
+export function runBackup(of: BackupSettings, ...args: string[]): Promise<AdminRun> {
+  return runHoldfast(environmentOf(of), 'backup', ...args);
+}
+
+/** Starts `holdfast backup` and sends the signal once `isReached`, which is asked again and again, says so. */
+export async function killBackup(
+  of: BackupSettings,
+  args: readonly string[],
+  isReached: (child: ChildProcess) => Promise<boolean>,
+  signal: NodeJS.Signals = 'SIGKILL',
+): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [holdfastProgram, 'backup', ...args], {
+    env: environmentOf(of),
+    stdio: 'pipe',
+  });
+  let stderr = '';
+  child.stdout.resume();
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  await pollUntil(`holdfast backup ${args[0]} can be killed`, async () => {
+    if (child.exitCode !== null) throw new Error(`It ended before it was killed: ${child.exitCode} ${stderr}`);
+    return isReached(child);
+  });
+  child.kill(signal);
+  await closed;
+  return child;
+}
+
+function environmentOf({ databaseUrl, dataDir, settings }: BackupSettings): NodeJS.ProcessEnv {
+  return {
     PATH: process.env['PATH'],
     HOME: process.env['HOME'],
     HOLDFAST_DATA_DIR: dataDir,
@@ -14,5 +48,4 @@ export function runBackup(
     ...(databaseUrl === undefined ? {} : { HOLDFAST_DATABASE_URL: databaseUrl }),
     ...settings,
   };
-  return runHoldfast(env, 'backup', ...args);
 }

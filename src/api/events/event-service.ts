@@ -4,6 +4,7 @@ import { createEventSegmentRepository } from '../../shared/events/event-segment-
 import { EventSegments } from '../../shared/events/event-segments.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import { EventsDeletedError } from '../../shared/state/retention/deleted-errors.ts';
 import type { HistoryRepository } from '../../shared/updates/history-repository.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -23,13 +24,14 @@ export class EventService {
 
   /**
    * The update with this id or version, and whether more events may arrive. Call before reading the page: events added in between
-   * would be missing from it. Throws NotFoundError.
+   * would be missing from it. Throws NotFoundError, and EventsDeletedError if retention has deleted them.
    */
   async find(update: string | number, ref: StackRef): Promise<EventOwner & { readonly isActive: boolean }> {
     const found = await (typeof update === 'number'
       ? this.#history.findVersionStatus(update, ref)
       : this.#history.findStatus(update, ref));
     if (!found) throw updateNotFound(String(update));
+    if (found.hasDeletedEvents) throw new EventsDeletedError();
     return { id: found.id, mayHaveRows: found.mayHaveEventRows, isActive: isActive(found.status) };
   }
 

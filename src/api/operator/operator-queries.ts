@@ -1,8 +1,10 @@
 import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
 import { createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
 import { createAuditSendingRepository } from '../../shared/audit/audit-sending-repository.ts';
+import { backupTasks, readBackupStatus } from '../../shared/backup/backup-status.ts';
 import { createArchivingRepository } from '../../shared/events/archiving-repository.ts';
 import type { QueueName } from '../../shared/jobs/queue-names.ts';
+import { nextTime } from '../../shared/platform/config/schedule.ts';
 import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
 import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
@@ -23,6 +25,7 @@ const maxCounted = 10_000;
 const maxTables = 12;
 const storageDays = 90;
 const maxMigrations = 10;
+const maxBackups = 50;
 
 /** The state of the whole installation, for operators. Makes only cheap reads. */
 export class OperatorQueries {
@@ -148,6 +151,31 @@ export class OperatorQueries {
       .slice(0, limit)
       .map(({ measuredAt, ...row }) => ({ ...row, measuredAt: measuredAt.toISOString() }));
     return { items, next };
+  }
+
+  /** Scheduled backups as the tasks last saw them, the newest first. */
+  async backups() {
+    const runs = createRunRepository(this.#context.db);
+    const [{ backups: found, drill }, tasks] = await Promise.all([readBackupStatus(runs), runs.list()]);
+    const failureOf = (task: string) => {
+      const { error = null, failedAt = null } = tasks.find(({ name }) => name === task) ?? {};
+      return failedAt && { at: failedAt.toISOString(), error };
+    };
+    const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
+    return {
+      /** Null: no worker makes any. */
+      plan: found && {
+        ...{ place: found.place, keep: found.keep, schedule: found.schedule },
+        nextAt: nextTime(found.schedule)?.toISOString() ?? null,
+      },
+      backups: (found?.backups ?? [])
+        .slice(0, maxBackups)
+        .map(({ verifiedAt, ...backup }) => ({ ...backup, verifiedAt: iso(verifiedAt) })),
+      /** The last verification by a worker. */
+      drill: drill && { ...drill, at: new Date(drill.at).toISOString() },
+      createFailure: failureOf(backupTasks.create),
+      verifyFailure: failureOf(backupTasks.verify),
+    };
   }
 
   /** Background tasks: when they ran, and their backlogs, counted up to a limit. */

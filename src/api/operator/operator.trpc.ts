@@ -73,6 +73,9 @@ export const operatorRouter = router({
       return { items: events.map(auditItem), next: auditCursor(next) };
     }),
 
+  /** Scheduled backups, and when one was last verified. */
+  backups: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.backups()),
+
   /** Background tasks and their backlogs. */
   maintenance: operatorProcedure.query(({ ctx: { services } }) => services.operatorQueries.maintenance()),
 });

@@ -76,6 +76,9 @@ const VersionRow = Type.Object({
   updated: Nullable(Type.Integer()),
   replaced: Nullable(Type.Integer()),
   deleted: Nullable(Type.Integer()),
+  isStateDeleted: Type.Boolean(),
+  /** Who pinned it. */
+  pinnedBy: Text,
 });
 export type VersionRow = Row<typeof VersionRow>;
 
@@ -195,7 +198,7 @@ export function createResourceRepository(db: Queryable) {
         select u.stack_version as version, u.id as "updateId", u.kind, u.status, left(u.message, ${maxMessageChars}) as message,
           a.login as by, coalesce(u.ended_at, u.created_at) as at,
           (select c.resource_count from checkpoints c where c.id = u.checkpoint_id) as "resourceCount",
-          v.created, v.updated, v.replaced, v.deleted
+          v.created, v.updated, v.replaced, v.deleted, u.state_deleted_at is not null as "isStateDeleted", u.pinned_by as "pinnedBy"
         from updates u left join users a on a.id = u.requested_by
           left join version_changes v on v.stack_id = u.stack_id and v.version = u.stack_version
         where u.stack_id = ${stackId} and u.stack_version is not null

@@ -1,5 +1,5 @@
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 
-export function noSuchVersion(version: number): NotFoundError {
+export function noSuchVersion(version: number | string): NotFoundError {
   return new NotFoundError(`The stack has no version ${version}`);
 }

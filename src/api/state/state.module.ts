@@ -4,6 +4,8 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import { registerCheckpointRoutes } from './checkpoints.routes.ts';
 import { registerJournalRoutes } from './journal.routes.ts';
 import { ResourceService } from './resource-service.ts';
+import { registerRetentionRoutes } from './retention.routes.ts';
+import { RetentionService } from './retention-service.ts';
 import { StackDiff } from './stack-diff.ts';
 import { registerStateRoutes } from './state.routes.ts';
 import { StateChanges } from './state-changes.ts';
@@ -21,6 +23,7 @@ export function createStateServices(context: ApiContext, reclaim: Reclaim) {
     versions: new VersionService(context),
     stackDiff: new StackDiff(context),
     stateView: new StateView(context),
+    retention: new RetentionService(context),
     submitWrite: createSubmitWrite({ ...context, services: context.jobServices }),
   };
 }
@@ -30,9 +33,11 @@ export function registerStateDomain(
   routes: RouteScope,
   services: Parameters<typeof registerStateRoutes>[1] &
     Parameters<typeof registerCheckpointRoutes>[1] &
-    Parameters<typeof registerJournalRoutes>[1],
+    Parameters<typeof registerJournalRoutes>[1] &
+    Parameters<typeof registerRetentionRoutes>[1],
 ): void {
   registerStateRoutes(routes, services);
   registerCheckpointRoutes(routes, services);
   registerJournalRoutes(routes, services);
+  registerRetentionRoutes(routes, services);
 }

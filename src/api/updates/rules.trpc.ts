@@ -62,6 +62,13 @@ export const rulesRouter = router({
       services.ruleQueries.preview(caller, organization, parseRule(rule)),
     ),
 
+  /** What a rule about retention would delete now; null for other kinds. `ruleId`: the rule that it replaces. Changes nothing. */
+  estimate: organizationProcedure('manage')
+    .input(input(Type.Object({ ruleId: Type.Optional(text(100)), ...Rule })))
+    .query(({ ctx: { caller, services }, input: { organization, ruleId = null, ...rule } }) =>
+      services.ruleQueries.estimate(caller, organization, parseRule(rule), ruleId),
+    ),
+
   /** Replaces the rule of this kind for the same stacks; each freeze is added to those that are there. */
   set: organizationMutation('manage', 'update-rule.set')
     .input(input(Type.Object(Rule)))

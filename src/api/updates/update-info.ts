@@ -74,6 +74,8 @@ function plainParts(row: UpdateInfoRow): [string, string] {
     version: row.stackVersion ?? row.baseStackVersion,
     resourceCount: row.resourceCount ?? 0,
     ...(row.missingEntries !== null && { missingEntries: row.missingEntries }),
+    ...(row.stateDeletedAt !== null && { stateDeletedAt: row.stateDeletedAt.toISOString() }),
+    ...(row.eventsDeletedAt !== null && { eventsDeletedAt: row.eventsDeletedAt.toISOString() }),
   });
   return [head.slice(0, -1), tail.slice(1)];
 }

@@ -30,5 +30,28 @@ export const UpdateRuleResponse = Type.Object({
   setBy: Type.Optional(Type.String({ description: 'Login; an operator has none' })),
 });
 
+export const EstimateUpdateRuleQuery = Type.Object({
+  kind: Type.String(),
+  settings: Type.String({ description: 'As JSON' }),
+  project: Type.Optional(Type.String()),
+  stack: Type.Optional(Type.String()),
+  tagName: Type.Optional(Type.String()),
+  tagValue: Type.Optional(Type.String()),
+});
+export type EstimateUpdateRuleQuery = Static<typeof EstimateUpdateRuleQuery>;
+
+export const EstimateUpdateRuleResponse = Type.Object({
+  kind: Type.String(),
+  count: Type.Integer({ description: 'Versions, updates with events, or previews' }),
+  bytes: Type.Integer(),
+  stackCount: Type.Integer({ description: 'Stacks for which the rule would decide' }),
+  heldCount: Type.Integer({ description: 'Of these, stacks under a legal hold' }),
+  otherCount: Type.Integer({ description: 'Stacks for which a more specific rule decides' }),
+  stacks: Type.Array(
+    Type.Object({ project: Type.String(), stack: Type.String(), count: Type.Integer(), bytes: Type.Integer() }),
+  ),
+  isComplete: Type.Boolean({ description: 'False if there was no time for all stacks' }),
+});
+
 export const ListUpdateRulesResponse = Type.Object({ rules: Type.Array(UpdateRuleResponse) });
 export const UpdateRuleParams = Type.Object({ organization: Type.String(), ruleId: Type.String() });

@@ -75,6 +75,8 @@ export const UpdateInfo = Type.Object({
   missingEntries: Type.Optional(
     Type.String({ description: 'Entries that the journal lacked when the update ended, as in `3-4, 7`' }),
   ),
+  stateDeletedAt: Type.Optional(Type.String({ description: 'When retention deleted the state of its version' })),
+  eventsDeletedAt: Type.Optional(Type.String({ description: 'When retention deleted its events' })),
 });
 
 export const HistoryQuery = Type.Object({

@@ -11,17 +11,20 @@ export function addAfterRestoreCommand(admin: Command, open: OpenSession): void 
   admin
     .command('after-restore')
     .description('end all running updates, because the restored database may lack their saved state')
-    .action(() => open().withDatabase(afterRestore));
+    .action(() => open().withDatabase(async (db) => console.log(endedText(await afterRestore(db)))));
 }
 
-/** Ends all running updates and says how many. */
-export async function afterRestore(db: Database): Promise<void> {
+/** Ends all running updates. Returns how many. */
+export async function afterRestore(db: Database): Promise<number> {
   const order = { isOrdered: true, why: 'after-restore', source: operatorSource(operator()) };
   const ended = (await db.inTransaction((tx) => endLeasesAfterLoss(tx, order))) ?? 0;
   await endLostUpdates(db);
-  console.log(
-    ended === 0
-      ? 'No updates were running.'
-      : `Ended ${ended} ${ended === 1 ? 'update' : 'updates'}. Their stacks need \`pulumi refresh\`.`,
-  );
+  return ended;
+}
+
+/** How many updates were ended, for a person. */
+export function endedText(ended: number): string {
+  return ended === 0
+    ? 'No updates were running.'
+    : `Ended ${ended} ${ended === 1 ? 'update' : 'updates'}. Their stacks need \`pulumi refresh\`.`;
 }

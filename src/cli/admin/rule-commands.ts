@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import { estimateRetention, isRetentionRule } from '../../shared/state/retention/retention-estimate.ts';
 import { ruleKindNames } from '../../shared/updates/rules/rule-kinds.ts';
 import { setRule } from '../../shared/updates/rules/set-rule.ts';
 import { createUpdateRuleRepository, type RuleRow } from '../../shared/updates/rules/update-rule-repository.ts';
@@ -27,6 +28,11 @@ export function addRuleCommands(admin: Command, open: OpenSession): void {
     .argument('<settings...>', 'name=value, such as seconds=600')
     .option('--note <text>', 'the reason, shown to users')
     .action(changeAction(open, 'update-rule.set', setOne));
+  withScope(rule.command('estimate'))
+    .description('count what a rule about retention would delete; changes nothing')
+    .argument('<kind>')
+    .argument('<settings...>', 'name=value, such as days=30')
+    .action(questionAction(open, estimate));
   rule
     .command('list')
     .description('list the rules of an organization')
@@ -76,6 +82,25 @@ async function setOne(
   await createUpdateRuleRepository(work.tx).lockForChange(organization.id);
   const id = await setRule(work.tx, organization.id, rule, null);
   work.say(`Set rule ${id}: ${kind} for ${describeScope(rule, organization.name)}.`);
+}
+
+async function estimate(work: Work, kind: string, settings: readonly string[], given: ScopeOptions): Promise<void> {
+  const organization = await findOrganization(work.identity, given.organization);
+  const rule = orRefused(() => parseRule({ kind, ...readScope(given), settings: readSettings(settings) }));
+  if (!isRetentionRule(rule)) throw refused(`a rule ${kind} deletes nothing`);
+  const { bytes, count, heldCount, otherCount, stackCount, stacks } = await estimateRetention(
+    work.tx,
+    organization.id,
+    rule,
+  );
+  const what = {
+    'keep-versions': 'states of versions',
+    'keep-events': 'updates with events',
+    'keep-previews': 'previews',
+  };
+  work.say(`${what[rule.kind]}: ${count}, ${bytes} bytes`);
+  work.say(`stacks: ${stackCount}; under a legal hold: ${heldCount}; decided by a more specific rule: ${otherCount}`);
+  for (const each of stacks) work.say(`${each.project}/${each.stack}  ${each.count}  ${each.bytes} bytes`);
 }
 
 async function listRules(work: Work, given: { readonly organization: string }): Promise<void> {

@@ -1,3 +1,8 @@
+import { readFileSync } from 'node:fs';
+import { BackupError } from '../../shared/backup/backup-error.ts';
+import { openBackup } from '../../shared/backup/backup-list.ts';
+import { type Manifest, readManifest } from '../../shared/backup/manifest.ts';
+import { type Unseal, unsealWith } from '../../shared/backup/sealing.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
 
@@ -6,4 +11,31 @@ export interface BackupCall {
   readonly session: AdminSession;
   /** The place of the backups. */
   readonly target: BlobStore;
+}
+
+/** A backup that is read whole. */
+export interface OpenedBackup {
+  readonly manifest: Manifest;
+  /** Null: the backup is not encrypted. */
+  readonly unseal: Unseal | null;
+}
+
+/** Opens the backup, or the newest, with the identities in a file. Throws BackupError. */
+export async function openWhole(
+  target: BlobStore,
+  id: string | null,
+  identity: string | undefined,
+): Promise<OpenedBackup> {
+  const unseal = identity === undefined ? null : await unsealWith(readIdentity(identity));
+  const head = await openBackup(target, id);
+  const manifest = await readManifest(head, unseal);
+  return { manifest, unseal: head.recipients.length > 0 ? unseal : null };
+}
+
+function readIdentity(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new BackupError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
 }

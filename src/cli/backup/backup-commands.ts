@@ -1,21 +1,20 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { listBlobs } from '../../shared/backup/backup-content.ts';
 import { findBackups, openBackup, pruneBackups } from '../../shared/backup/backup-list.ts';
 import { openTarget } from '../../shared/backup/backup-target.ts';
-import type { Manifest } from '../../shared/backup/manifest.ts';
+import type { Manifest, ManifestHead } from '../../shared/backup/manifest.ts';
 import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
 import type { BackupCall } from './backup-call.ts';
 import { create } from './create.ts';
-import { restore } from './restore.ts';
+import { restorationText, restore } from './restore.ts';
 import { verify } from './verify.ts';
 
 /** Adds the commands of `holdfast backup`. */
 export function addBackupCommands(backup: Command, run: CommandRun): void {
-  const on = async <T>(place: string, work: (call: BackupCall) => Promise<T>): Promise<T> => {
+  const on = async <T>(place: string, work: (call: BackupCall) => Promise<T>, mustExist = true): Promise<T> => {
     const session = new AdminSession(run.loadConfig());
-    const target = await openTarget(place, session.config);
+    const target = await openTarget(place, session.config, { mustExist });
     try {
       return await work({ session, target });
     } finally {
@@ -33,18 +32,27 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     .description('back up the running installation')
     .requiredOption('--to <place>', 'where to')
     .option('--keep <count>', 'then delete all but the newest backups', toCount)
+    .option('--recipient <age1...>', 'encrypt to this age recipient; repeatable', collect)
+    .option('--max-bytes-per-second <count>', 'write no faster', toCount)
     .option('--json', 'print the result as JSON')
-    .action(({ json, keep, to }: { json?: true; keep?: number; to: string }) =>
-      on(to, async (call) => {
-        const manifest = await create(call);
-        if (keep !== undefined) await prune(call.target, keep, json !== true);
-        print(manifest, json, `Backup ${manifest.id}: ${describe(manifest)}.`);
-        if (manifest.missingBlobs.length === 0) return;
-        console.error(
-          `The blob store lacks ${manifest.missingBlobs.length} blobs that states need: see docs/backup.md`,
-        );
-        run.exitCode = 1;
-      }),
+    .action(({ json, keep, maxBytesPerSecond: bytesPerSecond, recipient, to }: CreateFlags) =>
+      on(
+        to,
+        async (call) => {
+          const manifest = await create(call, { bytesPerSecond, recipients: recipient ?? null });
+          if (keep !== undefined) {
+            const pruned = await pruneBackups(call.target, keep);
+            if (!json) console.log(prunedText(pruned));
+          }
+          print(manifest, json, `Backup ${manifest.id}: ${describe(manifest)}.`);
+          if (manifest.missingBlobs.length === 0) return;
+          console.error(
+            `The blob store lacks ${manifest.missingBlobs.length} blobs that states need: see docs/backup.md`,
+          );
+          run.exitCode = 1;
+        },
+        false,
+      ),
     );
   backup
     .command('list')
@@ -57,10 +65,11 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     .argument('[backup]', 'its id; by default the newest')
     .description('read a backup whole and restore it into a temporary Postgres; exits with 1 if it has a fault')
     .requiredOption('--from <place>', 'where it is')
+    .option('--identity <file>', 'age identities that decrypt it')
     .option('--json', 'print the result as JSON')
-    .action((id: string | undefined, { from, json }: { from: string; json?: true }) =>
+    .action((id: string | undefined, { from, identity, json }: { from: string; identity?: string; json?: true }) =>
       on(from, async (call) => {
-        const { manifest, problems, text } = await verify(call, id ?? null);
+        const { manifest, problems, text } = await verify(call, id ?? null, identity);
         print({ backup: manifest.id, problems }, json, [...problems, text].join('\n'));
         if (problems.length > 0) run.exitCode = 1;
       }),
@@ -70,13 +79,42 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     .argument('[backup]', 'its id; by default the newest')
     .description('restore a backup into an empty database and the blob store of the settings')
     .requiredOption('--from <place>', 'where it is')
-    .action((id: string | undefined, { from }: { from: string }) => on(from, (call) => restore(call, id ?? null)));
+    .option('--identity <file>', 'age identities that decrypt it')
+    .option('--compare-with <url>', 'print the stacks that this database, the old one, has in newer versions')
+    .option('--json', 'print the result as JSON')
+    .action((id: string | undefined, { from, json, ...options }: RestoreFlags) =>
+      on(from, async (call) => {
+        const restoration = await restore(call, id ?? null, options);
+        print(restoration, json, restorationText(call.session, restoration));
+      }),
+    );
   backup
     .command('prune')
     .description('delete old backups, and the blobs that only they need')
     .requiredOption('--from <place>', 'where they are')
     .requiredOption('--keep <count>', 'how many of the newest to keep', toCount)
-    .action(({ from, keep }: { from: string; keep: number }) => on(from, ({ target }) => prune(target, keep, true)));
+    .option('--json', 'print the result as JSON')
+    .action(({ from, json, keep }: { from: string; json?: true; keep: number }) =>
+      on(from, async ({ target }) => {
+        const pruned = await pruneBackups(target, keep);
+        print(pruned, json, prunedText(pruned));
+      }),
+    );
+}
+
+interface CreateFlags {
+  readonly json?: true;
+  readonly keep?: number;
+  readonly maxBytesPerSecond?: number;
+  readonly recipient?: readonly string[];
+  readonly to: string;
+}
+
+interface RestoreFlags {
+  readonly compareWith?: string;
+  readonly from: string;
+  readonly identity?: string;
+  readonly json?: true;
 }
 
 async function list(target: BlobStore, json: true | undefined): Promise<void> {
@@ -86,23 +124,24 @@ async function list(target: BlobStore, json: true | undefined): Promise<void> {
       continue;
     }
     const manifest = await openBackup(target, id);
-    const { blobs, finishedAt, release, takenAt } = manifest;
-    print({ backup: id, isComplete, takenAt, finishedAt, release, blobs }, json, `${id}  ${describe(manifest)}`);
+    const { blobs, bytes, finishedAt, recipients, release, takenAt } = manifest;
+    print(
+      { backup: id, isComplete, takenAt, finishedAt, release, blobs, bytes, recipients },
+      json,
+      `${id}  ${describe(manifest)}`,
+    );
   }
 }
 
-async function prune(target: BlobStore, keep: number, isPrinted: boolean): Promise<void> {
-  const { backups, blobs } = await pruneBackups(target, keep, async function* (manifest) {
-    for await (const { key } of listBlobs(target, manifest)) yield key;
-  });
-  if (isPrinted) console.log(`Deleted ${counted(backups.length, 'backup')} and ${counted(blobs, 'blob')}.`);
+function prunedText({ backups, blobs, locked }: Awaited<ReturnType<typeof pruneBackups>>): string {
+  const kept = locked.length === 0 ? '' : ` Object locks keep ${counted(locked.length, 'more backup')}.`;
+  return `Deleted ${counted(backups.length, 'backup')} and ${counted(blobs, 'blob')}.${kept}`;
 }
 
-function describe({ blobs, missingBlobs, tables, takenAt }: Manifest): string {
-  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
-  const bytes = blobs.bytes + tables.reduce((sum, { object }) => sum + object.bytes, 0);
+function describe({ blobs, bytes, missingBlobs, recipients, takenAt }: ManifestHead | Manifest): string {
   const lacks = missingBlobs.length === 0 ? '' : `, ${missingBlobs.length} blobs missing`;
-  return `${takenAt}, ${rows} rows, ${blobs.count} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB${lacks}`;
+  const sealed = recipients.length === 0 ? '' : ', encrypted';
+  return `${takenAt}, ${blobs.count} blobs, ${(bytes / 2 ** 20).toFixed(1)} MiB${sealed}${lacks}`;
 }
 
 function counted(count: number, noun: string): string {
@@ -111,6 +150,10 @@ function counted(count: number, noun: string): string {
 
 function print(result: object, json: true | undefined, text: string): void {
   console.log(json ? JSON.stringify(result) : text);
+}
+
+function collect(value: string, earlier: readonly string[] = []): readonly string[] {
+  return [...earlier, value];
 }
 
 function toCount(text: string): number {

@@ -1,17 +1,33 @@
 const everyMs = 1_000;
+const everyMsInLogs = 60_000;
 
-/** Reports the progress of long work on stderr, once a second on a terminal. */
+/** Reports the progress of long work on stderr: once a second on a terminal, otherwise a line each minute. */
 export class Progress {
-  readonly #began = performance.now();
-  #printedAt = 0;
+  #step = '';
+  #began = performance.now();
+  #printedAt = this.#began;
 
-  report(what: string, done: number, total: number): void {
-    if (!process.stderr.isTTY) return;
+  report(step: string, done: number, total: number): void {
     const now = performance.now();
-    if (now - this.#printedAt < everyMs && done < total) return;
+    // Each step has its own speed.
+    if (step !== this.#step) {
+      this.#step = step;
+      this.#began = now;
+    }
+    const { isTTY } = process.stderr;
+    const isLast = done === total && isTTY;
+    if (!isLast && now - this.#printedAt < (isTTY ? everyMs : everyMsInLogs)) return;
     this.#printedAt = now;
-    const leftSeconds = Math.ceil((((now - this.#began) / 1000) * (total - done)) / Math.max(done, 1));
-    const left = done === total ? '' : `, about ${leftSeconds} s left`;
-    process.stderr.write(`\r\u001b[K${what}: ${done} of ${total}${left}${done === total ? '\n' : ''}`);
+    const text = progressText(step, { done, total, seconds: (now - this.#began) / 1000 });
+    process.stderr.write(isTTY ? `\r\u001b[K${text}${done === total ? '\n' : ''}` : `${text}\n`);
   }
+}
+
+/** For example `blobs: 40 of 100, about 6 s left`. */
+export function progressText(
+  step: string,
+  { done, seconds, total }: { readonly done: number; readonly seconds: number; readonly total: number },
+): string {
+  const left = done === 0 || done >= total ? '' : `, about ${Math.ceil((seconds * (total - done)) / done)} s left`;
+  return `${step}: ${done} of ${total}${left}`;
 }

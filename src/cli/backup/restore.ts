@@ -1,9 +1,11 @@
 import path from 'node:path';
 import { copyBlobs } from '../../shared/backup/backup-content.ts';
-import { openBackup } from '../../shared/backup/backup-list.ts';
+import { BackupError } from '../../shared/backup/backup-error.ts';
 import { assertKnownMigrations, loadTables } from '../../shared/backup/load-backup.ts';
-import { BackupError, type Manifest } from '../../shared/backup/manifest.ts';
-import { createTableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
+import type { Manifest } from '../../shared/backup/manifest.ts';
+import { createStackHeadRepository, type StackHeadRepository } from '../../shared/backup/stack-head-repository.ts';
+import { createTableCopyRepository, type TableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
+import { findWrittenAfter, type WrittenStack } from '../../shared/backup/written-after.ts';
 import { openOwnBlobs } from '../../shared/context.ts';
 import { claimDataDir, masterKeysFile } from '../../shared/platform/config/data-dir.ts';
 import { openDatabase } from '../../shared/platform/db/database.ts';
@@ -12,39 +14,85 @@ import { migrate } from '../../shared/platform/db/migrate.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
 import { parseMasterKeys } from '../../shared/secrets/master-key-list.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
-import { afterRestore } from '../admin/after-restore-command.ts';
-import type { BackupCall } from './backup-call.ts';
+import { afterRestore, endedText } from '../admin/after-restore-command.ts';
+import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
 import { Progress } from './progress.ts';
+
+interface RestoreOptions {
+  /** File with age identities. */
+  readonly identity?: string | undefined;
+  /** URL of the database that was backed up. */
+  readonly compareWith?: string | undefined;
+}
+
+/** What a restore has done. */
+export interface Restoration {
+  readonly backup: string;
+  readonly takenAt: string;
+  /** Ids of master keys that the secrets need and that are not here. */
+  readonly missingMasterKeys: readonly string[];
+  readonly missingBlobs: readonly string[];
+  readonly endedUpdates: number;
+  /** What the backup lacks; null: there was nothing to compare with. */
+  readonly writtenAfter: readonly WrittenStack[] | null;
+}
 
 /**
  * Restores a backup: first the blobs that the store lacks, then the database, in one transaction, and ends the updates that were running.
- * An interrupted restore changes nothing in the database and can be repeated. Throws BackupError for a database that is not empty.
+ * An interrupted restore is repeated; if the database was loaded, it goes on from there. Throws BackupError for a database that is not empty.
  */
-export async function restore(call: BackupCall, id: string | null): Promise<void> {
-  const manifest = await openBackup(call.target, id);
+export async function restore(call: BackupCall, id: string | null, options: RestoreOptions): Promise<Restoration> {
+  const backup = await openWhole(call.target, id, options.identity);
+  const { manifest } = backup;
   assertKnownMigrations(manifest);
-  if (manifest.missingBlobs.length > 0)
-    console.error(`Backup ${manifest.id} lacks ${manifest.missingBlobs.length} blobs: their states cannot be read.`);
-  await withPostgres(call.session, (url) => restoreInto(url, call, manifest));
-  console.log(
-    [
-      `Restored backup ${manifest.id}, as of ${manifest.takenAt}.`,
-      ...masterKeyLines(call.session, manifest),
-      'Then start the servers. Stacks that were updated after that time need `pulumi refresh`.',
-    ].join('\n'),
-  );
+  const outcome = await withPostgres(call.session, (url) => restoreInto(url, call, backup, options));
+  return {
+    backup: manifest.id,
+    takenAt: manifest.takenAt,
+    missingMasterKeys: findMissingKeys(call.session, manifest),
+    missingBlobs: manifest.missingBlobs,
+    ...outcome,
+  };
 }
 
-/** What is to do so that the restored secrets can be read. */
-function masterKeyLines({ config, masterKeys }: AdminSession, manifest: Manifest): string[] {
-  const present = new Set(masterKeys === null ? [] : parseMasterKeys(masterKeys).map((key) => key.id));
-  const absent = manifest.masterKeys.filter((key) => !present.has(key));
-  if (absent.length === 0) return [];
+/** The same for a person. */
+export function restorationText({ config }: AdminSession, restoration: Restoration): string {
+  const { backup, endedUpdates, missingBlobs, missingMasterKeys, takenAt, writtenAfter } = restoration;
   const file = config.database.url === null ? ` or copy the file to ${masterKeysFile(config.dataDir)}` : '';
-  return [`The master keys ${absent.join(', ')} are needed, and not here: set HOLDFAST_MASTER_KEYS${file}.`];
+  return [
+    endedText(endedUpdates),
+    `Restored backup ${backup}, as of ${takenAt}.`,
+    ...(missingBlobs.length > 0 ? [`It lacks ${missingBlobs.length} blobs: their states cannot be read.`] : []),
+    ...(missingMasterKeys.length > 0
+      ? [`The master keys ${missingMasterKeys.join(', ')} are needed, and not here: set HOLDFAST_MASTER_KEYS${file}.`]
+      : []),
+    ...(writtenAfter === null ? [] : writtenLines(writtenAfter)),
+    'Then start the servers. Stacks that were updated after that time need `pulumi refresh`.',
+  ].join('\n');
 }
 
-async function restoreInto(url: string, { session, target }: BackupCall, manifest: Manifest): Promise<void> {
+function writtenLines(written: readonly WrittenStack[]): string[] {
+  if (written.length === 0) return ['The old database has no stack that differs.'];
+  const lines = written.map(({ change, changedAt, oldVersion, restoredVersion, stack }) => {
+    if (change === 'deleted') return `  ${stack}: deleted after the backup`;
+    const at = `last changed ${changedAt}`;
+    if (change === 'created') return `  ${stack}: created after the backup, version ${oldVersion}, ${at}`;
+    return `  ${stack}: version ${restoredVersion} is restored, ${oldVersion} was the newest, ${at}`;
+  });
+  return [`Written in the old database after the backup, and not restored (${written.length} stacks):`, ...lines];
+}
+
+function findMissingKeys({ masterKeys }: AdminSession, manifest: Manifest): string[] {
+  const present = new Set(masterKeys === null ? [] : parseMasterKeys(masterKeys).map((key) => key.id));
+  return manifest.masterKeys.filter((key) => !present.has(key));
+}
+
+async function restoreInto(
+  url: string,
+  { session, target }: BackupCall,
+  { manifest, unseal }: OpenedBackup,
+  { compareWith }: RestoreOptions,
+): Promise<Pick<Restoration, 'endedUpdates' | 'writtenAfter'>> {
   const { config, logger, startWait } = session;
   const { connectTimeoutMs: connectMs } = config.database;
   const start = { ...startWait, url, connectMs };
@@ -52,34 +100,65 @@ async function restoreInto(url: string, { session, target }: BackupCall, manifes
   const connection = await new PostgresConnector(url, { connectMs }).connect();
   try {
     const copies = createTableCopyRepository(connection.client);
-    if (await copies.isUsed())
+    const unfinished = await findUnfinished(copies);
+    if (unfinished !== null && unfinished !== manifest.id)
       throw new BackupError(
-        'The database is not empty. Restore into a new one: the old one may have updates that the backup lacks',
+        `A restore of backup ${unfinished} was interrupted after it had loaded the database: repeat it with this id, or take a new database`,
       );
-    const blobs = await openOwnBlobs(config, logger);
-    try {
-      await copyBlobs(target, blobs, manifest, (done, total) => progress.report('blobs', done, total));
-    } finally {
-      await blobs.close();
+    if (unfinished === null) {
+      const blobs = await openOwnBlobs(config, logger);
+      try {
+        const onProgress = (done: number, total: number) => progress.report('blobs', done, total);
+        await copyBlobs(target, blobs, manifest, { onProgress, unseal });
+      } finally {
+        await blobs.close();
+      }
+      await migrate(start, { count: manifest.migrations.length });
+      await loadTables(copies, target, manifest, {
+        onTable: (done, total) => progress.report('tables', done, total),
+        beforeCommit: () => copies.markRestore(manifest.id),
+        unseal,
+      });
     }
-    await migrate(start, { count: manifest.migrations.length });
-    await loadTables(copies, target, manifest, {
-      onTable: (done, total) => progress.report('tables', done, total),
-    });
+    await migrate(start);
+    const writtenAfter =
+      compareWith === undefined
+        ? null
+        : await compare(createStackHeadRepository(connection.client), compareWith, connectMs);
+    const db = await openDatabase({ ...config.database, url, poolSize: 2 });
+    try {
+      const endedUpdates = await afterRestore(db);
+      await copies.markRestore(null);
+      return { endedUpdates, writtenAfter };
+    } finally {
+      await db.close();
+    }
   } finally {
     await connection.end();
   }
-  await migrate(start);
-  const db = await openDatabase({ ...config.database, url, poolSize: 2 });
+}
+
+/** The backup whose restore was interrupted; null: the database is empty. Throws BackupError if it is used. */
+async function findUnfinished(copies: TableCopyRepository): Promise<string | null> {
+  if (!(await copies.isUsed())) return null;
+  const unfinished = await copies.readRestoreMark();
+  if (unfinished !== null) return unfinished;
+  throw new BackupError(
+    'The database is not empty. Restore into a new one: the old one may have updates that the backup lacks',
+  );
+}
+
+async function compare(restored: StackHeadRepository, oldUrl: string, connectMs: number): Promise<WrittenStack[]> {
+  const old = await new PostgresConnector(oldUrl, { connectMs }).connect();
   try {
-    await afterRestore(db);
+    return await findWrittenAfter(restored, createStackHeadRepository(old.client));
   } finally {
-    await db.close();
+    await old.end();
   }
 }
 
 /** Runs `work` with HOLDFAST_DATABASE_URL or, without it, with a Postgres on the data directory of a server that does not run. */
-async function withPostgres(session: AdminSession, work: (url: string) => Promise<void>): Promise<void> {
+async function withPostgres<T>(session: AdminSession, work: (url: string) => Promise<T>): Promise<T> {
   const { config, logger } = session;
   if (config.database.url !== null) return work(config.database.url);
   const claim = await claimDataDir(config.dataDir, logger);
@@ -88,7 +167,7 @@ async function withPostgres(session: AdminSession, work: (url: string) => Promis
       takeLock: () => claim.lockFor('postgres'),
     });
     try {
-      await work(postgres.url);
+      return await work(postgres.url);
     } finally {
       await postgres.stop();
     }

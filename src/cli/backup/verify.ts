@@ -1,25 +1,31 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { verifyAudit } from '../../shared/audit/verify-audit.ts';
 import { BackupBlobs } from '../../shared/backup/backup-blobs.ts';
-import { findDamage, listBlobs } from '../../shared/backup/backup-content.ts';
-import { openBackup } from '../../shared/backup/backup-list.ts';
+import { findDamage } from '../../shared/backup/backup-content.ts';
+import { BackupError } from '../../shared/backup/backup-error.ts';
 import { assertKnownMigrations, loadTables } from '../../shared/backup/load-backup.ts';
-import { BackupError, type Manifest, places } from '../../shared/backup/manifest.ts';
+import { type Manifest, places } from '../../shared/backup/manifest.ts';
 import { once } from '../../shared/backup/stored-bytes.ts';
 import { createTableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { createContext } from '../../shared/context.ts';
 import { startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';
 import { migrate } from '../../shared/platform/db/migrate.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
+import { stopOrphan } from '../../shared/platform/db/postgres-processes.ts';
+import type { Logger } from '../../shared/platform/logger/logger.ts';
 import { MasterKeyError } from '../../shared/secrets/key-ring.ts';
 import { createMasterKeyRepository } from '../../shared/secrets/master-key-repository.ts';
 import { openMasterKeys } from '../../shared/secrets/open-master-keys.ts';
 import { checkKeys } from '../admin/rewrap-keys.ts';
 import { checkDocuments } from '../state/check-documents.ts';
-import type { BackupCall } from './backup-call.ts';
+import { type BackupCall, type OpenedBackup, openWhole } from './backup-call.ts';
 import { Progress } from './progress.ts';
+
+const homePrefix = 'holdfast-verify-';
+const orphanStopMs = 30_000;
+const removal = { recursive: true, force: true, maxRetries: 5, retryDelay: 200 };
 
 interface Verification {
   readonly manifest: Manifest;
@@ -33,17 +39,20 @@ interface Verification {
  * Reads all objects of a backup, restores it into a Postgres in a temporary folder and reads all states there, with the master keys at
  * hand. Throws BackupError if there is no such backup, and EmbeddedPostgresError where no embedded Postgres is installed.
  */
-export async function verify(call: BackupCall, id: string | null): Promise<Verification> {
+export async function verify(call: BackupCall, id: string | null, identity: string | undefined): Promise<Verification> {
   const { target } = call;
-  const manifest = await openBackup(target, id);
+  const backup = await openWhole(target, id, identity);
+  const { manifest } = backup;
   assertKnownMigrations(manifest);
   const progress = new Progress();
   const problems = await findDamage(target, manifest, (done, total) => progress.report('objects', done, total));
   if (problems.length > 0)
     return { manifest, problems, text: `Backup ${manifest.id} has faults; it was not restored for a test.` };
-  const home = await mkdtemp(path.join(tmpdir(), 'holdfast-verify-'));
+  await removeLeftovers(call.session.logger);
+  const home = await mkdtemp(path.join(tmpdir(), `${homePrefix}${process.pid}-`));
+  const forget = onEndSignal(() => removeHome(home, call.session.logger));
   try {
-    const verification = await verifyRestored(call, manifest, home);
+    const verification = await verifyRestored(call, backup, home);
     if (verification.problems.length > 0) return verification;
     const isNoted = await target
       .put(places.verified(manifest.id), once(Buffer.from(`${new Date().toISOString()}\n`)))
@@ -54,11 +63,13 @@ export async function verify(call: BackupCall, id: string | null): Promise<Verif
     const note = isNoted ? '' : ' This could not be noted in the place of the backups.';
     return { ...verification, text: `${verification.text}${note}` };
   } finally {
-    await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+    await rm(home, removal);
+    forget();
   }
 }
 
-async function verifyRestored(call: BackupCall, manifest: Manifest, home: string): Promise<Verification> {
+async function verifyRestored(call: BackupCall, backup: OpenedBackup, home: string): Promise<Verification> {
+  const { manifest, unseal } = backup;
   const { session, target } = call;
   const { config, logger } = session;
   // It holds nothing that must survive.
@@ -70,26 +81,28 @@ async function verifyRestored(call: BackupCall, manifest: Manifest, home: string
     await migrate(start, { count: manifest.migrations.length });
     const connection = await new PostgresConnector(postgres.url, { connectMs: start.connectMs }).connect();
     try {
-      await loadTables(createTableCopyRepository(connection.client), target, manifest);
+      await loadTables(createTableCopyRepository(connection.client), target, manifest, { unseal });
     } catch (error) {
       return { manifest, problems: [reasonOf(error)], text: `Backup ${manifest.id} cannot be restored.` };
     } finally {
       await connection.end();
     }
     await migrate(start);
-    return await readRestored(call, manifest, postgres.url);
+    return await readRestored(call, backup, postgres.url);
   } finally {
     await postgres.stop();
   }
 }
 
-async function readRestored(call: BackupCall, manifest: Manifest, databaseUrl: string): Promise<Verification> {
+async function readRestored(
+  call: BackupCall,
+  { manifest, unseal }: OpenedBackup,
+  databaseUrl: string,
+): Promise<Verification> {
   const { session, target } = call;
   const { config, logger, masterKeys, startWait } = session;
-  const known = new Set<string>();
-  for await (const { key } of listBlobs(target, manifest)) known.add(key);
   const problems: string[] = [];
-  const blobs = new BackupBlobs(target, known);
+  const blobs = await BackupBlobs.open(target, manifest, unseal);
   await using context = await createContext(config, { databaseUrl, masterKeys }, { logger, blobs }).catch(
     (error: unknown) => {
       if (error instanceof MasterKeyError) throw new BackupError(error.message, { cause: error });
@@ -118,6 +131,41 @@ async function readRestored(call: BackupCall, manifest: Manifest, databaseUrl: s
     problems.length === 0 ? 'no faults' : `${problems.length} faults`
   }.${notChecked}`;
   return { manifest, problems, text };
+}
+
+/** Stops what a killed verification has left: its Postgres goes on running. */
+async function removeLeftovers(logger: Logger): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    const pid = Number(new RegExp(`^${homePrefix}(\\d+)-`).exec(name)?.[1] ?? Number.NaN);
+    if (Number.isNaN(pid) || isAlive(pid)) continue;
+    await removeHome(path.join(tmpdir(), name), logger);
+  }
+}
+
+async function removeHome(home: string, logger: Logger): Promise<void> {
+  await stopOrphan(path.join(home, 'postgres', 'cluster'), orphanStopMs, logger);
+  await rm(home, removal);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** Ends the process after `work` on SIGINT and SIGTERM. Returns a function that undoes that. */
+function onEndSignal(work: () => Promise<void>): () => void {
+  const end = (signal: NodeJS.Signals): void => {
+    void work().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
+  };
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  for (const signal of signals) process.once(signal, end);
+  return () => {
+    for (const signal of signals) process.off(signal, end);
+  };
 }
 
 function reasonOf(error: unknown): string {

@@ -1,29 +1,51 @@
-import { type BlobPage, type BlobStore, BlobStoreUnavailableError } from '../platform/blobs/blob-store.ts';
-import { places } from './manifest.ts';
-
-const prefix = places.blob('');
+import {
+  type BlobPage,
+  type BlobRange,
+  type BlobStore,
+  BlobStoreUnavailableError,
+} from '../platform/blobs/blob-store.ts';
+import { listBlobs } from './backup-content.ts';
+import type { Manifest } from './manifest.ts';
+import type { Unseal } from './sealing.ts';
 
 /** The blobs of a backup as a blob store that nothing can be written to. */
 export class BackupBlobs implements BlobStore {
   readonly #target: BlobStore;
-  readonly #known: ReadonlySet<string>;
+  readonly #prefix: string;
+  readonly #unseal: Unseal | null;
+  /** By key in the blob store. The target has blobs of other backups, too. */
+  readonly #sizes: ReadonlyMap<string, number>;
 
-  /** `known`: the blobs of this backup. The target has blobs of others. */
-  constructor(target: BlobStore, known: ReadonlySet<string>) {
+  private constructor(target: BlobStore, prefix: string, unseal: Unseal | null, sizes: ReadonlyMap<string, number>) {
     this.#target = target;
-    this.#known = known;
+    this.#prefix = prefix;
+    this.#unseal = unseal;
+    this.#sizes = sizes;
+  }
+
+  /** `unseal`: null if the backup is not encrypted. Throws BackupError. */
+  static async open(target: BlobStore, manifest: Manifest, unseal: Unseal | null): Promise<BackupBlobs> {
+    const sizes = new Map<string, number>();
+    for await (const { key, size } of listBlobs(target, manifest))
+      sizes.set(key.slice(manifest.blobPrefix.length), size);
+    return new BackupBlobs(target, manifest.blobPrefix, unseal, sizes);
   }
 
   put(): Promise<never> {
     return Promise.reject(new BlobStoreUnavailableError('denied', 'A backup is only read'));
   }
 
-  open(key: string, options?: Parameters<BlobStore['open']>[1]) {
-    return this.#target.open(places.blob(key), options);
+  async open(key: string, options: Parameters<BlobStore['open']>[1] = {}): Promise<AsyncIterable<Buffer>> {
+    const place = this.#prefix + key;
+    if (this.#unseal === null) return this.#target.open(place, options);
+    const { range, signal } = options;
+    const body = this.#unseal(await this.#target.open(place, signal ? { signal } : {}));
+    return range ? cut(body, range) : body;
   }
 
-  stat(key: string) {
-    return this.#target.stat(places.blob(key));
+  async stat(key: string) {
+    const found = await this.#target.stat(this.#prefix + key);
+    return found && { ...found, storedBytes: this.#sizes.get(key) ?? found.storedBytes };
   }
 
   delete(): Promise<void> {
@@ -31,14 +53,14 @@ export class BackupBlobs implements BlobStore {
   }
 
   async list(start: string, after?: string): Promise<BlobPage> {
-    const { blobs, next } = await this.#target.list(places.blob(start), after);
-    const named = blobs.map((blob) => ({ ...blob, key: blob.key.slice(prefix.length) }));
-    return { blobs: named.filter(({ key }) => this.#known.has(key)), next };
+    const { blobs, next } = await this.#target.list(this.#prefix + start, after);
+    const named = blobs.map((blob) => ({ ...blob, key: blob.key.slice(this.#prefix.length) }));
+    return { blobs: named.filter(({ key }) => this.#sizes.has(key)), next };
   }
 
   async findAbsent(keys: readonly string[]): Promise<string[]> {
-    const absent = await this.#target.findAbsent(keys.map(places.blob));
-    return absent.map((key) => key.slice(prefix.length));
+    const absent = await this.#target.findAbsent(keys.map((key) => this.#prefix + key));
+    return absent.map((key) => key.slice(this.#prefix.length));
   }
 
   sweepUnfinished(): Promise<number> {
@@ -51,5 +73,15 @@ export class BackupBlobs implements BlobStore {
 
   close(): Promise<void> {
     return Promise.resolve();
+  }
+}
+
+async function* cut(body: AsyncIterable<Buffer>, { end, start }: BlobRange): AsyncGenerator<Buffer> {
+  let at = 0;
+  for await (const chunk of body) {
+    const part = chunk.subarray(Math.max(0, start - at), Math.max(0, end - at));
+    at += chunk.length;
+    if (part.length > 0) yield part;
+    if (at >= end) return;
   }
 }

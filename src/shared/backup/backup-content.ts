@@ -1,9 +1,14 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
-import { BackupError, type Manifest, places, readBlobList, type StoredObject } from './manifest.ts';
-import { isIntact, Meter, readSmall } from './stored-bytes.ts';
+import { BackupError } from './backup-error.ts';
+import { type BlobCopy, type Manifest, type ManifestHead, readBlobList } from './manifest.ts';
+import type { Unseal } from './sealing.ts';
+import { isIntact, Meter, readSmall, type StoredObject } from './stored-bytes.ts';
 
-/** The blobs of a backup; `key` is the key in the blob store. Throws BackupError for a list that is damaged. */
-export async function* listBlobs(target: BlobStore, { blobLists }: Manifest): AsyncGenerator<StoredObject> {
+/** The blobs of a backup. Throws BackupError for a list that is damaged. */
+export async function* listBlobs(
+  target: BlobStore,
+  { blobLists }: Pick<ManifestHead, 'blobLists'>,
+): AsyncGenerator<BlobCopy> {
   for (const list of blobLists) {
     if (!(await isIntact(target, list))) throw new BackupError(`${list.key} is damaged`);
     yield* readBlobList(list.key, await readSmall(target, list.key));
@@ -27,53 +32,68 @@ export async function findDamage(
     if (reason !== null) problems.push(`${object.key} (${what}): ${reason}`);
     return reason === null;
   };
-  const { blobLists, blobs, tables } = manifest;
+  const { blobLists, blobPrefix, blobs, tables } = manifest;
   const total = tables.length + blobLists.length + blobs.count;
   let done = 0;
   for (const { name, object } of tables) {
     await check(object, `table ${name}`);
     onProgress(++done, total);
   }
-  let listed = 0;
+  const listed = { count: 0, bytes: 0 };
+  const keys = new Set<string>();
   for (const list of blobLists) {
     const isReadable = await check(list, 'list of blobs');
     onProgress(++done, total);
     if (!isReadable) continue;
     const waiting = readBlobList(list.key, await readSmall(target, list.key));
-    listed += waiting.length;
+    for (const { bytes, key } of waiting) {
+      listed.count++;
+      listed.bytes += bytes;
+      if (keys.has(key) || !key.startsWith(blobPrefix)) problems.push(`${list.key}: ${key} does not belong there`);
+      keys.add(key);
+    }
     const checkNext = async (): Promise<void> => {
       for (let blob = waiting.pop(); blob; blob = waiting.pop()) {
-        await check({ ...blob, key: places.blob(blob.key) }, 'blob');
+        await check(blob, 'blob');
         onProgress(++done, total);
       }
     };
     await Promise.all(Array.from({ length: readsAtOnce }, checkNext));
   }
-  if (problems.length === 0 && listed !== blobs.count)
-    problems.push(`The lists have ${listed} blobs; the manifest says ${blobs.count}`);
+  if (problems.length === 0 && (listed.count !== blobs.count || listed.bytes !== blobs.bytes))
+    problems.push(
+      `The lists have ${listed.count} blobs of ${listed.bytes} bytes; the manifest says ${blobs.count} of ${blobs.bytes}`,
+    );
   for (const key of manifest.missingBlobs)
     problems.push(`${key}: the blob store did not have it when the backup was made`);
   return problems.sort();
 }
 
-/** Copies the blobs that the store lacks. Returns how many. Throws BackupError for a damaged one, which is not stored. */
+/**
+ * Copies the blobs that the store lacks. Returns how many. `unseal`: null if the backup is not encrypted. Throws BackupError for a damaged
+ * one, which is not stored.
+ */
 export async function copyBlobs(
   target: BlobStore,
   blobs: BlobStore,
   manifest: Manifest,
-  onProgress: (done: number, total: number) => void,
+  {
+    onProgress,
+    unseal,
+  }: { readonly onProgress: (done: number, total: number) => void; readonly unseal: Unseal | null },
 ): Promise<number> {
   let copied = 0;
   let done = 0;
-  const copy = async ({ bytes, key, sha256 }: StoredObject): Promise<void> => {
+  const copy = async (blob: BlobCopy): Promise<void> => {
+    const key = blob.key.slice(manifest.blobPrefix.length);
     const stored = await blobs.stat(key);
-    if (stored?.storedBytes !== bytes) {
-      await blobs.put(key, checked(await target.open(places.blob(key)), { bytes, key, sha256 }));
+    if (stored?.storedBytes !== blob.size) {
+      await blobs.put(key, checked(await target.open(blob.key), blob, unseal));
       copied++;
     }
     onProgress(++done, manifest.blobs.count);
   };
-  let batch: StoredObject[] = [];
+  let batch: BlobCopy[] = [];
   for await (const blob of listBlobs(target, manifest)) {
     batch.push(blob);
     if (batch.length < readsAtOnce) continue;
@@ -85,8 +105,17 @@ export async function copyBlobs(
 }
 
 /** Fails at the end of a body that is not what was stored, so that nothing is put. */
-async function* checked(body: AsyncIterable<Buffer>, { bytes, key, sha256 }: StoredObject): AsyncGenerator<Buffer> {
+async function* checked(
+  body: AsyncIterable<Buffer>,
+  { bytes, key, sha256 }: BlobCopy,
+  unseal: Unseal | null,
+): AsyncGenerator<Buffer> {
   const meter = new Meter();
-  yield* meter.pass(body);
-  if (meter.bytes !== bytes || meter.sha256 !== sha256) throw new BackupError(`${places.blob(key)} is damaged`);
+  const passed = meter.pass(body);
+  try {
+    yield* unseal ? unseal(passed) : passed;
+  } catch (error) {
+    throw error instanceof BackupError ? new BackupError(`${key}: ${error.message}`, { cause: error }) : error;
+  }
+  if (meter.bytes !== bytes || meter.sha256 !== sha256) throw new BackupError(`${key} is damaged`);
 }

@@ -1,5 +1,7 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
-import { BackupError, type Manifest, places, readManifest } from './manifest.ts';
+import { listBlobs } from './backup-content.ts';
+import { BackupError } from './backup-error.ts';
+import { type ManifestHead, places, readManifestHead } from './manifest.ts';
 import { readSmall } from './stored-bytes.ts';
 
 /** A backup in a target. */
@@ -37,14 +39,14 @@ export async function findBackups(target: BlobStore): Promise<FoundBackup[]> {
     }));
 }
 
-/** Reads the manifest of a backup; null: of the newest that is complete. Throws BackupError. */
-export async function openBackup(target: BlobStore, id: string | null): Promise<Manifest> {
+/** Reads the head of the manifest of a backup; null: of the newest that is complete. Throws BackupError. */
+export async function openBackup(target: BlobStore, id: string | null): Promise<ManifestHead> {
   const backups = await findBackups(target);
   const backup =
     id === null ? backups.findLast(({ isComplete }) => isComplete) : backups.find((each) => each.id === id);
   if (!backup) throw new BackupError(id === null ? 'There is no complete backup' : `There is no backup ${id}`);
   if (!backup.isComplete) throw new BackupError(`Backup ${backup.id} is incomplete: it has no manifest`);
-  return readManifest(backup.id, await readSmall(target, places.manifest(backup.id)));
+  return readManifestHead(backup.id, await readSmall(target, places.manifest(backup.id)));
 }
 
 /** When the backup was last verified without faults, in ms since 1970; null: never. */
@@ -56,43 +58,63 @@ export async function readVerification(target: BlobStore, { id, keys }: FoundBac
 
 /**
  * Deletes all but the newest `keep` complete backups, incomplete ones that are older than the newest complete one, and blobs that no
- * remaining backup needs, unless a backup is being made. Returns the ids of the deleted backups and the number of deleted blobs. Safe to repeat after an interruption.
- * Throws BackupError if a remaining backup cannot be read.
+ * remaining backup needs, unless a backup is being made. What an object lock protects stays. Returns the ids of the deleted backups, the
+ * number of deleted blobs, and the ids of backups that a lock keeps. Safe to repeat after an interruption. Throws BackupError if a
+ * remaining backup cannot be read.
  */
 export async function pruneBackups(
   target: BlobStore,
   keep: number,
-  readLists: (manifest: Manifest) => AsyncIterable<string>,
-): Promise<{ backups: string[]; blobs: number }> {
+): Promise<{ backups: string[]; blobs: number; locked: string[] }> {
   const all = await findBackups(target);
   const complete = all.filter(({ isComplete }) => isComplete);
   const newest = complete.at(-1)?.id ?? '';
   const kept = new Set(complete.slice(-keep).map(({ id }) => id));
-  const ended = all.filter(({ id, isComplete }) => (isComplete ? !kept.has(id) : id < newest));
+  const now = new Date();
+  const ended: FoundBackup[] = [];
+  const locked: string[] = [];
+  for (const backup of all) {
+    const isEnded = backup.isComplete ? !kept.has(backup.id) : backup.id < newest;
+    if (!isEnded) continue;
+    if (backup.isComplete && (await isLocked(target, places.manifest(backup.id), now))) {
+      locked.push(backup.id);
+      kept.add(backup.id);
+    } else ended.push(backup);
+  }
   const needed = new Set<string>();
-  for (const id of kept) for await (const key of readLists(await openBackup(target, id))) needed.add(key);
+  for (const id of kept) for await (const { key } of listBlobs(target, await openBackup(target, id))) needed.add(key);
   const backups = await deleteBackups(target, ended);
-  return { backups, blobs: await deleteBlobs(target, needed, newest) };
+  return { backups, blobs: await deleteBlobs(target, needed, { newest, now }), locked };
+}
+
+async function isLocked(target: BlobStore, key: string, now: Date): Promise<boolean> {
+  const found = await target.stat(key);
+  return found?.lockedUntil !== undefined && found.lockedUntil > now;
 }
 
 async function deleteBackups(target: BlobStore, backups: readonly FoundBackup[]): Promise<string[]> {
   for (const { id, keys } of backups) {
     // First, so that a backup without some of its objects is never taken for a complete one.
     await target.delete(places.manifest(id));
+    // Then, so that one that is still being made notices.
+    await target.delete(places.start(id));
     for (const key of keys) await target.delete(key);
   }
   return backups.map(({ id }) => id);
 }
 
 /** Stops when a backup begins, which relies on all blobs that it finds. */
-async function deleteBlobs(target: BlobStore, needed: ReadonlySet<string>, newest: string): Promise<number> {
+async function deleteBlobs(
+  target: BlobStore,
+  needed: ReadonlySet<string>,
+  { newest, now }: { readonly newest: string; readonly now: Date },
+): Promise<number> {
   let deleted = 0;
-  const prefix = places.blob('');
   for (let after: string | undefined; ; ) {
-    const page = await target.list(prefix, after);
+    const page = await target.list(places.blobs, after);
     if ((await findBackups(target)).some(({ id, isComplete }) => !isComplete && id > newest)) return deleted;
     for (const { key } of page.blobs) {
-      if (needed.has(key.slice(prefix.length))) continue;
+      if (needed.has(key) || (await isLocked(target, key, now))) continue;
       await target.delete(key);
       deleted++;
     }

@@ -1,29 +1,41 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { openBlobStore } from '../platform/blobs/blob-stores.ts';
 import { parsePlace } from '../platform/blobs/places/place-url.ts';
+import type { S3Options } from '../platform/blobs/s3-client.ts';
 import type { Config } from '../platform/config/config.ts';
-import { BackupError } from './manifest.ts';
+import { BackupError } from './backup-error.ts';
 
 /**
- * Opens the place of backups: a folder, or `s3://bucket/prefix`, with the endpoint, region and credentials of the blob store
- * (`?endpoint=URL` and `?region=NAME` replace them). Throws PlaceUrlError for another form, and BackupError for a place inside the blob store.
+ * Opens the place of backups, as `parsePlace` reads it. `?lock=governance:DAYS` or `compliance:DAYS` locks what is written to a bucket. A
+ * folder that `mustExist` is not created. Throws PlaceUrlError, and BackupError for a place inside the blob store.
  */
-export async function openTarget(place: string, config: Config): Promise<BlobStore> {
+export async function openTarget(
+  place: string,
+  config: Config,
+  { mustExist = false }: { readonly mustExist?: boolean } = {},
+): Promise<BlobStore> {
   const target = parsePlace(place, config.blobs);
   const { blobs } = config;
   if (target.kind === 'files') {
     if (blobs.kind === 'files' && isWithin(target.directory, path.resolve(blobs.directory)))
       throw new BackupError(`${place} is in the folder of the blob store: a backup belongs elsewhere`);
-  } else if (
-    blobs.kind === 's3' &&
-    blobs.bucket === target.bucket &&
-    target.prefix === '' &&
-    blobs.endpoint === target.endpoint
-  ) {
-    throw new BackupError(`${place} is the bucket of the blob store: add a prefix, or better use another bucket`);
+    if (mustExist && !existsSync(path.join(target.directory, 'blobs')))
+      throw new BackupError(`There are no backups in ${place}`);
+    return openBlobStore(target);
   }
-  return openBlobStore(target);
+  const isOwn = blobs.kind === 's3' && blobs.bucket === target.bucket && blobs.endpoint === target.endpoint;
+  if (isOwn && target.prefix === '')
+    throw new BackupError(`${place} is the bucket of the blob store: add a prefix, or better use another bucket`);
+  return openBlobStore({ ...target, lock: readLock(place, new URL(place).searchParams.get('lock')) });
+}
+
+function readLock(place: string, text: string | null): NonNullable<S3Options['lock']> | null {
+  if (text === null) return null;
+  const [, mode, days] = /^(governance|compliance):([1-9]\d{0,4})$/i.exec(text) ?? [];
+  if (mode === undefined) throw new BackupError(`${place}: lock must be governance:DAYS or compliance:DAYS`);
+  return { mode: mode.toUpperCase() as 'GOVERNANCE' | 'COMPLIANCE', days: Number(days) };
 }
 
 function isWithin(directory: string, parent: string): boolean {

@@ -1,19 +1,22 @@
+import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
 import { placeKey } from '../platform/blobs/places/placed-blob-store.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
 import { listBlobs } from './backup-content.ts';
+import { BackupError } from './backup-error.ts';
 import { type FoundBackup, findBackups, openBackup } from './backup-list.ts';
 import {
-  BackupError,
+  type BlobCopy,
   type Manifest,
   places,
   readBlobList,
-  type StoredObject,
   type TableCopy,
+  writeBlobList,
   writeManifest,
 } from './manifest.ts';
-import { once, readSmall, store } from './stored-bytes.ts';
+import { blobPrefix, type Sealing } from './sealing.ts';
+import { Meter, once, type Pace, readSmall, type StoredObject, store } from './stored-bytes.ts';
 import type { TableCopyRepository } from './table-copy-repository.ts';
 
 /** What a backup has done so far. */
@@ -32,6 +35,8 @@ interface BackupParts {
   /** The blob store. */
   readonly blobs: BlobStore;
   readonly target: BlobStore;
+  readonly sealing: Sealing;
+  readonly pace: Pace;
   readonly onProgress: (progress: BackupProgress) => void;
   /** Checked between objects. */
   readonly signal: AbortSignal;
@@ -42,6 +47,8 @@ const documentPrefix = 'checkpoints/';
 const keysAtOnce = 5_000;
 const blobsAtOnce = 8;
 const blobsOfList = 2_000;
+/** An interrupted backup repeats at most this many bytes per copy in flight. */
+const bytesOfList = 64 * 1024 * 1024;
 
 /**
  * Writes a backup to the target and returns its manifest, which is written last. Copies all tables as of one moment, then the blobs that
@@ -49,7 +56,8 @@ const blobsOfList = 2_000;
  * BlobStoreUnavailableError, BackupError and the reason of `signal`.
  */
 export async function createBackup(parts: BackupParts): Promise<Manifest> {
-  const { blobs, copies, target } = parts;
+  const { blobs, copies, sealing, target } = parts;
+  const recipients = [...sealing.recipients];
   const id = new Date().toISOString().replace(/[-:.]/g, '').toLowerCase();
   // From now on, a prune deletes no blobs.
   await target.put(places.start(id), once(Buffer.from('\n')));
@@ -69,27 +77,43 @@ export async function createBackup(parts: BackupParts): Promise<Manifest> {
   const sequences = await copies.listSequences();
   await copies.end();
   for await (const key of listOthers(blobs)) needed.push(key);
-  const copied = await new BlobCopy(parts, id, known).run(needed);
+  const copied = await new BlobCopies(parts, id, known).run(needed);
   const manifest: Manifest = {
     ...{ format: 1, id, takenAt: about.takenAt.toISOString(), finishedAt: new Date().toISOString() },
-    ...{ release: holdfastVersion, installation: about.installation, postgres: about.postgres, position },
+    ...{
+      release: holdfastVersion,
+      recipients,
+      blobPrefix: blobPrefix(recipients),
+      installation: about.installation,
+      postgres: about.postgres,
+      position,
+    },
     ...{ migrations, masterKeys: about.masterKeys, tables, sequences, ...copied },
+    bytes: tables.reduce((sum, { object }) => sum + object.bytes, copied.blobs.bytes),
   };
   parts.signal.throwIfAborted();
-  await target.put(places.manifest(id), once(writeManifest(manifest)));
+  const text = await writeManifest(manifest, sealing.seal);
+  if ((await target.stat(places.start(id))) === null)
+    throw new BackupError('A prune has deleted the backup while it was made, because a later one was complete');
+  await target.put(places.manifest(id), once(text));
   return manifest;
 }
 
-async function copyTables({ copies, onProgress, signal, target }: BackupParts, id: string): Promise<TableCopy[]> {
+async function copyTables(
+  { copies, onProgress, pace, sealing, signal, target }: BackupParts,
+  id: string,
+): Promise<TableCopy[]> {
   const tables: TableCopy[] = [];
   const shapes = await copies.listTables();
   let bytes = 0;
   for (const shape of shapes) {
     signal.throwIfAborted();
     const { rows, text } = copies.read(shape);
-    const packed = text.pipe(createZstdCompress());
-    text.on('error', (error) => packed.destroy(error));
-    const object = await store(target, places.table(id, shape.name.replaceAll('"', '')), packed);
+    const packed = createZstdCompress();
+    // Its errors end `packed`, and reach the reader there if one is left.
+    pipeline(text, packed).catch(() => {});
+    const body = pace.pass(sealing.seal(packed));
+    const object = await store(target, places.table(id, shape.name.replaceAll('"', '')), body);
     tables.push({ ...shape, rows: rows(), object });
     bytes += object.bytes;
     onProgress({ step: 'tables', done: tables.length, total: shapes.length, bytes });
@@ -108,11 +132,11 @@ async function* listOthers(blobs: BlobStore): AsyncGenerator<string> {
 }
 
 /**
- * The blobs that the newest complete backup has, and what interrupted ones have copied since, by key in the blob store. Blobs of a
+ * The blobs that the newest complete backup has, and what interrupted ones have copied since, by key in the target. Blobs of a
  * damaged list are copied anew.
  */
-async function readKnownBlobs(target: BlobStore): Promise<Map<string, StoredObject>> {
-  const known = new Map<string, StoredObject>();
+async function readKnownBlobs(target: BlobStore): Promise<Map<string, BlobCopy>> {
+  const known = new Map<string, BlobCopy>();
   const backups = await findBackups(target);
   const newest = backups.findLastIndex(({ isComplete }) => isComplete);
   for (const backup of backups.slice(Math.max(newest, 0))) {
@@ -125,28 +149,30 @@ async function readKnownBlobs(target: BlobStore): Promise<Map<string, StoredObje
   return known;
 }
 
-async function* listCopied(
-  target: BlobStore,
-  { blobLists, id, isComplete }: FoundBackup,
-): AsyncGenerator<StoredObject> {
+async function* listCopied(target: BlobStore, { blobLists, id, isComplete }: FoundBackup): AsyncGenerator<BlobCopy> {
   if (isComplete) yield* listBlobs(target, await openBackup(target, id));
   else for (const key of blobLists) yield* readBlobList(key, await readSmall(target, key));
 }
 
-class BlobCopy {
+class BlobCopies {
   readonly #parts: BackupParts;
   readonly #id: string;
-  readonly #known: ReadonlyMap<string, StoredObject>;
+  readonly #prefix: string;
+  readonly #known: ReadonlyMap<string, BlobCopy>;
   readonly #lists: StoredObject[] = [];
   readonly #missing: string[] = [];
-  #list: StoredObject[] = [];
+  /** Keys in the target of the blobs that this backup has copied. */
+  readonly #fresh: string[] = [];
+  #list: BlobCopy[] = [];
   #count = 0;
   #bytes = 0;
   #written = 0;
+  #unlisted = 0;
 
-  constructor(parts: BackupParts, id: string, known: ReadonlyMap<string, StoredObject>) {
+  constructor(parts: BackupParts, id: string, known: ReadonlyMap<string, BlobCopy>) {
     this.#parts = parts;
     this.#id = id;
+    this.#prefix = blobPrefix(parts.sealing.recipients);
     this.#known = known;
   }
 
@@ -165,6 +191,7 @@ class BlobCopy {
     await Promise.allSettled(copies);
     await Promise.all(copies);
     await this.#writeList();
+    await this.#assertKept();
     return {
       blobLists: this.#lists,
       blobs: { count: this.#count, bytes: this.#bytes },
@@ -181,39 +208,56 @@ class BlobCopy {
       this.#count++;
       this.#bytes += copied.bytes;
     }
-    if (this.#list.length >= blobsOfList) await this.#writeList();
+    if (this.#list.length >= blobsOfList || this.#unlisted >= bytesOfList) await this.#writeList();
     this.#parts.onProgress({ step: 'blobs', done: this.#count, total, bytes: this.#written });
   }
 
   /** The copy that an earlier backup has made, if it is still there. */
-  async #findCopy(key: string): Promise<StoredObject | null> {
-    const copy = this.#known.get(key);
+  async #findCopy(key: string): Promise<BlobCopy | null> {
+    const copy = this.#known.get(this.#prefix + key);
     if (!copy) return null;
-    const stat = await this.#parts.target.stat(places.blob(key));
-    return stat?.storedBytes === copy.bytes ? copy : null;
+    const { target } = this.#parts;
+    const found = await target.stat(copy.key);
+    if (found?.storedBytes !== copy.bytes) return null;
+    await target.keepLocked?.(copy.key, found);
+    return copy;
   }
 
   /** Null: the store does not have it. */
-  async #copyAnew(key: string): Promise<StoredObject | null> {
-    const { blobs, target } = this.#parts;
+  async #copyAnew(key: string): Promise<BlobCopy | null> {
+    const { blobs, pace, sealing, target } = this.#parts;
     const body = await blobs.open(key).catch((error: unknown) => {
       if (error instanceof BlobNotFoundError) return null;
       throw error;
     });
     if (body === null) return null;
-    const stored = await store(target, places.blob(key), body);
+    const meter = new Meter();
+    const place = this.#prefix + key;
+    const stored = await store(target, place, pace.pass(sealing.seal(meter.pass(body))));
+    this.#fresh.push(place);
     this.#written += stored.bytes;
-    return { ...stored, key };
+    this.#unlisted += stored.bytes;
+    return { ...stored, size: meter.bytes };
+  }
+
+  /** A prune that listed a blob before this backup began may have deleted the new copy. */
+  async #assertKept(): Promise<void> {
+    const fresh = this.#fresh.sort();
+    for (let at = 0; at < fresh.length; at += keysAtOnce) {
+      const [gone] = await this.#parts.target.findAbsent(fresh.slice(at, at + keysAtOnce));
+      if (gone !== undefined) throw new BackupError(`A prune has deleted ${gone} meanwhile: repeat the backup`);
+    }
   }
 
   /** An interrupted backup leaves its lists, so that the next one goes on from there. */
   async #writeList(): Promise<void> {
     if (this.#list.length === 0) return;
-    const text = this.#list.map((blob) => `${JSON.stringify(blob)}\n`).join('');
+    const text = writeBlobList(this.#list);
     this.#list = [];
+    this.#unlisted = 0;
     const key = places.blobList(this.#id, this.#lists.length + 1);
     // Reserved before the write, so that two lists never have the same number.
     const place = this.#lists.push({ key, bytes: 0, sha256: '' }) - 1;
-    this.#lists[place] = await store(this.#parts.target, key, once(Buffer.from(text)));
+    this.#lists[place] = await store(this.#parts.target, key, once(text));
   }
 }

@@ -2,7 +2,9 @@ import { Readable } from 'node:stream';
 import { createZstdDecompress } from 'node:zlib';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { migrationNames } from '../platform/db/migrate.ts';
-import { BackupError, type Manifest, type TableCopy } from './manifest.ts';
+import { BackupError } from './backup-error.ts';
+import type { Manifest, TableCopy } from './manifest.ts';
+import type { Unseal } from './sealing.ts';
 import { Meter } from './stored-bytes.ts';
 import type { TableCopyRepository } from './table-copy-repository.ts';
 
@@ -15,7 +17,8 @@ export function assertKnownMigrations({ id, migrations, release }: Manifest): vo
 
 /**
  * Loads all tables into a database that has just the migrations of the backup, in one transaction: all or nothing. Adding the foreign
- * keys proves that no row refers to a missing one. `beforeCommit` runs in the transaction. Throws BackupError.
+ * keys proves that no row refers to a missing one. `beforeCommit` runs in the transaction. `unseal`: null if the backup is not encrypted.
+ * Throws BackupError.
  */
 export async function loadTables(
   copies: TableCopyRepository,
@@ -24,13 +27,22 @@ export async function loadTables(
   {
     beforeCommit = async () => {},
     onTable = () => {},
-  }: { readonly beforeCommit?: () => Promise<unknown>; readonly onTable?: (done: number, total: number) => void } = {},
+    unseal,
+  }: {
+    readonly beforeCommit?: () => Promise<unknown>;
+    readonly onTable?: (done: number, total: number) => void;
+    readonly unseal: Unseal | null;
+  },
 ): Promise<void> {
   await copies.begin();
   try {
     const keys = await copies.prepareLoad();
+    const copied = new Set(manifest.tables.map(({ name }) => name));
+    const absent = (await copies.listTables()).filter(({ name }) => !copied.has(name));
+    if (absent.length > 0)
+      throw new BackupError(`The backup has no copy of the table ${absent.map(({ name }) => name).join(', ')}`);
     for (const [at, table] of manifest.tables.entries()) {
-      await loadTable(copies, target, table);
+      await loadTable(copies, target, table, unseal);
       onTable(at + 1, manifest.tables.length);
     }
     for (const sequence of manifest.sequences) await copies.setSequence(sequence);
@@ -43,13 +55,19 @@ export async function loadTables(
   }
 }
 
-async function loadTable(copies: TableCopyRepository, target: BlobStore, table: TableCopy): Promise<void> {
+async function loadTable(
+  copies: TableCopyRepository,
+  target: BlobStore,
+  table: TableCopy,
+  unseal: Unseal | null,
+): Promise<void> {
   const { name, object } = table;
   await copies.addPartitions(table);
   const meter = new Meter();
   let rows: number;
   try {
-    rows = await copies.write(table, unpack(meter.pass(await target.open(object.key))));
+    const stored = meter.pass(await target.open(object.key));
+    rows = await copies.write(table, unpack(unseal ? unseal(stored) : stored));
   } catch (error) {
     throw new BackupError(`Table ${name} cannot be loaded from ${object.key}: ${(error as Error).message}`, {
       cause: error,

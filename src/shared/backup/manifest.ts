@@ -1,21 +1,9 @@
 import { createHash } from 'node:crypto';
 import { type Static, Type } from 'typebox';
-import { OperatorError } from '../platform/errors/errors.ts';
 import { standard } from '../platform/schema/standard-schema.ts';
-
-/** A backup is damaged, incomplete, or of a format that this release does not read. */
-export class BackupError extends OperatorError {
-  override readonly name = 'BackupError';
-}
-
-/** An object of the backup, as it is stored. */
-const StoredObject = Type.Object({
-  key: Type.String(),
-  bytes: Type.Integer({ minimum: 0 }),
-  /** Of the stored bytes, lower-case hex. */
-  sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
-});
-export type StoredObject = Static<typeof StoredObject>;
+import { BackupError } from './backup-error.ts';
+import type { Sealing, Unseal } from './sealing.ts';
+import { once, StoredObject } from './stored-bytes.ts';
 
 const TableCopy = Type.Object({
   name: Type.String(),
@@ -29,13 +17,15 @@ export type TableCopy = Static<typeof TableCopy>;
 const SequenceValue = Type.Object({ name: Type.String(), value: Type.Integer() });
 export type SequenceValue = Static<typeof SequenceValue>;
 
-const Manifest = Type.Object({
-  format: Type.Literal(1),
-  id: Type.String(),
-  /** When the copied database was as it is in the backup, and when the last blob was copied; ISO 8601. */
-  takenAt: Type.String(),
-  finishedAt: Type.String(),
-  release: Type.String(),
+/** The copy of a blob. `key`, `bytes` and `sha256` are those of the object, which may be encrypted. */
+const BlobCopy = Type.Object({
+  ...StoredObject.properties,
+  /** Size of the blob itself. */
+  size: Type.Integer({ minimum: 0 }),
+});
+export type BlobCopy = Static<typeof BlobCopy>;
+
+const Contents = Type.Object({
   installation: Type.String(),
   postgres: Type.String(),
   /** Position of the write-ahead log; null if the server does not report it. */
@@ -46,14 +36,34 @@ const Manifest = Type.Object({
   masterKeys: Type.Array(Type.String()),
   tables: Type.Array(TableCopy),
   sequences: Type.Array(SequenceValue),
-  /** Lists of the blobs: each line is a StoredObject as JSON. `key` is the key in the blob store. */
+});
+type Contents = Static<typeof Contents>;
+
+const Head = Type.Object({
+  format: Type.Literal(1),
+  id: Type.String(),
+  /** When the copied database was as it is in the backup, and when the last blob was copied; ISO 8601. */
+  takenAt: Type.String(),
+  finishedAt: Type.String(),
+  release: Type.String(),
+  /** Stored bytes of tables and blobs. */
+  bytes: Type.Integer({ minimum: 0 }),
+  /** The age recipients to whom the backup is encrypted; empty: it is not. */
+  recipients: Type.Array(Type.String()),
+  /** Before the key of each blob. */
+  blobPrefix: Type.String(),
+  /** Lists of the blobs: each line is a BlobCopy as JSON. They are not encrypted. */
   blobLists: Type.Array(StoredObject),
   blobs: Type.Object({ count: Type.Integer(), bytes: Type.Integer() }),
   /** Blobs that a state needs and that the store did not have. */
   missingBlobs: Type.Array(Type.String()),
+  /** Contents as JSON; in an encrypted backup encrypted, as base64. */
+  contents: Type.String(),
 });
-/** What a backup consists of. It is written last: a backup without it is incomplete. */
-export type Manifest = Static<typeof Manifest>;
+/** What can be read of the manifest without an identity. It is written last: a backup without it is incomplete. */
+export type ManifestHead = Static<typeof Head>;
+/** What a backup consists of. */
+export type Manifest = Omit<ManifestHead, 'contents'> & Contents;
 
 /** Keys in the target of backups. */
 export const places = {
@@ -64,40 +74,80 @@ export const places = {
   verified: (id: string): string => `backups/${id}/verified`,
   table: (id: string, table: string): string => `backups/${id}/tables/${table}.zst`,
   blobList: (id: string, number: number): string => `backups/${id}/blobs/${String(number).padStart(6, '0')}.ndjson`,
-  /** A blob never changes, so that backups share its copy. */
-  blob: (key: string): string => `blobs/${key}`,
+  /** Of all copies of blobs. A blob never changes, so that backups share its copy. */
+  blobs: 'blobs/',
 };
 
 /** The manifest as text, followed by a line with its own SHA-256. */
-export function writeManifest(manifest: Manifest): Buffer {
-  const text = JSON.stringify(manifest);
-  return Buffer.from(`${text}\n${createHash('sha256').update(text).digest('hex')}\n`);
+export async function writeManifest(manifest: Manifest, seal: Sealing['seal']): Promise<Buffer> {
+  const { installation, masterKeys, migrations, position, postgres, sequences, tables, ...head } = manifest;
+  const contents = JSON.stringify({ installation, masterKeys, migrations, position, postgres, sequences, tables });
+  const sealed = Buffer.concat(await Array.fromAsync(seal(once(Buffer.from(contents)))));
+  const encoding = head.recipients.length > 0 ? 'base64' : 'utf8';
+  return withHash(JSON.stringify({ ...head, contents: sealed.toString(encoding) } satisfies ManifestHead));
 }
 
 /** Throws BackupError. */
-export function readManifest(id: string, bytes: Buffer): Manifest {
-  const [text = '', hash, rest, ...more] = bytes.toString('utf8').split('\n');
-  const isWhole = rest === '' && more.length === 0 && createHash('sha256').update(text).digest('hex') === hash;
-  if (!isWhole) throw new BackupError(`The manifest of backup ${id} is damaged`);
-  return parse(Manifest, JSON.parse(text), `The manifest of backup ${id}`);
+export function readManifestHead(id: string, bytes: Buffer): ManifestHead {
+  const what = `The manifest of backup ${id}`;
+  const head = parse(Head, parseJson(readHashed(bytes, what), what), what);
+  if (head.id !== id) throw new BackupError(`${what} is the manifest of backup ${head.id}`);
+  return head;
+}
+
+/** Reads the contents, too. `unseal`: null without an identity. Throws BackupError. */
+export async function readManifest(head: ManifestHead, unseal: Unseal | null): Promise<Manifest> {
+  const { contents, id, recipients } = head;
+  const what = `The manifest of backup ${id}`;
+  let text = contents;
+  if (recipients.length > 0) {
+    if (unseal === null)
+      throw new BackupError(`Backup ${id} is encrypted to ${recipients.join(', ')}: give --identity FILE`);
+    text = Buffer.concat(await Array.fromAsync(unseal(once(Buffer.from(contents, 'base64'))))).toString('utf8');
+  }
+  const { contents: _, ...rest } = head;
+  return { ...rest, ...parse(Contents, parseJson(text, what), what) };
+}
+
+/** The list as text, followed by a line with its own SHA-256. */
+export function writeBlobList(blobs: readonly BlobCopy[]): Buffer {
+  return withHash(blobs.map((blob) => JSON.stringify(blob)).join('\n'));
 }
 
 /** Throws BackupError. */
-export function readBlobList(key: string, bytes: Buffer): StoredObject[] {
+export function readBlobList(key: string, bytes: Buffer): BlobCopy[] {
+  return readHashed(bytes, key)
+    .split('\n')
+    .map((line) => parse(BlobCopy, parseJson(line, key), key));
+}
+
+function withHash(text: string): Buffer {
+  return Buffer.from(`${text}\n${hashOf(text)}\n`);
+}
+
+function readHashed(bytes: Buffer, what: string): string {
   const lines = bytes.toString('utf8').split('\n');
-  if (lines.pop() !== '') throw new BackupError(`${key} is damaged: it ends within a line`);
-  return lines.map((line) => {
-    let entry: unknown;
-    try {
-      entry = JSON.parse(line);
-    } catch (error) {
-      throw new BackupError(`${key} is damaged: a line is not JSON`, { cause: error });
-    }
-    return parse(StoredObject, entry, key);
-  });
+  const [hash, rest] = lines.splice(-2);
+  const text = lines.join('\n');
+  if (rest !== '' || hash !== hashOf(text)) throw new BackupError(`${what} is damaged`);
+  return text;
 }
 
-function parse<S extends typeof Manifest | typeof StoredObject>(schema: S, value: unknown, what: string): Static<S> {
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+function parseJson(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new BackupError(`${what} is not JSON`, { cause: error });
+  }
+}
+
+function parse<S extends typeof Head | typeof Contents | typeof BlobCopy>(
+  schema: S,
+  value: unknown,
+  what: string,
+): Static<S> {
   const result = standard(schema)['~standard'].validate(value);
   if ('value' in result) return result.value as Static<S>;
   const [issue] = result.issues;

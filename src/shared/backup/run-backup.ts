@@ -1,8 +1,11 @@
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { Database } from '../platform/db/database.ts';
+import { BackupError } from './backup-error.ts';
 import { createBlobHoldRepository } from './blob-hold-repository.ts';
 import { type BackupProgress, createBackup } from './create-backup.ts';
-import { BackupError, type Manifest } from './manifest.ts';
+import type { Manifest } from './manifest.ts';
+import { sealTo } from './sealing.ts';
+import { Pace } from './stored-bytes.ts';
 import { createTableCopyRepository } from './table-copy-repository.ts';
 
 const holdSeconds = 300;
@@ -16,17 +19,25 @@ const longestHoldSeconds = 24 * 3600;
  */
 export async function backUp({
   blobs,
+  bytesPerSecond,
   db,
   onProgress = () => {},
+  recipients,
   signal,
   target,
 }: {
   readonly blobs: BlobStore;
+  /** Limit of what is written to the target. */
+  readonly bytesPerSecond?: number | undefined;
   readonly db: Database;
+  /** Whose age identities can read it; empty: everybody can. */
+  readonly recipients: readonly string[];
   readonly onProgress?: (progress: BackupProgress) => void;
   readonly signal?: AbortSignal;
   readonly target: BlobStore;
 }): Promise<Manifest> {
+  const sealing = await sealTo(recipients);
+  const pace = new Pace(bytesPerSecond);
   const holds = createBlobHoldRepository(db);
   const id = await holds.insert(holdSeconds, longestHoldSeconds);
   const lost = new AbortController();
@@ -41,7 +52,7 @@ export async function backUp({
   const connection = await db.openSession();
   try {
     return await createBackup({
-      ...{ blobs, onProgress, target, copies: createTableCopyRepository(connection.client) },
+      ...{ blobs, onProgress, pace, sealing, target, copies: createTableCopyRepository(connection.client) },
       signal: AbortSignal.any([lost.signal, ...(signal ? [signal] : [])]),
     });
   } finally {

@@ -1,6 +1,16 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Static, Type } from 'typebox';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
-import type { StoredObject } from './manifest.ts';
+
+/** An object of a backup, as it is stored. */
+export const StoredObject = Type.Object({
+  key: Type.String(),
+  bytes: Type.Integer({ minimum: 0 }),
+  /** Of the stored bytes, lower-case hex. */
+  sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+});
+export type StoredObject = Static<typeof StoredObject>;
 
 /** Stores `body` under `key` and returns what was stored. */
 export async function store(target: BlobStore, key: string, body: AsyncIterable<Buffer>): Promise<StoredObject> {
@@ -41,5 +51,26 @@ export class Meter {
   /** Of what has passed. Call it once. */
   get sha256(): string {
     return this.#hash.digest('hex');
+  }
+}
+
+/** Limits the rate of all bodies that pass. */
+export class Pace {
+  readonly #bytesPerSecond: number;
+  /** When the bytes that have passed are paid for, in ms of performance.now. */
+  #freeAt = 0;
+
+  /** Without a number, there is no limit. */
+  constructor(bytesPerSecond = Number.POSITIVE_INFINITY) {
+    this.#bytesPerSecond = bytesPerSecond;
+  }
+
+  async *pass(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of body) {
+      const now = performance.now();
+      this.#freeAt = Math.max(now, this.#freeAt) + (chunk.length * 1000) / this.#bytesPerSecond;
+      if (this.#freeAt > now) await sleep(this.#freeAt - now);
+      yield chunk;
+    }
   }
 }

@@ -13,6 +13,7 @@ interface ForeignKey {
   readonly definition: string;
 }
 
+const restoreMark = 'restoring backup ';
 const migrationsTable = 'holdfast_migrations';
 
 const tables = `
@@ -97,6 +98,22 @@ export function createTableCopyRepository(client: pg.Client) {
       if (!table?.found) return false;
       const [row] = await run<{ used: boolean }>('select exists (select 1 from organizations) as used');
       return row?.used ?? true;
+    },
+
+    /** Notes in the transaction of a load which backup is being restored; null: the restore has ended. */
+    markRestore: async (id: string | null) => {
+      const [row] = await run<{ statement: string }>(
+        `select format('comment on table installation is %L', $1::text) as statement`,
+        [id === null ? null : restoreMark + id],
+      );
+      await run(row?.statement as string);
+    },
+    /** The backup whose restore loaded the tables and was interrupted then; null: there is none. */
+    readRestoreMark: async (): Promise<string | null> => {
+      const [row] = await run<{ note: string | null }>(
+        `select obj_description('installation'::regclass, 'pg_class') as note`,
+      );
+      return row?.note?.startsWith(restoreMark) ? row.note.slice(restoreMark.length) : null;
     },
 
     /** Removes the foreign keys, switches the triggers off, and empties all tables, in the transaction of the caller. */

@@ -13,6 +13,7 @@ const IndexRow = Type.Object({
   version: Nullable(Type.Integer()),
   checkpointId: Nullable(Type.String()),
   isEnded: Type.Boolean(),
+  resourceCount: Type.Integer(),
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
@@ -26,6 +27,8 @@ const StateRow = Type.Object({
   checkpointId: Nullable(Type.String()),
   /** It is final: nothing is added to it any more. */
   isEnded: Type.Boolean(),
+  /** Retention has deleted the state before it, so what it has changed is not known. */
+  isBaseDeleted: Type.Boolean(),
 });
 /** The state of a version, or of the head of a stack without versions (version 0). */
 export type IndexedState = Row<typeof StateRow>;
@@ -96,6 +99,16 @@ export type StateIndexRepository = ReturnType<typeof createStateIndexRepository>
 
 /** The index of states: what is due, what is indexed, and the statements that write it. */
 export function createStateIndexRepository(db: Queryable) {
+  /** The index of a live stack; null: there is none. */
+  const find = (stackId: string): Promise<IndexRow | null> =>
+    db.maybeOne(sql.prepared('state_index_read', IndexRow)`
+      /* stateIndex.read */
+      select i.edition, i.version, i.checkpoint_id as "checkpointId", i.is_ended as "isEnded", i.resource_count as "resourceCount",
+        o.name as organization, p.name as project, s.name as stack
+      from state_indexes i join stacks s on s.id = i.stack_id join projects p on p.id = s.project_id
+        join organizations o on o.id = p.organization_id
+      where i.stack_id = ${stackId} and s.deleted_at is null`);
+
   return {
     /** Claims stacks that are due, first stacks with new commits at least `delaySeconds` old. Safe in any number of processes. */
     claim: (options: {
@@ -192,14 +205,10 @@ export function createStateIndexRepository(db: Queryable) {
         insert into state_indexes (stack_id) select id from stacks where id = ${stackId} and deleted_at is null
           and not exists (select 1 from state_indexes i where i.stack_id = stacks.id)
         on conflict do nothing`);
-      return db.maybeOne(sql.prepared('state_index_read', IndexRow)`
-        /* stateIndex.read */
-        select i.edition, i.version, i.checkpoint_id as "checkpointId", i.is_ended as "isEnded", o.name as organization, p.name as project,
-          s.name as stack
-        from state_indexes i join stacks s on s.id = i.stack_id join projects p on p.id = s.project_id
-          join organizations o on o.id = p.organization_id
-        where i.stack_id = ${stackId} and s.deleted_at is null`);
+      return find(stackId);
     },
+
+    find,
 
     /** The states from this version on, oldest first. */
     listStates: (stackId: string, fromVersion: number, limit: number) =>
@@ -215,7 +224,8 @@ export function createStateIndexRepository(db: Queryable) {
         newest ??
         db.maybeOne(sql.rows(StateRow)`
           /* stateIndex.findHead */
-          select 0 as version, 0 as "baseVersion", checkpoint_id as "baseCheckpointId", checkpoint_id as "checkpointId", true as "isEnded"
+          select 0 as version, 0 as "baseVersion", checkpoint_id as "baseCheckpointId", checkpoint_id as "checkpointId", true as "isEnded",
+            false as "isBaseDeleted"
           from stacks where id = ${stackId} and deleted_at is null`)
       );
     },
@@ -290,9 +300,12 @@ export function createStateIndexRepository(db: Queryable) {
 const states = (stackId: string) => sql.fragment`
   select u.stack_version as version, u.base_stack_version as "baseVersion", u.base_checkpoint_id as "baseCheckpointId",
     u.checkpoint_id as "checkpointId",
-    u.status not in ('not started', 'running') and coalesce(j.entry_count <= j.compacted_entries or j.compaction_error is not null, true) as "isEnded"
+    u.status not in ('not started', 'running') and coalesce(j.entry_count <= j.compacted_entries or j.compaction_error is not null, true) as "isEnded",
+    exists (select 1 from updates b where b.stack_id = u.stack_id and b.stack_version = u.base_stack_version and b.state_deleted_at is not null)
+      as "isBaseDeleted"
   from updates u left join journals j on j.update_id = u.id join stacks s on s.id = u.stack_id
-  where u.stack_id = ${stackId} and u.stack_version is not null and u.exclusive and not u.dry_run and s.deleted_at is null`;
+  where u.stack_id = ${stackId} and u.stack_version is not null and u.exclusive and not u.dry_run and s.deleted_at is null
+    and u.state_deleted_at is null`;
 
 async function insertRows(db: Queryable, stackId: string, rows: readonly ResourceFacts[]): Promise<void> {
   const values = rows.map((row) => [

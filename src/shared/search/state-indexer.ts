@@ -79,13 +79,28 @@ export class StateIndexer {
       const index = await this.#rows.open(stackId);
       if (!oldest || !index) return this.index(stackId);
       const base = { checkpointId: oldest.baseCheckpointId, baseCheckpointId: oldest.baseCheckpointId };
-      const before = { ...base, version: oldest.baseVersion, baseVersion: oldest.baseVersion, isEnded: true };
+      const before = oldest.isBaseDeleted ? oldest : { ...oldest, ...base, version: oldest.baseVersion, isEnded: true };
       const step = await this.#computeStep(stackId, index, before);
       await this.#db.inTransaction((tx) =>
         createStateIndexRepository(tx).write(stackId, index.edition, { ...step, changes: null }),
       );
     }
     return this.index(stackId);
+  }
+
+  /**
+   * Whether the indexed resources are those of the state that the index shows. Changes nothing. Null: the index was written meanwhile, or
+   * shows no state yet.
+   */
+  async isRight(stackId: string): Promise<boolean | null> {
+    const index = await this.#rows.find(stackId);
+    if (!index || index.version === null) return null;
+    const { checkpointId, resourceCount, version } = index;
+    const state = { version, checkpointId, baseVersion: version, baseCheckpointId: null, isEnded: false };
+    const step = await this.#computeStep(stackId, index, state);
+    if ((await this.#rows.find(stackId))?.edition !== index.edition) return null;
+    const [written] = step.written.batches();
+    return written === undefined && step.removed.length === 0 && step.resourceCount === resourceCount;
   }
 
   /** The state to index next: the indexed one, if it has changed, or the one after it. Null if there is none. */
@@ -111,7 +126,7 @@ export class StateIndexer {
       bytes += scan.bytes;
       return scan.skipped;
     };
-    if (state.isEnded) {
+    if (state.isEnded && !state.isBaseDeleted) {
       const isShown = index.isEnded && index.checkpointId === state.baseCheckpointId && index.version !== state.version;
       if (!isShown) await read(state.baseCheckpointId, (text) => step.addBase(text));
       step.beginVersion(isShown);

@@ -10,6 +10,15 @@ export class StackPurgedError extends ConflictError {
   }
 }
 
+/** Its data must not be deleted. */
+export class StackHeldError extends ConflictError {
+  override readonly name = 'StackHeldError';
+  override readonly code = 'stack-held';
+  constructor(ref: StackRef) {
+    super(`Stack '${formatStackRef(ref)}' is under a legal hold: restore it, end the hold, and delete it again`);
+  }
+}
+
 /** Another stack has the name by now. `free`: an unused name. */
 export class NameTakenError extends ConflictError {
   override readonly name = 'NameTakenError';

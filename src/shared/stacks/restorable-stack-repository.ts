@@ -19,6 +19,8 @@ const RestorableStackRow = Type.Object({
   /** Null: no longer. */
   restorableUntil: Nullable(Timestamp),
   isRestorable: Type.Boolean(),
+  /** Under a legal hold. */
+  isHeld: Type.Boolean(),
   /** Whether another stack has its name now. */
   isNameTaken: Type.Boolean(),
 });
@@ -40,7 +42,7 @@ export function createRestorableStackRepository(db: Queryable) {
     s.stack_version as "stackVersion", coalesce(c.resource_count, 0) as "resourceCount", s.deleted_checkpoint_id as "checkpointId",
     s.deleted_at as "deletedAt", (extract(epoch from s.deleted_at) * 1000000)::bigint::text as "deletedMicros",
     coalesce(s.deleted_by, '') as "deletedBy", s.restorable_until as "restorableUntil",
-    coalesce(s.restorable_until > clock_timestamp(), false) as "isRestorable",
+    coalesce(s.restorable_until > clock_timestamp(), false) as "isRestorable", s.held_at is not null as "isHeld",
     -- Not "exists", for which Postgres may read all stacks.
     (select n.id from stacks n where n.project_id = s.project_id and n.name = s.name and n.deleted_at is null limit 1) is not null as "isNameTaken"`;
   const joins = sql.fragment`

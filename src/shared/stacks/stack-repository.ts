@@ -156,17 +156,18 @@ export function createStackRepository(db: Queryable) {
         where stack_id = ${id} and project_name = ${project} and stack_name = ${stack}`),
 
     /**
-     * Hides the stack and frees its name; a sweep deletes its data when these days are over. Clears the pointers, so that
+     * Hides the stack and frees its name; a sweep deletes its data when these days are over, or never while it is
+     * under a legal hold. Clears the pointers, so that
      * deleting checkpoints and updates does not touch this row.
      */
     markDeleted: (id: string, { days, by }: { readonly days: number; readonly by: string }) => {
       const ifRestorable = (value: ReturnType<typeof sql.fragment>) =>
-        sql.fragment`case when ${days}::integer > 0 then ${value} end`;
+        sql.fragment`case when ${days}::integer > 0 or held_at is not null then ${value} end`;
       return db.query(sql.nothing`
         /* stacks.markDeleted */
         update stacks set deleted_at = clock_timestamp(), deleted_by = ${by}, checkpoint_id = null, active_update_id = null,
           deleted_checkpoint_id = ${ifRestorable(sql.fragment`checkpoint_id`)},
-          restorable_until = ${ifRestorable(sql.fragment`clock_timestamp() + make_interval(hours => 24 * ${days}::integer)`)},
+          restorable_until = ${ifRestorable(sql.fragment`clock_timestamp() + case when held_at is null then make_interval(hours => 24 * ${days}::integer) else interval '100 years' end`)},
           restorable_in = ${ifRestorable(sql.fragment`(select organization_id from projects where projects.id = project_id)`)}
         where id = ${id}`);
     },

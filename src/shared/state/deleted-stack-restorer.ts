@@ -3,7 +3,12 @@ import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { violatedConstraint } from '../platform/db/sqlstate.ts';
 import { ConflictError } from '../platform/errors/errors.ts';
-import { deletedStackNotFound, NameTakenError, StackPurgedError } from '../stacks/deleted-stack-errors.ts';
+import {
+  deletedStackNotFound,
+  NameTakenError,
+  StackHeldError,
+  StackPurgedError,
+} from '../stacks/deleted-stack-errors.ts';
 import { assertStackRef, formatStackRef, type StackRef } from '../stacks/names.ts';
 import { createRestorableStackRepository, type RestorableStackRow } from '../stacks/restorable-stack-repository.ts';
 import { createStackRepository } from '../stacks/stack-repository.ts';
@@ -89,7 +94,7 @@ export class DeletedStackRestorer {
     return to;
   }
 
-  /** Deletes its data keys at once, and leaves its data to the sweep. Throws NotFoundError, and StackPurgedError if it was purged before. */
+  /** Deletes its data keys at once, and leaves its data to the sweep. Throws NotFoundError, StackHeldError, and StackPurgedError if it was purged before. */
   async purge(
     { id, organization }: Pick<Restoration, 'id' | 'organization'>,
     { hold, record }: { hold: RestorationSteps['hold']; record: (tx: Queryable, from: StackRef) => Promise<void> },
@@ -100,6 +105,7 @@ export class DeletedStackRestorer {
       const locked = await restorable.lock(organization, id);
       if (!locked) throw deletedStackNotFound();
       if (locked.restorableUntil === null) throw new StackPurgedError(locked);
+      if (locked.isHeld) throw new StackHeldError(locked);
       await restorable.endTime(id);
       await record(tx, locked);
       return locked;

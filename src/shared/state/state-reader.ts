@@ -13,6 +13,7 @@ import { type CompactionRepository, createCompactionRepository } from './journal
 import type { JournalCompactor } from './journal/journal-compactor.ts';
 import { describeFault, type JournalFault } from './journal/journal-fault.ts';
 import { InvalidJournalError, isShortReplay } from './journal/replay/runner/replay-runner.ts';
+import { StateDeletedError } from './retention/deleted-errors.ts';
 
 /** A stack without state, as the contract has it: `resources` null and no manifest. */
 const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
@@ -90,11 +91,12 @@ export class StateReader {
     });
   }
 
-  /** The state of this version; null if the stack has no such version. */
+  /** The state of this version; null if the stack has no such version. Throws StateDeletedError if retention has deleted it. */
   readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
     return this.#retryWhileMoving(async (rows) => {
       const update = await rows.updates.findByVersion(stackId, stackVersion);
       if (!update) return null;
+      if (update.isStateDeleted) throw new StateDeletedError(stackVersion);
       if (update.hasPendingEntries) return rows === this.#rows ? this.#replay(update) : 'moved';
       return this.#openCompacted(rows, update);
     });

@@ -22,6 +22,9 @@ const UpdateInfoRow = Type.Object({
   /** Ids of entries that its journal lacked when it ended, as in `3-4, 7`. */
   missingEntries: Text,
   resourceCount: Nullable(Type.Integer()),
+  /** When retention deleted the state of its version, and its events. */
+  stateDeletedAt: Nullable(Timestamp),
+  eventsDeletedAt: Nullable(Timestamp),
   createdAt: Timestamp,
   startedAt: Nullable(Timestamp),
   endedAt: Nullable(Timestamp),
@@ -33,6 +36,7 @@ const UpdateStatusRow = Type.Object({
   status: Type.Unsafe<UpdateStatus>(Type.String()),
   /** Whether events may be in rows. False for good once all are archived. */
   mayHaveEventRows: Type.Boolean(),
+  hasDeletedEvents: Type.Boolean(),
 });
 const TextRow = Type.Object({ text: Type.String() });
 
@@ -55,7 +59,7 @@ export type HistoryRepository = ReturnType<typeof createHistoryRepository>;
 export function createHistoryRepository(db: Queryable) {
   const columns = sql.fragment`
     u.id, u.number, u.kind, u.dry_run, u.status, u.stack_version, u.base_stack_version, u.message, u.environment, u.config,
-    u.resource_changes, u.missing_entries, u.checkpoint_id, u.created_at, u.started_at, u.ended_at,
+    u.resource_changes, u.missing_entries, u.checkpoint_id, u.state_deleted_at, u.events_deleted_at, u.created_at, u.started_at, u.ended_at,
     octet_length(u.message) + octet_length(u.environment) + octet_length(u.config) + octet_length(u.resource_changes)
       + ${rowBytes}::integer as bytes`;
   const shown = (maxBytes: number) => sql.fragment`
@@ -66,7 +70,7 @@ export function createHistoryRepository(db: Queryable) {
     case when m.bytes <= ${maxBytes} then m.resource_changes end as "resourceChanges",
     m.missing_entries as "missingEntries",
     (select c.resource_count from checkpoints c where c.id = m.checkpoint_id) as "resourceCount",
-    m.created_at as "createdAt", m.started_at as "startedAt", m.ended_at as "endedAt"`;
+    m.state_deleted_at as "stateDeletedAt", m.events_deleted_at as "eventsDeletedAt", m.created_at as "createdAt", m.started_at as "startedAt", m.ended_at as "endedAt"`;
   const inStack = (id: string, ref: StackRef) => sql.fragment`
     u.id = ${id} and exists (
       select 1 from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
@@ -109,15 +113,15 @@ export function createHistoryRepository(db: Queryable) {
 
     findStatus: (id: string, ref: StackRef) =>
       db.maybeOne(sql.prepared('history_find_status', UpdateStatusRow)`
-        /* history.findStatus */ select u.id, u.status, not u.events_archived as "mayHaveEventRows"
-        from updates u where ${inStack(id, ref)}`),
+        /* history.findStatus */ select u.id, u.status, not u.events_archived as "mayHaveEventRows",
+          u.events_deleted_at is not null as "hasDeletedEvents" from updates u where ${inStack(id, ref)}`),
 
     /** The update that produced this version of the stack. */
     findVersionStatus: (stackVersion: number, ref: StackRef) =>
       db.maybeOne(sql.rows(UpdateStatusRow)`
         /* history.findVersionStatus */
-        select u.id, u.status, not u.events_archived as "mayHaveEventRows" from stacks s join projects p on p.id = s.project_id
-        join organizations o on o.id = p.organization_id join updates u on u.stack_id = s.id
+        select u.id, u.status, not u.events_archived as "mayHaveEventRows", u.events_deleted_at is not null as "hasDeletedEvents"
+        from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id join updates u on u.stack_id = s.id
         where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null
           and u.stack_version = ${stackVersion}`),
 

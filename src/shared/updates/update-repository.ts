@@ -44,6 +44,8 @@ export const UpdateRow = Type.Object({
   /** When the compaction of the ended update was verified. */
   compactedAt: Nullable(Timestamp),
   fullCommitted: Type.Integer(),
+  /** Retention has deleted the state of its version. */
+  isStateDeleted: Type.Boolean(),
   /** Whether it has change limits that apply to its begin entries. */
   isLimited: Type.Boolean(),
 });
@@ -95,7 +97,7 @@ export const updateColumns = sql.fragment`
   extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion",
   u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
   u.checkpoint_sequence as "checkpointSequence", u.full_committed as "fullCommitted",
-  u.is_limited as "isLimited",
+  u.is_limited as "isLimited", u.state_deleted_at is not null as "isStateDeleted",
   j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.compacted_entries and j.compaction_error is null, false) as "hasPendingEntries",
   coalesce(j.entry_count, 0) as "entryCount", coalesce(j.compacted_entries, 0) as "compactedEntries", j.compaction_error as "compactionError",
   j.compaction_warning as "compactionWarning", j.compacted_at as "compactedAt"`;

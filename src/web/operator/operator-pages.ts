@@ -6,6 +6,7 @@ export const operatorPages: readonly SectionLink[] = [
   { name: 'Queues', link: { to: '/~/operator/queues' } },
   { name: 'Locks', link: { to: '/~/operator/locks' } },
   { name: 'Storage', link: { to: '/~/operator/storage' } },
+  { name: 'Backups', link: { to: '/~/operator/backups' } },
   { name: 'Tasks', link: { to: '/~/operator/tasks' } },
   { name: 'Audit log', link: { to: '/~/operator/audit' } },
 ];

@@ -43,6 +43,13 @@ const storage = createRoute({
   staticData: { crumb: 'Storage' },
 });
 
+const backups = createRoute({
+  getParentRoute: () => operator,
+  path: 'backups',
+  component: lazyRouteComponent(() => import('./backups-page.tsx'), 'BackupsPage'),
+  staticData: { crumb: 'Backups' },
+});
+
 const tasks = createRoute({
   getParentRoute: () => operator,
   path: 'tasks',
@@ -58,4 +65,4 @@ const audit = createRoute({
 });
 
 /** Pages of the whole installation. */
-export const operatorRoutes = operator.addChildren([first, health, queues, locks, storage, tasks, audit]);
+export const operatorRoutes = operator.addChildren([first, health, queues, locks, storage, backups, tasks, audit]);

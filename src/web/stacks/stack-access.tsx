@@ -13,6 +13,7 @@ import { Button } from '../platform/ui/button.tsx';
 import { Section } from '../platform/ui/page.tsx';
 import { Skeleton } from '../platform/ui/skeleton.tsx';
 import { type Column, Table } from '../platform/ui/table.tsx';
+import { LegalHold } from './legal-hold.tsx';
 import styles from './stack-access.module.css';
 
 /** Who may do what with a stack, and why. */
@@ -23,6 +24,7 @@ export function StackAccess({ details, stack }: { readonly stack: StackRef; read
   return (
     <>
       <OwnAccess stack={stack} />
+      <LegalHold stack={stack} mayManage={seesAll} />
       {seesAll ? <Holders stack={stack} holders="users" /> : null}
       {seesAll ? <Holders stack={stack} holders="tokens" /> : null}
       {mayManage ? (

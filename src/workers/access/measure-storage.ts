@@ -4,7 +4,7 @@ import type { AppContext } from '../../shared/context.ts';
 const organizationsAtOnce = 50;
 
 /**
- * Measures the bytes that organizations keep, a few times a day each. A failed measurement does not block the others. Returns how many it
+ * Measures the bytes that organizations keep, soon after they change. A failed measurement does not block the others. Returns how many it
  * measured.
  */
 export async function measureStorage(

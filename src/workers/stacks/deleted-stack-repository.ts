@@ -61,7 +61,7 @@ export const beforeFirstSequence = Number.MIN_SAFE_INTEGER;
 /** Removes the data of deleted stacks. Every delete is bounded. Call them in a transaction that holds the stack's `lock`. */
 export function createDeletedStackRepository(db: Queryable) {
   const dueAt = sql.fragment`coalesce(s.restorable_until, '-infinity'::timestamptz)`;
-  const isDue = sql.fragment`s.deleted_at is not null and ${dueAt} <= (select clock_timestamp())`;
+  const isDue = sql.fragment`s.deleted_at is not null and s.held_at is null and ${dueAt} <= (select clock_timestamp())`;
   return {
     /** Deleted stacks that can no longer be restored and still have data. */
     count: async (): Promise<number> => {

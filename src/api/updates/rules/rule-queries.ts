@@ -1,3 +1,8 @@
+import {
+  estimateRetention,
+  isRetentionRule,
+  type RetentionEstimate,
+} from '../../../shared/state/retention/retention-estimate.ts';
 import { type FreezeTimes, freezeTimes } from '../../../shared/updates/rules/freeze.ts';
 import type { RuleSettings } from '../../../shared/updates/rules/rule-kinds.ts';
 import {
@@ -14,6 +19,8 @@ import { revisionOfRule } from './update-rule-service.ts';
 
 /** Number of upcoming windows to show. */
 const maxWindows = 3;
+/** Time for an estimate of what a rule would delete, in ms. */
+const estimateMs = 2_000;
 /** Stacks of a rule: the maximum number to count, and to name. */
 const maxCounted = 1_000;
 const maxNamed = 5;
@@ -42,6 +49,24 @@ export class RuleQueries {
       items: shown.map((row) => ({ ...ruleView(row, organization), freeze: freezeOf(row) })),
       next: last && rows.length > page.limit ? placeOf(last) : null,
     };
+  }
+
+  /**
+   * What a rule about retention would delete now; null for other kinds. Of the stacks that can be looked at within 2 s. Throws
+   * NotFoundError.
+   */
+  async estimate(
+    { tokenId }: Caller,
+    organization: string,
+    rule: NewRule,
+    replacedId: string | null,
+  ): Promise<RetentionEstimate | null> {
+    if (!isRetentionRule(rule)) return null;
+    const { facts, id } = await getListedOrganization(this.#db, tokenId, organization);
+    const readable = facts === null ? null : (JSON.parse(facts) as object);
+    const begun = performance.now();
+    const isOver = () => performance.now() - begun > estimateMs;
+    return estimateRetention(this.#db, id, rule, { facts: readable, replacedId, isOver });
   }
 
   /** What a rule would be for, as far as the caller may read the stacks, and when it would hold. Throws NotFoundError. */

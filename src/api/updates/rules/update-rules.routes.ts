@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import { parseRule } from '../../../shared/updates/rules/update-rules.ts';
 import { seenByHeader, tagOf } from '../../platform/edits/revisions.ts';
 import { apiToken } from '../../platform/http/paths.ts';
@@ -6,15 +7,19 @@ import type { RouteScope } from '../../platform/http/route-scope.ts';
 import { OrganizationParams } from '../../platform/protocol/core.ts';
 import { IfMatchHeaders } from '../../platform/protocol/edits.ts';
 import {
+  EstimateUpdateRuleQuery,
+  EstimateUpdateRuleResponse,
   ListUpdateRulesResponse,
   SetUpdateRuleRequest,
   UpdateRuleParams,
   UpdateRuleResponse,
 } from '../update-rules.schemas.ts';
+import type { RuleQueries } from './rule-queries.ts';
 import { type RuleRow, revisionOfRule, type UpdateRuleService } from './update-rule-service.ts';
 
 /** What the routes call. */
 export interface Services {
+  readonly ruleQueries: Pick<RuleQueries, 'estimate'>;
   readonly updateRules: UpdateRuleService;
 }
 
@@ -26,6 +31,7 @@ const access = { kind: 'organization', permission: 'manage' } as const;
 export function registerUpdateRuleRoutes(app: RouteScope, services: Services): void {
   listRules(app, services);
   setRule(app, services);
+  estimateRule(app, services);
   getRule(app, services);
   changeRule(app, services);
   deleteRule(app, services);
@@ -66,6 +72,39 @@ function setRule(app: RouteScope, { updateRules }: Services): void {
     async ({ audit, body, caller, params }) =>
       toResponse(await updateRules.set(caller, params.organization, parseRule(body), audit)),
   );
+}
+
+function estimateRule(app: RouteScope, { ruleQueries }: Services): void {
+  app.get(
+    `${path}/estimate`,
+    {
+      config: { access, rate: 'held' },
+      schema: {
+        tags,
+        summary: 'Count what a rule about retention would delete',
+        description: 'Changes nothing. Only for the kinds `keep-versions`, `keep-events` and `keep-previews`.',
+        security: apiToken,
+        params: OrganizationParams,
+        querystring: EstimateUpdateRuleQuery,
+        response: { 200: EstimateUpdateRuleResponse },
+      },
+    },
+    async ({ caller, params, query }) => {
+      const estimate = await ruleQueries.estimate(caller, params.organization, parseRule(readQuery(query)), null);
+      if (estimate === null) throw new InvalidRequestError(`A rule ${JSON.stringify(query.kind)} deletes nothing`);
+      return { ...estimate, stacks: [...estimate.stacks] };
+    },
+  );
+}
+
+/** Throws InvalidRequestError. */
+function readQuery({ settings, tagName, tagValue = '', ...query }: EstimateUpdateRuleQuery) {
+  const tag = tagName === undefined ? null : { name: tagName, value: tagValue };
+  try {
+    return { ...query, tag, settings: JSON.parse(settings) as unknown };
+  } catch (cause) {
+    throw new InvalidRequestError('settings is not JSON', { cause });
+  }
 }
 
 function getRule(app: RouteScope, { updateRules }: Services): void {

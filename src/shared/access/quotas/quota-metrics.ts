@@ -4,9 +4,27 @@ import type { Metrics } from '../../platform/telemetry/metrics.ts';
 import { createQuotaRepository } from './quota-repository.ts';
 import type { Quotas } from './quota-service.ts';
 import { type QuotaName, quotaNames, quotaOptions } from './quotas.ts';
+import { createStorageRepository } from './storage-repository.ts';
 
 /** Maximum number of organizations with metrics. */
 const maxOrganizations = 200;
+
+/** Registers the metric of the bytes that organizations keep, by kind; of the 200 that keep the most. */
+export function registerStorageGauge(metrics: Metrics, db: Database): void {
+  metrics.gaugeByLabels(
+    'holdfast_storage_bytes',
+    'Bytes that the stacks of an organization keep, as last measured: states, journals and events, as stored. Every process reports the same.',
+    ['organization', 'kind'],
+    async () =>
+      (await createStorageRepository(db).listNewest(maxOrganizations)).flatMap(
+        ({ eventBytes, journalBytes, organization, stateBytes }) => [
+          { labels: { organization, kind: 'states' }, figure: stateBytes },
+          { labels: { organization, kind: 'journals' }, figure: journalBytes },
+          { labels: { organization, kind: 'events' }, figure: eventBytes },
+        ],
+      ),
+  );
+}
 
 interface QuotaGauge {
   readonly labels: { readonly organization: string; readonly quota: string };

@@ -16,6 +16,13 @@ const StorageRow = Type.Object({
 });
 export type StorageRow = Row<typeof StorageRow>;
 
+const NewestRow = Type.Object({
+  organization: Type.String(),
+  stateBytes: Type.Number(),
+  journalBytes: Type.Number(),
+  eventBytes: Type.Number(),
+});
+
 const DayRow = Type.Object({
   day: Type.String(),
   stateBytes: Type.Number(),
@@ -26,14 +33,38 @@ const DayRow = Type.Object({
 const TableRow = Type.Object({ name: Type.String(), bytes: Type.Number(), rows: Type.Number() });
 const DatabaseRow = Type.Object({ bytes: Type.Number() });
 
-/** Minimum age of a measurement before the next one; it must also be at least 100 times as old as it took. */
-const everyHours = 6;
-/** The same where nothing was found: it may be a new organization. */
-const emptyHours = 1;
+/** Minimum age of a measurement before the next one, if a stack has changed; it must also be at least 100 times as old as it took. */
+const everySeconds = 60;
+/** The same if none has. */
+const idleSeconds = 3600;
+/** After a change, journals are deleted, events archived and versions encoded for as long. */
+const settlingSeconds = 2 * 3600;
 const comparedDays = 30;
 const keptDays = 400;
 
-/** The bytes that organizations keep, measured a few times a day, and the size of the database itself. */
+type Fragment = ReturnType<typeof sql.fragment>;
+
+/**
+ * Bytes that stacks keep, as stored: of states, journal entries and engine events. A chunk is counted once, however many versions share it, and
+ * also if no version but only other chunks need it. Reads sizes only, not the contents.
+ */
+export function storedSizes(stacks: Fragment): Readonly<Record<'states' | 'journals' | 'events', Fragment>> {
+  return {
+    states: sql.fragment`(
+      coalesce((select sum(c.stored_bytes) from checkpoints c where c.codec <> 'chunks' and c.stack_id in (${stacks})), 0)
+      + coalesce((select sum(p.stored_bytes) from version_chunks p where p.stack_id in (${stacks})), 0))`,
+    journals: sql.fragment`coalesce((
+      select sum(pg_column_size(e.entry)) from journals j join journal_entries e on e.update_id = j.update_id
+      where j.stack_id in (${stacks})), 0)`,
+    events: sql.fragment`(
+      coalesce((select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id
+        where u.stack_id in (${stacks})), 0)
+      + coalesce((select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id
+        where u.stack_id in (${stacks})), 0))`,
+  };
+}
+
+/** The bytes that organizations keep, measured soon after they change, and the size of the database itself. */
 export function createStorageRepository(db: Queryable) {
   // Deleted stacks count for as long as they can be restored.
   const keptStacks = (organizationId: string) => sql.fragment`
@@ -50,30 +81,24 @@ export function createStorageRepository(db: Queryable) {
         /* storage.listDue */
         select o.id from organizations o
         left join lateral (
-          select measured_at, took_ms, state_bytes from organization_storage where organization_id = o.id order by day desc limit 1) m on true
+          select measured_at, took_ms from organization_storage where organization_id = o.id order by day desc limit 1) m on true
         where m.measured_at is null
-          or m.measured_at <= clock_timestamp() - greatest(make_interval(hours => case when m.state_bytes = 0 then ${emptyHours}::int else ${everyHours}::int end),
-            make_interval(secs => m.took_ms / 10.0))
+          or m.measured_at <= clock_timestamp() - make_interval(secs => greatest(m.took_ms / 10.0, case when exists (
+            select 1 from stack_changes c where c.organization_id = o.id
+              and c.changed_at > m.measured_at - make_interval(secs => ${settlingSeconds}::int))
+            then ${everySeconds}::int else ${idleSeconds}::int end))
           or m.measured_at > clock_timestamp() + interval '1 hour'
         order by m.measured_at nulls first limit ${limit}`);
       return rows.map(({ id }) => id);
     },
 
-    /** Reads sizes only, not the contents. */
     measure: async (organizationId: string): Promise<void> => {
       const startedAt = performance.now();
-      const sizes = sql.fragment`
-        coalesce((select sum(c.stored_bytes) from checkpoints c where c.stack_id in (${keptStacks(organizationId)})), 0),
-        coalesce((select sum(pg_column_size(e.entry)) from journals j join journal_entries e on e.update_id = j.update_id
-          where j.stack_id in (${keptStacks(organizationId)})), 0),
-        coalesce((select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id
-          where u.stack_id in (${keptStacks(organizationId)})), 0)
-        + coalesce((select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id
-          where u.stack_id in (${keptStacks(organizationId)})), 0)`;
+      const { events, journals, states } = storedSizes(keptStacks(organizationId));
       await db.query(sql.nothing`
         /* storage.measure */
         insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes)
-        select ${organizationId}, (clock_timestamp() at time zone 'UTC')::date, ${sizes}
+        select ${organizationId}, (clock_timestamp() at time zone 'UTC')::date, ${states}, ${journals}, ${events}
         on conflict (organization_id, day) do update set state_bytes = excluded.state_bytes, journal_bytes = excluded.journal_bytes,
           event_bytes = excluded.event_bytes, measured_at = clock_timestamp()`);
       await db.query(sql.nothing`
@@ -104,6 +129,16 @@ export function createStorageRepository(db: Queryable) {
             ? sql.fragment`true`
             : sql.fragment`(${total('n')} < ${after.bytes}::bigint or ${total('n')} = ${after.bytes}::bigint and o.name > ${after.organization})`
         }
+        order by ${total('n')} desc, o.name limit ${limit}`),
+
+    /** The last measurement of each organization; of those that keep the most. */
+    listNewest: (limit: number) =>
+      db.any(sql.rows(NewestRow)`
+        /* storage.listNewest */
+        select o.name as organization, n.state_bytes::float8 as "stateBytes", n.journal_bytes::float8 as "journalBytes",
+          n.event_bytes::float8 as "eventBytes"
+        from organizations o cross join lateral (
+          select * from organization_storage s where s.organization_id = o.id order by s.day desc limit 1) n
         order by ${total('n')} desc, o.name limit ${limit}`),
 
     /** All organizations together on each of the last days. */

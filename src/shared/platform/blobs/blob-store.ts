@@ -6,6 +6,13 @@ export interface BlobInfo {
   readonly modifiedAt: Date;
 }
 
+export interface BlobStat {
+  readonly storedBytes: number;
+  readonly modifiedAt: Date;
+  /** Until when an object lock protects it. */
+  readonly lockedUntil?: Date;
+}
+
 /** Consecutive bytes of a blob: from `start` up to, but not including, `end`. Never empty. */
 export interface BlobRange {
   readonly start: number;
@@ -40,7 +47,9 @@ export interface BlobStore {
    */
   open(key: string, options?: { signal?: AbortSignal; range?: BlobRange }): Promise<AsyncIterable<Buffer>>;
   /** Size in bytes and time of the last put; null if the store is certain that the blob does not exist. */
-  stat(key: string): Promise<{ storedBytes: number; modifiedAt: Date } | null>;
+  stat(key: string): Promise<BlobStat | null>;
+  /** In a store that locks what is put: locks a blob, too, that another put has stored. `stat` is its newest. */
+  keepLocked?(key: string, stat: BlobStat): Promise<void>;
   /** Deletes a blob. A missing blob is not an error. */
   delete(key: string): Promise<void>;
   /**

@@ -10,15 +10,16 @@ import {
   ListMultipartUploadsCommand,
   type ListMultipartUploadsCommandOutput,
   ListObjectsV2Command,
+  PutObjectRetentionCommand,
 } from '@aws-sdk/client-s3';
 import { filterAbsent } from './absent-blobs.ts';
 import {
   assertBlobKey,
   assertBlobPrefix,
-  type BlobInfo,
   BlobNotFoundError,
   type BlobPage,
   type BlobRange,
+  type BlobStat,
   type BlobStore,
   BlobStoreUnavailableError,
   isBlobKey,
@@ -28,7 +29,9 @@ import { createS3Clients, type S3Clients, type S3Options } from './s3-client.ts'
 import { isNoSuchKey, isPastEnd, isS3Error, toUnavailable } from './s3-errors.ts';
 import { uploadToS3 } from './s3-upload.ts';
 
-type Stat = Omit<BlobInfo, 'key'>;
+const dayMs = 24 * 3600 * 1000;
+/** A lock is renewed for the time of the lock and this share of it, so that not each backup renews it. */
+const lockReserve = 0.25;
 
 /** Unfinished uploads that one sweep leaves behind before it ends. */
 const sweepFaultLimit = 16;
@@ -54,7 +57,7 @@ export class S3BlobStore implements BlobStore {
     options: { signal?: AbortSignal } = {},
   ): Promise<{ storedBytes: number }> {
     assertBlobKey(key);
-    return uploadToS3(this.#clients.requests, this.#object(key), body, options.signal);
+    return uploadToS3(this.#clients.requests, { ...this.#object(key), ...this.#lock() }, body, options.signal);
   }
 
   async open(key: string, options: { signal?: AbortSignal; range?: BlobRange } = {}): Promise<AsyncIterable<Buffer>> {
@@ -69,7 +72,7 @@ export class S3BlobStore implements BlobStore {
     }
   }
 
-  async stat(key: string): Promise<Stat | null> {
+  async stat(key: string): Promise<BlobStat | null> {
     assertBlobKey(key);
     try {
       return statOf(await this.#clients.requests.send(new HeadObjectCommand(this.#object(key))));
@@ -80,6 +83,14 @@ export class S3BlobStore implements BlobStore {
     const found = await this.#get(key, undefined);
     await found?.body.return();
     return found === null ? null : statOf(found.response);
+  }
+
+  async keepLocked(key: string, { lockedUntil }: BlobStat): Promise<void> {
+    const { lock } = this.#options;
+    if (!lock || (lockedUntil && lockedUntil.getTime() > Date.now() + lock.days * dayMs)) return;
+    const { ObjectLockMode: Mode, ObjectLockRetainUntilDate: RetainUntilDate } = this.#lock(1 + lockReserve);
+    const command = new PutObjectRetentionCommand({ ...this.#object(key), Retention: { Mode, RetainUntilDate } });
+    await orUnavailable('lock', () => this.#clients.requests.send(command));
   }
 
   async delete(key: string): Promise<void> {
@@ -203,6 +214,15 @@ export class S3BlobStore implements BlobStore {
     }
   }
 
+  #lock(times = 1): { ObjectLockMode?: 'GOVERNANCE' | 'COMPLIANCE'; ObjectLockRetainUntilDate?: Date } {
+    const { lock } = this.#options;
+    if (!lock) return {};
+    return {
+      ObjectLockMode: lock.mode,
+      ObjectLockRetainUntilDate: new Date(Date.now() + lock.days * dayMs * times),
+    };
+  }
+
   #object(key: string): { Bucket: string; Key: string } {
     return { Bucket: this.#options.bucket, Key: this.#prefix + key };
   }
@@ -265,12 +285,16 @@ async function orUnavailable<T>(operation: string, run: () => Promise<T>): Promi
   }
 }
 
-function statOf(response: { ContentLength?: number | undefined; LastModified?: Date | undefined }): Stat {
-  const { ContentLength, LastModified } = response;
+function statOf(response: {
+  ContentLength?: number | undefined;
+  LastModified?: Date | undefined;
+  ObjectLockRetainUntilDate?: Date | undefined;
+}): BlobStat {
+  const { ContentLength, LastModified, ObjectLockRetainUntilDate: lockedUntil } = response;
   if (ContentLength === undefined || LastModified === undefined) {
     throw new BlobStoreUnavailableError('faulty', 'blob store response has no size or time');
   }
-  return { storedBytes: ContentLength, modifiedAt: LastModified };
+  return { storedBytes: ContentLength, modifiedAt: LastModified, ...(lockedUntil ? { lockedUntil } : {}) };
 }
 
 async function* nothing(): AsyncGenerator<Buffer> {}

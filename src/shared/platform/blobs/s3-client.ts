@@ -26,6 +26,8 @@ export interface S3Options {
   readonly profile?: string;
   /** Blobs per page of `list`. */
   readonly pageSize?: number;
+  /** Object lock of all that is put. The bucket must allow it. */
+  readonly lock?: { readonly mode: 'GOVERNANCE' | 'COMPLIANCE'; readonly days: number } | null;
 }
 
 const maxSockets = 128;

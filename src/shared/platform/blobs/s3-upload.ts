@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { AbortMultipartUploadCommand, type S3Client } from '@aws-sdk/client-s3';
+import { AbortMultipartUploadCommand, type PutObjectCommandInput, type S3Client } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { PutBody } from './blob-streams.ts';
 import { toUnavailable } from './s3-errors.ts';
@@ -18,7 +18,7 @@ const concurrentParts = 2;
  */
 export async function uploadToS3(
   client: S3Client,
-  target: { Bucket: string; Key: string },
+  target: Omit<PutObjectCommandInput, 'Body'>,
   body: AsyncIterable<Buffer>,
   signal: AbortSignal | undefined,
 ): Promise<{ storedBytes: number }> {

@@ -16,6 +16,11 @@ export function isDue(schedule: string, last: Date | null, now = new Date()): bo
   return next !== null && next <= now;
 }
 
+/** The next time of the schedule, in UTC. */
+export function nextTime(schedule: string, now = new Date()): Date | null {
+  return cronOf(schedule).nextRun(now);
+}
+
 function cronOf(schedule: string): Cron {
   return new Cron(schedule, { timezone: 'UTC', mode: '5-part', paused: true });
 }

@@ -22,6 +22,8 @@ const withoutJournal = Type.Optional(Type.Union([Type.Literal('allow'), Type.Lit
 /** Who may approve runs that the rule stops: users, which is the default, or also tokens of teams, organizations and services. */
 const approvers = Type.Optional(Type.Union([Type.Literal('people'), Type.Literal('tokens')]));
 
+const Days = Type.Integer({ minimum: 1, maximum: 36_500 });
+
 /** Every kind of rule, with its settings. Names are stable: they are stored. */
 export const ruleKinds = {
   /** How long an update waits for its stack. */
@@ -108,7 +110,31 @@ export const ruleKinds = {
       closed,
     ),
   },
+  /** The versions whose states are kept: those that any of the settings keeps. */
+  'keep-versions': {
+    settings: Type.Object(
+      {
+        /** The newest ones. */
+        newest: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+        /** All of the last days. */
+        days: Type.Optional(Days),
+        /** The last one of each day, for so many days. */
+        daily: Type.Optional(Days),
+        /** The last one of each month, for so many months. */
+        monthly: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_200 })),
+      },
+      { ...closed, minProperties: 1 },
+    ),
+  },
+  /** How long the events of updates and previews are kept. */
+  'keep-events': { settings: Type.Object({ days: Days }, closed) },
+  /** How long previews are kept. */
+  'keep-previews': { settings: Type.Object({ days: Days }, closed) },
 } as const satisfies Record<string, RuleKind>;
+
+/** Kinds of rules by which a worker deletes data. */
+export const retentionKinds = ['keep-versions', 'keep-events', 'keep-previews'] as const;
+export type RetentionKind = (typeof retentionKinds)[number];
 
 export type RuleKindName = keyof typeof ruleKinds;
 export type RuleSettings<Kind extends RuleKindName> = Static<(typeof ruleKinds)[Kind]['settings']>;

@@ -102,6 +102,19 @@ export function createUpdateRuleRepository(db: Queryable) {
       return row && toStack(row);
     },
 
+    /** Like `lockStack`, but null if another transaction has the stack's row, or if the stack is under a legal hold. */
+    lockIdleStack: async (stackId: string): Promise<StackWithRules | null> => {
+      const row = await db.maybeOne(sql.prepared('update_rules_lock_idle_stack', StackWithRulesRow)`
+        /* updateRules.lockIdleStack */
+        select ${stackColumns}, ${applicableRules} from ${stackJoins}
+        where s.id = ${stackId} and s.deleted_at is null and s.held_at is null for update of s skip locked`);
+      return row && toStack(row);
+    },
+
+    /** Keeps the rules of the organization as they are until the end of the transaction. Take it before any lock on a stack. */
+    hold: (organizationId: string) =>
+      db.query(sql.nothing`/* updateRules.hold */ select lock_shared(${organizationId})`),
+
     /** The rules that apply to the stack. None if it does not exist. */
     listOfStack: async (stackId: string): Promise<UpdateRules> => {
       const row = await db.maybeOne(sql.prepared('update_rules_of_stack', RulesRow)`

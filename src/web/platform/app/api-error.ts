@@ -35,6 +35,11 @@ export function isEditConflict(error: unknown): boolean {
   return dataOf(error)?.kind === 'edit-conflict';
 }
 
+/** Whether a rule about retention has deleted the data of something that still exists. */
+export function isDeletedByRule(error: unknown): boolean {
+  return ['state-deleted', 'events-deleted'].includes(dataOf(error)?.kind ?? '');
+}
+
 /** Whether the data is gone, or no longer visible to this user: a page must stop showing it. */
 export function isGone(error: unknown): boolean {
   const code = errorCode(error);

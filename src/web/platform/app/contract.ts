@@ -30,6 +30,7 @@ export type OperatorLock = Outputs['operator']['locks']['items'][number];
 export type OperatorSlow = Outputs['operator']['slow']['items'][number];
 export type OperatorStorage = Outputs['operator']['storage'];
 export type OperatorOrganization = Outputs['operator']['organizations']['items'][number];
+export type OperatorBackup = Outputs['operator']['backups']['backups'][number];
 export type OperatorTasks = Outputs['operator']['maintenance'];
 export type SecretPlace = Inputs['secrets']['reveal']['place'];
 export type FoundResource = Outputs['search']['list']['items'][number];

@@ -3,7 +3,7 @@ import { CircleAlert, Compass, Hourglass, Lock } from 'lucide-react';
 import { type ReactNode, useRef, useState } from 'react';
 import { Button, buttonClass } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
-import { errorCode, isGone, isUnreached, repeatAfter } from './api-error.ts';
+import { errorCode, isDeletedByRule, isGone, isUnreached, repeatAfter } from './api-error.ts';
 
 /** There is nothing at this path, or nothing that the user may see. */
 export function NotFoundPage() {
@@ -30,6 +30,12 @@ interface ProblemProps {
 export function Problem({ error, onRetry }: ProblemProps) {
   const [isTrying, setIsTrying] = useState(false);
   const code = errorCode(error);
+  if (isDeletedByRule(error))
+    return (
+      <Empty title="Deleted by a rule about retention">
+        <p>{messageOf(error)}.</p>
+      </Empty>
+    );
   if (code === 'NOT_FOUND') return <NotFoundPage />;
   if (code === 'FORBIDDEN')
     return (

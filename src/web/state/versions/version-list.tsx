@@ -15,6 +15,7 @@ import { Time } from '../../platform/ui/time.tsx';
 import { ChangeBar } from '../../updates/change-bar.tsx';
 import { viewKind } from '../../updates/update-status.ts';
 import { StateViewer } from '../state-viewer.tsx';
+import { PinButton } from './pin-button.tsx';
 import { RestoreDialog } from './restore-dialog.tsx';
 import { StackCompare } from './stack-compare.tsx';
 import { VersionDiff } from './version-diff.tsx';
@@ -62,7 +63,9 @@ export function VersionList({ details, search, stack }: VersionListProps) {
   const change = (chosen: Partial<StackPageSearch>): void =>
     void navigate({ to: '.', search: { ...search, ...chosen }, replace: true, resetScroll: false });
   const choose = (chosen: { readonly from: number; readonly to: number }): void => change(chosen);
-  const mayRestore = to < newest && details.active === null && details.permissions.includes('write');
+  const chosen = versions.find(({ version }) => version === to);
+  const mayRestore =
+    chosen?.isStateDeleted !== true && to < newest && details.active === null && details.permissions.includes('write');
   const shapes = (
     <Segments label="Show of versions" options={views} value={search.show} onChange={(show) => change({ show })} />
   );
@@ -137,6 +140,9 @@ export function VersionList({ details, search, stack }: VersionListProps) {
               <Link to="/$organization/$project/$stack/updates/$version" params={{ ...stack, version: String(to) }}>
                 Its update
               </Link>
+              {chosen && !chosen.isStateDeleted && details.permissions.includes('write') ? (
+                <PinButton stack={stack} version={chosen} />
+              ) : null}
               {mayRestore ? (
                 <Button size="small" onClick={() => setIsRestoring(true)}>
                   <RotateCcw size={14} aria-hidden="true" />
@@ -208,6 +214,8 @@ function VersionRow({
         <span className={styles['when']}>
           <Time at={version.at} />
           {version.by === null ? '' : ` by ${version.by}`}
+          {version.isStateDeleted ? ', state deleted' : ''}
+          {version.pinnedBy === null ? '' : ', pinned'}
           {version.resourceCount === null ? '' : `, ${version.resourceCount.toLocaleString('en')} resources`}
         </span>
       </span>

@@ -8,8 +8,8 @@ import { useEdit } from '../../platform/app/use-edit.ts';
 import { ActionDialog } from '../../platform/ui/action-dialog.tsx';
 import { SelectField, TextField } from '../../platform/ui/field.tsx';
 import styles from './rule-dialog.module.css';
-import { draftOf, type RuleDraft, type ScopeKind, type WrittenRule, writtenRule } from './rule-draft.ts';
-import { type RuleKind, ruleKinds } from './rule-labels.ts';
+import { draftOf, keptByDefault, type RuleDraft, type ScopeKind, type WrittenRule, writtenRule } from './rule-draft.ts';
+import { describeEstimate, isOfRetention, type RuleKind, ruleKinds } from './rule-labels.ts';
 import { RuleSettings } from './rule-settings.tsx';
 import { NextWindows } from './window-times.tsx';
 
@@ -74,6 +74,7 @@ export function RuleDialog({
             change({
               kind: target.value as RuleKind,
               mode: target.value === 'consumers' || target.value === 'require-preview' ? 'warn' : 'refuse',
+              ...keptByDefault(target.value as RuleKind),
             })
           }
         />
@@ -88,6 +89,7 @@ export function RuleDialog({
         onChange={({ target }) => change({ note: target.value })}
       />
       <Preview organization={organization} rule={rule} />
+      {isOfRetention(draft.kind) ? <Estimate organization={organization} rule={rule} ruleId={base?.id} /> : null}
     </ActionDialog>
   );
 }
@@ -168,6 +170,37 @@ function Preview({ organization, rule }: { readonly organization: string; readon
           {data.freeze === null ? null : <NextWindows freeze={data.freeze} />}
         </>
       )}
+    </div>
+  );
+}
+
+/** What a rule about retention would delete now, from the server. */
+function Estimate({
+  organization,
+  rule,
+  ruleId,
+}: {
+  readonly organization: string;
+  readonly rule: WrittenRule | null;
+  /** The rule that is edited. */
+  readonly ruleId: string | undefined;
+}) {
+  const settled = useSettled(rule === null ? null : JSON.stringify(rule));
+  const query = useQuery(
+    trpc.rules.estimate.queryOptions(
+      {
+        organization,
+        ...(ruleId === undefined ? {} : { ruleId }),
+        ...(JSON.parse(settled ?? '{"kind":"","settings":{}}') as WrittenRule),
+      },
+      { enabled: settled !== null, placeholderData: keepPreviousData, retry: false },
+    ),
+  );
+  const { data } = query;
+  if (settled === null || query.error || (data === undefined && !query.isFetching)) return null;
+  return (
+    <div className={styles['preview']} aria-live="polite" aria-busy={query.isFetching}>
+      <p>{data == null ? 'Counting what it deletes…' : describeEstimate(data)}</p>
     </div>
   );
 }

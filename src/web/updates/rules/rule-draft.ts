@@ -34,6 +34,11 @@ export interface RuleDraft {
   readonly ownPreview: string;
   readonly withoutJournal: string;
   readonly approvers: string;
+  /** Of what is kept. */
+  readonly newest: string;
+  readonly days: string;
+  readonly daily: string;
+  readonly monthly: string;
 }
 
 /** The props of the fields of one kind of rule. */
@@ -59,7 +64,15 @@ export function emptyDraft(kind: RuleKind): RuleDraft {
     mode: kind === 'consumers' || kind === 'require-preview' ? 'warn' : 'refuse',
     ...{ most: '10', per: 'all', seconds: '600', by: 'branch', changes: '', percent: '', types: '' },
     ...{ ownPreview: 'counts', withoutJournal: 'allow', approvers: 'people' },
+    ...keptByDefault(kind),
   };
+}
+
+/** What the form of a rule about retention begins with. */
+export function keptByDefault(kind: RuleKind): Pick<RuleDraft, 'daily' | 'days' | 'monthly' | 'newest'> {
+  return kind === 'keep-versions'
+    ? { newest: '10', days: '30', daily: '90', monthly: '24' }
+    : { newest: '', days: '90', daily: '', monthly: '' };
 }
 
 /** The draft of an existing rule. */
@@ -77,6 +90,8 @@ export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule
     ...{ changes: text('changes'), percent: text('percent') },
     types: Array.isArray(settings['types']) ? settings['types'].map(String).join('\n') : '',
     ...{ ownPreview: text('ownPreview'), withoutJournal: text('withoutJournal'), approvers: text('approvers') },
+    ...(kind === 'keep-versions' ? { newest: '', days: '', daily: '', monthly: '' } : {}),
+    ...keptOf(settings),
     until: typeof settings['until'] === 'string' ? localTime(settings['until']) : '',
     windows: ((settings['windows'] ?? []) as readonly FreezeWindow[]).map(({ cron, minutes, timeZone }) => ({
       cron,
@@ -85,6 +100,13 @@ export function draftOf({ kind, note, project, settings, stack, tag }: Omit<Rule
       hours: String(Number((minutes / 60).toFixed(4))),
     })),
   };
+}
+
+function keptOf(settings: Readonly<Record<string, unknown>>): Partial<RuleDraft> {
+  const names = ['newest', 'days', 'daily', 'monthly'] as const;
+  return Object.fromEntries(
+    names.flatMap((name) => (settings[name] === undefined ? [] : [[name, String(settings[name])]])),
+  );
 }
 
 /** A time in the format of `datetime-local`, to the second. */
@@ -145,6 +167,18 @@ function settingsOf(draft: RuleDraft): Record<string, unknown> | null {
     case 'protected-types': {
       const types = draft.types.split('\n').flatMap((line) => line.trim() || []);
       return types.length === 0 ? null : { types, ...approving, ...strict };
+    }
+    case 'keep-versions': {
+      const names = ['newest', 'days', 'daily', 'monthly'] as const;
+      const kept = names.flatMap((name) =>
+        numberOf(draft[name]) === null ? [] : [[name, numberOf(draft[name])] as const],
+      );
+      return kept.length === 0 ? null : Object.fromEntries(kept);
+    }
+    case 'keep-events':
+    case 'keep-previews': {
+      const days = numberOf(draft.days);
+      return days === null ? null : { days };
     }
     case 'require-preview':
       return { mode: draft.mode, ...(draft.ownPreview === 'ignored' ? { ownPreview: 'ignored' } : {}), ...strict };

@@ -1,6 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
 import { draftOf, emptyDraft, type RuleDraft, writtenRule } from './rule-draft.ts';
-import { describeSettings, describeWindow, durationText, limitedKinds, queueKinds, ruleKinds } from './rule-labels.ts';
+import {
+  describeEstimate,
+  describeSettings,
+  describeWindow,
+  durationText,
+  limitedKinds,
+  queueKinds,
+  retentionKinds,
+  ruleKinds,
+} from './rule-labels.ts';
 
 test.each([
   ['concurrency', { most: 1 }, 'At most 1 update at once'],
@@ -20,6 +29,12 @@ test.each([
     { types: ['b'], approvers: 'tokens' },
     'b; tokens of teams, organizations and services may approve more',
   ],
+  [
+    'keep-versions',
+    { newest: 10, days: 1, daily: 90, monthly: 12 },
+    'Kept: the newest 10 versions; all of the last 1 day; the last of each day for 90 days; the last of each month for 12 months',
+  ],
+  ['keep-previews', { days: 30 }, 'Kept for 30 days'],
   ['later', { some: 1 }, '{"some":1}'],
 ])('%s %j says: %s', (kind, settings, words) => {
   expect(describeSettings(kind, settings)).toBe(words);
@@ -35,13 +50,30 @@ test.each([
 });
 
 test('every kind of rule has a section of the page', () => {
-  expect(['freeze', ...queueKinds, ...limitedKinds].sort()).toEqual(Object.keys(ruleKinds).sort());
+  expect(['freeze', ...queueKinds, ...limitedKinds, ...retentionKinds].sort()).toEqual(Object.keys(ruleKinds).sort());
 });
 
 test('durations use the largest unit that fits', () => {
   expect([1, 59, 60, 61, 3_600, 3_661, 86_400, 172_800].map(durationText)).toEqual([
     ...['1 second', '59 seconds', '1 minute', '1 min 1 s', '1 hour', '1 h 1 min', '1 day', '2 days'],
   ]);
+});
+
+test('an estimate says what is deleted, and what is not', () => {
+  const estimate = {
+    kind: 'keep-versions',
+    count: 1200,
+    bytes: 34_560_000,
+    heldCount: 1,
+    otherCount: 2,
+    isComplete: true,
+  };
+  expect(describeEstimate(estimate)).toBe(
+    'It deletes the state of 1,200 versions (34.6 MB). 1 stack under a legal hold is left out. A more specific rule decides about 2 stacks.',
+  );
+  const small = { ...estimate, kind: 'keep-previews', count: 1, bytes: 900, heldCount: 0, otherCount: 0 };
+  expect(describeEstimate({ ...small, isComplete: false })).toBe('It deletes at least 1 preview (1 kB).');
+  expect(describeEstimate({ ...small, count: 0 })).toBe('It deletes nothing now.');
 });
 
 describe('a form', () => {

@@ -1,3 +1,5 @@
+import { byteText } from '../../platform/ui/byte-text.ts';
+
 /** When a freeze is in force. */
 export interface FreezeWindow {
   /** Minute, hour, day, month and day of the week. */
@@ -29,6 +31,12 @@ export const ruleKinds = {
     name: 'Stacks that others read',
     about: 'Updates that remove outputs read by other stacks are warned or refused.',
   },
+  'keep-versions': {
+    name: 'Versions',
+    about: 'States of other versions are deleted. Never the newest one, pinned ones, and stacks under a legal hold.',
+  },
+  'keep-events': { name: 'Events', about: 'The logs of older updates and previews are deleted.' },
+  'keep-previews': { name: 'Previews', about: 'Older previews are deleted.' },
 } as const;
 export type RuleKind = keyof typeof ruleKinds;
 
@@ -44,6 +52,8 @@ export const limitedKinds = [
   'require-preview',
   'consumers',
 ] as const satisfies readonly RuleKind[];
+
+export const retentionKinds = ['keep-versions', 'keep-events', 'keep-previews'] as const satisfies readonly RuleKind[];
 
 export function nameOfKind(kind: string): string {
   return Object.hasOwn(ruleKinds, kind) ? ruleKinds[kind as RuleKind].name : kind;
@@ -63,7 +73,7 @@ const previewModes: Readonly<Record<string, string>> = {
 
 /** A sentence that describes the settings of a rule. */
 export function describeSettings(kind: string, settings: Readonly<Record<string, unknown>>): string {
-  const { approvers, by, changes, mode, most, ownPreview, percent, seconds, types, withoutJournal } = settings;
+  const { approvers, by, changes, days, mode, most, ownPreview, percent, seconds, types, withoutJournal } = settings;
   const approving = approvers === 'tokens' ? '; tokens of teams, organizations and services may approve more' : '';
   const strict = `${approving}${withoutJournal === 'refuse' ? '; updates without a journal are refused' : ''}`;
   switch (kind) {
@@ -90,9 +100,56 @@ export function describeSettings(kind: string, settings: Readonly<Record<string,
       return `${previewModes[String(mode)] ?? String(mode)}${ownPreview === 'ignored' ? '; the preview that up starts with does not count' : ''}${strict}`;
     case 'consumers':
       return mode === 'refuse' ? 'Removing outputs is refused' : 'Removing outputs causes a warning';
+    case 'keep-versions':
+      return `Kept: ${keptVersions(settings).join('; ')}`;
+    case 'keep-events':
+    case 'keep-previews':
+      return `Kept for ${count(Number(days), 'day')}`;
     default:
       return JSON.stringify(settings);
   }
+}
+
+export function isOfRetention(kind: RuleKind): boolean {
+  return (retentionKinds as readonly RuleKind[]).includes(kind);
+}
+
+const deletedThings: Readonly<Record<string, string>> = {
+  'keep-versions': 'the state of # version',
+  'keep-events': 'the log of # update',
+  'keep-previews': '# preview',
+};
+
+/** A sentence about what a rule would delete. */
+export function describeEstimate(estimate: {
+  readonly kind: string;
+  readonly count: number;
+  readonly bytes: number;
+  readonly heldCount: number;
+  readonly otherCount: number;
+  readonly isComplete: boolean;
+}): string {
+  const { bytes, count: number, heldCount, isComplete, kind, otherCount } = estimate;
+  const things = (deletedThings[kind] ?? '# item').replace('#', number.toLocaleString('en'));
+  const parts = [
+    number === 0
+      ? 'It deletes nothing now.'
+      : `It deletes ${isComplete ? '' : 'at least '}${things}${number === 1 ? '' : 's'} (${byteText(bytes)}).`,
+    heldCount === 0
+      ? ''
+      : `${count(heldCount, 'stack')} under a legal hold ${heldCount === 1 ? 'is' : 'are'} left out.`,
+    otherCount === 0 ? '' : `A more specific rule decides about ${count(otherCount, 'stack')}.`,
+  ];
+  return parts.filter(Boolean).join(' ');
+}
+
+function keptVersions({ daily, days, monthly, newest }: Readonly<Record<string, unknown>>): string[] {
+  return [
+    newest === undefined ? null : `the newest ${count(Number(newest), 'version')}`,
+    days === undefined ? null : `all of the last ${count(Number(days), 'day')}`,
+    daily === undefined ? null : `the last of each day for ${count(Number(daily), 'day')}`,
+    monthly === undefined ? null : `the last of each month for ${count(Number(monthly), 'month')}`,
+  ].filter((part) => part !== null);
 }
 
 /** A human-readable duration, from seconds. */

@@ -5,7 +5,12 @@ import type { SettingsProps } from './rule-draft.ts';
 
 /** The fields of one kind of rules. */
 export function RuleSettings({ draft, onChange }: SettingsProps) {
-  const number = (label: string, name: 'most' | 'seconds' | 'changes' | 'percent', max: number, hint?: string) => (
+  const number = (
+    label: string,
+    name: 'most' | 'seconds' | 'changes' | 'percent' | 'newest' | 'days' | 'daily' | 'monthly',
+    max: number,
+    hint?: string,
+  ) => (
     <TextField
       label={label}
       type="number"
@@ -92,6 +97,22 @@ export function RuleSettings({ draft, onChange }: SettingsProps) {
           {journal}
         </>
       );
+    case 'keep-versions':
+      return (
+        <>
+          <div className={styles['pair']}>
+            {number('The newest versions', 'newest', 1_000_000)}
+            {number('All of the last days', 'days', 36_500)}
+          </div>
+          <div className={styles['pair']}>
+            {number('The last of each day, for days', 'daily', 36_500)}
+            {number('The last of each month, for months', 'monthly', 1_200)}
+          </div>
+        </>
+      );
+    case 'keep-events':
+    case 'keep-previews':
+      return number('Days', 'days', 36_500);
     case 'require-preview':
       return (
         <>

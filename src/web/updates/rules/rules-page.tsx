@@ -15,7 +15,14 @@ import { pagedList } from '../../platform/ui/paged-list.ts';
 import { Time } from '../../platform/ui/time.tsx';
 import { RuleDialog } from './rule-dialog.tsx';
 import { emptyDraft } from './rule-draft.ts';
-import { describeSettings, limitedKinds, nameOfKind, queueKinds, type RuleKind } from './rule-labels.ts';
+import {
+  describeSettings,
+  limitedKinds,
+  nameOfKind,
+  queueKinds,
+  type RuleKind,
+  retentionKinds,
+} from './rule-labels.ts';
 import { FreezeTable, RuleTable } from './rule-table.tsx';
 import styles from './rules.module.css';
 
@@ -40,7 +47,8 @@ export function RulesPage() {
   const freezes = useRules(organization, ['freeze']);
   const queues = useRules(organization, queueKinds);
   const changeLimits = useRules(organization, limitedKinds);
-  const problem = useProblem(freezes, queues, changeLimits);
+  const kept = useRules(organization, retentionKinds);
+  const problem = useProblem(freezes, queues, changeLimits, kept);
   if (problem) return <Problem {...problem} />;
   return (
     <Page
@@ -108,6 +116,20 @@ export function RulesPage() {
           onEdit={edit}
           onRemove={setRemoved}
           empty={<p>No change limits: anyone who can update a stack can delete all of it.</p>}
+        />
+      </Section>
+      <Section
+        title="Retention"
+        lead="How long versions, logs and previews are kept. What is older is deleted for good, within hours."
+        actions={<Button onClick={() => add(retentionKinds)}>Limit what is kept</Button>}
+      >
+        <RuleTable
+          {...pagedList(kept)}
+          label="Retention"
+          chosen={chosen}
+          onEdit={edit}
+          onRemove={setRemoved}
+          empty={<p>No rules: everything is kept.</p>}
         />
       </Section>
       {edited === null ? null : (

@@ -55,6 +55,14 @@ export const storesSettings = {
     description: 'When to back up: minute, hour, day of the month, month and day of the week, in UTC.',
     default: '0 3 * * *',
   }),
+  HOLDFAST_BACKUP_RECIPIENTS: Type.Optional(
+    Type.String({
+      description:
+        'age recipients, separated by commas, to whom backups are encrypted. Workers cannot verify such backups: their identity belongs elsewhere.',
+      pattern: '^age1[a-z0-9]+(,age1[a-z0-9]+)*$',
+      form: 'age recipients (age1…), separated by commas',
+    }),
+  ),
   HOLDFAST_BACKUP_KEEP: positive('How many scheduled backups are kept.', 14, 10_000),
   HOLDFAST_S3_BUCKET: Type.Optional(
     Type.String({

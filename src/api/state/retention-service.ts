@@ -1,0 +1,90 @@
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { parseHoldReason } from '../../shared/stacks/stack-hold.ts';
+import { createStackHoldRepository, type HoldRow } from '../../shared/stacks/stack-hold-repository.ts';
+import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import { StateDeletedError } from '../../shared/state/retention/deleted-errors.ts';
+import { createPinRepository } from '../../shared/state/retention/pin-repository.ts';
+import { holdAccess } from '../access/locked-access.ts';
+import { assertPermission } from '../access/stack-access.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
+import type { Caller } from '../platform/http/request.ts';
+import { noSuchVersion } from './no-such-version.ts';
+
+/** What rules about retention must not delete: stacks under a legal hold, and pinned versions. */
+export class RetentionService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** The legal hold of a stack; null if there is none. Throws NotFoundError. */
+  async findHold(ref: StackRef): Promise<HoldRow | null> {
+    const stack = await this.#context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    return createStackHoldRepository(this.#context.db).find(stack.id);
+  }
+
+  /** From the response on, nothing of the stack is deleted. Throws NotFoundError, ForbiddenError, InvalidRequestError. */
+  async hold(caller: Caller, ref: StackRef, text: string, audit: AuditTrail): Promise<void> {
+    const reason = parseHoldReason(text);
+    await this.#change(caller, ref, 'manage', async (tx, stack) => {
+      await createStackHoldRepository(tx).set(stack.id, { by: authorOf(audit), reason });
+      await audit.record(tx, recordOf(stack, { reason }));
+    });
+  }
+
+  /** Ends the legal hold, if there is one. Throws NotFoundError, ForbiddenError. */
+  async release(caller: Caller, ref: StackRef, audit: AuditTrail): Promise<void> {
+    await this.#change(caller, ref, 'manage', async (tx, stack) => {
+      const holds = createStackHoldRepository(tx);
+      const hold = await holds.find(stack.id);
+      if (!hold) return audit.settle();
+      await holds.release(stack.id);
+      await audit.record(tx, recordOf(stack, { reason: hold.reason, heldAt: hold.heldAt.toISOString() }));
+    });
+  }
+
+  /** Pins a version, or unpins it. Throws NotFoundError, StateDeletedError, ForbiddenError. */
+  async pin(caller: Caller, ref: StackRef, stackVersion: number, isPinned: boolean, audit: AuditTrail): Promise<void> {
+    await this.#change(caller, ref, 'write', async (tx, stack) => {
+      const by = isPinned ? authorOf(audit) : null;
+      const found = await createPinRepository(tx).set(stack.id, stackVersion, by);
+      if (!found) throw noSuchVersion(stackVersion);
+      if (found.isDeleted) throw new StateDeletedError(stackVersion);
+      if (!found.isChanged) return audit.settle();
+      await audit.record(tx, recordOf(stack, { version: stackVersion }));
+    });
+  }
+
+  async #change(
+    caller: Caller,
+    ref: StackRef,
+    permission: 'manage' | 'write',
+    work: (tx: Queryable, stack: StackRow) => Promise<void>,
+  ): Promise<void> {
+    await this.#context.db.inTransaction(async (tx) => {
+      const access = await holdAccess(tx, ref.organization, caller);
+      const stack = await createStackRepository(tx).lock(ref);
+      if (!stack) throw stackNotFound(ref);
+      assertPermission(access, stack, readTags(stack.tags), permission);
+      await work(tx, stack);
+    });
+  }
+}
+
+function authorOf({ source: { login, tokenName } }: AuditTrail): string {
+  return login ?? tokenName ?? '';
+}
+
+function recordOf(stack: StackRow, details: object) {
+  return {
+    organization: stack.organization,
+    object: formatStackRef(stack),
+    details: { stackId: stack.id, ...details },
+  };
+}

@@ -1,0 +1,43 @@
+import { Type } from 'typebox';
+import { input, text } from '../access/procedures/inputs.ts';
+import { router, stackMutation, stackProcedure } from '../access/procedures/trpc.ts';
+import type { RetentionService } from './retention-service.ts';
+
+declare module '../access/procedures/context.ts' {
+  interface ProcedureServices {
+    readonly retention: RetentionService;
+  }
+}
+
+const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
+
+/** What rules about retention must not delete. */
+export const retentionRouter = router({
+  /** The legal hold of a stack, or null. */
+  findHold: stackProcedure('read').query(async ({ ctx: { services }, input: ref }) => {
+    const hold = await services.retention.findHold(ref);
+    return hold && { by: hold.heldBy, at: hold.heldAt.toISOString(), reason: hold.reason };
+  }),
+
+  hold: stackMutation('manage', 'stack.hold')
+    .input(input(Type.Object({ reason: text(1_000) })))
+    .mutation(({ ctx: { audit, caller, services }, input: { reason, ...ref } }) =>
+      services.retention.hold(caller, ref, reason, audit),
+    ),
+
+  release: stackMutation('manage', 'stack.release').mutation(({ ctx: { audit, caller, services }, input: ref }) =>
+    services.retention.release(caller, ref, audit),
+  ),
+
+  pin: stackMutation('write', 'version.pin')
+    .input(input(Type.Object({ version: Version })))
+    .mutation(({ ctx: { audit, caller, services }, input: { version, ...ref } }) =>
+      services.retention.pin(caller, ref, version, true, audit),
+    ),
+
+  unpin: stackMutation('write', 'version.unpin')
+    .input(input(Type.Object({ version: Version })))
+    .mutation(({ ctx: { audit, caller, services }, input: { version, ...ref } }) =>
+      services.retention.pin(caller, ref, version, false, audit),
+    ),
+});

@@ -1,0 +1,23 @@
+import type { AppContext } from '../../shared/context.ts';
+import { checkHeads, checkStoredDocuments } from './document-checks.ts';
+import type { FsckReport } from './finding.ts';
+import { type FsckOptions, FsckRun } from './fsck-run.ts';
+import { checkRows } from './row-checks.ts';
+import { checkAllKeys, checkAudit, checkBlobs, checkUsage } from './store-checks.ts';
+
+/**
+ * Checks what always holds for database and blob store, beside running servers. Changes nothing unless it `fixes`. No failure of a
+ * check stops the others.
+ */
+export async function fsck(context: AppContext, options: FsckOptions): Promise<FsckReport> {
+  const run = new FsckRun(context, options);
+  for (const table of ['stacks', 'listings', 'changes', 'updates', 'journals', 'approvals'])
+    await run.item('rows of', table, () => checkRows(run, table));
+  await run.item('keys', '', () => checkAllKeys(run, options.ring));
+  await run.item('blobs', '', () => checkBlobs(run));
+  await run.item('documents', '', () => checkStoredDocuments(run));
+  await run.item('heads', '', () => checkHeads(run));
+  await run.item('audit log', '', () => checkAudit(run));
+  await run.item('usage', '', () => checkUsage(run));
+  return run.report;
+}

@@ -1,0 +1,66 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+import { StackRow, stackColumns, stackJoins } from '../../shared/stacks/stack-repository.ts';
+
+const VersionRow = Type.Object({
+  stackVersion: Type.Integer(),
+  kind: Type.String(),
+  status: Type.String(),
+  message: Type.String(),
+  environment: Type.String(),
+  config: Type.String(),
+  resourceChanges: Type.String(),
+  startedAt: Timestamp,
+  endedAt: Timestamp,
+  /** Its entry in the history that it was imported from. */
+  entry: Nullable(Type.String()),
+});
+/** An ended update that has a version. */
+export type ExportedVersionRow = Row<typeof VersionRow>;
+
+const FirstRow = Type.Object({ stackVersion: Nullable(Type.Integer()) });
+const ConfigRow = Type.Object({ config: Type.String() });
+
+/** Stacks of an organization, with all that an export writes except the states. */
+export function createExportedStackRepository(db: Queryable) {
+  return {
+    /** A page of the stacks of an organization, by project and name. */
+    listStacks: (organizationId: string, after: { project: string; stack: string }, limit: number) =>
+      db.any(sql.rows(StackRow)`
+        /* exportedStacks.listStacks */
+        select ${stackColumns} from ${stackJoins}
+        where p.organization_id = ${organizationId} and s.deleted_at is null and (p.name, s.name) > (${after.project}, ${after.stack})
+        order by p.name, s.name limit ${limit}`),
+
+    /** The first of the newest `count` versions; null if there are none. */
+    findFirstVersion: async (stackId: string, count: number): Promise<number | null> => {
+      const row = await db.one(sql.rows(FirstRow)`
+        /* exportedStacks.findFirstVersion */
+        select min(stack_version)::integer as "stackVersion" from (
+          select stack_version from updates
+          where stack_id = ${stackId} and stack_version is not null and status in ('succeeded', 'failed', 'cancelled')
+          order by stack_version desc limit ${count}) newest`);
+      return row.stackVersion;
+    },
+
+    /** A page of versions, oldest first. */
+    listVersions: (stackId: string, fromVersion: number, limit: number) =>
+      db.any(sql.rows(VersionRow)`
+        /* exportedStacks.listVersions */
+        select u.stack_version as "stackVersion", u.kind, u.status, u.message, u.environment, u.config,
+          u.resource_changes as "resourceChanges", coalesce(u.started_at, u.created_at) as "startedAt",
+          coalesce(u.ended_at, u.created_at) as "endedAt", i.entry
+        from updates u left join imported_versions i on i.update_id = u.id
+        where u.stack_id = ${stackId} and u.stack_version >= ${fromVersion} and u.status in ('succeeded', 'failed', 'cancelled')
+        order by u.stack_version limit ${limit}`),
+
+    /** The configuration of the newest update that had one; null if none had. */
+    findNewestConfig: async (stackId: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(ConfigRow)`
+        /* exportedStacks.findNewestConfig */
+        select config from updates where stack_id = ${stackId} and config <> '{}' order by number desc limit 1`);
+      return row?.config ?? null;
+    },
+  };
+}

@@ -1,0 +1,118 @@
+import { MovingError } from './diy-layout.ts';
+
+/** Newer than the types of JSON. */
+const exactJson = JSON as unknown as {
+  rawJSON(text: string): object;
+  isRawJSON(value: unknown): boolean;
+  parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): unknown;
+};
+
+/** A value of a configuration as an update of the service has it. */
+interface ConfigValue {
+  readonly string: string;
+  readonly secret: boolean;
+  readonly object: boolean;
+}
+
+/** An update as the history of the CLI's own backend has it (pkg/backend/updates.go). */
+export interface HistoryInfo {
+  readonly kind: string;
+  /** Seconds. */
+  readonly startTime: number;
+  readonly endTime: number;
+  readonly message: string;
+  readonly environment: string;
+  /** As `{"key": {"string", "secret", "object"}}`. */
+  readonly config: string;
+  readonly result: string;
+  readonly resourceChanges: string;
+}
+
+/** The fields of a history file. Texts are JSON. Throws MovingError. */
+export function readHistoryInfo(name: string, text: string): HistoryInfo {
+  let info: Readonly<Record<string, unknown>>;
+  try {
+    info = parseExactly(text) as Readonly<Record<string, unknown>>;
+    if (typeof info !== 'object' || info === null) throw new TypeError('not an object');
+  } catch (error) {
+    throw new MovingError(`${name} is not a history file: ${(error as Error).message}`, { cause: error });
+  }
+  return {
+    kind: String(info['kind'] ?? ''),
+    ...{ startTime: secondsOf(info['startTime']), endTime: secondsOf(info['endTime']) },
+    message: typeof info['message'] === 'string' ? storable(info['message']) : '',
+    environment: storable(JSON.stringify(info['environment'] ?? {})),
+    config: storable(JSON.stringify(toServiceConfig(info['config'] ?? {}))),
+    result: String(info['result'] ?? ''),
+    resourceChanges: storable(JSON.stringify(info['resourceChanges'] ?? {})),
+  };
+}
+
+/** The kind and the status with which the service keeps the update. */
+export function storedOutcome({ kind, result }: HistoryInfo): { kind: string; status: 'succeeded' | 'failed' } {
+  const kinds = new Map([...['update', 'refresh', 'destroy', 'import', 'rename'].map((each) => [each, each] as const)]);
+  return { kind: kinds.get(kind) ?? 'update', status: result === 'succeeded' ? 'succeeded' : 'failed' };
+}
+
+/**
+ * The configuration of an update of the service as a history file has it. `encrypt` gets the ciphertexts of secrets, in order, and
+ * returns the ones to write.
+ */
+export async function toHistoryConfig(
+  stored: string,
+  reencrypt: (ciphertexts: readonly string[]) => Promise<readonly string[]>,
+): Promise<Record<string, unknown>> {
+  const values = Object.entries(parseExactly(stored) as Record<string, ConfigValue>).map(([key, value]) => {
+    if (value.object) return [key, parseExactly(value.string)] as const;
+    return [key, value.secret ? { secure: value.string } : value.string] as const;
+  });
+  const found: { secure: string }[] = [];
+  for (const [, value] of values) collectSecrets(value, found);
+  const ciphertexts = await reencrypt(found.map(({ secure }) => secure));
+  found.forEach((each, at) => {
+    each.secure = ciphertexts[at] as string;
+  });
+  return Object.fromEntries(values);
+}
+
+function toServiceConfig(config: unknown): Record<string, ConfigValue> {
+  const values = Object.entries(config as Record<string, unknown>).map(([key, value]): [string, ConfigValue] => {
+    if (typeof value === 'string') return [key, { string: value, secret: false, object: false }];
+    if (isSecret(value)) return [key, { string: value.secure, secret: true, object: false }];
+    const secrets: { secure: string }[] = [];
+    collectSecrets(value, secrets);
+    // Numbers and booleans are kept as texts, as the CLI does.
+    const isObject = typeof value === 'object' && value !== null && !exactJson.isRawJSON(value);
+    return [key, { string: JSON.stringify(value), secret: secrets.length > 0, object: isObject }];
+  });
+  return Object.fromEntries(values);
+}
+
+function collectSecrets(value: unknown, found: { secure: string }[]): void {
+  if (isSecret(value)) found.push(value);
+  else if (typeof value === 'object' && value !== null && !exactJson.isRawJSON(value))
+    for (const each of Object.values(value)) collectSecrets(each, found);
+}
+
+function isSecret(value: unknown): value is { secure: string } {
+  if (typeof value !== 'object' || value === null) return false;
+  const members = Object.entries(value);
+  return members.length === 1 && members[0]?.[0] === 'secure' && typeof members[0][1] === 'string';
+}
+
+/** Like JSON.parse, with numbers as they are written. */
+function parseExactly(text: string): unknown {
+  return exactJson.parse(text, (_key, value, { source }) =>
+    typeof value === 'number' && source !== undefined ? exactJson.rawJSON(source) : value,
+  );
+}
+
+function secondsOf(value: unknown): number {
+  const seconds = Number(typeof value === 'object' && value !== null ? JSON.stringify(value) : value);
+  return Number.isSafeInteger(seconds) && seconds > 0 && seconds < 10_000_000_000 ? seconds : 0;
+}
+
+/** Postgres stores no NUL. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '\ufffd').replaceAll('\\u0000', '\\ufffd').toWellFormed();
+}

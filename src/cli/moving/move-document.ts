@@ -1,0 +1,129 @@
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { JsonScanner } from '../../shared/platform/json/json-scanner.ts';
+import { RecentText } from '../../shared/platform/json/recent-text.ts';
+import { assertDeploymentVersion } from '../../shared/state/deployments/deployment-scanner.ts';
+import type { ByteSource } from '../../shared/state/documents/byte-source.ts';
+
+/** The members that precede the deployment. */
+interface Envelope {
+  readonly version: number;
+  /** Raw JSON of a list that is not empty; null if there is none. */
+  readonly features: string | null;
+}
+
+interface Shape {
+  /** Where the deployment is. */
+  readonly path: readonly string[];
+  head(envelope: Envelope): string;
+  readonly tail: string;
+}
+
+/** Maximum size of the members around the deployment. */
+const maxMemberBytes = 64 * 1024;
+
+/**
+ * The deployment document `{version, features?, deployment}` of a checkpoint file `{version, features?, checkpoint: {stack, latest}}`,
+ * with the bytes of the deployment as they are; nothing if the stack has no state. Throws JsonSyntaxError and InvalidRequestError.
+ */
+export function documentOfCheckpoint(checkpoint: ByteSource): AsyncGenerator<Buffer> {
+  return cutOut(checkpoint, {
+    path: ['checkpoint', 'latest'],
+    head: ({ features, version }) => `{"version":${version},${featuresMember(features)}"deployment":`,
+    tail: '}',
+  });
+}
+
+/** The checkpoint file of a deployment document; the reverse of `documentOfCheckpoint`. */
+export function checkpointOfDocument(document: ByteSource, stackName: string): AsyncGenerator<Buffer> {
+  return cutOut(document, {
+    path: ['deployment'],
+    head: ({ features, version }) =>
+      `{"version":${version},${featuresMember(features)}"checkpoint":{"stack":${JSON.stringify(stackName)},"latest":`,
+    tail: '}}',
+  });
+}
+
+function featuresMember(features: string | null): string {
+  return features === null ? '' : `"features":${features},`;
+}
+
+/** The envelope comes first in what the CLI writes; otherwise the source is read twice. */
+async function* cutOut(source: ByteSource, shape: Shape, known?: Envelope): AsyncGenerator<Buffer> {
+  const texts = new RecentText(maxMemberBytes);
+  let envelope: Envelope | null = known ?? null;
+  let version: string | undefined;
+  let features: string | null = null;
+  let span: { readonly start: number; end: number | null } | null = null;
+  const scanner = new JsonScanner({
+    reportDepth: shape.path.length,
+    onOpen: (path, kind, start) => {
+      if (kind === 'object' && isAt(path, shape.path)) span ??= { start, end: null };
+    },
+    onValue: (path, kind, start, end) => {
+      if (path.length === 1 && path[0] === 'version') version = texts.textOf(start, end)?.toString('utf8');
+      if (path.length === 1 && path[0] === 'features') features = readFeatures(kind, texts.textOf(start, end));
+      if (span?.start === start && isAt(path, shape.path)) span.end ??= end;
+      // The list of features is still needed when its elements have ended.
+      if (path.length === 1 || path[0] !== 'features') texts.pass(end);
+    },
+  });
+  let offset = 0;
+  let cutTo: number | null = null;
+  for await (const chunk of source()) {
+    texts.beginChunk(chunk);
+    scanner.write(chunk);
+    texts.endChunk();
+    const base = offset;
+    offset += chunk.length;
+    const found = span as { readonly start: number; readonly end: number | null } | null;
+    if (found === null) continue;
+    if (cutTo === null) {
+      if (envelope === null && version === undefined) {
+        yield* cutOut(source, shape, await readEnvelope(source));
+        return;
+      }
+      envelope ??= { version: assertDeploymentVersion(version), features };
+      yield Buffer.from(shape.head(envelope));
+      cutTo = found.start;
+    }
+    const to = found.end ?? offset;
+    if (to > cutTo) yield chunk.subarray(Math.max(cutTo - base, 0), to - base);
+    cutTo = Math.max(to, cutTo);
+  }
+  scanner.end();
+  if (cutTo !== null) yield Buffer.from(shape.tail);
+  else assertDeploymentVersion(version);
+}
+
+async function readEnvelope(source: ByteSource): Promise<Envelope> {
+  const texts = new RecentText(maxMemberBytes);
+  let version: string | undefined;
+  let features: string | null = null;
+  const scanner = new JsonScanner({
+    reportDepth: 1,
+    onValue: (path, kind, start, end) => {
+      if (path[0] === 'version') version = texts.textOf(start, end)?.toString('utf8');
+      if (path[0] === 'features') features = readFeatures(kind, texts.textOf(start, end));
+      texts.pass(end);
+    },
+  });
+  for await (const chunk of source()) {
+    texts.beginChunk(chunk);
+    scanner.write(chunk);
+    texts.endChunk();
+  }
+  scanner.end();
+  return { version: assertDeploymentVersion(version), features };
+}
+
+/** Without its features, the CLI would misread the state. */
+function readFeatures(kind: string, text: Buffer | null): string | null {
+  if (kind === 'literal') return null;
+  if (kind !== 'array' || text === null)
+    throw new InvalidRequestError('"features" is not a list, or longer than 64 KiB');
+  return /^\[\s*\]$/.test(text.toString('utf8')) ? null : text.toString('utf8');
+}
+
+function isAt(path: readonly (string | number)[], place: readonly string[]): boolean {
+  return path.length === place.length && place.every((part, at) => path[at] === part);
+}

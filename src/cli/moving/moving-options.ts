@@ -1,0 +1,49 @@
+import { InvalidArgumentError } from 'commander';
+import PQueue from 'p-queue';
+import type { BucketDefaults } from '../../shared/platform/blobs/open-folder.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
+import { Progress } from '../backup/progress.ts';
+
+/** How buckets are reached if their place does not say so: as the blob store. */
+export function bucketDefaults({ blobs }: Config): BucketDefaults {
+  if (blobs.kind === 's3') return blobs;
+  return { region: 'us-east-1', endpoint: null, forcePathStyle: false, requestTimeoutMs: 30_000 };
+}
+
+/** Runs `work` for all, some at once, and returns the results in order. The first error ends it. */
+export async function forEachStack<Stack, Result>(
+  stacks: readonly Stack[],
+  concurrency: number,
+  what: string | null,
+  work: (stack: Stack) => Promise<Result>,
+): Promise<Result[]> {
+  const queue = new PQueue({ concurrency });
+  const progress = new Progress();
+  let done = 0;
+  const runs = stacks.map((stack) =>
+    queue.add(async () => {
+      const result = await work(stack);
+      if (what !== null) progress.report(what, ++done, stacks.length);
+      return result;
+    }),
+  );
+  try {
+    return await Promise.all(runs);
+  } catch (error) {
+    queue.clear();
+    await queue.onIdle();
+    throw error;
+  }
+}
+
+/** For options that can be repeated. */
+export function collect(value: string, previous: readonly string[] = []): string[] {
+  return [...previous, value];
+}
+
+/** Throws InvalidArgumentError. */
+export function toCount(text: string): number {
+  const count = Number(text);
+  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('It is not a positive integer.');
+  return count;
+}

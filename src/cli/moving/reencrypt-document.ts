@@ -1,0 +1,131 @@
+import { JsonScanner } from '../../shared/platform/json/json-scanner.ts';
+import { type Replacement, replaceRanges } from '../../shared/platform/json/member-edits.ts';
+import { decodeJsonString } from '../../shared/platform/json/rewrite-strings.ts';
+
+/** A secret value is an object with this member (sdk/go/common/resource/sig). */
+const signatureKey = '4dabf18193072939515e22adb298388d';
+const secretSignature = '1b47061264138c4ac30d75fd1eb44270';
+
+/** Encrypts ciphertexts anew; null for each that is not one of the stack. */
+export type Reencrypt = (ciphertexts: readonly string[]) => Promise<readonly (string | null)[]>;
+
+/** What is known of the secrets of a document once it was read. */
+export interface DocumentSecrets {
+  /** The secrets provider, as the document had it. */
+  provider: { readonly type: string; readonly state: Readonly<Record<string, unknown>> } | null;
+  reencrypted: number;
+  /** Secrets that stay as they are. */
+  kept: number;
+}
+
+/**
+ * The deployment document with the ciphertexts of the stack's keys replaced, and with another secrets provider instead of the service's.
+ * All other bytes stay. Reads it once; memory depends on its largest value. Throws JsonSyntaxError.
+ */
+export async function* reencryptDocument(
+  document: AsyncIterable<Buffer>,
+  { provider, reencrypt }: { readonly provider: () => Promise<object>; readonly reencrypt: Reencrypt },
+  found: DocumentSecrets,
+): AsyncGenerator<Buffer> {
+  const places = new SecretPlaces();
+  let text: Buffer = Buffer.alloc(0);
+  let textStart = 0;
+  for await (const chunk of document) {
+    text = text.length === 0 ? chunk : Buffer.concat([text, chunk]);
+    places.write(chunk);
+    const { ciphertexts, end, provider: providerSpan } = places.take();
+    const sliceOf = (span: { start: number; end: number }): Buffer =>
+      text.subarray(span.start - textStart, span.end - textStart);
+    const edits: Replacement[] = [];
+    const values = ciphertexts.map((span) => decodeJsonString(sliceOf(span), 0, span.end - span.start));
+    const replaced = values.length === 0 ? [] : await reencrypt(values);
+    for (const [at, by] of replaced.entries()) {
+      const { end: to, start } = ciphertexts[at] as { start: number; end: number };
+      if (by === null) found.kept++;
+      else edits.push({ start: start - textStart, end: to - textStart, by: Buffer.from(JSON.stringify(by)) });
+    }
+    found.reencrypted += edits.length;
+    if (providerSpan !== null) {
+      const { state = {}, type = '' } = JSON.parse(sliceOf(providerSpan).toString('utf8')) as {
+        state?: Record<string, unknown>;
+        type?: string;
+      };
+      found.provider = { type, state };
+      const [start, to] = [providerSpan.start - textStart, providerSpan.end - textStart];
+      if (type === 'service') edits.push({ start, end: to, by: Buffer.from(JSON.stringify(await provider())) });
+    }
+    edits.sort((a, b) => a.start - b.start);
+    const done = end - textStart;
+    if (done > 0) yield replaceRanges(text.subarray(0, done), edits);
+    // Copied, because the next chunk may overwrite this one.
+    text = Buffer.from(text.subarray(done));
+    textStart = end;
+  }
+  places.end();
+  if (text.length > 0) yield text;
+}
+
+interface Place {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Finds ciphertexts and the secrets provider in a document that arrives in chunks. */
+class SecretPlaces {
+  /** Whether the open object of a depth is a secret. The CLI writes the signature first, and sorted members have it first. */
+  readonly #isSecret: boolean[] = [];
+  #ciphertexts: Place[] = [];
+  #provider: Place | null = null;
+  /** Start of the provider while it is open. */
+  #openProvider: number | null = null;
+  #end = 0;
+  #recent: { start: number; bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
+  readonly #scanner = new JsonScanner({
+    reportDepth: Number.POSITIVE_INFINITY,
+    onOpen: (path, _kind, start) => {
+      this.#isSecret[path.length] = false;
+      if (isProvider(path)) this.#openProvider = start;
+    },
+    onValue: (path, kind, start, end) => this.#add(path, kind, { start, end }),
+  });
+
+  write(chunk: Buffer): void {
+    const { bytes, start } = this.#recent;
+    // The signature may be split between two chunks.
+    const kept = bytes.subarray(Math.max(bytes.length - 64, 0));
+    this.#recent = { start: start + bytes.length - kept.length, bytes: Buffer.concat([kept, chunk]) };
+    this.#scanner.write(chunk);
+  }
+
+  /** What was found since the last call, and up to where the text is complete. */
+  take(): { ciphertexts: readonly Place[]; provider: Place | null; end: number } {
+    const found = { ciphertexts: this.#ciphertexts, provider: this.#provider, end: this.#openProvider ?? this.#end };
+    this.#ciphertexts = [];
+    this.#provider = null;
+    return found;
+  }
+
+  end(): void {
+    this.#scanner.end();
+  }
+
+  #add(path: readonly (string | number)[], kind: string, place: Place): void {
+    this.#end = place.end;
+    const name = path.at(-1);
+    const depth = path.length - 1;
+    if (kind === 'string' && name === signatureKey) {
+      const { bytes, start } = this.#recent;
+      const value = bytes.toString('latin1', place.start - start, place.end - start);
+      this.#isSecret[depth] = value === `"${secretSignature}"`;
+    } else if (kind === 'string' && name === 'ciphertext' && this.#isSecret[depth] === true) {
+      this.#ciphertexts.push(place);
+    } else if (isProvider(path)) {
+      if (kind === 'object') this.#provider = place;
+      this.#openProvider = null;
+    }
+  }
+}
+
+function isProvider(path: readonly (string | number)[]): boolean {
+  return path.length === 2 && path[0] === 'deployment' && path[1] === 'secrets_providers';
+}

@@ -1,0 +1,201 @@
+import { randomUUID } from 'node:crypto';
+import { ciRunOf, operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import type { AppContext } from '../../shared/context.ts';
+import type { Folder } from '../../shared/platform/blobs/folder.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { InvalidRequestError, UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import {
+  createCheckpointRepository,
+  type NewCheckpoint,
+} from '../../shared/state/checkpoints/checkpoint-repository.ts';
+import { storeDeployment } from '../../shared/state/store-deployment.ts';
+import { operator } from '../admin/operator.ts';
+import { MovingError, readBytes, readText } from './diy-layout.ts';
+import { type HistoryInfo, readHistoryInfo, storedOutcome } from './history-info.ts';
+import { messageOf, type StackPlan } from './import-plan.ts';
+import { createImportedVersionRepository } from './imported-version-repository.ts';
+import { documentOfCheckpoint } from './move-document.ts';
+
+/** Compressed states that wait for one commit, in bytes; more of a stack are committed in several transactions. */
+const maxHeldBytes = 16 * 1024 * 1024;
+const maxHeldVersions = 500;
+
+interface Organization {
+  readonly id: string;
+  readonly name: string;
+}
+
+interface ImportParts {
+  readonly context: AppContext;
+  readonly folder: Folder;
+  readonly organization: Organization;
+  /** For the audit log. */
+  readonly from: string;
+}
+
+/** An update whose state is stored, to be committed. */
+interface PreparedVersion {
+  readonly entry: string;
+  readonly info: HistoryInfo;
+  readonly state: NewCheckpoint | null;
+}
+
+/** What was done with a stack. */
+export interface ImportedStack {
+  readonly versions: number;
+  /** Entries that were left out, with the reason. */
+  readonly leftOut: readonly string[];
+}
+
+/**
+ * Imports what a plan found of a stack. Versions are committed together with the note that they are, so an interrupted import goes on
+ * where it was, and none is there twice. A stack is seen when its first versions are committed: usually all at once.
+ */
+export class StackImporter {
+  readonly #parts: ImportParts;
+
+  constructor(parts: ImportParts) {
+    this.#parts = parts;
+  }
+
+  /** `onVersion` is called for each entry that was read. Throws MovingError if the stack here has changed since the plan. */
+  async import(
+    { entries, hasUnrecordedState, head, planned, source, tags }: StackPlan,
+    onVersion: () => void,
+  ): Promise<ImportedStack> {
+    const { folder, organization } = this.#parts;
+    const ref = { organization: organization.name, project: planned.project as string, stack: planned.stack };
+    const leftOut: string[] = [];
+    const target = { ref, tags: JSON.stringify(tags), head };
+    let held: PreparedVersion[] = [];
+    let heldBytes = 0;
+    let versions = 0;
+    const hold = async (version: PreparedVersion): Promise<void> => {
+      held.push(version);
+      heldBytes += version.state?.document.inlineBytes?.length ?? 0;
+      versions++;
+      if (heldBytes < maxHeldBytes && held.length < maxHeldVersions) return;
+      target.head = await this.#commit(target, held);
+      [held, heldBytes] = [[], 0];
+    };
+    for (const { id, state, update } of entries) {
+      try {
+        const info = readHistoryInfo(update.name, (await readText(folder, update.name)) ?? '');
+        await hold({ entry: id, info, state: await this.#store(state.name) });
+      } catch (error) {
+        if (!isDamage(error)) throw error;
+        leftOut.push(`${state.name}: ${messageOf(error)}`);
+      }
+      onVersion();
+    }
+    if (hasUnrecordedState) {
+      await hold({ entry: '', info: unrecorded(source.state.modifiedAt), state: await this.#store(source.state.name) });
+      onVersion();
+    }
+    if (held.length > 0 || target.head === null || planned.action === 'none') await this.#commit(target, held);
+    return { versions, leftOut };
+  }
+
+  /** Stores a state of the source without making it one of a stack; null if the source has none there. */
+  async #store(name: string): Promise<NewCheckpoint | null> {
+    const { context, folder } = this.#parts;
+    let isEmpty = false;
+    const document = async function* (): AsyncGenerator<Buffer> {
+      let hasBytes = false;
+      for await (const chunk of documentOfCheckpoint(() => readBytes(folder, name))) {
+        hasBytes = true;
+        yield chunk;
+      }
+      isEmpty = !hasBytes;
+      if (isEmpty) throw new MovingError(`${name} has no state`);
+    };
+    try {
+      return await storeDeployment(context.documents, document);
+    } catch (error) {
+      if (isEmpty) return null;
+      throw error;
+    }
+  }
+
+  async #commit(
+    { head, ref, tags }: { ref: StackRef; tags: string; head: StackPlan['head'] },
+    versions: readonly PreparedVersion[],
+  ): Promise<NonNullable<StackPlan['head']>> {
+    const { context, organization } = this.#parts;
+    // Before the transaction, because other stacks of the project would wait for its end.
+    const projectId = head === null ? await context.stacks.ensureProject(organization.id, ref.project) : null;
+    return context.db.inTransaction(async (tx) => {
+      const stacks = createStackRepository(tx);
+      const stack = head ? await stacks.lockById(head.stackId) : await this.#create(tx, ref, projectId as string, tags);
+      if (!stack || stack.stackVersion !== (head?.stackVersion ?? 0) || stack.activeUpdateId !== null)
+        throw new MovingError(`${formatStackRef(ref)} was changed here during the import: plan it again`);
+      if (stack.tags !== tags) await stacks.setTags(stack.id, tags);
+      if (versions.length === 0) return { stackId: stack.id, stackVersion: stack.stackVersion };
+      const stackVersion = await this.#insertVersions(tx, stack, versions);
+      await createAuditRepository(tx).insert(operatorSource(operator()), {
+        ...{ action: 'stack.import', organization: organization.name, object: formatStackRef(ref) },
+        details: { stackId: stack.id, stackVersion, versions: versions.length, from: this.#parts.from },
+      });
+      return { stackId: stack.id, stackVersion };
+    });
+  }
+
+  async #create(tx: Queryable, ref: StackRef, projectId: string, tags: string): Promise<StackRow | null> {
+    const stacks = createStackRepository(tx);
+    if (await stacks.find(ref)) throw new MovingError(`${formatStackRef(ref)} was created here during the import`);
+    const id = await stacks.insert({ projectId, name: ref.stack, tags });
+    await createAuditRepository(tx).insert(operatorSource(operator()), {
+      ...{ action: 'stack.create', organization: ref.organization, object: formatStackRef(ref) },
+      details: { stackId: id, from: this.#parts.from },
+    });
+    return stacks.lockById(id);
+  }
+
+  async #insertVersions(tx: Queryable, stack: StackRow, versions: readonly PreparedVersion[]): Promise<number> {
+    const [rows, checkpoints, stacks] = [
+      createImportedVersionRepository(tx),
+      createCheckpointRepository(tx),
+      createStackRepository(tx),
+    ];
+    let { checkpointId, stackVersion } = stack;
+    for (const { entry, info, state } of versions) {
+      const id = randomUUID();
+      stackVersion++;
+      const startedAt = new Date((info.startTime || info.endTime) * 1000);
+      await rows.insert({
+        ...{ id, stackId: stack.id, entry, stackVersion, ...storedOutcome(info), baseCheckpointId: checkpointId },
+        ...{ message: info.message, environment: info.environment, config: info.config },
+        ...{ resourceChanges: info.resourceChanges, ciRun: ciRunOf(JSON.parse(info.environment) as object) },
+        ...{ startedAt, endedAt: new Date(Math.max(info.endTime * 1000, startedAt.getTime())) },
+      });
+      if (state === null) continue;
+      checkpointId = await checkpoints.insert({ stackId: stack.id, updateId: id }, state);
+      if (checkpointId === null) throw new UnavailableError('Storing the states took too long; run the import again');
+    }
+    await stacks.setHead(stack.id, checkpointId);
+    await stacks.publishVersion(stack.id, stackVersion);
+    return stackVersion;
+  }
+}
+
+/** A state that `pulumi state` or `pulumi stack import` has written: the CLI's own backend keeps no update of it. */
+function unrecorded(at: Date): HistoryInfo {
+  const seconds = Math.floor(at.getTime() / 1000);
+  return {
+    ...{ kind: 'import', startTime: seconds, endTime: seconds, result: 'succeeded' },
+    message: 'State that the history of the source does not have',
+    ...{ environment: '{}', config: '{}', resourceChanges: '{}' },
+  };
+}
+
+function isDamage(error: unknown): boolean {
+  return (
+    error instanceof InvalidRequestError ||
+    error instanceof MovingError ||
+    error instanceof SyntaxError ||
+    /^Z_|^ERR_ZSTD|^ZSTD/.test(String((error as { code?: unknown }).code))
+  );
+}

@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto';
+import { JsonScanner } from '../../shared/platform/json/json-scanner.ts';
+import { RecentText } from '../../shared/platform/json/recent-text.ts';
+import { nextSlice } from '../../shared/platform/slices/slices.ts';
+import { scanResources } from '../../shared/search/scan-resources.ts';
+import { urnKey } from '../../shared/state/deployments/live-urns.ts';
+import { readReferences } from '../../shared/state/deployments/references.ts';
+import { parseUrn } from '../../shared/state/deployments/urn.ts';
+
+/** What a deployment document says about itself. */
+export interface StateFacts {
+  readonly sha256: string;
+  readonly bytes: number;
+  readonly resources: number;
+  /** The type of its secrets provider; null if it has none. */
+  readonly secretsProvider: string | null;
+  /** The project in the URN of its first resource. */
+  readonly project: string | null;
+  /** Why the CLI refuses to load it; null if no reason was found. */
+  readonly fault: string | null;
+}
+
+/** Maximum size of a manifest or of the state of a secrets provider. */
+const maxMemberBytes = 1024 * 1024;
+
+/** Reads a document once. Throws JsonSyntaxError. */
+export async function readStateFacts(document: AsyncIterable<Buffer>): Promise<StateFacts> {
+  const hash = createHash('sha256');
+  const members = new Members();
+  const checks = new ResourceChecks();
+  let resources = 0;
+  const tapped = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of document) {
+      hash.update(chunk);
+      members.write(chunk);
+      yield chunk;
+    }
+  };
+  const check = (text: Buffer): void => {
+    resources++;
+    checks.add(text);
+  };
+  const { bytes, skipped } = await scanResources(tapped(), check, nextSlice);
+  return {
+    ...{ sha256: hash.digest('hex'), bytes, resources: resources + skipped, project: checks.project },
+    secretsProvider: members.secretsProvider,
+    // Resources that are too large to be read may be the ones that others refer to.
+    fault: members.fault ?? (skipped === 0 ? checks.end() : null),
+  };
+}
+
+/** Small members of the deployment. */
+class Members {
+  secretsProvider: string | null = null;
+  fault: string | null = null;
+  readonly #texts = new RecentText(maxMemberBytes);
+  readonly #scanner = new JsonScanner({
+    reportDepth: 3,
+    onValue: (path, _kind, start, end) => {
+      if (path[0] === 'deployment' && path.length === 3) this.#add(path[1], path[2], this.#texts.textOf(start, end));
+      if (path[0] === 'deployment' && path[1] === 'manifest' && path.length === 2) this.#checkManifest();
+      this.#texts.pass(end);
+    },
+  });
+  readonly #manifest = new Map<unknown, unknown>();
+
+  write(chunk: Buffer): void {
+    this.#texts.beginChunk(chunk);
+    this.#scanner.write(chunk);
+    this.#texts.endChunk();
+  }
+
+  #add(member: unknown, name: unknown, text: Buffer | null): void {
+    if (text === null) return;
+    if (member === 'manifest') this.#manifest.set(name, JSON.parse(text.toString('utf8')));
+    if (member !== 'secrets_providers' || name !== 'type') return;
+    const type: unknown = JSON.parse(text.toString('utf8'));
+    this.secretsProvider = typeof type === 'string' && type !== '' ? type : null;
+  }
+
+  #checkManifest(): void {
+    const [magic = '', version = ''] = [this.#manifest.get('magic'), this.#manifest.get('version')];
+    if (magic === '' && version === '') return;
+    const digest = createHash('sha256').update(String(version)).digest('hex');
+    if (magic !== digest) this.fault = 'its manifest has another magic than its version';
+  }
+}
+
+/** The rules of the CLI for the order of resources (pkg/resource/stack/snapshot/integrity.go). */
+class ResourceChecks {
+  project: string | null = null;
+  #fault: string | null = null;
+  readonly #seen = new Set<string>();
+  readonly #live = new Set<string>();
+
+  add(text: Buffer): void {
+    const references = readReferences({ text, features: 0, hasAliases: false, basePosition: -1 });
+    const { deletedWith, dependencies, parent, propertyDependencies, provider, urn } = references;
+    this.project ??= parseUrn(urn)?.project ?? null;
+    if (this.#fault !== null) return;
+    if (urn === '') {
+      this.#fault = 'a resource has no URN';
+      return;
+    }
+    const needed = [parent, deletedWith, ...dependencies, ...propertyDependencies.flat()];
+    const { delete: isDeleted, pendingReplacement } = flagsOf(text);
+    if (provider !== '' && !pendingReplacement) needed.push(provider.slice(0, provider.lastIndexOf('::')));
+    const missing = needed.find((each) => each !== '' && !this.#seen.has(urnKey(each)));
+    const key = urnKey(urn);
+    if (missing !== undefined) this.#fault = `${urn} needs ${missing}, which is not before it`;
+    else if (!isDeleted && this.#live.has(key)) this.#fault = `${urn} is there twice`;
+    this.#seen.add(key);
+    if (!isDeleted) this.#live.add(key);
+  }
+
+  end(): string | null {
+    return this.#fault;
+  }
+}
+
+function flagsOf(text: Buffer): { delete: boolean; pendingReplacement: boolean } {
+  const flags = { delete: false, pendingReplacement: false };
+  const scanner = new JsonScanner({
+    reportDepth: 1,
+    onValue: (path, kind, start, end) => {
+      const [name] = path;
+      if (path.length !== 1 || kind !== 'literal' || (name !== 'delete' && name !== 'pendingReplacement')) return;
+      flags[name] = text.toString('latin1', start, end) === 'true';
+    },
+  });
+  scanner.write(text);
+  scanner.end();
+  return flags;
+}

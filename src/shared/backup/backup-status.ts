@@ -1,0 +1,58 @@
+import { type Static, Type } from 'typebox';
+import { Value } from 'typebox/value';
+import type { RunRepository } from '../platform/maintenance/run-repository.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
+
+/** Names of the tasks that back up and verify. */
+export const backupTasks = { create: 'back-up', verify: 'verify-backup' } as const;
+
+const KnownBackup = Type.Object({
+  id: Type.String(),
+  takenAt: Type.String(),
+  finishedAt: Type.String(),
+  /** Stored bytes of tables and blobs. Backups share blobs. */
+  bytes: Type.Number(),
+  blobs: Type.Number(),
+  missingBlobs: Type.Number(),
+  isEncrypted: Type.Boolean(),
+  /** When it was last verified without faults, in ms since 1970; null: never. */
+  verifiedAt: Nullable(Type.Number()),
+});
+export type KnownBackup = Static<typeof KnownBackup>;
+
+const Backups = Type.Object({
+  place: Type.String(),
+  schedule: Type.String(),
+  keep: Type.Number(),
+  /** The complete ones, newest first. */
+  backups: Type.Array(KnownBackup),
+});
+/** The backups that the task has found in its place. */
+export type Backups = Static<typeof Backups>;
+
+const Drill = Type.Object({
+  /** When the task last looked, in ms since 1970. */
+  at: Type.Number(),
+  /** The backup that was verified; null: none. */
+  backup: Nullable(Type.String()),
+  /** Empty: no faults. */
+  problems: Type.Array(Type.String()),
+  /** Why backups are not verified here; null: they are. */
+  skipped: Nullable(Type.String()),
+});
+/** What the task that verifies has done last. */
+export type Drill = Static<typeof Drill>;
+
+/** What the tasks have saved. Null: nothing yet. */
+export async function readBackupStatus(runs: RunRepository): Promise<{ backups: Backups | null; drill: Drill | null }> {
+  const [backups, drill] = await Promise.all([
+    runs.findResult(backupTasks.create),
+    runs.findResult(backupTasks.verify),
+  ]);
+  return { backups: read(Backups, backups), drill: read(Drill, drill) };
+}
+
+function read<S extends typeof Backups | typeof Drill>(schema: S, text: string | null): Static<S> | null {
+  const value: unknown = JSON.parse(text ?? 'null');
+  return Value.Check(schema, value) ? (value as Static<S>) : null;
+}

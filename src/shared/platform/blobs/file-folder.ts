@@ -1,0 +1,58 @@
+import { createReadStream } from 'node:fs';
+import { mkdir, open, opendir, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { Folder, FolderFile } from './folder.ts';
+
+/** A folder on a disk. */
+export class FileFolder implements Folder {
+  readonly #directory: string;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  async *list(prefix: string): AsyncGenerator<FolderFile> {
+    const found = await orNull(() => opendir(path.join(this.#directory, prefix)));
+    if (found === null) return;
+    for await (const entry of found) {
+      const name = `${prefix}${entry.name}`;
+      if (entry.isDirectory()) yield* this.list(`${name}/`);
+      else {
+        const info = await orNull(() => stat(path.join(this.#directory, name)));
+        if (info?.isFile()) yield { name, bytes: info.size, modifiedAt: info.mtime };
+      }
+    }
+  }
+
+  async open(name: string): Promise<AsyncIterable<Buffer> | null> {
+    const file = path.join(this.#directory, name);
+    if ((await orNull(() => stat(file))) === null) return null;
+    return createReadStream(file, { highWaterMark: 256 * 1024 });
+  }
+
+  async write(name: string, body: AsyncIterable<Buffer>): Promise<void> {
+    const file = path.join(this.#directory, name);
+    const part = `${file}.part`;
+    await mkdir(path.dirname(file), { recursive: true });
+    try {
+      const handle = await open(part, 'w', 0o600);
+      await pipeline(body, handle.createWriteStream({ flush: true }));
+      await rename(part, file);
+    } catch (error) {
+      await rm(part, { force: true }).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {}
+}
+
+async function orNull<T>(run: () => Promise<T>): Promise<T | null> {
+  try {
+    return await run();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}

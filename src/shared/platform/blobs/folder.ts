@@ -1,0 +1,17 @@
+/** A file of a folder. Its name is relative, with `/` as separator. */
+export interface FolderFile {
+  readonly name: string;
+  readonly bytes: number;
+  readonly modifiedAt: Date;
+}
+
+/** Files under any names that other programs read and write: on a disk, or in a bucket. Unlike a blob store, it keeps the names. */
+export interface Folder {
+  /** All files whose names begin with `prefix`, which ends in `/`, in any order. */
+  list(prefix: string): AsyncIterable<FolderFile>;
+  /** Opens a file for one read; null if there is none. */
+  open(name: string): Promise<AsyncIterable<Buffer> | null>;
+  /** Writes a file as a whole: readers see the old one or the new one. */
+  write(name: string, body: AsyncIterable<Buffer>): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,50 @@
+import { homedir } from 'node:os';
+import path from 'node:path';
+import { OperatorError } from '../errors/errors.ts';
+import { FileFolder } from './file-folder.ts';
+import type { Folder } from './folder.ts';
+
+/** Where a bucket is, if its place does not say so. */
+export interface BucketDefaults {
+  readonly region: string;
+  readonly endpoint: string | null;
+  readonly forcePathStyle: boolean;
+  readonly requestTimeoutMs: number;
+}
+
+/** The place is neither a folder nor a bucket that can be opened. */
+export class PlaceError extends OperatorError {
+  override readonly name = 'PlaceError';
+}
+
+/**
+ * Opens `file://DIR`, a path, or `s3://BUCKET/PREFIX`; `?region=`, `?endpoint=` and `?s3ForcePathStyle=true` are understood as the CLI
+ * does. Sends nothing. Throws PlaceError.
+ */
+export async function openFolder(place: string, defaults: BucketDefaults): Promise<Folder> {
+  const scheme = /^([a-z0-9+.-]+):\/\//i.exec(place)?.[1]?.toLowerCase() ?? 'file';
+  if (scheme === 'file') return new FileFolder(directoryOf(place));
+  if (scheme !== 's3')
+    throw new PlaceError(`${place} is neither file://DIR nor s3://BUCKET/PREFIX: copy the files to one of these first`);
+  const url = new URL(place);
+  if (url.hostname === '') throw new PlaceError(`${place} names no bucket: s3://BUCKET/PREFIX`);
+  const prefix = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '');
+  const { searchParams } = url;
+  const endpoint = searchParams.get('endpoint') ?? defaults.endpoint;
+  const pathStyle = searchParams.get('s3ForcePathStyle') ?? searchParams.get('use_path_style');
+  // Imported on demand: the AWS SDK costs startup time and memory.
+  const { S3Folder } = await import('./s3-folder.ts');
+  return new S3Folder({
+    bucket: url.hostname,
+    prefix: prefix === '' ? '' : `${prefix}/`,
+    region: searchParams.get('region') ?? defaults.region,
+    endpoint: endpoint === null || /^https?:\/\//.test(endpoint) ? endpoint : `https://${endpoint}`,
+    forcePathStyle: pathStyle === null ? defaults.forcePathStyle || endpoint !== null : pathStyle === 'true',
+    requestTimeoutMs: defaults.requestTimeoutMs,
+  });
+}
+
+function directoryOf(place: string): string {
+  const text = place.replace(/^file:\/\//i, '').replace(/[?#].*$/, '');
+  return path.resolve(text.startsWith('~') ? path.join(homedir(), text.slice(1)) : decodeURIComponent(text));
+}

@@ -1,0 +1,21 @@
+import { NotFoundError } from '../../platform/errors/errors.ts';
+
+/** A rule about retention has deleted the state of this version. Its update is still in the history. */
+export class StateDeletedError extends NotFoundError {
+  override readonly name = 'StateDeletedError';
+  override readonly code = 'state-deleted';
+  constructor(stackVersion: number) {
+    super(
+      `The state of version ${stackVersion} was deleted by a rule keep-versions of the organization; its update is still in the history`,
+    );
+  }
+}
+
+/** A rule about retention has deleted the events of this update. */
+export class EventsDeletedError extends NotFoundError {
+  override readonly name = 'EventsDeletedError';
+  override readonly code = 'events-deleted';
+  constructor() {
+    super('The events of this update were deleted by a rule keep-events of the organization');
+  }
+}

@@ -1,0 +1,235 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
+import { retentionKinds } from '../../updates/rules/rule-kinds.ts';
+
+const IdRow = Type.Object({ id: Type.String() });
+const RuledRow = Type.Object({ organizationId: Type.String(), organization: Type.String() });
+const ListedRow = Type.Object({
+  id: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  isDue: Type.Boolean(),
+});
+
+const ProgressRow = Type.Object({ now: Timestamp, eventsUntil: Type.Integer() });
+
+const VersionRow = Type.Object({
+  updateId: Type.String(),
+  version: Type.Integer(),
+  /** Null: the state is deleted, or there is none. */
+  checkpointId: Nullable(Type.String()),
+  endedAt: Nullable(Timestamp),
+  isPinned: Type.Boolean(),
+  isHead: Type.Boolean(),
+});
+export type KeptVersion = Row<typeof VersionRow>;
+
+const UpdateRow = Type.Object({
+  id: Type.String(),
+  number: Type.Integer(),
+  endedAt: Nullable(Timestamp),
+  /** All its events are in segments. */
+  isArchived: Type.Boolean(),
+  hasEvents: Type.Boolean(),
+});
+export type OldUpdate = Row<typeof UpdateRow>;
+
+const DeletedRow = Type.Object({ checkpointId: Type.String() });
+
+/** Stacks are looked at again after this time, and when a rule was set. */
+const everyHours = 6;
+/** A state is not deleted earlier than this after the end of its update: until then, its journal may be replayed again. */
+const minAgeSeconds = 3600;
+
+export type RetentionRepository = ReturnType<typeof createRetentionRepository>;
+
+/** What retention may delete, and its deletion. Every statement is bounded by its limit, or by the ids that it gets. */
+export function createRetentionRepository(db: Queryable) {
+  const kinds = sql.array([...retentionKinds], 'text');
+  const isPreview = sql.fragment`(u.dry_run or u.kind = 'preview')`;
+  const hasEnded = sql.fragment`u.status not in ('not started', 'running')`;
+  /**
+   * States that are read to run an update or to rebuild a state: the newest, and those of the update that holds the stack and of updates with a
+   * journal. Few, however many versions and previews the stack has.
+   */
+  const inUse = (stackId: string) => sql.fragment`
+    in_use as materialized (
+      select unnest(array[s.checkpoint_id, s.deleted_checkpoint_id]) as id from stacks s where s.id = ${stackId}
+      union
+      select unnest(array[r.checkpoint_id, r.base_checkpoint_id]) from updates r
+      where r.stack_id = ${stackId} and r.exclusive and r.status in ('not started', 'running')
+      union
+      select unnest(array[r.checkpoint_id, r.base_checkpoint_id]) from journals j join updates r on r.id = j.update_id
+      where j.stack_id = ${stackId}
+    )`;
+
+  return {
+    /** Organizations with rules about retention. */
+    listRuled: () =>
+      db.any(sql.rows(RuledRow)`
+        /* retention.listRuled */
+        select o.id as "organizationId", o.name as organization from organizations o
+        where exists (select 1 from update_rules r where r.organization_id = o.id and r.kind = any (${kinds})) order by o.id`),
+
+    /** A page of an organization's stacks, in the order of their names. */
+    listStacks: (organizationId: string, after: { project: string; stack: string } | null, limit: number) =>
+      db.any(sql.rows(ListedRow)`
+        /* retention.listStacks */
+        select l.stack_id as id, l.project_name as project, l.stack_name as stack,
+          r.swept_at is null or r.swept_at < clock_timestamp() - make_interval(hours => ${everyHours}) or r.swept_at > clock_timestamp()
+            or r.swept_at < (select max(u.set_at) from update_rules u where u.organization_id = ${organizationId} and u.kind = any (${kinds}))
+            as "isDue"
+        from stack_listings l left join stack_retention r on r.stack_id = l.stack_id
+        where l.organization_id = ${organizationId} and l.tag_name = ''
+          and (${after === null} or (l.project_name, l.stack_name) > (${after?.project ?? ''}, ${after?.stack ?? ''}))
+        order by l.project_name, l.stack_name limit ${limit}`),
+
+    /** How far the stack was swept, and the time; null while it is under a legal hold, or deleted. */
+    findProgress: (stackId: string) =>
+      db.maybeOne(sql.prepared('retention_find_progress', ProgressRow)`
+        /* retention.findProgress */
+        select clock_timestamp() as now, coalesce(r.events_until, 0) as "eventsUntil"
+        from stacks s left join stack_retention r on r.stack_id = s.id
+        where s.id = ${stackId} and s.deleted_at is null and s.held_at is null`),
+
+    noteProgress: (stackId: string, sweptAt: Date, eventsUntil: number) =>
+      db.query(sql.command('retention_note_progress')`
+        /* retention.noteProgress */
+        insert into stack_retention as r (stack_id, swept_at, events_until)
+        select s.id, ${sweptAt.toISOString()}::timestamptz, ${eventsUntil}::bigint from stacks s where s.id = ${stackId} for key share
+        on conflict (stack_id) do update set swept_at = excluded.swept_at, events_until = greatest(r.events_until, excluded.events_until)`),
+
+    /** Versions below `before`, newest first, whether their states are there or not. */
+    listVersions: (stackId: string, before: number, limit: number) =>
+      db.any(sql.prepared('retention_list_versions', VersionRow)`
+        /* retention.listVersions */
+        select u.id as "updateId", u.stack_version as version, u.checkpoint_id as "checkpointId",
+          case when ${hasEnded} then u.ended_at end as "endedAt", u.pinned_by is not null as "isPinned",
+          u.checkpoint_id is not null and u.checkpoint_id = s.checkpoint_id as "isHead"
+        from updates u join stacks s on s.id = u.stack_id
+        where u.stack_id = ${stackId} and u.stack_version is not null and u.stack_version < ${before}::integer
+        order by u.stack_version desc limit ${limit}`),
+
+    /** Updates and previews above `after`, oldest first. */
+    listUpdates: (stackId: string, after: number, limit: number) =>
+      db.any(sql.prepared('retention_list_updates', UpdateRow)`
+        /* retention.listUpdates */
+        select u.id, u.number, case when ${hasEnded} then u.ended_at end as "endedAt", u.events_archived as "isArchived",
+          u.events_deleted_at is null as "hasEvents"
+        from updates u where u.stack_id = ${stackId} and u.number > ${after}::bigint order by u.number limit ${limit}`),
+
+    /** The same, of previews alone. Not the one with the newest known difference between state and reality. */
+    listPreviews: (stackId: string, after: number, limit: number) =>
+      db.any(sql.prepared('retention_list_previews', UpdateRow)`
+        /* retention.listPreviews */
+        select u.id, u.number, case when ${hasEnded} then u.ended_at end as "endedAt",
+          u.events_archived and not exists (
+            select 1 from drift_runs d where d.update_id = u.id
+              and d.number = (select max(n.number) from drift_runs n where n.stack_id = u.stack_id)) as "isArchived",
+          true as "hasEvents"
+        from updates u where u.stack_id = ${stackId} and ${isPreview} and u.number > ${after}::bigint
+        order by u.number limit ${limit}`),
+
+    /** Of these checkpoints, the ones that are not needed for anything but to read old versions. */
+    listUnneeded: async (stackId: string, checkpointIds: readonly string[]): Promise<string[]> => {
+      const rows = await db.any(sql.prepared('retention_list_unneeded', IdRow)`
+        /* retention.listUnneeded */
+        with ${inUse(stackId)}
+        select c.id from unnest(${sql.array([...checkpointIds], 'uuid')}) as c (id)
+        where not exists (select 1 from in_use n where n.id = c.id)`);
+      return rows.map(({ id }) => id);
+    },
+
+    /** Makes previews forget these states: at most so many, and one if any is left. Returns how many did. */
+    detachPreviews: async (checkpointIds: readonly string[], limit: number): Promise<number> => {
+      const ids = sql.array([...checkpointIds], 'uuid');
+      const { rowCount } = await db.query(sql.command('retention_detach_previews')`
+        /* retention.detachPreviews */
+        update updates u set checkpoint_id = null, base_checkpoint_id = null
+        where u.id = any (array(
+          select f.id from unnest(${ids}) as c (id) cross join lateral (
+            (select u.id from updates u where u.checkpoint_id = c.id and ${isPreview} and ${hasEnded} limit ${limit})
+            union all
+            (select u.id from updates u where u.base_checkpoint_id = c.id and ${isPreview} and ${hasEnded} limit ${limit})) f
+          limit ${limit}))`);
+      return rowCount;
+    },
+
+    /**
+     * Marks the states of these versions as deleted, except of those that have become needed. Returns how many, and the checkpoints that they
+     * had.
+     */
+    markStates: async (stackId: string, updateIds: readonly string[]) => {
+      const rows = await db.any(sql.prepared('retention_mark_states', DeletedRow)`
+        /* retention.markStates */
+        with ${inUse(stackId)},
+        doomed as materialized (
+          select u.id, u.checkpoint_id from updates u
+          where u.id = any (${sql.array([...updateIds], 'uuid')}) and u.stack_id = ${stackId} and ${hasEnded} and u.pinned_by is null
+            and u.checkpoint_id is not null and u.ended_at < clock_timestamp() - make_interval(secs => ${minAgeSeconds})
+            and not exists (select 1 from in_use n where n.id = u.checkpoint_id)
+          for no key update of u
+        )
+        update updates u set state_deleted_at = clock_timestamp(), checkpoint_id = null,
+          base_checkpoint_id = nullif(u.base_checkpoint_id, d.checkpoint_id)
+        from doomed d where u.id = d.id returning d.checkpoint_id as "checkpointId"`);
+      return { count: rows.length, checkpointIds: [...new Set(rows.map(({ checkpointId }) => checkpointId))] };
+    },
+
+    /** Of these checkpoints, and of those that these updates wrote, the ones to which no version refers. */
+    listUnused: async (stackId: string, checkpointIds: readonly string[], updateIds: readonly string[]) => {
+      const rows = await db.any(sql.prepared('retention_list_unused', IdRow)`
+        /* retention.listUnused */
+        with ${inUse(stackId)}
+        select c.id from checkpoints c
+        where (c.id = any (${sql.array([...checkpointIds], 'uuid')}) or c.update_id = any (${sql.array([...updateIds], 'uuid')}))
+          and c.stack_id = ${stackId} and not exists (select 1 from in_use n where n.id = c.id)
+          and not exists (select 1 from updates u where u.checkpoint_id = c.id)`);
+      return rows.map(({ id }) => id);
+    },
+
+    /** Takes chunks from checkpoints that are deleted in this transaction. Returns how many. */
+    releaseChunks: async (checkpointIds: readonly string[], limit: number): Promise<number> => {
+      const { rowCount } = await db.query(sql.command('retention_release_chunks')`
+        /* retention.releaseChunks */
+        delete from checkpoint_chunks where ctid = any (array(
+          select ctid from checkpoint_chunks where checkpoint_id = any (${sql.array([...checkpointIds], 'uuid')}) limit ${limit}))`);
+      return rowCount;
+    },
+
+    deleteCheckpoints: async (ids: readonly string[]): Promise<number> => {
+      const { rowCount } = await db.query(sql.command('retention_delete_checkpoints')`
+        /* retention.deleteCheckpoints */ delete from checkpoints where id = any (${sql.array([...ids], 'uuid')})`);
+      return rowCount;
+    },
+
+    /** From now on, readers are told that the events of these updates are gone. */
+    markEvents: (updateIds: readonly string[]) =>
+      db.query(sql.command('retention_mark_events')`
+        /* retention.markEvents */
+        update updates set events_deleted_at = clock_timestamp()
+        where id = any (${sql.array([...updateIds], 'uuid')}) and events_deleted_at is null`),
+
+    /** Deletes archived events. Returns how many segments. */
+    deleteSegments: async (updateIds: readonly string[], limit: number): Promise<number> => {
+      const { rowCount } = await db.query(sql.command('retention_delete_segments')`
+        /* retention.deleteSegments */
+        delete from event_segments where id = any (array(
+          select g.id from event_segments g where g.update_id = any (${sql.array([...updateIds], 'uuid')}) limit ${limit}))`);
+      return rowCount;
+    },
+
+    /** Deletes previews whose events are deleted, with all that belongs to them. Returns how many. */
+    deletePreviews: async (stackId: string, ids: readonly string[]): Promise<number> => {
+      const { rowCount } = await db.query(sql.command('retention_delete_previews')`
+        /* retention.deletePreviews */
+        delete from updates u where u.id = any (${sql.array([...ids], 'uuid')}) and u.stack_id = ${stackId} and ${isPreview} and ${hasEnded}
+          and u.stack_version is null
+          and not exists (select 1 from checkpoints c where c.update_id = u.id)
+          and not exists (select 1 from engine_events e where e.update_id = u.id)
+          and not exists (select 1 from event_segments g where g.update_id = u.id)`);
+      return rowCount;
+    },
+  };
+}

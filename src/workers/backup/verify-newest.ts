@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process';
+import { constants, setPriority } from 'node:os';
+import { type Backups, backupTasks, type Drill, readBackupStatus } from '../../shared/backup/backup-status.ts';
+import type { AppContext } from '../../shared/context.ts';
+import { findPostgresBinaries } from '../../shared/platform/db/postgres-binaries.ts';
+import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import type { Maintenance } from '../platform/maintenance.ts';
+import { lastVerifiedAt } from './scheduled-backup.ts';
+
+const lookEverySeconds = 3600;
+const dayMs = 24 * 3600 * 1000;
+/** A day less than the alert allows. */
+const verifyEveryMs = 7 * dayMs;
+const maxProblems = 20;
+
+interface Options {
+  /** The program that Node runs for `holdfast backup verify`. */
+  readonly program: string;
+  readonly now?: () => number;
+}
+
+/**
+ * Creates the task that verifies the newest scheduled backup each week. In a process of its own: a verification needs more memory than a
+ * worker may use. After a fault, it verifies again the next day.
+ */
+export function verifyNewestBackup(
+  { logger }: Pick<AppContext, 'logger'>,
+  place: string,
+  runs: RunRepository,
+  { now = Date.now, program }: Options,
+): Maintenance {
+  return {
+    name: backupTasks.verify,
+    everySeconds: lookEverySeconds,
+    run: async (signal) => {
+      const { backups, drill } = await readBackupStatus(runs);
+      const newest = backups?.backups[0];
+      if (!backups || !newest || !isVerificationDue(backups, drill, now())) return;
+      const skipped = await whyNot(newest.isEncrypted);
+      const problems = skipped === null ? await verify(program, place, newest.id, signal) : [];
+      await runs.saveResult(
+        backupTasks.verify,
+        JSON.stringify({ at: now(), backup: newest.id, problems, skipped } satisfies Drill),
+      );
+      if (skipped !== null) logger.warn({ backup: newest.id, reason: skipped }, 'the newest backup is not verified');
+      else if (problems.length === 0) logger.info({ backup: newest.id }, 'backup verified');
+      else throw new Error(`Backup ${newest.id} has faults: ${problems.join('; ')}`);
+    },
+  };
+}
+
+function isVerificationDue({ backups }: Backups, drill: Drill | null, now: number): boolean {
+  const at = lastVerifiedAt(backups);
+  const isRepeated = drill !== null && now - drill.at < dayMs;
+  return at !== null && now - at >= verifyEveryMs && !isRepeated;
+}
+
+async function whyNot(isEncrypted: boolean): Promise<string | null> {
+  if (isEncrypted) return 'It is encrypted, and workers have no identity: run `holdfast backup verify` elsewhere.';
+  try {
+    await findPostgresBinaries();
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** Returns the faults. Throws if the verification could not run. */
+function verify(program: string, place: string, id: string, signal: AbortSignal): Promise<string[]> {
+  const words = [program, 'backup', 'verify', id, '--from', place, '--json'];
+  const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'pipe'], signal, killSignal: 'SIGTERM' });
+  if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].on('data', (chunk: Buffer) => (output[name] += chunk.toString()));
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => {
+      try {
+        const { problems } = JSON.parse(output.stdout) as { problems: string[] };
+        resolve(problems.slice(0, maxProblems));
+      } catch {
+        if (code === 1) resolve([output.stderr.trim().replace(/^holdfast: /, '')]);
+        else reject(new Error(`The verification ended with ${code}: ${output.stderr.trim()}`));
+      }
+    });
+  });
+}

@@ -1,0 +1,188 @@
+import type { Database } from '../../../shared/platform/db/database.ts';
+import type { Queryable } from '../../../shared/platform/db/sql.ts';
+import {
+  type DoomedState,
+  listDoomedStates,
+  listOldPreviews,
+  listOldUpdates,
+} from '../../../shared/state/retention/retention-plan.ts';
+import {
+  createRetentionRepository,
+  type RetentionRepository,
+} from '../../../shared/state/retention/retention-repository.ts';
+import type { RetentionKind } from '../../../shared/updates/rules/rule-kinds.ts';
+import { createUpdateRuleRepository } from '../../../shared/updates/rules/update-rule-repository.ts';
+import type { ApplicableRule } from '../../../shared/updates/rules/update-rules.ts';
+
+/** Updates of one transaction. */
+const updatesAtOnce = 20;
+/** Rows that one statement deletes or changes because of them. */
+const rowsAtOnce = 200;
+const segmentsAtOnce = 50;
+
+/** What was deleted. */
+export interface Deleted {
+  versions: number;
+  events: number;
+  previews: number;
+}
+
+/** The stack is busy, under a legal hold, or has other rules than a moment before. It is tried again in the next run. */
+class StackSkipped extends Error {}
+
+/**
+ * Applies the rules about retention to one stack. Each transaction locks the stack, without waiting for it, and checks rules and hold again. It
+ * deletes states, events or previews completely, so a process may be killed at any point.
+ */
+export class StackRetention {
+  readonly #db: Database;
+  readonly #rows: RetentionRepository;
+
+  constructor(db: Database) {
+    this.#db = db;
+    this.#rows = createRetentionRepository(db);
+  }
+
+  /** Deletes what the rules do not keep, and adds it to `deleted`. Returns whether all of it is gone. */
+  async apply(
+    { id, organizationId }: { readonly id: string; readonly organizationId: string },
+    deleted: Deleted,
+    signal?: AbortSignal,
+  ): Promise<boolean> {
+    const progress = await this.#rows.findProgress(id);
+    if (!progress) return true;
+    const rules = await createUpdateRuleRepository(this.#db).listOfStack(id);
+    const stack = new LockedStack(this.#db, { id, organizationId }, signal);
+    const { now } = progress;
+    let { eventsUntil } = progress;
+    try {
+      const versions = rules.first('keep-versions');
+      if (versions) {
+        const doomed = listDoomedStates(this.#rows, id, versions.settings, now);
+        for await (const batch of inBatches(doomed))
+          deleted.versions += await this.#deleteStates(stack, versions, batch);
+      }
+      const events = rules.first('keep-events');
+      if (events) {
+        for await (const page of listOldUpdates(this.#rows, id, eventsUntil, events.settings.days, now)) {
+          for (const ids of slices(page.due)) deleted.events += await deleteEvents(stack, events, ids);
+          eventsUntil = page.until;
+        }
+      }
+      const previews = rules.first('keep-previews');
+      if (previews) {
+        for await (const page of listOldPreviews(this.#rows, id, previews.settings.days, now))
+          for (const ids of slices(page.due)) deleted.previews += await deletePreviews(stack, previews, ids);
+      }
+    } catch (error) {
+      if (error instanceof StackSkipped) return false;
+      throw error;
+    }
+    await this.#rows.noteProgress(id, now, eventsUntil);
+    return true;
+  }
+
+  /** Deletes the states of versions, or the first versions of a state that has many. Returns how many versions. */
+  async #deleteStates(
+    stack: LockedStack,
+    rule: ApplicableRule<RetentionKind>,
+    batch: readonly DoomedState[],
+  ): Promise<number> {
+    const unneeded = new Set(
+      await this.#rows.listUnneeded(
+        stack.id,
+        batch.map(({ checkpointId }) => checkpointId),
+      ),
+    );
+    const doomed = batch.filter(({ checkpointId }) => unneeded.has(checkpointId));
+    if (doomed.length === 0) return 0;
+    const checkpointIds = doomed.map(({ checkpointId }) => checkpointId);
+    // There may be any number of them: the statement that deletes a state must not find them all.
+    const detach = (rows: RetentionRepository) => rows.detachPreviews(checkpointIds, rowsAtOnce);
+    while ((await stack.change(rule, detach)) > 0);
+    const updateIds = doomed.flatMap((state) => state.updateIds);
+    return stack.change(rule, async (rows) => {
+      const marked = await rows.markStates(stack.id, updateIds);
+      const unused = await rows.listUnused(stack.id, marked.checkpointIds, updateIds);
+      while ((await rows.releaseChunks(unused, rowsAtOnce)) === rowsAtOnce);
+      await rows.deleteCheckpoints(unused);
+      return marked.count;
+    });
+  }
+}
+
+/** Returns of how many updates. */
+async function deleteEvents(
+  stack: LockedStack,
+  rule: ApplicableRule<RetentionKind>,
+  ids: readonly string[],
+): Promise<number> {
+  return stack.change(rule, async (rows) => {
+    await rows.markEvents(ids);
+    while ((await rows.deleteSegments(ids, segmentsAtOnce)) === segmentsAtOnce);
+    return ids.length;
+  });
+}
+
+async function deletePreviews(
+  stack: LockedStack,
+  rule: ApplicableRule<RetentionKind>,
+  ids: readonly string[],
+): Promise<number> {
+  return stack.change(rule, async (rows) => {
+    while ((await rows.deleteSegments(ids, segmentsAtOnce)) === segmentsAtOnce);
+    return rows.deletePreviews(stack.id, ids);
+  });
+}
+
+/** A stack that is locked for each change. */
+class LockedStack {
+  readonly id: string;
+  readonly #organizationId: string;
+  readonly #db: Database;
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(db: Database, stack: { readonly id: string; readonly organizationId: string }, signal?: AbortSignal) {
+    this.id = stack.id;
+    this.#organizationId = stack.organizationId;
+    this.#db = db;
+    this.#signal = signal;
+  }
+
+  /** Throws StackSkipped if the stack is busy or held, or if the rule has changed, or the process stops. */
+  async change<T>(rule: ApplicableRule<RetentionKind>, work: (rows: RetentionRepository) => Promise<T>): Promise<T> {
+    if (this.#signal?.aborted) throw new StackSkipped();
+    return this.#db.inTransaction(async (tx: Queryable) => {
+      const rules = createUpdateRuleRepository(tx);
+      await rules.hold(this.#organizationId);
+      const stack = await rules.lockIdleStack(this.id);
+      const present = stack?.updateRules.first(rule.kind);
+      if (!present || JSON.stringify(present.settings) !== JSON.stringify(rule.settings)) throw new StackSkipped();
+      return work(createRetentionRepository(tx));
+    });
+  }
+}
+
+/** States with few updates together; of a state with many, some at a time, the last ones last. */
+async function* inBatches(states: AsyncIterable<DoomedState>): AsyncGenerator<readonly DoomedState[]> {
+  let batch: DoomedState[] = [];
+  let count = 0;
+  for await (const { checkpointId, updateIds } of states) {
+    for (let at = 0; at < updateIds.length; at += updatesAtOnce) {
+      const part = updateIds.slice(at, at + updatesAtOnce);
+      if (count + part.length > updatesAtOnce) {
+        yield batch;
+        batch = [];
+        count = 0;
+      }
+      batch.push({ checkpointId, updateIds: part });
+      count += part.length;
+    }
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function* slices(updates: readonly { readonly id: string }[]): Generator<readonly string[]> {
+  for (let at = 0; at < updates.length; at += updatesAtOnce)
+    yield updates.slice(at, at + updatesAtOnce).map(({ id }) => id);
+}

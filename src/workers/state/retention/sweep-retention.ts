@@ -1,0 +1,52 @@
+import { createStorageRepository } from '../../../shared/access/quotas/storage-repository.ts';
+import type { AppContext } from '../../../shared/context.ts';
+import { createRetentionRepository } from '../../../shared/state/retention/retention-repository.ts';
+import { type Deleted, StackRetention } from './stack-retention.ts';
+
+const stacksAtOnce = 200;
+const chunksAtOnce = 50;
+
+/**
+ * Applies the rules about retention to all stacks that are due. A stack that fails, or is busy, does not hold up the others; it is tried again
+ * in the next run. Returns of how many versions, updates and previews something was deleted.
+ */
+export async function sweepRetention(
+  { chunks, db, logger, metrics }: Pick<AppContext, 'chunks' | 'db' | 'logger' | 'metrics'>,
+  signal?: AbortSignal,
+): Promise<number> {
+  const rows = createRetentionRepository(db);
+  const retention = new StackRetention(db);
+  const storage = createStorageRepository(db);
+  let all = 0;
+  for (const { organization, organizationId } of await rows.listRuled()) {
+    const before = all;
+    let after: { project: string; stack: string } | null = null;
+    do {
+      const page = await rows.listStacks(organizationId, after, stacksAtOnce);
+      for (const { id, isDue, project, stack } of page) {
+        if (signal?.aborted) return all;
+        if (!isDue) continue;
+        const deleted: Deleted = { versions: 0, events: 0, previews: 0 };
+        try {
+          if (!(await retention.apply({ id, organizationId }, deleted, signal)))
+            metrics.maintenancePostponed.labels('retention').inc();
+        } catch (error) {
+          metrics.maintenancePostponed.labels('retention').inc();
+          logger.error({ organization, project, stack, err: error }, 'sweep: retention of a stack failed');
+        }
+        for (const [kind, count] of Object.entries(deleted)) {
+          metrics.retentionDeleted.labels(kind).inc(count);
+          all += count;
+        }
+      }
+      after = page.length < stacksAtOnce ? null : (page.at(-1) ?? null);
+    } while (after !== null);
+    if (all === before) continue;
+    // Of deleted states: those that no other version needs. Each deletion may leave the base of a chunk unneeded.
+    while (!signal?.aborted && (await chunks.sweep(chunksAtOnce)) > 0);
+    await storage
+      .measure(organizationId)
+      .catch((error: unknown) => logger.warn({ organizationId, err: error }, 'stored bytes could not be measured'));
+  }
+  return all;
+}

@@ -1,0 +1,81 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, expect, test } from '@jest/globals';
+import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
+import { openFolder, PlaceError } from '../../src/shared/platform/blobs/open-folder.ts';
+import { bytesOf } from '../../src/shared/state/documents/byte-source.ts';
+import { runHoldfast } from '../support/admin.ts';
+import { writeDiyFolder } from '../support/diy-folder.ts';
+import { masterKeys, testApp } from '../support/test-app.ts';
+import { describeOnS3 } from './s3-under-test.ts';
+
+const home = mkdtempSync(path.join(tmpdir(), 'holdfast-folder-'));
+const defaults = { region: 'us-east-1', endpoint: null, forcePathStyle: false, requestTimeoutMs: 10_000 };
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+async function textOf(folder: Folder, name: string): Promise<string | null> {
+  const file = await folder.open(name);
+  return file === null ? null : Buffer.concat(await Array.fromAsync(file)).toString();
+}
+
+async function expectFolder(folder: Folder): Promise<void> {
+  const name = '.pulumi/stacks/Proj_1/a.b.json';
+  const write = (at: string, text: string) => folder.write(at, bytesOf(Buffer.from(text))());
+  const names = async (prefix: string) => (await Array.fromAsync(folder.list(prefix))).map((file) => file.name).sort();
+  expect([await textOf(folder, name), await names('.pulumi/')]).toEqual([null, []]);
+  await write(name, 'first');
+  await write(name, 'second');
+  await write('.pulumi/meta.yaml', 'version: 1');
+  const failing = async function* (): AsyncGenerator<Buffer> {
+    yield Buffer.from('half');
+    throw new Error('the source ended');
+  };
+  await expect(folder.write(name, failing())).rejects.toThrow('the source ended');
+  expect(await textOf(folder, name)).toBe('second');
+  expect(await names('.pulumi/')).toEqual(['.pulumi/meta.yaml', name]);
+  expect(await names('.pulumi/stacks/')).toEqual([name]);
+  const [{ bytes, modifiedAt } = {}] = await Array.fromAsync(folder.list('.pulumi/stacks/'));
+  expect([bytes, Date.now() - (modifiedAt as Date).getTime()]).toEqual([6, expect.any(Number)]);
+  await folder.close();
+}
+
+test('a folder on a disk keeps names, and shows files when they are complete', async () => {
+  await expectFolder(await openFolder(`file://${home}/disk`, defaults));
+});
+
+test.each(['gs://bucket', 's3:///prefix', 'https://example.com'])('%s is refused', async (place) => {
+  await expect(openFolder(place, defaults)).rejects.toThrow(PlaceError);
+});
+
+await describeOnS3('versitygw', (server) => {
+  const app = testApp();
+
+  test('a prefix of a bucket does the same, and stacks are exported to it and imported from it', async () => {
+    const { accessKeyId, createBucket, endpoint, region, secretAccessKey } = server();
+    await createBucket('moving');
+    const credentials = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
+    Object.assign(process.env, credentials);
+    const place = (prefix: string) =>
+      `s3://moving/${prefix}?endpoint=${endpoint}&region=${region}&s3ForcePathStyle=true`;
+    await expectFolder(await openFolder(place('Some/prefix'), defaults));
+
+    await writeDiyFolder(`${home}/source`, [{ project: 'proj', stack: 'dev', versions: 3, tags: { team: 'core' } }]);
+    for (const organization of ['first', 'second']) await app.createUser(organization, 'admin');
+    const env = {
+      ...{ PATH: process.env['PATH'], HOLDFAST_DATA_DIR: app.dataDir, HOLDFAST_MASTER_KEYS: masterKeys },
+      ...{ HOLDFAST_DATABASE_URL: app.database.url, ...credentials },
+    };
+    for (const words of [
+      ['import', '--organization', 'first', '--from', `file://${home}/source`, '--apply'],
+      ['export', '--organization', 'first', '--to', place('out')],
+      ['import', '--organization', 'second', '--from', place('out'), '--apply'],
+      ['import', '--organization', 'second', '--from', place('out'), '--verify'],
+      // The history of an import is the one of its source, so that the first source is known again.
+      ['import', '--organization', 'first', '--from', place('out'), '--verify'],
+    ]) {
+      const { code, stderr, stdout } = await runHoldfast(env, ...words);
+      expect([words, code, stderr, stdout]).toEqual([words, 0, '', expect.any(String)]);
+    }
+  }, 240_000);
+});

@@ -1,0 +1,235 @@
+import type { ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { findBackups, pruneBackups } from '../../src/shared/backup/backup-list.ts';
+import { places } from '../../src/shared/backup/manifest.ts';
+import { backUp } from '../../src/shared/backup/run-backup.ts';
+import { once } from '../../src/shared/backup/stored-bytes.ts';
+import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
+import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
+import { migrate } from '../../src/shared/platform/db/migrate.ts';
+import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { pollUntil } from '../../testkit/poll.ts';
+import { damageOf } from '../support/backup-damage.ts';
+import { killBackup, runBackup } from '../support/backups.ts';
+import { createEmptyDatabase } from '../support/empty-database.ts';
+import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
+import { testApp } from '../support/test-app.ts';
+
+// A backup, a verification, a restore or a prune that is killed leaves nothing half, and the next one goes on.
+
+const app = testApp();
+const home = mkdtempSync(path.join(tmpdir(), 'holdfast-kills-'));
+const place = path.join(home, 'backups');
+const source = () => ({ databaseUrl: app.database.url, dataDir: app.dataDir });
+const migrationLock = '7241865325823964';
+
+beforeAll(async () => {
+  for (const note of ['x', 'y']) {
+    const update = await startUpdate(app, await createStack(app));
+    const body = deployment(2_000, randomBytes(500).toString('hex') + note);
+    await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body }));
+  }
+  for (const name of ['a', 'b', 'c']) await app.context.blobs.put(`other/${name}`, once(randomBytes(100_000)));
+});
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+/** The store with `before` in front of each change. */
+function changing(store: BlobStore, before: (key: string) => Promise<void>): BlobStore {
+  return {
+    put: (key, body, options) => before(key).then(() => store.put(key, body, options)),
+    delete: (key) => before(key).then(() => store.delete(key)),
+    open: (key, options) => store.open(key, options),
+    stat: (key) => store.stat(key),
+    list: (prefix, after) => store.list(prefix, after),
+    findAbsent: (keys) => store.findAbsent(keys),
+    sweepUnfinished: (olderThanMs) => store.sweepUnfinished(olderThanMs),
+    check: (timeoutMs) => store.check(timeoutMs),
+    close: () => store.close(),
+  };
+}
+
+/** The store fails from some change on, as for a process that is killed before it. */
+function cutAfter(store: BlobStore, changes: number, isCounted = (_key: string): boolean => true): BlobStore {
+  let left = changes;
+  return changing(store, async (key) => {
+    if (isCounted(key) && left-- <= 0) throw new Error('killed');
+  });
+}
+
+const isFirstList = (key: string): boolean => key.endsWith('/blobs/000001.ndjson');
+
+const plainBackup = (target: BlobStore) =>
+  backUp({ blobs: app.context.blobs, db: app.context.db, recipients: [], target });
+
+async function openStore(name: string): Promise<FileBlobStore> {
+  return FileBlobStore.open({ directory: path.join(home, name) });
+}
+
+test('a backup that ends before any of its writes is not complete, and the next one is whole', async () => {
+  const target = await openStore('cut-create');
+  for (const changes of [0, 1, 9, 60]) {
+    await expect(plainBackup(cutAfter(target, changes))).rejects.toThrow('killed');
+    expect((await findBackups(target)).filter(({ isComplete }) => isComplete)).toEqual([]);
+  }
+  await plainBackup(target);
+  expect(await damageOf(target)).toEqual([]);
+  expect((await pruneBackups(target, 1)).backups.length).toBeGreaterThan(1);
+}, 120_000);
+
+test('the blobs that an interrupted backup copied are not copied again', async () => {
+  const target = await openStore('resumed');
+  const isManifest = (key: string): boolean => key.endsWith('manifest.json');
+  await expect(plainBackup(cutAfter(target, 0, isManifest))).rejects.toThrow('killed');
+  const copied = await target.list(places.blobs);
+  expect(copied.blobs.length).toBeGreaterThanOrEqual(5);
+  await plainBackup(target);
+  expect(await target.list(places.blobs)).toEqual(copied);
+  expect(await damageOf(target)).toEqual([]);
+}, 120_000);
+
+test('a prune that ends before any of its deletions leaves each complete backup whole, and the next one goes on', async () => {
+  const target = await openStore('cut-prune');
+  for (let count = 0; count < 3; count++) await plainBackup(target);
+  await target.put(`${places.blobs}other/unneeded`, once(Buffer.from('x')));
+  const newest = (await findBackups(target)).at(-1);
+  let cuts = 0;
+  for (let isDone = false; !isDone && cuts < 30; cuts++) {
+    isDone = await pruneBackups(cutAfter(target, cuts < 3 ? 1 : 50), 1).then(
+      () => true,
+      () => false,
+    );
+    for (const { id, isComplete } of await findBackups(target))
+      if (isComplete) expect(await damageOf(target, id)).toEqual([]);
+  }
+  expect(cuts).toBeGreaterThan(5);
+  expect((await findBackups(target)).map(({ id }) => id)).toEqual([newest?.id]);
+  expect(await target.stat(`${places.blobs}other/unneeded`)).toBeNull();
+}, 120_000);
+
+test('a backup that a prune deletes while it is made does not become complete', async () => {
+  const target = await openStore('overtaken');
+  const late = changing(target, async (key) => {
+    if (!isFirstList(key)) return;
+    await plainBackup(target);
+    await pruneBackups(target, 1);
+  });
+  await expect(plainBackup(late)).rejects.toThrow('A prune has deleted the backup while it was made');
+  expect(await damageOf(target)).toEqual([]);
+}, 120_000);
+
+test('a backup notices that a prune has deleted one of its new blobs', async () => {
+  const target = await openStore('raced');
+  const late = changing(target, async (key) => {
+    if (isFirstList(key)) await target.delete(`${places.blobs}other/b`);
+  });
+  await expect(plainBackup(late)).rejects.toThrow('other/b meanwhile: repeat the backup');
+  await plainBackup(target);
+  expect(await damageOf(target)).toEqual([]);
+}, 120_000);
+
+test('a create that is killed among its tables or its blobs is incomplete, and the next one is whole', async () => {
+  const target = await openStore('backups');
+  const slowly = ['create', '--to', place, '--max-bytes-per-second'];
+  await killBackup(source(), [...slowly, '2000'], async () =>
+    (await findBackups(target)).some(({ keys }) => keys.length > 3),
+  );
+  await killBackup(source(), [...slowly, '150000'], async () => (await target.list(places.blobs)).blobs.length > 0);
+  expect((await findBackups(target)).map(({ isComplete }) => isComplete)).toEqual([false, false]);
+  const { code, stderr } = await runBackup(source(), 'create', '--to', place, '--keep', '1');
+  expect([code, stderr]).toEqual([0, '']);
+  expect((await findBackups(target)).map(({ isComplete }) => isComplete)).toEqual([true]);
+  expect(await damageOf(target)).toEqual([]);
+}, 240_000);
+
+test('a verification that is stopped leaves nothing, and what a killed one leaves is removed by the next', async () => {
+  const args = ['verify', '--from', place];
+  const isRunning = async ({ pid }: ChildProcess) => scratchOf(pid).some((folder) => existsSync(pidFile(folder)));
+  const nothing = { dataDir: path.join(home, 'nothing') };
+  const stopped = await killBackup(nothing, args, isRunning, 'SIGTERM');
+  expect([stopped.exitCode, scratchOf(stopped.pid)]).toEqual([143, []]);
+  const killed = await killBackup(nothing, args, isRunning);
+  const [left] = scratchOf(killed.pid);
+  const postgres = Number(readFileSync(pidFile(left as string), 'utf8').split('\n')[0]);
+  expect(isAlive(postgres)).toBe(true);
+  const { code, stdout } = await runBackup(nothing, ...args);
+  expect([code, stdout]).toEqual([0, expect.stringContaining('no faults')]);
+  expect([scratchOf(killed.pid), isAlive(postgres)]).toEqual([[], false]);
+}, 240_000);
+
+test('a restore that is killed before, within or after the load is repeated and goes on', async () => {
+  await using database = await createEmptyDatabase();
+  const logger = createLogger({ level: 'warn' });
+  await migrate({ url: database.url, connectMs: 30_000, waitMs: 0, logger });
+  // A transaction would see the sessions of its beginning.
+  const [client, locker] = [1, 2].map(() => new pg.Client({ connectionString: database.url })) as [
+    pg.Client,
+    pg.Client,
+  ];
+  for (const each of [client, locker]) await each.connect();
+  const { rows } = await locker.query('select pg_backend_pid() as pid');
+  const others = `from pg_stat_activity where datname = current_database() and pid not in (pg_backend_pid(), ${rows[0].pid})`;
+  const holds = async (condition: string) =>
+    (await client.query<{ holds: boolean }>(`select exists (select 1 ${condition}) as holds`)).rows[0]?.holds === true;
+  const isBlocked = () => holds(`${others} and wait_event_type = 'Lock' and query like 'alter table%'`);
+  const untilAlone = () => pollUntil('the session of the killed restore ends', async () => !(await holds(others)));
+  const to = { databaseUrl: database.url, dataDir: path.join(home, 'restored') };
+  const args = ['restore', '--from', place];
+  const organizations = async () => (await client.query('select 1 from organizations')).rowCount;
+
+  // After the blobs, before the migrations.
+  await client.query(`select pg_advisory_lock(${migrationLock})`);
+  await killBackup(to, args, () => holds(`${others} and query like 'select pg_try_advisory_lock%'`));
+  await client.query(`select pg_advisory_unlock(${migrationLock})`);
+  await untilAlone();
+
+  // Within the transaction that loads.
+  await locker.query('begin; lock table stacks in access share mode');
+  await killBackup(to, args, isBlocked);
+  await locker.query('rollback');
+  await untilAlone();
+  expect(await organizations()).toBe(0);
+
+  // Between the load and the end of the updates that were running.
+  await locker.query('begin; lock table stacks in access share mode');
+  await killBackup(to, args, async () => {
+    if (await isBlocked()) {
+      await client.query(`select pg_advisory_lock(${migrationLock})`);
+      await locker.query('rollback');
+    }
+    return holds(`where obj_description('installation'::regclass, 'pg_class') is not null`);
+  });
+  await client.query(`select pg_advisory_unlock(${migrationLock})`);
+  await untilAlone();
+  expect(await organizations()).toBe(2);
+
+  const restored = await runBackup(to, ...args);
+  expect([restored.code, restored.stderr]).toEqual([0, '']);
+  expect(restored.stdout).toContain('Ended 2 updates.');
+  for (const each of [client, locker]) await each.end();
+  const again = await runBackup(to, ...args);
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('The database is not empty')]);
+}, 240_000);
+
+/** Folders of the verification with this process id. */
+function scratchOf(pid: number | undefined): string[] {
+  const names = readdirSync(tmpdir()).filter((name) => name.startsWith(`holdfast-verify-${pid}-`));
+  return names.map((name) => path.join(tmpdir(), name));
+}
+
+function pidFile(folder: string): string {
+  return path.join(folder, 'postgres', 'cluster', 'postmaster.pid');
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
