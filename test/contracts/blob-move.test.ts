@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
@@ -13,11 +13,14 @@ const blobsBefore = 400;
 await describeOnS3('versitygw', (server) => {
   test('blobs move from files to a bucket, to another bucket and back to files, and no write or export fails', async () => {
     const { accessKeyId, createBucket, endpoint, region, secretAccessKey } = server();
-    const credentials = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
+    const keys = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
+    await using first = await createTestApp({ settings: smallBlobs });
+    const profiles = path.join(first.dataDir, 'profiles');
+    writeFileSync(profiles, `[two]\naws_access_key_id=${accessKeyId}\naws_secret_access_key=${secretAccessKey}\n`);
+    const credentials = { ...keys, AWS_SHARED_CREDENTIALS_FILE: profiles };
     Object.assign(process.env, credentials);
     await createBucket('one');
     await createBucket('two');
-    await using first = await createTestApp({ settings: smallBlobs });
     const shared = { database: first.database, dataDir: first.dataDir };
     await using second = await createTestApp({ ...shared, settings: smallBlobs });
     const settings = {
@@ -55,7 +58,9 @@ await describeOnS3('versitygw', (server) => {
     await using third = await createTestApp({ ...shared, settings });
     traffic.apps.push(third);
     await traffic.goOn();
-    await move(`s3://two/holdfast/blobs?endpoint=${endpoint}`, settings);
+    const unknown = await runBlobs(first, { ...credentials, ...settings }, 'copy', '--to', 's3://two?profile=three');
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('blob store')]);
+    await move(`s3://two/holdfast/blobs?endpoint=${endpoint}&profile=two`, settings);
     const back = path.join(first.dataDir, 'back');
     await move(back, settings, '--empty');
     await traffic.stop();

@@ -1,11 +1,13 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, renameSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { listBlobs } from '../../src/shared/backup/backup-content.ts';
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
+import { backUp } from '../../src/shared/backup/run-backup.ts';
 import { openBlobs } from '../../src/shared/context.ts';
 import { beginMove, type MoveParts, openMove } from '../../src/shared/moves/begin-move.ts';
 import { copyBlobs, verifyBlobs } from '../../src/shared/moves/compare-places.ts';
@@ -216,8 +218,19 @@ test('while the other place is away, writes go on, and the move must be verified
   await arrive();
 }, 120_000);
 
-test('a backup lists one place: the switch waits until it has ended', async () => {
+test('a backup has all blobs before, during and after a move, and the switch waits until it has ended', async () => {
+  const target = await FileBlobStore.open({ directory: `${app.dataDir}-backups` });
+  const backedUp = async (): Promise<void> => {
+    const manifest = await backUp({ blobs: app.context.blobs, db: app.context.db, recipients: [], target });
+    expect(manifest.missingBlobs).toEqual([]);
+    const listed = new Set<string>();
+    for await (const { key } of listBlobs(target, manifest)) listed.add(key);
+    expect(keys.filter((key) => !listed.has(key))).toEqual([]);
+    expect([...listed].filter((key) => key.startsWith('places/'))).toEqual([]);
+  };
+  await backedUp();
   await copy();
+  await backedUp();
   await verify();
   const holds = createBlobHoldRepository(app.context.db);
   const hold = await holds.insert(60, 120);
@@ -226,6 +239,9 @@ test('a backup lists one place: the switch waits until it has ended', async () =
   await switchOver();
   await finish();
   here = there;
+  await backedUp();
+  await target.close();
+  rmSync(`${app.dataDir}-backups`, { recursive: true });
 }, 120_000);
 
 test('blobs that the sweep deletes during a move are gone from both places', async () => {

@@ -1,6 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
+import { placeKey } from '../platform/blobs/places/placed-blob-store.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
 import { listBlobs } from './backup-content.ts';
 import { BackupError } from './backup-error.ts';
@@ -120,11 +121,11 @@ async function copyTables(
   return tables;
 }
 
-/** Blobs without a row, as heads and exports of the audit log. */
+/** Blobs without a row, as heads and exports of the audit log, except what marks the place where they are. */
 async function* listOthers(blobs: BlobStore): AsyncGenerator<string> {
   for (let after: string | undefined; ; ) {
     const page = await blobs.list('', after);
-    for (const { key } of page.blobs) if (!key.startsWith(documentPrefix)) yield key;
+    for (const { key } of page.blobs) if (!key.startsWith(documentPrefix) && !key.startsWith(placeKey(''))) yield key;
     if (page.next === null) return;
     after = page.next;
   }
