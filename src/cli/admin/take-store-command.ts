@@ -19,7 +19,7 @@ export function addTakeStoreCommand(admin: Command, open: OpenSession): void {
 }
 
 async function takeStoreOf(db: Database, config: Config): Promise<void> {
-  const blobs = await openBlobs(config, createLogger({ level: 'warn' }, process.stderr));
+  const blobs = await openBlobs({ config, db, logger: createLogger({ level: 'warn' }, process.stderr) });
   try {
     await takeStore({ blobs, db });
   } finally {
