@@ -43,7 +43,7 @@ interface BackupParts {
 }
 
 /** Blobs of documents. They have a row each; only the ones that are in use are copied. All others are copied. */
-const documentPrefix = 'checkpoints/';
+const auditPrefix = 'audit/';
 const keysAtOnce = 5_000;
 const blobsAtOnce = 8;
 const blobsOfList = 2_000;
@@ -121,11 +121,11 @@ async function copyTables(
   return tables;
 }
 
-/** Blobs without a row, as heads and exports of the audit log, except what marks the place where they are. */
+/** Blobs without a row: heads and exports of the audit log. Not what else is in the bucket, which may be the backups themselves. */
 async function* listOthers(blobs: BlobStore): AsyncGenerator<string> {
   for (let after: string | undefined; ; ) {
-    const page = await blobs.list('', after);
-    for (const { key } of page.blobs) if (!key.startsWith(documentPrefix) && !key.startsWith(placeKey(''))) yield key;
+    const page = await blobs.list(auditPrefix, after);
+    for (const { key } of page.blobs) yield key;
     if (page.next === null) return;
     after = page.next;
   }

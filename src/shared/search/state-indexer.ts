@@ -96,7 +96,8 @@ export class StateIndexer {
     const index = await this.#rows.find(stackId);
     if (!index || index.version === null) return null;
     const { checkpointId, resourceCount, version } = index;
-    const state = { version, checkpointId, baseVersion: version, baseCheckpointId: null, isEnded: false, isBaseDeleted: false };
+    const base = { baseVersion: version, baseCheckpointId: null, isBaseDeleted: false };
+    const state = { version, checkpointId, isEnded: false, ...base };
     const step = await this.#computeStep(stackId, index, state);
     if ((await this.#rows.find(stackId))?.edition !== index.edition) return null;
     const [written] = step.written.batches();
