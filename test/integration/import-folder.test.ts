@@ -195,6 +195,21 @@ test('a second pass imports what is new, and no stack that was updated here', as
   expect((await source.run('--stack', '*/dev')).stdout).toContain('its versions here come from another source');
 });
 
+test('nothing is imported into a read-only installation', async () => {
+  const source = await sourceOf('closed', [{ project: 'proj', stack: 'dev', versions: 1 }]);
+  const readOnly = (...words: string[]) => runHoldfast(env(), 'admin', 'read-only', ...words);
+  await readOnly('on', '--reason', 'Postgres moves');
+  try {
+    expect((await source.run()).code).toBe(0);
+    const { code, stderr } = await source.run('--apply');
+    expect([code, stderr]).toEqual([1, expect.stringContaining('read-only for now: Postgres moves')]);
+    expect(await app.context.stacks.find({ organization: 'closed', project: 'proj', stack: 'dev' })).toBeNull();
+  } finally {
+    await readOnly('off');
+  }
+  expect((await source.run('--apply')).code).toBe(0);
+});
+
 test('stacks of the layout without projects get the project of their resources', async () => {
   const source = await sourceOf('legacy', [{ stack: 'dev', versions: 2 }]);
   expect((await source.run('--apply')).text).toBe('Imported 2 versions of 1 stack into legacy.\n');

@@ -10,7 +10,7 @@ import { listSource, MovingError, type SourceStack } from './diy-layout.ts';
 import { isSelected, messageOf, type PlannedStack, planStack, type StackPlan } from './import-plan.ts';
 import { bucketDefaults, collect, forEachStack, toCount } from './moving-options.ts';
 import { alignColumns, counted, formatBytes } from './moving-report.ts';
-import { StackImporter } from './stack-importer.ts';
+import { assertWritable, StackImporter } from './stack-importer.ts';
 import { verifyStack } from './verify-import.ts';
 
 interface ImportOptions {
@@ -76,6 +76,7 @@ async function runImport(run: CommandRun, options: ImportOptions): Promise<void>
         throw new MovingError(
           `There is no organization ${JSON.stringify(options.organization)}: see holdfast admin --help`,
         );
+      if (options.apply) await assertWritable(context.db);
       const call = { context, folder, organization, options, stacks: selected, strays };
       const isComplete = options.verify ? await verify(call) : await planOrImport(call);
       if (!isComplete) run.exitCode = 1;

@@ -5,6 +5,8 @@ import type { AppContext } from '../../shared/context.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { InvalidRequestError, UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { ReadOnlyError } from '../../shared/platform/read-only/read-only-mode.ts';
+import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import {
@@ -128,6 +130,7 @@ export class StackImporter {
     // Before the transaction, because other stacks of the project would wait for its end.
     const projectId = head === null ? await context.stacks.ensureProject(organization.id, ref.project) : null;
     return context.db.inTransaction(async (tx) => {
+      await assertWritable(tx);
       const stacks = createStackRepository(tx);
       const stack = head ? await stacks.lockById(head.stackId) : await this.#create(tx, ref, projectId as string, tags);
       if (!stack || stack.stackVersion !== (head?.stackVersion ?? 0) || stack.activeUpdateId !== null)
@@ -179,6 +182,12 @@ export class StackImporter {
     await stacks.publishVersion(stack.id, stackVersion);
     return stackVersion;
   }
+}
+
+/** Throws ReadOnlyError: what comes in while the database is being moved would be lost. */
+export async function assertWritable(db: Queryable): Promise<void> {
+  const { mode } = await createReadOnlyRepository(db).find();
+  if (mode) throw new ReadOnlyError(mode);
 }
 
 /** A state that `pulumi state` or `pulumi stack import` has written: the CLI's own backend keeps no update of it. */
