@@ -53,8 +53,8 @@ COPY --from=dependencies /app/links /usr/local/bin
 # Used without S3 only.
 COPY --from=dependencies --chown=node:node /app/data /data
 USER node
-# 9090 for clients; 9091 (worker) and 9092 for metrics and health details, inside the network only.
-EXPOSE 9090 9091 9092
+# 9090 for clients; 9092 for metrics and health details, inside the network only.
+EXPOSE 9090 9092
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=3s --retries=10 CMD ["node", "dist/main.js", "--healthz"]
 # Buffers of streamed bodies are freed when the young generation fills: with its default size, 60 MB of them pile up.

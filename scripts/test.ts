@@ -3,7 +3,13 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
-import { joinResults, listRepeatable, mergeRepeated, type TestResults } from '../testkit/test-results.ts';
+import {
+  describeFailures,
+  joinResults,
+  listRepeatable,
+  mergeRepeated,
+  type TestResults,
+} from '../testkit/test-results.ts';
 import { ToolUnavailableError } from '../testkit/toolchain/command.ts';
 import { makeTools, type ToolName } from '../testkit/toolchain/toolchain.ts';
 
@@ -113,6 +119,7 @@ async function conclude(runs: readonly TestRun[]): Promise<boolean> {
       results = merged;
     }
   }
+  if (remained) for (const failure of describeFailures(results, root)) console.error(`\n${failure}`);
   if (wanted) writeFileSync(wanted.slice(wanted.indexOf('=') + 1), JSON.stringify(results));
   return !remained;
 }

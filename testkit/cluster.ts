@@ -303,7 +303,7 @@ function workerSpec(program: (name: string) => string, index: number, port: numb
     name,
     file: process.execPath,
     args: () => [...nodeFlags, program(name), 'worker'],
-    env: { ...settings, HOLDFAST_WORKER_LISTEN: address },
+    env: { ...settings, HOLDFAST_MANAGEMENT_LISTEN: address },
     isReady: () => isOk(`http://${address}/readyz`),
     stopGraceMs: 90_000,
   };

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 
 /** What `jest --json` writes, as far as it is used here. */
 export interface TestResults {
@@ -13,7 +14,13 @@ export interface FileResult {
   /** Absolute path. */
   readonly name: string;
   readonly status: string;
-  readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+  readonly assertionResults: readonly TestResult[];
+}
+
+interface TestResult {
+  readonly status: string;
+  readonly fullName: string;
+  readonly failureMessages?: readonly string[];
 }
 
 /** The results of several runs, of different files, as those of one. */
@@ -71,6 +78,20 @@ export function mergeRepeated(first: TestResults, repeated: TestResults): TestRe
     numRuntimeErrorTestSuites: first.numRuntimeErrorTestSuites - loadedLater.length,
     passedLater,
   };
+}
+
+const describedChars = 1_500;
+
+/** Each failed test with the beginning of its failure, for the end of a long log. */
+export function describeFailures(results: TestResults, root: string): string[] {
+  return results.testResults.filter(isFailed).flatMap(({ assertionResults, name }) =>
+    assertionResults
+      .filter(({ status }) => status === 'failed')
+      .map(({ failureMessages = [], fullName }) => {
+        const text = stripVTControlCharacters(failureMessages.join('\n')).slice(0, describedChars);
+        return `FAILED ${path.relative(root, name)}: ${fullName}\n${text.replace(/^/gm, '  ')}`;
+      }),
+  );
 }
 
 function isFailed({ status }: FileResult): boolean {

@@ -25,6 +25,7 @@ import { registerBody } from './platform/http/body.ts';
 import { registerDialect } from './platform/http/dialect.ts';
 import { registerErrors, sendFrameworkError } from './platform/http/errors.ts';
 import { openApiOptions } from './platform/http/openapi.ts';
+import { registerReadOnly } from './platform/http/read-only.ts';
 import { registerAddressRate, registerCallerRate } from './platform/http/request-rate.ts';
 import { type RouteScope, toRouteScope } from './platform/http/route-scope.ts';
 import { compileValidator, describeIssues, type SchemaIssue } from './platform/http/schema-issues.ts';
@@ -93,6 +94,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
     services.live.drain();
   });
   registerAddressRate(app, services);
+  registerReadOnly(app, services);
   registerBody(app, services);
   await app.register(compress, { encodings: ['gzip'], threshold: 1024, globalDecompression: false });
   await app.register(swagger, openApiOptions);

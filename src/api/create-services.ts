@@ -19,12 +19,12 @@ export type ApiServices = ReturnType<typeof createServices>;
 
 /** Creates the services of all domains. Called once per app. */
 export function createServices(context: ApiContext) {
-  const { queries = null, bodyBuffer, config, health, metrics, quotas, rates, scans } = context;
+  const { queries = null, bodyBuffer, config, health, metrics, quotas, rates, readOnly, scans } = context;
   const updates = createUpdateServices(context);
   const reclaim = updates.updates.reclaim.bind(updates.updates);
   const state = createStateServices(context, reclaim);
   return {
-    ...{ queries, bodyBuffer, config, health, metrics, quotas, rates, scans },
+    ...{ queries, bodyBuffer, config, health, metrics, quotas, rates, readOnly, scans },
     organizationRates: new OrganizationRates(context),
     operatorQueries: new OperatorQueries(context),
     ...createAuditServices(context),

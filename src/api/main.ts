@@ -16,6 +16,10 @@ export async function startApi(config: Config, logger: Logger): Promise<Listenin
   try {
     await bootstrapAtStart(context);
     await startDatabaseWatch(context);
+    // The replica serves without them, too.
+    await context.db
+      .openConnections()
+      .catch((error: unknown) => logger.debug({ err: error }, 'connections not opened'));
     startHeartbeat(context, 'api');
     const apiContext = await createApiContext(context, createClusterDispatcher(context));
     const app = await buildApi(apiContext);

@@ -6,6 +6,7 @@ import type { Config } from './platform/config/config.ts';
 import type { Database } from './platform/db/database.ts';
 import type { ByteBudget } from './platform/payloads/byte-budget.ts';
 import type { PayloadStore } from './platform/payloads/payload-store.ts';
+import type { ReadOnlyMode } from './platform/read-only/read-only-mode.ts';
 import type { Metrics } from './platform/telemetry/metrics.ts';
 import { createStateIndexRepository } from './search/state-index-repository.ts';
 import type { BodyBuffer } from './state/documents/body-buffer.ts';
@@ -22,6 +23,7 @@ const indexCountEveryMs = 10_000;
 interface MeasuredParts {
   readonly config: Config;
   readonly db: Database;
+  readonly readOnly: ReadOnlyMode;
   readonly payloads: PayloadStore;
   readonly bufferedBodyBytes: ByteBudget;
   readonly bodyBuffer: BodyBuffer;
@@ -38,7 +40,7 @@ export function registerContextGauges(metrics: Metrics, parts: MeasuredParts): v
 
 function registerProcessGauges(
   metrics: Metrics,
-  { bodyBuffer, incrementalCompaction, db, bufferedBodyBytes, openReplays, payloads }: MeasuredParts,
+  { bodyBuffer, incrementalCompaction, db, bufferedBodyBytes, openReplays, payloads, readOnly }: MeasuredParts,
 ): void {
   metrics.gauge(
     'holdfast_journals_waiting_incremental',
@@ -68,6 +70,7 @@ function registerProcessGauges(
     'Bodies waiting to be decompressed.',
     () => bufferedBodyBytes.waiting,
   );
+  metrics.gauge('holdfast_read_only', '1 while the installation is read-only.', () => (readOnly.current ? 1 : 0));
   // Registered before the metrics that query the database, so that the pool's values do not count those queries.
   metrics.gauge('holdfast_database_connections_acquired', 'Pool connections in use.', () => db.poolState().acquired);
   metrics.gauge('holdfast_database_connections_idle', 'Pool connections idle.', () => db.poolState().idle);

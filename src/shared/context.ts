@@ -24,6 +24,7 @@ import { Outgoing } from './platform/outgoing/outgoing.ts';
 import { ByteBudget } from './platform/payloads/byte-budget.ts';
 import { MemoryPayloadStore } from './platform/payloads/memory-payload-store.ts';
 import type { PayloadStore } from './platform/payloads/payload-store.ts';
+import { ReadOnlyMode } from './platform/read-only/read-only-mode.ts';
 import { createMetrics, type Metrics } from './platform/telemetry/metrics.ts';
 import { createPolicyArchiveRepository } from './policies/policy-archive-repository.ts';
 import { PolicyArchives } from './policies/policy-archives.ts';
@@ -31,6 +32,7 @@ import { StateIndexer } from './search/state-indexer.ts';
 import { DataKeys } from './secrets/data-keys.ts';
 import { EncryptedSecrets } from './secrets/encrypted-secrets.ts';
 import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './secrets/encryption-key-repository.ts';
+import type { KeyRing } from './secrets/key-ring.ts';
 import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
@@ -79,6 +81,7 @@ export interface AppContext extends AsyncDisposable {
   readonly lifecycle: Lifecycle;
   readonly db: Database;
   readonly databaseMemory: DatabaseMemory;
+  readonly readOnly: ReadOnlyMode;
   readonly blobs: BlobStore;
   readonly payloads: PayloadStore;
   readonly identity: IdentityRepository;
@@ -134,6 +137,8 @@ export interface ContextOverrides {
   readonly openReplays?: OpenReplays;
   readonly outgoing?: Outgoing;
   readonly fence?: WriteFence | undefined;
+  /** Instead of the one of the master keys. Null, also where keys are needed: what is encrypted cannot be read. */
+  readonly ring?: KeyRing | null;
 }
 
 /**
@@ -154,11 +159,9 @@ export async function createContext(
   const notifications = new NotificationSender({ db, logger });
   lifecycle.onClose('stores', 'live notices', () => notifications.close());
   const encryptionKeys = createEncryptionKeyRepository(db);
-  const ring = await openKeyRing(config, secrets.masterKeys, {
-    encryptionKeys,
-    logger,
-    masterKeyRows: createMasterKeyRepository(db),
-  }).catch(async (error: unknown) => {
+  const ringParts = { encryptionKeys, logger, masterKeyRows: createMasterKeyRepository(db) };
+  const opening = overrides.ring === undefined ? openKeyRing(config, secrets.masterKeys, ringParts) : overrides.ring;
+  const ring = await Promise.resolve(opening).catch(async (error: unknown) => {
     await db.close();
     throw error;
   });
@@ -217,9 +220,11 @@ export async function createContext(
 
   const payloads = overrides.payloads ?? new MemoryPayloadStore(config.limits.inFlight);
   lifecycle.onClose('queues', 'payload store', () => payloads.close());
+  const readOnly = new ReadOnlyMode();
   registerContextGauges(metrics, {
     config,
     db,
+    readOnly,
     payloads,
     bufferedBodyBytes,
     bodyBuffer,
@@ -241,6 +246,7 @@ export async function createContext(
     lifecycle,
     db,
     databaseMemory: new DatabaseMemory(),
+    readOnly,
     blobs,
     payloads,
     identity: createIdentityRepository(db),

@@ -1,5 +1,5 @@
 import { Outlet, useParams } from '@tanstack/react-router';
-import { Mail, Menu as MenuIcon, Search } from 'lucide-react';
+import { Lock, Mail, Menu as MenuIcon, Search } from 'lucide-react';
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { AwayNotice } from './platform/app/away-notice.tsx';
 import { Breadcrumb } from './platform/app/breadcrumb.tsx';
@@ -66,6 +66,7 @@ export function Shell() {
         </header>
         <main id="content" className={styles['content']} tabIndex={-1}>
           <AwayNotice />
+          <ReadOnlyNotice />
           <InvitationNotice />
           <Outlet />
         </main>
@@ -75,6 +76,17 @@ export function Shell() {
         {isPaletteOpen ? <CommandPalette organization={organization} onClose={() => setIsPaletteOpen(false)} /> : null}
       </Suspense>
     </>
+  );
+}
+
+/** Says that the installation is read-only, and why. */
+function ReadOnlyNotice() {
+  const reason = useMe()?.readOnly ?? null;
+  if (reason === null) return null;
+  return (
+    <Notice tone="warning" icon={<Lock size={17} />} title="This installation is read-only for now">
+      <p>{reason}</p>
+    </Notice>
   );
 }
 

@@ -94,5 +94,8 @@ await describeWithTools('alerts, as Prometheus evaluates them', ['config-checks'
     };
     const all = [running('api'), running('worker'), requests('200', 100), requests('503', 10), waiting];
     expect(await firing(all)).toEqual(['HoldfastErrors', 'HoldfastJobsWaiting']);
+    // Refusals of a read-only installation are no fault.
+    const readOnly = { labels: { __name__: 'holdfast_read_only', instance: 'api' }, values: minutes(11) };
+    expect(await firing([...all, readOnly])).toEqual(['HoldfastJobsWaiting']);
   });
 });

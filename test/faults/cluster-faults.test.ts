@@ -319,9 +319,23 @@ describe('processes that come and go under load', () => {
   const acknowledged = (): number => storm.pipelines.reduce((sum, { counts }) => sum + counts.acknowledged, 0);
   const failedCalls = (): string[] => storm.pipelines.flatMap(({ counts }) => counts.failedCalls);
   let next: NextRelease;
+
+  /** A connection that the storm has silenced fails one more call, at the deadline of its statement (10 s and 3 s for the login). */
+  const untilCalm = async (): Promise<void> => {
+    let [seen, since] = [-1, 0];
+    const isCalm = (): boolean => {
+      const repeated = storm.pipelines.reduce((sum, { client }) => sum + client.retries, failedCalls().length);
+      if (repeated !== seen) [seen, since] = [repeated, performance.now()];
+      return performance.now() - since > 14_000;
+    };
+    await pollUntil('no call is repeated any more', isCalm, { timeoutMs: 300_000, everyMs: 100 });
+  };
   beforeAll(async () => {
-    next = await NextRelease.create();
-  });
+    const creating = NextRelease.create().then((created) => {
+      next = created;
+    });
+    await Promise.all([creating, untilCalm()]);
+  }, 400_000);
   afterAll(() => next?.[Symbol.dispose]());
 
   /** Restarts the parts cleanly, one after another, with this program or with this checkout's. */

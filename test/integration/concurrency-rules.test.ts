@@ -8,20 +8,13 @@ import type { TestResponse } from '../support/test-app.ts';
 import { testReplicas } from '../support/test-replicas.ts';
 import { until } from '../support/until.ts';
 import { cancel } from '../support/update-calls.ts';
+import { keepQueueProcesses } from '../support/update-queue.ts';
 import { removeRule, setRule } from '../support/update-rules.ts';
 
 const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' };
 const apps = testReplicas(settings, settings);
 
-// On a busy machine they may not run for as long as it takes until others overtake the calls of a dead process.
-beforeAll(async () => {
-  await query(
-    apps[0],
-    `create function stay_alive() returns trigger language plpgsql as
-       $$ begin new.alive_until := clock_timestamp() + interval '1 hour'; return new; end $$;
-     create trigger stay_alive before insert or update on update_queue_processes for each row execute function stay_alive()`,
-  );
-});
+beforeAll(() => keepQueueProcesses(apps[0]));
 
 const most = (count: number, scope: object = {}, per?: string) => ({
   kind: 'concurrency',

@@ -6,6 +6,7 @@ import { createStack, ok, startUpdate, type TestStack } from '../support/state.t
 import { stateOf } from '../support/state-index.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
 import { cancel, complete } from '../support/update-calls.ts';
+import { keepQueueProcesses } from '../support/update-queue.ts';
 import { removeRule, setRule } from '../support/update-rules.ts';
 
 // An update that may not be created for many reasons is refused for the first of them: see creation-checks.ts.
@@ -13,6 +14,7 @@ import { removeRule, setRule } from '../support/update-rules.ts';
 let app: TestApp;
 beforeAll(async () => {
   app = await createTestApp({ settings: { maxFieldBytes: 2_000 } });
+  await keepQueueProcesses(app);
 });
 afterAll(() => app?.[Symbol.asyncDispose]());
 

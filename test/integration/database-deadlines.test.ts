@@ -59,6 +59,31 @@ function expectUnavailable(response: TestResponse): void {
   expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
 }
 
+test('a new process opens all of its connections, and fails soon if it cannot', async () => {
+  const settings = { HOLDFAST_DATABASE_POOL_SIZE: String(poolSize), databaseConnectMs: 1500 };
+  await using fresh = await createTestApp({
+    database: { ...database, url: proxy.url },
+    dataDir: app.dataDir,
+    settings,
+  });
+  const { db } = fresh.context;
+  await db.openConnections();
+  expect(db.poolState()).toEqual({ acquired: 0, idle: poolSize, waiting: 0 });
+  proxy.hang();
+  proxy.cut();
+  const fails = () =>
+    db.openConnections().then(
+      () => false,
+      (error: unknown) => mapDatabaseError(error) instanceof UnavailableError,
+    );
+  await until(fails, 'logins fail');
+  proxy.resume();
+  await until(async () => {
+    await db.openConnections().catch(() => {});
+    return db.poolState().idle === poolSize;
+  }, 'all connections are open again');
+});
+
 describe('Postgres stops answering, and no connection breaks', () => {
   test('during a statement: 503; the retry succeeds and counts once', async () => {
     const stack = await createStack(beside);

@@ -58,6 +58,8 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
     ].map((action) => [action, 'organization']),
   ) as Record<AuditAction, AuditPlaceRule>),
   'database.loss': 'server',
+  'installation.repair': 'server',
+  'installation.read-only': 'server',
   'key.rewrap': 'server',
   'job.retry': 'server',
   'job.discard': 'server',

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { reconcileOnce } from '../../src/cli/admin/reconcile-command.ts';
 import { bytesOf } from '../../src/shared/state/documents/byte-source.ts';
+import { takeStore } from '../../src/shared/state/documents/store-ownership.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { query } from '../support/database.ts';
@@ -106,6 +107,7 @@ test('a database restored to a point within the retention finds every state in t
     // Objects written since the backup are kept as long, and so are pending uploads: a better restore point may be
     // found.
     const objects = await storedKeys(restored);
+    await takeStore(restored.context);
     await sweepAfter(restored, 11);
     expect(await storedKeys(restored)).toEqual(objects);
     expect(await exportAll(restored, stacks)).toEqual(before);

@@ -123,6 +123,15 @@ const tables: readonly Kept[] = [
     values: `${id}, 'api', '1', 'h', 1, $, $, 1, 0, 0`,
     sweep: () => createProcessRepository(db()).removeGone(),
   },
+  {
+    table: 'processes',
+    kept: '0 minutes',
+    // The clock was set back.
+    old: '-2 minutes',
+    columns: 'id, role, version, host, pid, started_at, seen_at, rss_bytes, cpu, loop_ms',
+    values: `${id}, 'api', '1', 'h', 1, $, $, 1, 0, 0`,
+    sweep: () => createProcessRepository(db()).removeGone(),
+  },
 ];
 
 async function count(table: string): Promise<number> {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import {
+  describeFailures,
   type FileResult,
   joinResults,
   listRepeatable,
@@ -47,6 +48,18 @@ describe('files that are repeated', () => {
     expect(listRepeatable(results(...many.slice(1)), '/repo')).toHaveLength(3);
     expect(listRepeatable(results(...many), '/repo')).toEqual([]);
   });
+});
+
+test('failures are described with their file, their test and the beginning of the message', () => {
+  const failures = {
+    status: 'failed',
+    fullName: 'four',
+    failureMessages: [`\u001b[31mexpected 1\u001b[0m${'x'.repeat(9_000)}`],
+  };
+  const described = describeFailures(results(passed, { ...failed, assertionResults: [failures] }), '/repo');
+  expect(described).toHaveLength(1);
+  expect(described[0]).toMatch(/^FAILED e2e\/b\.test\.ts: four\n {2}expected 1x+$/);
+  expect(described[0]?.length).toBeLessThan(2_000);
 });
 
 test('runs of different files count as one', () => {

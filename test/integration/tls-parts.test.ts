@@ -220,7 +220,7 @@ await describeWithTools('Redis', ['redis-server'], () => {
     start(['worker'], {
       HOLDFAST_DATABASE_URL: database.url,
       HOLDFAST_REDIS_URL: `rediss://localhost:${tlsPort}${query}`,
-      HOLDFAST_WORKER_LISTEN: '127.0.0.1:0',
+      HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0',
       ...settings,
     });
   const serves = (verb: RunningCommand): Promise<void> =>

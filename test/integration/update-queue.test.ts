@@ -97,7 +97,14 @@ test('no call overtakes waiting ones, even if the stack is free', async () => {
   // A call of another process that is about to take the stack.
   const other = crypto.randomUUID();
   await using client = await sqlClient();
-  await client.query(`insert into update_queue_processes values ($1, clock_timestamp() + interval '1 hour')`, [other]);
+  const renew = () =>
+    client.query(
+      `insert into update_queue_processes values ($1, clock_timestamp() + interval '1 second')
+       on conflict (id) do update set alive_until = excluded.alive_until`,
+      [other],
+    );
+  await renew();
+  const renewing = setInterval(renew, 200);
   await client.query(
     `insert into update_queue_waiters (stack_id, token_id, process_id, kept_until)
      select stack_id, token_id, $1, clock_timestamp() from updates where id = $2`,
@@ -120,7 +127,50 @@ test('no call overtakes waiting ones, even if the stack is free', async () => {
     expect(status).toBe(200);
     await cancel(stack, json.updateID);
   }
+  clearInterval(renewing);
   await client.query(`delete from update_queue_processes where id = $1`, [other]);
+});
+
+test('a replica that died while the clock of the database was ahead does not block the queue', async () => {
+  const stack = await createStack(apps[0]);
+  const first = await startUpdate(apps[0], stack);
+  const dead = crypto.randomUUID();
+  await using client = await sqlClient();
+  await client.query(`insert into update_queue_processes values ($1, clock_timestamp() + interval '1 hour')`, [dead]);
+  await client.query(
+    `insert into update_queue_waiters (stack_id, token_id, process_id, kept_until)
+     select stack_id, token_id, $1, clock_timestamp() from updates where id = $2`,
+    [dead, first.id],
+  );
+  const call = create(servers[0], stack);
+  await untilWaiting(1);
+  await cancel(stack, first.id);
+  const { json, status } = await call;
+  expect(status).toBe(200);
+  await cancel(stack, json.updateID);
+});
+
+test('an entry that its replica could not remove does not block the queue', async () => {
+  const stack = await createStack(apps[0]);
+  const other = await createStack(apps[0]);
+  const [first, otherFirst] = [await startUpdate(apps[0], stack), await startUpdate(apps[0], other)];
+  // This call keeps the replica's entries alive.
+  const waits = create(servers[0], other);
+  await untilWaiting(1);
+  await using client = await sqlClient();
+  await client.query(
+    `insert into update_queue_waiters (stack_id, token_id, process_id, kept_until)
+     select u.stack_id, w.token_id, w.process_id, clock_timestamp() from update_queue_waiters w, updates u where u.id = $1`,
+    [first.id],
+  );
+  const call = create(servers[1], stack);
+  await untilWaiting(2);
+  await cancel(stack, first.id);
+  const { json, status } = await call;
+  expect(status).toBe(200);
+  await cancel(stack, json.updateID);
+  await cancel(other, otherFirst.id);
+  await cancel(other, (await waits).json.updateID);
 });
 
 test('a call whose client has gone loses its position', async () => {

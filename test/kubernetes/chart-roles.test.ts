@@ -121,8 +121,8 @@ await describeWithTools('the chart', ['chart-tools'], () => {
     for (const { labels } of of('everything behind an ingress').pods.values())
       expect(selects(denied?.['spec'].podSelector, labels)).toBe(true);
     const name = 'everything behind an ingress';
-    expect(portsOf('documented', 'api', 'ingress')).toEqual([9090, 9091, 9092]);
-    expect(portsOf('documented', 'worker', 'ingress')).toEqual([9091, 9092]);
+    expect(portsOf('documented', 'api', 'ingress')).toEqual([9090, 9092]);
+    expect(portsOf('documented', 'worker', 'ingress')).toEqual([9092]);
     expect(portsOf('documented', 'api', 'egress')).toEqual([53, 443, 5432, 6379]);
     expect(portsOf('documented', 'migrate', 'egress')).toEqual([53, 5432]);
     expect(portsOf(name, 'api', 'egress')).toEqual([53, 80, 443, 988, 5432, 6379, 6432, 8200, 9000]);

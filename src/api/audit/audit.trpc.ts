@@ -47,6 +47,7 @@ export const auditRouter = router({
 
   /** Events as text, newest first, in parts. The log records each part as an event. */
   export: organizationMutation('manage', 'audit.export')
+    .meta({ whileReadOnly: 'it reads' })
     .input(
       input(
         Type.Object({ ...AuditFilter.properties, format: Type.Union([Type.Literal('csv'), Type.Literal('jsonl')]) }),

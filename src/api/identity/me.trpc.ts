@@ -30,6 +30,8 @@ export const meRouter = router({
     /** How many invitations the caller has not answered. */
     invitations: caller.userId === null ? 0 : (await services.invitations.listOf({ userId: caller.userId })).length,
     version: holdfastVersion,
+    /** Why the installation is read-only; null: it is not. */
+    readOnly: services.readOnly.current?.reason ?? null,
   })),
 
   /** Invitations of organizations, newest first. */

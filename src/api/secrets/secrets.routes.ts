@@ -31,14 +31,21 @@ const encrypting = {
   access: { kind: 'stack', permission: 'preview' },
   rate: 'needed',
   audit: { none: 'returns ciphertexts and changes nothing' },
+  whileReadOnly: 'running updates need it',
 } as const;
 /** The service checks the permission to decrypt: the path may be a former name of a stack. */
 const decrypting = {
   access: { kind: 'stack', permission: 'decrypt', former: true },
   rate: 'needed',
   audit: 'secret.decrypt',
+  whileReadOnly: 'it reads',
 } as const;
-const logging = { access: { kind: 'stack', permission: 'decrypt' }, rate: 'needed', audit: 'secret.show' } as const;
+const logging = {
+  access: { kind: 'stack', permission: 'decrypt' },
+  rate: 'needed',
+  audit: 'secret.show',
+  whileReadOnly: 'it records a read',
+} as const;
 
 /** Encryption of stack secrets. Bodies are never logged. */
 export function registerSecretRoutes(app: RouteScope, services: Services): void {

@@ -26,6 +26,7 @@ const Place = Type.Union([
 export const secretsRouter = router({
   /** Decrypts one value of the newest state or of the last configuration, for display. Only values that this server has encrypted. */
   reveal: stackScanMutation('decrypt', 'secret.show')
+    .meta({ whileReadOnly: 'it reads' })
     .input(input(Type.Object({ place: Place })))
     .mutation(async ({ ctx: { audit, caller, scan, services }, input: { place, ...ref } }) => ({
       value: await services.reveal.reveal(scan, ref, caller, place, audit),

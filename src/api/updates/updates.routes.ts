@@ -112,6 +112,7 @@ function startUpdate(app: RouteScope, { updates }: Services): void {
         ...preview,
         rate: 'never',
         audit: 'update.start',
+        whileReadOnly: 'the update was created before',
         goesFirst: true,
         described: { errorStatuses: [409] },
       },
@@ -161,7 +162,13 @@ function cancelUpdate(app: RouteScope, { updates }: Services): void {
   app.post(
     `${updatePath}/cancel`,
     {
-      config: { ...preview, rate: 'never', audit: 'update.cancel', goesFirst: true },
+      config: {
+        ...preview,
+        rate: 'never',
+        audit: 'update.cancel',
+        whileReadOnly: 'running updates end sooner',
+        goesFirst: true,
+      },
       schema: {
         tags,
         summary: 'Cancel an update',

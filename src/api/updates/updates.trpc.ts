@@ -43,6 +43,7 @@ export const updatesRouter = router({
 
   /** Ends an update at once. What it has written is kept. */
   cancel: stackMutation('preview', 'update.cancel')
+    .meta({ whileReadOnly: 'running updates end sooner' })
     .input(input(Type.Object(chosen)))
     .mutation(async ({ ctx: { audit, caller, services }, input: { updateId, ...ref } }) => {
       await services.updates.cancel(ref, updateId, caller, audit);
@@ -50,6 +51,7 @@ export const updatesRouter = router({
 
   /** Drains an update: it starts no new steps, and finishes the ones in progress. */
   drain: stackMutation('write', 'update.drain')
+    .meta({ whileReadOnly: 'running updates end sooner' })
     .input(input(Type.Object({ ...chosen, reason: Type.Optional(text(500)) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { reason = '', updateId, ...ref } }) => {
       await services.changeLimits.drain(ref, updateId, caller, reason, audit);

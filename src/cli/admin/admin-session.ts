@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type AppContext, createContext } from '../../shared/context.ts';
+import { type AppContext, type ContextOverrides, createContext } from '../../shared/context.ts';
 import { NotificationSender } from '../../shared/events/live/notification-sender.ts';
 import { type Config, ConfigError } from '../../shared/platform/config/config.ts';
 import { readMasterKeys } from '../../shared/platform/config/data-dir.ts';
@@ -54,12 +54,12 @@ export class AdminSession {
   }
 
   /** Runs `work` with the context of a server: database, blob store and, if there are any, master keys. */
-  async withContext<T>(work: (context: AppContext) => Promise<T>): Promise<T> {
+  async withContext<T>(work: (context: AppContext) => Promise<T>, overrides: ContextOverrides = {}): Promise<T> {
     const { config, logger, masterKeys } = this;
     await using context = await createContext(
       config,
       { databaseUrl: await this.#reachDatabase(), masterKeys },
-      { logger },
+      { logger, ...overrides },
     );
     return await work(context);
   }

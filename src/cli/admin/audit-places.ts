@@ -25,6 +25,8 @@ const exceptions = {
   'token.revoke': 'token',
   'token.rotate': 'token',
   'database.loss': 'server',
+  'installation.repair': 'server',
+  'installation.read-only': 'server',
   'key.rewrap': 'server',
   'job.retry': 'server',
   'job.discard': 'server',

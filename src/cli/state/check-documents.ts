@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { EventSegments } from '../../shared/events/event-segments.ts';
 import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
 import type { DocumentCheckRepository } from '../../shared/state/checks/document-check-repository.ts';
@@ -20,6 +21,33 @@ export interface CheckSummary {
   readonly unread: { readonly id: string; readonly error: unknown }[];
 }
 
+export type DocumentKind = 'checkpoint' | 'snapshot' | 'segment' | 'archive';
+
+/** How to check documents. */
+interface CheckOptions {
+  /** Only reads them, and neither marks nor repairs anything. */
+  readonly isDry?: boolean;
+  /** Of each kind, only this many, chosen at random; null: all. */
+  readonly sample?: number | null;
+  /** Gets each outcome, or the error of a document that could not be read. */
+  readonly onChecked?: (kind: DocumentKind, id: string, outcome: CheckOutcome | Error) => unknown;
+}
+
+/** Documents of one kind, with their checks. */
+interface Checkable {
+  check(id: string): Promise<CheckOutcome>;
+  inspect(id: string): Promise<CheckOutcome>;
+  listAfter(after: string, limit: number): Promise<readonly string[]>;
+}
+
+interface CheckParts {
+  readonly documentChecks: DocumentCheckRepository;
+  readonly journalSnapshots: JournalSnapshots;
+  readonly eventSegments: EventSegments;
+  readonly policyArchives: PolicyArchives;
+  readonly verifier: DocumentVerifier;
+}
+
 const pageSize = 500;
 const lowestId = '00000000-0000-0000-0000-000000000000';
 
@@ -28,14 +56,9 @@ const lowestId = '00000000-0000-0000-0000-000000000000';
  * running.
  */
 export async function checkDocuments(
-  parts: {
-    documentChecks: DocumentCheckRepository;
-    journalSnapshots: JournalSnapshots;
-    eventSegments: EventSegments;
-    policyArchives: PolicyArchives;
-    verifier: DocumentVerifier;
-  },
+  parts: CheckParts,
   stackId: string | null,
+  { isDry = false, onChecked = () => {}, sample = null }: CheckOptions = {},
 ): Promise<CheckSummary> {
   const { documentChecks, journalSnapshots, eventSegments, policyArchives, verifier } = parts;
   const summary: CheckSummary = {
@@ -47,38 +70,63 @@ export async function checkDocuments(
     damagedArchives: [],
     unread: [],
   };
-  const check = async (id: string, run: () => Promise<CheckOutcome>, damaged = summary.unrepaired): Promise<void> => {
+  const lists = {
+    checkpoint: summary.unrepaired,
+    snapshot: summary.unrepaired,
+    segment: summary.damagedSegments,
+    archive: summary.damagedArchives,
+  };
+  const documents: Readonly<Record<DocumentKind, Checkable>> = {
+    checkpoint: {
+      check: (id) => verifier.check(id),
+      inspect: (id) => verifier.inspect(id),
+      listAfter: (after, limit) => documentChecks.listAfter(after, limit),
+    },
+    snapshot: journalSnapshots,
+    segment: eventSegments,
+    archive: policyArchives,
+  };
+  const check = async (kind: DocumentKind, id: string): Promise<void> => {
     try {
-      const outcome = await run();
+      const outcome = await (isDry ? documents[kind].inspect(id) : documents[kind].check(id));
       if (outcome === 'gone') return;
       summary.checked++;
       if (outcome === 'repaired' || outcome === 'damaged') summary.damaged++;
       if (outcome === 'repaired') summary.repaired++;
-      if (outcome === 'damaged') damaged.push(id);
+      if (outcome === 'damaged') lists[kind].push(id);
+      await onChecked(kind, id, outcome);
     } catch (error) {
       summary.unread.push({ id, error });
+      await onChecked(kind, id, error as Error);
     }
   };
-  const checkCheckpoint = (id: string) => check(id, () => verifier.check(id));
-  const checkSnapshot = (id: string) => check(id, () => journalSnapshots.check(id));
-  const checkSegment = (id: string) => check(id, () => eventSegments.check(id), summary.damagedSegments);
   if (stackId !== null) {
-    for (const id of await documentChecks.listFirst(stackId)) await checkCheckpoint(id);
+    for (const id of await documentChecks.listFirst(stackId)) await check('checkpoint', id);
     for await (const updates of updatesOf(stackId, documentChecks)) {
-      for (const id of await documentChecks.listOfUpdates(updates)) await checkCheckpoint(id);
-      for (const id of await journalSnapshots.listOfUpdates(updates)) await checkSnapshot(id);
-      for (const id of await eventSegments.listOfUpdates(updates)) await checkSegment(id);
+      for (const id of await documentChecks.listOfUpdates(updates)) await check('checkpoint', id);
+      for (const id of await journalSnapshots.listOfUpdates(updates)) await check('snapshot', id);
+      for (const id of await eventSegments.listOfUpdates(updates)) await check('segment', id);
     }
     // Policy packs belong to organizations.
     return summary;
   }
-  for await (const id of inPages((after) => documentChecks.listAfter(after, pageSize))) await checkCheckpoint(id);
-  for await (const id of inPages((after) => journalSnapshots.listAfter(after, pageSize))) await checkSnapshot(id);
-  for await (const id of inPages((after) => eventSegments.listAfter(after, pageSize))) await checkSegment(id);
-  for await (const id of inPages((after) => policyArchives.listAfter(after, pageSize))) {
-    await check(id, () => policyArchives.check(id), summary.damagedArchives);
+  for (const kind of ['checkpoint', 'snapshot', 'segment', 'archive'] as const) {
+    const { listAfter } = documents[kind];
+    const list = (after: string, limit: number) => listAfter.call(documents[kind], after, limit);
+    for await (const id of sample === null ? inPages(list) : someOf(list, sample)) await check(kind, id);
   }
   return summary;
+}
+
+/** Ids after a random one, and then from the lowest on: the ids are random, too. */
+export async function* someOf(
+  list: (after: string, limit: number) => Promise<readonly string[]>,
+  count: number,
+): AsyncGenerator<string> {
+  const start = randomUUID();
+  const upper = await list(start, count);
+  yield* upper;
+  if (upper.length < count) yield* (await list(lowestId, count - upper.length)).filter((id) => id <= start);
 }
 
 /** Pages of a stack's updates, by number: documents are looked up by update, so the cost of a page is proportional to its content. */
@@ -91,10 +139,13 @@ async function* updatesOf(stackId: string, documentChecks: DocumentCheckReposito
   }
 }
 
-async function* inPages(listAfter: (after: string) => Promise<readonly string[]>): AsyncGenerator<string> {
+/** All ids, page by page. */
+export async function* inPages(
+  listAfter: (after: string, limit: number) => Promise<readonly string[]>,
+): AsyncGenerator<string> {
   let page: readonly string[];
   for (let after = lowestId; ; after = page.at(-1) as string) {
-    page = await listAfter(after);
+    page = await listAfter(after, pageSize);
     yield* page;
     if (page.length < pageSize) return;
   }

@@ -77,6 +77,8 @@ export const auditActions = {
   'approval.give': 'Approved what the runs of a commit delete or replace',
   'approval.withdraw': 'Withdrew the approval of a commit, or the request for it',
   'approval.use': 'An update passes because its commit is approved',
+  'installation.repair': 'Let fsck repair what it found',
+  'installation.read-only': 'Made the installation read-only, or ended that',
   'database.loss': 'Ended all updates because the database was restored or has failed over',
   'update.expire': 'The lease of an update ended',
   'update.break-glass': 'Created an update in an emergency, whatever rules say',

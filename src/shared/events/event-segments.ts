@@ -120,6 +120,14 @@ export class EventSegments {
     }
   }
 
+  /** Reads a whole segment, and changes nothing. Throws what the blob store throws. */
+  async inspect(id: string): Promise<'intact' | 'damaged' | 'gone'> {
+    const segment = await this.#rows.find(id);
+    if (!segment) return 'gone';
+    const damage = (await this.#findDamage(segment)) && (await this.#findDamage(segment));
+    return !damage ? 'intact' : (await this.#rows.find(id)) ? 'damaged' : 'gone';
+  }
+
   /** Reads a whole segment; marks and reports it if it is damaged. Throws what the blob store throws, and `signal`'s reason. */
   async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'damaged' | 'gone'> {
     const segment = await this.#rows.find(id);
@@ -131,7 +139,7 @@ export class EventSegments {
     return segment.damaged ? 'restored' : 'intact';
   }
 
-  async #findDamage(segment: SegmentRow, signal: AbortSignal | undefined): Promise<Error | null> {
+  async #findDamage(segment: SegmentRow, signal?: AbortSignal): Promise<Error | null> {
     try {
       await this.verify(segment, parseIndex(segment.frames), segment.sha256, signal);
       return null;

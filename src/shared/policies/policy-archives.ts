@@ -66,6 +66,14 @@ export class PolicyArchives {
     return { sizeBytes: archive.sizeBytes, at: archive.now, bytes: bytes((error) => this.#refuse(archive, error)) };
   }
 
+  /** Reads an archive, and changes nothing. Throws what the blob store throws. */
+  async inspect(id: string): Promise<'intact' | 'damaged' | 'gone'> {
+    const archive = await this.#rows.find(id);
+    if (!archive) return 'gone';
+    const damage = (await findDamage(this.#documents, archive)) && (await findDamage(this.#documents, archive));
+    return !damage ? 'intact' : (await this.#rows.find(id)) ? 'damaged' : 'gone';
+  }
+
   /** Reads an archive back; marks and reports it if it is damaged. Throws what the blob store throws, and `signal`'s reason. */
   async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'damaged' | 'gone'> {
     const archive = await this.#rows.find(id);

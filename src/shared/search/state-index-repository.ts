@@ -13,6 +13,7 @@ const IndexRow = Type.Object({
   version: Nullable(Type.Integer()),
   checkpointId: Nullable(Type.String()),
   isEnded: Type.Boolean(),
+  resourceCount: Type.Integer(),
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
@@ -98,6 +99,16 @@ export type StateIndexRepository = ReturnType<typeof createStateIndexRepository>
 
 /** The index of states: what is due, what is indexed, and the statements that write it. */
 export function createStateIndexRepository(db: Queryable) {
+  /** The index of a live stack; null: there is none. */
+  const find = (stackId: string): Promise<IndexRow | null> =>
+    db.maybeOne(sql.prepared('state_index_read', IndexRow)`
+      /* stateIndex.read */
+      select i.edition, i.version, i.checkpoint_id as "checkpointId", i.is_ended as "isEnded", i.resource_count as "resourceCount",
+        o.name as organization, p.name as project, s.name as stack
+      from state_indexes i join stacks s on s.id = i.stack_id join projects p on p.id = s.project_id
+        join organizations o on o.id = p.organization_id
+      where i.stack_id = ${stackId} and s.deleted_at is null`);
+
   return {
     /** Claims stacks that are due, first stacks with new commits at least `delaySeconds` old. Safe in any number of processes. */
     claim: (options: {
@@ -194,14 +205,10 @@ export function createStateIndexRepository(db: Queryable) {
         insert into state_indexes (stack_id) select id from stacks where id = ${stackId} and deleted_at is null
           and not exists (select 1 from state_indexes i where i.stack_id = stacks.id)
         on conflict do nothing`);
-      return db.maybeOne(sql.prepared('state_index_read', IndexRow)`
-        /* stateIndex.read */
-        select i.edition, i.version, i.checkpoint_id as "checkpointId", i.is_ended as "isEnded", o.name as organization, p.name as project,
-          s.name as stack
-        from state_indexes i join stacks s on s.id = i.stack_id join projects p on p.id = s.project_id
-          join organizations o on o.id = p.organization_id
-        where i.stack_id = ${stackId} and s.deleted_at is null`);
+      return find(stackId);
     },
+
+    find,
 
     /** The states from this version on, oldest first. */
     listStates: (stackId: string, fromVersion: number, limit: number) =>

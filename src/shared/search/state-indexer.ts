@@ -88,6 +88,24 @@ export class StateIndexer {
     return this.index(stackId);
   }
 
+  /**
+   * Whether the indexed resources are those of the state that the index shows. Changes nothing. Null: the index was written meanwhile, or
+   * shows no state yet.
+   */
+  async isRight(stackId: string): Promise<boolean | null> {
+    const index = await this.#rows.find(stackId);
+    if (!index || index.version === null) return null;
+    const { checkpointId, resourceCount, version } = index;
+    const state = {
+      ...{ version, checkpointId, baseVersion: version, baseCheckpointId: null },
+      ...{ isEnded: false, isBaseDeleted: false },
+    };
+    const step = await this.#computeStep(stackId, index, state);
+    if ((await this.#rows.find(stackId))?.edition !== index.edition) return null;
+    const [written] = step.written.batches();
+    return written === undefined && step.removed.length === 0 && step.resourceCount === resourceCount;
+  }
+
   /** The state to index next: the indexed one, if it has changed, or the one after it. Null if there is none. */
   async #findNext(stackId: string, index: IndexRow): Promise<IndexedState | null> {
     if (index.version === null) return this.#rows.findHead(stackId);

@@ -30,6 +30,7 @@ const HolderRow = Type.Object({
 export type HolderRow = Row<typeof HolderRow>;
 
 const SupersedingRow = Type.Object({ supersededBy: Nullable(Type.String()) });
+const EntryRow = Type.Object({ id: Type.String(), isSuperseded: Type.Boolean() });
 const GivenIdRow = Type.Object({ id: Type.String() });
 const IdRow = Type.Object({ id: Nullable(Type.String()) });
 const WaitedRow = Type.Object({ waitedMs: Type.Integer() });
@@ -102,6 +103,7 @@ export function createUpdateQueueRepository(db: Queryable) {
   return {
     /** Joins the end of the queue, or takes the position of older runs of the same series. */
     join: async ({
+      id,
       isUrgent,
       processId,
       run,
@@ -110,6 +112,7 @@ export function createUpdateQueueRepository(db: Queryable) {
       supersedes,
       tokenId,
     }: PlaceOwner & {
+      readonly id: string;
       readonly isUrgent: boolean;
       readonly run: WaitingRun | null;
       readonly shown: RunView;
@@ -117,8 +120,8 @@ export function createUpdateQueueRepository(db: Queryable) {
     }) => {
       const place = await db.one(sql.rows(PlaceRow)`
         /* updateQueue.join */
-        insert into update_queue_waiters (stack_id, token_id, process_id, kept_until, is_urgent, run, shown)
-        values (${stackId}, ${tokenId}, ${processId}, clock_timestamp(), ${isUrgent}, ${run && JSON.stringify(run)}::jsonb,
+        insert into update_queue_waiters (id, stack_id, token_id, process_id, kept_until, is_urgent, run, shown)
+        values (${id}, ${stackId}, ${tokenId}, ${processId}, clock_timestamp(), ${isUrgent}, ${run && JSON.stringify(run)}::jsonb,
           ${JSON.stringify(shown)}::jsonb)
         returning id, number, superseded_by::text as "supersededBy", ${waited}`);
       if (!run || !supersedes) return place;
@@ -163,14 +166,6 @@ export function createUpdateQueueRepository(db: Queryable) {
       const row = await db.maybeOne(sql.rows(SupersedingRow)`
         /* updateQueue.findSuperseding */ select superseded_by::text as "supersededBy" from update_queue_waiters where id = ${id}`);
       return readSuperseding(row?.supersededBy ?? null);
-    },
-
-    /** Queue entries of this process that newer runs have superseded. Needed where a notification was lost. */
-    listSuperseded: async (processId: string): Promise<readonly string[]> => {
-      const rows = await db.any(sql.rows(GivenIdRow)`
-        /* updateQueue.listSuperseded */
-        select id from update_queue_waiters where process_id = ${processId} and superseded_by is not null`);
-      return rows.map(({ id }) => id);
     },
 
     /** Resumes a queue entry. Null if it was lost or belongs to another caller. */
@@ -281,6 +276,33 @@ export function createUpdateQueueRepository(db: Queryable) {
           where w.stack_id = s.id and ${counts} order by ${order} limit 1) first
         where s.id = any (${sql.array([...stackIds], 'uuid')}) and first.process_id = ${processId}
           and not exists (select 1 from updates u where u.id = s.active_update_id and u.expires_at > clock_timestamp() and u.end_reason is null)`),
+
+    /** The queue entries of this process, and whether newer runs have superseded them: notifications may have been lost. */
+    listOf: (processId: string) =>
+      db.any(sql.rows(EntryRow)`
+        /* updateQueue.listOf */
+        select id, superseded_by is not null as "isSuperseded" from update_queue_waiters where process_id = ${processId}`),
+
+    /** Removes entries of this process at which none of its calls waits. */
+    removeAbandoned: (processId: string, ids: readonly string[]) =>
+      db.query(sql.nothing`
+        /* updateQueue.removeAbandoned */
+        delete from update_queue_waiters where process_id = ${processId} and id = any (${sql.array([...ids], 'uuid')})`),
+
+    /**
+     * Shortens times that are too long because the clock was set back: a process that has died would block its queues until then. `alive`
+     * and `kept` are the longest valid times, in seconds.
+     */
+    clipTimes: async ({ alive, kept }: { readonly alive: number; readonly kept: number }): Promise<void> => {
+      await db.query(sql.nothing`
+        /* updateQueue.clipProcesses */
+        update update_queue_processes set alive_until = clock_timestamp() + make_interval(secs => ${alive})
+        where alive_until > clock_timestamp() + make_interval(secs => ${alive})`);
+      await db.query(sql.nothing`
+        /* updateQueue.clipKept */
+        update update_queue_waiters set kept_until = clock_timestamp() + make_interval(secs => ${kept})
+        where process_id is null and kept_until > clock_timestamp() + make_interval(secs => ${kept})`);
+    },
 
     /** Removes queue entries that were not resumed in time, and processes that have ended. */
     removeGone: () =>

@@ -1,14 +1,14 @@
 import type { AppContext } from '../../shared/context.ts';
-import { listManagementExposures } from '../../shared/platform/config/exposure.ts';
+import { listManagementExposures, managementSetting } from '../../shared/platform/config/exposure.ts';
 import { type HealthResponse, startStatusServer } from '../../shared/platform/telemetry/status-server.ts';
 
 const healthLimitMs = 2_000;
 
-/** Health, readiness and metrics of a worker process, on `config.workerListen`. Returns its base URL. */
+/** Health, readiness and metrics of a worker process, on the management address. Returns its base URL. */
 export async function startHealthServer(context: AppContext): Promise<string> {
   const { blobs, config, db, logger, payloads, lifecycle, metrics } = context;
-  const setting = 'HOLDFAST_WORKER_LISTEN';
-  for (const exposure of listManagementExposures(setting, config.workerListen)) logger.warn(exposure);
+  const listen = config.managementListen ?? config.listen;
+  for (const exposure of listManagementExposures(listen)) logger.warn(exposure);
   let draining = false;
   const database = (): Promise<void> => db.ping(healthLimitMs);
   const checks = {
@@ -16,10 +16,10 @@ export async function startHealthServer(context: AppContext): Promise<string> {
     redis: () => payloads.check(healthLimitMs),
     blobs: () => blobs.check(healthLimitMs),
   };
-  const server = await startStatusServer(config.workerListen, {
+  const server = await startStatusServer(listen, {
     health: { healthz: () => check({ database }, false), readyz: () => check(checks, draining) },
     registry: metrics.registry,
-    setting,
+    setting: managementSetting,
   });
   lifecycle.onClose('intake', 'readiness', async () => {
     draining = true;

@@ -1,5 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
+import { ownsStore } from '../../shared/state/documents/store-ownership.ts';
 
 const batchSize = 200;
 const concurrentDeletes = 8;
@@ -11,10 +12,18 @@ const faultPauseSeconds = 60;
  * Deletes blobs that have been unreferenced for long enough. First it marks them as pending deletion under a lock that
  * prevents new references, then it deletes their objects. The rows stay for the grace period, after which the objects are deleted
  * again, because an upload may have been in flight all that time. The next run resumes an interrupted one. Returns how
- * many objects were deleted for the first time. Throws the first fault after trying the others.
+ * many objects were deleted for the first time. Deletes nothing if another copy of the database owns the store. Throws the
+ * first fault after trying the others.
  */
 export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Promise<number> {
-  const { blobRows, blobs, config, db, metrics } = context;
+  const { blobRows, blobs, config, db, logger, metrics } = context;
+  if (!(await ownsStore({ blobs, db }))) {
+    metrics.blobSweepsRefused.inc();
+    logger.error(
+      'another copy of this database owns the blob store: nothing is deleted; if this one is the right one, run `holdfast admin take-store`',
+    );
+    return 0;
+  }
   const { blobGraceSeconds, blobRetentionSeconds } = config;
   await blobRows.clipWaits(Math.max(blobGraceSeconds, faultPauseSeconds));
   await markUnreferenced(db, Math.max(blobGraceSeconds, blobRetentionSeconds), signal);

@@ -32,7 +32,6 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
       HOLDFAST_MASTER_KEYS: masterKeys,
       HOLDFAST_LISTEN: '127.0.0.1:0',
       HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0',
-      HOLDFAST_WORKER_LISTEN: '127.0.0.1:0',
       HOLDFAST_SHUTDOWN_SECONDS: '5',
     });
     const logger = createLogger({ level: 'silent' });

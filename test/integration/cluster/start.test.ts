@@ -41,7 +41,6 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
       HOLDFAST_MASTER_KEYS: masterKeys,
       HOLDFAST_LISTEN: '127.0.0.1:0',
       HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0',
-      HOLDFAST_WORKER_LISTEN: '127.0.0.1:0',
       HOLDFAST_SHUTDOWN_SECONDS: '5',
       ...settings,
     });

@@ -3,6 +3,7 @@ import PQueue from 'p-queue';
 import type { AuditAction } from '../../../shared/audit/audit-actions.ts';
 import { type AuditEvent, type AuditSource, requestSource } from '../../../shared/audit/audit-event.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
+import type { ReadOnlyMode } from '../../../shared/platform/read-only/read-only-mode.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
 import { AuditTrail } from '../../platform/audit-trail/audit-trail.ts';
 import { whoCalls } from '../../platform/audit-trail/calling-source.ts';
@@ -46,6 +47,7 @@ export interface ProcedureServices {
   readonly rates: RequestRates;
   readonly organizationRates: OrganizationRates;
   readonly scans: StateScans;
+  readonly readOnly: ReadOnlyMode;
 }
 
 /** The context of every procedure. */

@@ -13,6 +13,8 @@ export interface ProcedureMeta {
   readonly access?: CallerAccess;
   /** Its action in the audit log, if it changes something. */
   readonly audit?: AuditAction;
+  /** Why the mutation goes on while the installation is read-only. */
+  readonly whileReadOnly?: string;
   /** `states`: it reads whole states, in slices. The cost of all other procedures is independent of the size of a state. */
   readonly cost?: 'states';
 }
@@ -28,18 +30,26 @@ const t = initTRPC
 
 export const { mergeRouters, router } = t;
 
-/** Runs a call once there is capacity, and records its duration and outcome. */
-const observed = t.procedure.use(async ({ ctx, next, path }) => {
-  const startedAt = performance.now();
-  const result = await ctx.request.inTurn(() => next());
-  const ms = performance.now() - startedAt;
-  const code = result.ok ? 'ok' : shapeOf(result.error, path).data.code;
-  ctx.services.metrics.procedureSeconds.labels(path, code).observe(ms / 1000);
-  ctx.request.log.info({ procedure: path, code, ms: Math.round(ms) }, 'procedure');
-  if (!result.ok && code === 'INTERNAL_SERVER_ERROR')
-    ctx.request.log.error({ err: causeOf(result.error) }, 'procedure failed');
-  return result;
-});
+/**
+ * Runs a call once there is capacity, and records its duration and outcome. Refuses mutations while the installation is read-only,
+ * unless they say why they go on.
+ */
+const observed = t.procedure
+  .use(async ({ ctx, next, path }) => {
+    const startedAt = performance.now();
+    const result = await ctx.request.inTurn(() => next());
+    const ms = performance.now() - startedAt;
+    const code = result.ok ? 'ok' : shapeOf(result.error, path).data.code;
+    ctx.services.metrics.procedureSeconds.labels(path, code).observe(ms / 1000);
+    ctx.request.log.info({ procedure: path, code, ms: Math.round(ms) }, 'procedure');
+    if (!result.ok && code === 'INTERNAL_SERVER_ERROR')
+      ctx.request.log.error({ err: causeOf(result.error) }, 'procedure failed');
+    return result;
+  })
+  .use(({ ctx, meta, next, type }) => {
+    if (type === 'mutation' && meta?.whileReadOnly === undefined) ctx.services.readOnly.assertOff();
+    return next();
+  });
 
 const ofUser = { kind: 'user' } as const;
 

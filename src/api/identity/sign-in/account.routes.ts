@@ -52,7 +52,12 @@ export function registerAccountRoutes(app: RouteScope, services: Services): void
   app.post(
     '/account/end-session',
     {
-      config: { ...form, audit: 'session.end', described: { ...describedForm, errorStatuses: [403, 404, 415] } },
+      config: {
+        ...form,
+        audit: 'session.end',
+        whileReadOnly: 'readers sign out',
+        described: { ...describedForm, errorStatuses: [403, 404, 415] },
+      },
       schema: {
         ...described,
         summary: 'End one of the user’s sessions',
@@ -73,6 +78,7 @@ export function registerAccountRoutes(app: RouteScope, services: Services): void
         rate: 'held',
         anyAccept: true,
         audit: 'session.end',
+        whileReadOnly: 'readers sign out',
         described: describedForm,
       },
       schema: { tags: pageTags, summary: 'End all of the user’s sessions', security: sessionCookie },

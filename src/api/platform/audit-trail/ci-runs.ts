@@ -69,6 +69,8 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'role.unassign': 'person',
   'bootstrap.apply': 'person',
   'database.loss': 'person',
+  'installation.repair': 'person',
+  'installation.read-only': 'person',
   // Pipelines create, update and remove stacks. Rules and grants protect their names and tags: see permissionsOn.
   'stack.create': 'run',
   'stack.delete': 'run',

@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { mapDatabaseError } from '../../../shared/platform/db/sqlstate.ts';
 import { AppError, SlowRequestError } from '../../../shared/platform/errors/errors.ts';
+import { ReadOnlyError } from '../../../shared/platform/read-only/read-only-mode.ts';
 import type { ErrorResponse, OAuthErrorResponse } from '../protocol/errors.ts';
 import { mustCloseAfterResponse, respondAfterBody } from '../server/unread-bodies.ts';
 import { otherProduct } from './other-products.ts';
@@ -91,7 +92,8 @@ export function prepareError(thrown: unknown, request: FastifyRequest, reply: Fa
   if (error instanceof SlowRequestError) {
     slowRequests.add(request.raw);
     request.log.info({ err: error }, 'request rejected');
-  } else if (isEarlyClose(error) && request.raw.socket.destroyed)
+  } else if (error instanceof ReadOnlyError) request.log.info({ err: error }, 'request rejected');
+  else if (isEarlyClose(error) && request.raw.socket.destroyed)
     request.log.debug({ err: error }, 'the client left before the response');
   else if (errorReply.status >= 500) request.log.error({ err: error }, 'request failed');
   else request.log.debug({ err: error }, 'request rejected');

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../../shared/platform/config/config.ts';
-import { listExposures } from '../../../shared/platform/config/exposure.ts';
+import { listExposures, managementSetting } from '../../../shared/platform/config/exposure.ts';
 import { ListenError, startStatusServer } from '../../../shared/platform/telemetry/status-server.ts';
 import type { ApiContext } from '../api-context.ts';
 
@@ -21,7 +21,7 @@ export async function listen(app: FastifyInstance, context: ApiContext): Promise
   lifecycle.onClose('intake', 'http', () => app.close());
   let management: string | null = null;
   if (config.managementListen) {
-    const parts = { health, registry: metrics.registry, setting: 'HOLDFAST_MANAGEMENT_LISTEN' };
+    const parts = { health, registry: metrics.registry, setting: managementSetting };
     const server = await startStatusServer(config.managementListen, parts);
     // Stays open while current requests and jobs finish, so that operators can still query it.
     lifecycle.onClose('queues', 'management', async () => server.close());

@@ -94,6 +94,8 @@ declare module 'fastify' {
     rate?: RateClass;
     /** The action in the audit log; or why calls are not recorded one by one. Routes that may change something need it. */
     audit?: AuditAction | { readonly none: string };
+    /** Why calls go on while the installation is read-only, although the method is not a reading one. */
+    whileReadOnly?: string;
     /** The route begins, renews or ends an update, and has priority for connections to Postgres. */
     goesFirst?: true;
     /** `payload`: the route reads the raw body itself; `form`: it is the form of a page; otherwise it is parsed as JSON. */

@@ -39,6 +39,7 @@ function drainUpdate(app: RouteScope, { changeLimits }: Services): void {
         access: { kind: 'stack', permission: 'write' },
         rate: 'never',
         audit: 'update.drain',
+        whileReadOnly: 'running updates end sooner',
         goesFirst: true,
         described: { errorStatuses: [409] },
       },

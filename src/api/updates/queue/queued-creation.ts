@@ -128,7 +128,7 @@ export class QueuedCreation {
       isWaiting = 'updateId' in outcome ? false : !outcome.isKept;
       return outcome;
     } finally {
-      if (isWaiting) await this.#queue.leave(place).catch(() => this.#queue.forget(place));
+      if (isWaiting) await this.#queue.leave(place);
     }
   }
 
@@ -190,6 +190,8 @@ export class QueuedCreation {
     place: Place,
     audit: AuditTrail,
   ): Promise<CreatedUpdate | DeferredError | null> {
+    // The call was admitted before it waited.
+    this.#context.readOnly.assertOff();
     try {
       return await this.#updates.create(creation, audit, place.id);
     } catch (error) {

@@ -5,6 +5,7 @@ import type { Logger } from '../../../shared/platform/logger/logger.ts';
 import {
   createUpdateQueueRepository,
   heldMessage,
+  type PlaceRow,
   type RunView,
   rulesMessage,
   supersededMessage,
@@ -74,6 +75,8 @@ export class UpdateQueue {
   readonly #logger: Logger;
   readonly #processId = randomUUID();
   readonly #waiting = new Map<string, WaitingCall>();
+  /** Ids of positions that calls are about to take. */
+  readonly #entering = new Set<string>();
   /** Ends an update whose lease has expired. */
   readonly #reclaim: (stackId: string) => Promise<void>;
   #notifications: Notifications | undefined;
@@ -112,10 +115,21 @@ export class UpdateQueue {
   async enter(stackId: string, { alertSeconds, id, isUrgent, run, shown, tokenId }: Entering): Promise<Place> {
     await this.#places.renewProcess(this.#processId, aliveSeconds);
     const owner = { stackId, tokenId, processId: this.#processId };
-    const row =
-      (id === null ? null : await this.#places.resume(id, owner)) ??
-      // A call that has lost its position may be older than later arrivals.
-      (await this.#places.join({ ...owner, isUrgent, run, shown, supersedes: id === null }));
+    const newId = randomUUID();
+    const own = [newId, ...(id === null ? [] : [id])];
+    for (const each of own) this.#entering.add(each);
+    try {
+      const row =
+        (id === null ? null : await this.#places.resume(id, owner)) ??
+        // A call that has lost its position may be older than later arrivals.
+        (await this.#places.join({ ...owner, id: newId, isUrgent, run, shown, supersedes: id === null }));
+      return this.#occupy(stackId, row, alertSeconds);
+    } finally {
+      for (const each of own) this.#entering.delete(each);
+    }
+  }
+
+  #occupy(stackId: string, row: PlaceRow, alertSeconds: number): Place {
     const place = { id: row.id, stackId, since: performance.now() - row.waitedSeconds * 1000 };
     // It may have been released before the place was taken.
     this.#waiting.set(place.id, {
@@ -164,14 +178,16 @@ export class UpdateQueue {
 
   /** The call no longer waits here, but its client will call again. */
   async keep({ id }: Place): Promise<void> {
-    this.#forget(id);
     await this.#places.keep(id, this.#processId, keptSeconds);
+    this.#forget(id);
   }
 
-  /** Gives up the position. */
+  /** Gives up the position. If the database is not available, a later check removes it. */
   async leave({ id, stackId }: Place): Promise<void> {
     this.#forget(id);
-    await this.#places.leave(id, stackId);
+    await this.#places.leave(id, stackId).catch((error: unknown) => {
+      this.#logger.debug({ err: error }, 'update queue: an entry could not be removed yet');
+    });
   }
 
   /** The position was removed from the queue with the change that it waited for. */
@@ -209,7 +225,7 @@ export class UpdateQueue {
 
   #beginCheck(): void {
     this.#check ??= this.#checkAll()
-      .catch((error: unknown) => this.#logger.warn({ err: error }, 'lock queue: positions could not be checked'))
+      .catch((error: unknown) => this.#logger.warn({ err: error }, 'update queue: entries could not be checked'))
       .finally(() => {
         this.#check = undefined;
       });
@@ -217,17 +233,28 @@ export class UpdateQueue {
 
   async #checkAll(): Promise<void> {
     await this.#places.renewProcess(this.#processId, aliveSeconds);
-    if (this.#checks++ % checksPerRemoval === 0) await this.#places.removeGone();
+    if (this.#checks++ % checksPerRemoval === 0) {
+      await this.#places.clipTimes({ alive: aliveSeconds, kept: keptSeconds });
+      await this.#places.removeGone();
+    }
     if (this.#checks % checksPerLimit === 0) this.#mayGo = true;
     await this.#notifyLimited();
     await this.#notifyOfLate();
-    for (const id of await this.#places.listSuperseded(this.#processId)) this.#supersede(id);
+    await this.#checkEntries();
     const stackIds = [...new Set([...this.#waiting.values()].map(({ stackId }) => stackId))];
     for (const { id, stackId, isExpired } of await this.#places.listNext(this.#processId, stackIds)) {
       if ((this.#waiting.get(id)?.deferredUntil ?? 0) > performance.now()) continue;
       if (isExpired) await this.#reclaim(stackId);
       this.#notify(id);
     }
+  }
+
+  /** Wakes superseded calls, and removes entries whose calls could not: each would block its queue while this process lives. */
+  async #checkEntries(): Promise<void> {
+    const entries = await this.#places.listOf(this.#processId);
+    for (const { id, isSuperseded } of entries) if (isSuperseded) this.#supersede(id);
+    const abandoned = entries.map(({ id }) => id).filter((id) => !this.#waiting.has(id) && !this.#entering.has(id));
+    if (abandoned.length > 0) await this.#places.removeAbandoned(this.#processId, abandoned);
   }
 
   #hear(message: string): void {

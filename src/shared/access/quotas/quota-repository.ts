@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { type Queryable, type Row, type SqlFragment, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import type { QuotaOverrides } from './quotas.ts';
 import { storedSizes } from './storage-repository.ts';
@@ -25,6 +25,13 @@ const UsageRow = Type.Object({
 });
 export type UsageRow = Row<typeof UsageRow>;
 
+const MismeasuredRow = Type.Object({
+  id: Type.String(),
+  organization: Type.String(),
+  measured: Type.Number(),
+  kept: Type.Number(),
+});
+
 const CountRow = Type.Object({ used: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 
@@ -34,10 +41,14 @@ export function createQuotaRepository(db: Queryable) {
     q.stacks, q.kept_bytes as "keptBytes", q.in_flight_bytes as "inFlightBytes", q.updates,
     q.requests_per_second as "requestsPerSecond"`;
   // Deleted stacks count for as long as they can be restored.
-  const keptStacks = (organizationId: string) => sql.fragment`
+  const keptStacks = (organizationId: SqlFragment) => sql.fragment`
     select s.id from stacks s join projects p on p.id = s.project_id
     where p.organization_id = ${organizationId}
       and (s.deleted_at is null or s.restorable_until is not null)`;
+  const keptBytes = (organizationId: SqlFragment) => {
+    const { events, journals, states } = storedSizes(keptStacks(organizationId));
+    return sql.fragment`${states} + ${journals} + ${events}`;
+  };
   // Each live stack is listed once under no tag.
   const stackCount = sql.fragment`(
     select count(*) from stack_listings l where l.organization_id = o.id and l.tag_name = '')`;
@@ -131,15 +142,29 @@ export function createQuotaRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
+    /**
+     * Organizations whose kept bytes differ by over a tenth and a MiB from their last measurement, although none of their stacks has changed
+     * since. `all`: there is a limit for all organizations.
+     */
+    listMismeasured: (all: boolean) =>
+      db.any(sql.rows(MismeasuredRow)`
+        /* quotas.listMismeasured */
+        select id, organization, measured, kept from (
+          select o.id, o.name as organization, w.kept_bytes::float8 as measured, (${keptBytes(sql.fragment`o.id`)})::float8 as kept
+          from organization_usage w join organizations o on o.id = w.organization_id
+          left join organization_quotas q on q.organization_id = o.id
+          where coalesce(q.kept_bytes > 0, ${all}) and ${updateCount} = 0
+            and not exists (select 1 from stack_changes c where c.organization_id = o.id and c.changed_at >= w.measured_at)) m
+        where abs(kept - measured) > greatest(1048576, kept / 10) order by organization`),
+
     /** Measures what the stacks of an organization keep. */
     measure: async (organizationId: string): Promise<void> => {
       const startedAt = performance.now();
-      const sizes = storedSizes(keptStacks(organizationId));
       await db.query(sql.nothing`
         /* quotas.measure */
         insert into organization_usage (organization_id, kept_bytes)
         select ${organizationId},
-          ${sizes.states} + ${sizes.journals} + ${sizes.events}
+          ${keptBytes(sql.fragment`${organizationId}::uuid`)}
         on conflict (organization_id) do update set kept_bytes = excluded.kept_bytes, measured_at = now()`);
       await db.query(sql.nothing`
         /* quotas.noteDuration */

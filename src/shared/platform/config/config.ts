@@ -55,7 +55,7 @@ export function parseConfig(
     if (!known.includes(name)) problems.push(`${name}: unknown setting`);
     else given[name] = value;
   }
-  for (const name of ['HOLDFAST_LISTEN', 'HOLDFAST_WORKER_LISTEN', 'HOLDFAST_MANAGEMENT_LISTEN'] as const) {
+  for (const name of ['HOLDFAST_LISTEN', 'HOLDFAST_MANAGEMENT_LISTEN'] as const) {
     const port = Number(/:(\d+)$/.exec(given[name] ?? '')?.[1]);
     if (port > 65_535) problems.push(`${name}: port ${port} is above 65535`);
   }
@@ -101,7 +101,6 @@ function toConfig(settings: Settings, tuning: Tuning) {
   const displayHost = ['0.0.0.0', '::', ''].includes(listen.host) ? 'localhost' : listen.host;
   return {
     listen,
-    workerListen: parseListen(settings.HOLDFAST_WORKER_LISTEN),
     /** null: same address as the service. */
     managementListen: isSame ? null : managementListen,
     trustedProxies: trustedProxiesOf(settings),

@@ -61,9 +61,9 @@ test('the management endpoints on the port of the service are as open as it is',
 });
 
 test('an exposure names the address that is reached', () => {
-  const listen = { host: '0.0.0.0', port: 9091 };
-  expect(listManagementExposures('HOLDFAST_WORKER_LISTEN', listen, ['10.0.0.1', '198.51.100.7'])).toEqual([
-    expect.stringMatching(/^HOLDFAST_WORKER_LISTEN: .* 198\.51\.100\.7, /),
+  const listen = { host: '0.0.0.0', port: 9092 };
+  expect(listManagementExposures(listen, ['10.0.0.1', '198.51.100.7'])).toEqual([
+    expect.stringMatching(/^HOLDFAST_MANAGEMENT_LISTEN: .* 198\.51\.100\.7, /),
   ]);
 });
 

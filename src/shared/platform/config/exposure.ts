@@ -46,20 +46,18 @@ export function listExposures(config: Exposed, addresses: readonly string[] = ow
     found.push(
       `HOLDFAST_PUBLIC_URL: ${publicUrl} is plain HTTP at a public address, so tokens and states can be read in transit; use TLS, here or in a proxy`,
     );
-  return [...found, ...listManagementExposures('HOLDFAST_MANAGEMENT_LISTEN', managementListen ?? listen, addresses)];
+  return [...found, ...listManagementExposures(managementListen ?? listen, addresses)];
 }
 
-/** Describes a management listener that can be reached from outside a private network. `setting` names it. */
-export function listManagementExposures(
-  setting: string,
-  listen: Address,
-  addresses: readonly string[] = ownAddresses(),
-): string[] {
+export const managementSetting = 'HOLDFAST_MANAGEMENT_LISTEN';
+
+/** Describes a management listener that can be reached from outside a private network. */
+export function listManagementExposures(listen: Address, addresses: readonly string[] = ownAddresses()): string[] {
   const bound = isEvery(listen.host) ? addresses : [listen.host];
   const reached = bound.find((address) => !isPrivate(address));
   if (reached === undefined) return [];
   return [
-    `${setting}: metrics and details of the health are open to everyone who reaches ${reached}, without a login; listen on an address of a private network`,
+    `${managementSetting}: metrics and details of the health are open to everyone who reaches ${reached}, without a login; listen on an address of a private network`,
   ];
 }
 

@@ -40,6 +40,8 @@ export interface Database extends Queryable {
   onConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T>;
   /** Runs `check` on each connection of the pool before its first use from now on. A connection that fails it is closed. */
   checkConnections(check: (connection: Connection) => Promise<void>): void;
+  /** Opens all connections of the pool, and checks them: a new process must not make its first callers wait for logins. */
+  openConnections(): Promise<void>;
   /** Resolves when Postgres responds; rejects if it does not within `timeoutMs`. */
   ping(timeoutMs: number): Promise<void>;
   /** Calls `onMessage` for each notification on the channel, until closed. Some may be lost: see `listenOn`. */
@@ -110,6 +112,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     inTransaction: <T>(work: (tx: DatabaseTransactionConnection) => Promise<T>) => database.transaction(work),
     onConnection: <T>(work: (connection: Connection) => Promise<T>) => database.connect(work),
     checkConnections: (check: (connection: Connection) => Promise<void>) => checks.add(check),
+    openConnections: () => openConnections(database, poolSize),
     listen: (channel: string, onMessage: (payload: string) => void) => listenOn(connector, channel, onMessage),
     channel: (name: string) => new NotificationChannel(connector, name),
     onRaised: (listener: (message: RaisedMessage) => void) => void listeners.add(listener),
@@ -122,6 +125,24 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     },
     close: () => pool.end(),
   });
+}
+
+async function openConnections(database: DatabasePool, count: number): Promise<void> {
+  let open = 0;
+  const { promise: allOpen, resolve } = Promise.withResolvers<void>();
+  const hold = async (): Promise<void> => {
+    try {
+      await database.connect(async () => {
+        if (++open === count) resolve();
+        // Until then, each of the others opens one of its own.
+        await allOpen;
+      });
+    } finally {
+      // After a failed login, the others wait for nothing.
+      resolve();
+    }
+  };
+  await Promise.all(Array.from({ length: count }, hold));
 }
 
 async function ping(gate: ConnectionGate, pool: DatabasePool, timeoutMs: number): Promise<void> {

@@ -120,7 +120,11 @@ export class PostgresConnector {
     const destroy = (): void => {
       socket.destroy();
     };
-    const timer = setTimeout(() => socket.destroy(new ConnectTimeoutError(connectMs)), connectMs);
+    let immediate: NodeJS.Immediate | undefined;
+    const timer = setTimeout(() => {
+      // After being blocked or suspended, the process first reads what has arrived meanwhile.
+      immediate = setImmediate(() => socket.destroy(new ConnectTimeoutError(connectMs)));
+    }, connectMs);
     let isPooled: boolean;
     try {
       await client.connect();
@@ -130,6 +134,7 @@ export class PostgresConnector {
       throw error;
     } finally {
       clearTimeout(timer);
+      clearImmediate(immediate);
     }
     const end = async (): Promise<void> => {
       const timeout = setTimeout(destroy, closeTimeoutMs);

@@ -52,10 +52,12 @@ export function createProcessRepository(db: Queryable) {
 
     remove: (id: string) => db.query(sql.nothing`/* processes.remove */ delete from processes where id = ${id}`),
 
+    /** A heartbeat in the future means that the clock was set back: a living process reports again. */
     removeGone: () =>
       db.query(sql.nothing`
         /* processes.removeGone */
-        delete from processes where seen_at < clock_timestamp() - make_interval(secs => ${keptSeconds})`),
+        delete from processes where seen_at < clock_timestamp() - make_interval(secs => ${keptSeconds})
+          or seen_at > clock_timestamp() + make_interval(secs => ${beatSeconds})`),
 
     list: (limit: number) =>
       db.any(sql.rows(ProcessRow)`

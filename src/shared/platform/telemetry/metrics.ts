@@ -218,6 +218,11 @@ export function createMetrics() {
       registers,
     }),
     blobsSwept: new Counter({ name: 'holdfast_blobs_swept_total', help: 'Orphaned blobs deleted.', registers }),
+    blobSweepsRefused: new Counter({
+      name: 'holdfast_blob_sweeps_refused_total',
+      help: 'Sweeps that deleted nothing because another copy of the database owns the blob store.',
+      registers,
+    }),
     blobsAdopted: new Counter({
       name: 'holdfast_blobs_adopted_total',
       help: 'Objects without a database row that the reconcile job registered for the sweep.',

@@ -68,6 +68,23 @@ export function createDocumentCheckRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
+    /** Stacks with a state, also deleted ones that can be restored, in order, after the given id. */
+    listStacksAfter: async (after: string, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* documentChecks.listStacksAfter */
+        select id from stacks where id > ${after}::uuid and coalesce(checkpoint_id, deleted_checkpoint_id) is not null
+        order by id limit ${limit}`);
+      return rows.map((row) => row.id);
+    },
+
+    /** The newest state of a stack, as its id; null if there is none. */
+    findHead: async (stackId: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(Type.Object({ id: Nullable(Type.String()) }))`
+        /* documentChecks.findHead */
+        select coalesce(checkpoint_id, deleted_checkpoint_id) as id from stacks where id = ${stackId}`);
+      return row?.id ?? null;
+    },
+
     /** Updates of a stack in the order of their creation, after the one with this number. */
     listUpdates: (stackId: string, after: number, limit: number) =>
       db.any(sql.rows(UpdateRow)`

@@ -100,6 +100,17 @@ export class DocumentVerifier {
     return this.#checkpoints.find(checkpointId);
   }
 
+  /** Reads the document in bounded memory, and changes nothing. Throws what the blob store throws. */
+  async inspect(checkpointId: string): Promise<'intact' | 'damaged' | 'gone'> {
+    const checkpoint = await this.#checkpoints.find(checkpointId);
+    if (!checkpoint) return 'gone';
+    if (!(await findDamage(this.#documents, checkpoint))) return 'intact';
+    // It may have been replaced while it was read.
+    const again = await this.#checkpoints.find(checkpointId);
+    if (!again) return 'gone';
+    return (await findDamage(this.#documents, again)) ? 'damaged' : 'intact';
+  }
+
   /**
    * Reads the document in bounded memory; if it is damaged, marks, reports and repairs it. Throws what the blob store throws,
    * and `signal`'s reason.

@@ -28,6 +28,10 @@ export const isReferenced = sql.fragment`
     or exists (select 1 from version_chunks p where p.blob_key = b.key)
     or exists (select 1 from policy_pack_versions v where v.blob_key = b.key))`;
 
+/** The condition for blobs `b` that nothing refers to, and that the sweep would never find. */
+const isMissed = sql.fragment`
+  (not ${isReferenced} and (case when b.pending_deletion_since is null then b.unreferenced_since else b.delete_at end) is null)`;
+
 /**
  * One row per object in the blob store, from before its upload until some time after its deletion. Triggers maintain
  * `unreferenced_since` when references are added or removed.
@@ -146,15 +150,21 @@ export function createBlobRepository(db: Queryable) {
       return rows.map((row) => row.key);
     },
 
-    /** Marks unreferenced blobs without a mark, which the sweep would never find. Returns how many it marked. */
+    /** Unreferenced blobs without a mark, which the sweep would never find. */
+    listMissed: async (keys: readonly string[]): Promise<string[]> => {
+      const rows = await db.any(sql.rows(KeyRow)`
+        /* blobs.listMissed */ select b.key from blobs b where b.key = any(${sql.array(keys, 'text')}) and ${isMissed}`);
+      return rows.map((row) => row.key);
+    },
+
+    /** Marks unreferenced blobs without a mark. Returns how many it marked. */
     markMissed: async (keys: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* blobs.markMissed */
         update blobs b set
           unreferenced_since = coalesce(b.unreferenced_since, now()),
           delete_at = case when b.pending_deletion_since is null then null else now() end
-        where b.key = any(${sql.array(keys, 'text')}) and not ${isReferenced}
-          and (case when b.pending_deletion_since is null then b.unreferenced_since else b.delete_at end) is null`);
+        where b.key = any(${sql.array(keys, 'text')}) and ${isMissed}`);
       return rowCount;
     },
 

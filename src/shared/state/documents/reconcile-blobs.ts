@@ -36,6 +36,10 @@ export interface ReconcileParts {
   readonly blobs: BlobStore;
   readonly blobRows: BlobRepository;
   readonly logger: Logger;
+  /** Only compares: adopts and marks nothing. */
+  readonly isDry?: boolean;
+  /** `isChanged`: it was adopted or marked. */
+  readonly onFound?: (kind: 'unknown' | 'unswept' | 'missing', keys: readonly string[], isChanged: boolean) => void;
 }
 
 const checkpointPrefix = 'checkpoints/';
@@ -50,12 +54,12 @@ const maxAdopted = 10_000;
  * store.
  */
 export async function beginReconcile(
-  { blobs, blobRows, logger }: ReconcileParts,
+  { blobs, blobRows, isDry = false, logger }: ReconcileParts,
   options: { adoptAll?: boolean } = {},
 ): Promise<ReconcilePlace> {
   const own = `${markerPrefix}${await blobRows.installationId()}`;
-  if (!(await blobs.stat(own))) await blobs.put(own, markerOf(own));
-  const others = (await blobs.list(markerPrefix)).blobs.map(({ key }) => key).filter((key) => key !== own);
+  if (!isDry && !(await blobs.stat(own))) await blobs.put(own, markerOf(own));
+  const others = await findOtherInstallations({ blobs, blobRows });
   if (others.length > 0) {
     logger.error({ others }, 'another installation uses the same blob store: objects without a row are left alone');
   }
@@ -63,9 +67,18 @@ export async function beginReconcile(
   return {
     pass: 'objects',
     after: null,
-    mayAdopt: others.length > 0 ? 0 : inUse,
+    mayAdopt: others.length > 0 || isDry ? 0 : inUse,
     counts: { objects: 0, rows: 0, adopted: 0, held: 0, marked: 0, missing: 0 },
   };
+}
+
+/** The markers of other installations in the store. */
+export async function findOtherInstallations({
+  blobs,
+  blobRows,
+}: Pick<ReconcileParts, 'blobs' | 'blobRows'>): Promise<string[]> {
+  const own = `${markerPrefix}${await blobRows.installationId()}`;
+  return (await blobs.list(markerPrefix)).blobs.map(({ key }) => key).filter((key) => key !== own);
 }
 
 /**
@@ -104,7 +117,7 @@ export async function reconcile(
  * then.
  */
 async function compareObjects(
-  { blobs, blobRows, logger }: ReconcileParts,
+  { blobs, blobRows, logger, onFound = () => {} }: ReconcileParts,
   place: ReconcilePlace,
 ): Promise<ReconcilePlace> {
   const page = await blobs.list(checkpointPrefix, place.after ?? undefined);
@@ -115,6 +128,8 @@ async function compareObjects(
     logger.warn({ count: adopted.length, keys: adopted.slice(0, 20) }, 'objects without a row: left to the sweep');
   }
   const held = unknown.length - adopted.length;
+  onFound('unknown', adopted, true);
+  onFound('unknown', unknown.slice(adopted.length), false);
   if (held > 0) {
     logger.error({ count: held, keys: unknown.slice(-held).slice(0, 20) }, 'objects without a row: left alone');
   }
@@ -133,14 +148,17 @@ async function compareObjects(
 }
 
 async function compareRows(
-  { blobs, blobRows, logger }: ReconcileParts,
+  { blobs, blobRows, isDry = false, logger, onFound }: ReconcileParts,
   place: ReconcilePlace,
 ): Promise<ReconcilePlace> {
   const rows = await blobRows.listAfter(place.after ?? '', rowsPerPage);
-  const marked = await blobRows.markMissed(rows.filter((row) => !row.isReferenced).map(({ key }) => key));
+  const unreferenced = rows.filter((row) => !row.isReferenced).map(({ key }) => key);
+  onFound?.('unswept', await blobRows.listMissed(unreferenced), !isDry);
+  const marked = isDry ? 0 : await blobRows.markMissed(unreferenced);
   const absent = await blobs.findAbsent(rows.filter((row) => row.isReferenced).map(({ key }) => key));
   // A blob that was superseded and swept in the meantime is not missing.
   const missing = absent.length > 0 ? await blobRows.listReferenced(absent) : [];
+  onFound?.('missing', missing, false);
   for (const key of missing)
     logger.error({ key }, 'blob missing: a stored state needs it and the store does not have it');
   const { counts } = place;

@@ -33,6 +33,17 @@ export class JournalSnapshots {
     await this.#rows.upsert(updateId, entries, await this.#documents.saveEncoded(document));
   }
 
+  /** Reads a snapshot back, and changes nothing. Throws the blob store's errors. */
+  async inspect(updateId: string): Promise<'intact' | 'damaged' | 'gone'> {
+    for (let attempt = 1; ; attempt++) {
+      const snapshot = await this.#rows.find(updateId);
+      if (!snapshot) return 'gone';
+      const damage = await findDamage(this.#documents, snapshot);
+      // It may have been replaced while it was read.
+      if (!damage || attempt === 2) return damage ? 'damaged' : 'intact';
+    }
+  }
+
   /** Reads a snapshot back and drops it if it is damaged. Throws the blob store's errors and the abort reason of `signal`. */
   async check(updateId: string, signal?: AbortSignal): Promise<'intact' | 'repaired' | 'gone'> {
     const snapshot = await this.#rows.find(updateId);

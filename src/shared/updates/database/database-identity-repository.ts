@@ -12,6 +12,8 @@ const PresentRow = Type.Object({
   losses: Type.Integer(),
   position: Nullable(Type.Integer()),
   lostAt: Nullable(Timestamp),
+  readOnlySince: Nullable(Timestamp),
+  readOnlyReason: Nullable(Type.String()),
 });
 
 const EndedRow = Type.Object({ ended: Nullable(Type.Integer()) });
@@ -25,7 +27,8 @@ export function createDatabaseIdentityRepository(db: Queryable) {
         /* databaseIdentity.read */
         select database_change(${seen?.losses ?? null}::integer, ${seen?.position ?? null}::bigint) as change,
           n.system_id is not null and n.timeline is not null as "isKnown", i.losses, log_position() as position,
-          case when i.lost_at > clock_timestamp() - interval '1 day' then i.lost_at end as "lostAt"
+          case when i.lost_at > clock_timestamp() - interval '1 day' then i.lost_at end as "lostAt",
+          i.read_only_since as "readOnlySince", i.read_only_reason as "readOnlyReason"
         from installation i, read_database_identity() n`),
 
     /**

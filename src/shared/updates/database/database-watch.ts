@@ -5,6 +5,7 @@ import type { Connection, Database } from '../../platform/db/database.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
 import type { Lifecycle } from '../../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
+import type { ReadOnlyMode } from '../../platform/read-only/read-only-mode.ts';
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
 import { endLostUpdates, noteEnded } from '../lost-leases.ts';
 import { createDatabaseIdentityRepository } from './database-identity-repository.ts';
@@ -18,6 +19,7 @@ interface Parts {
   readonly lifecycle: Lifecycle;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  readonly readOnly: ReadOnlyMode;
 }
 
 /**
@@ -71,13 +73,14 @@ export async function lookAtDatabase(parts: Omit<Parts, 'lifecycle'>): Promise<v
 
 /** Ends the leases of all active updates after a loss. `lookAtDatabase` then cancels the updates. */
 async function compare(
-  { databaseMemory, logger, metrics }: Omit<Parts, 'db' | 'lifecycle'>,
+  { databaseMemory, logger, metrics, readOnly }: Omit<Parts, 'db' | 'lifecycle'>,
   connection: Connection,
 ): Promise<void> {
   const { seen } = databaseMemory;
   const identity = createDatabaseIdentityRepository(connection);
   const present = await identity.read(seen);
-  const { change } = present;
+  const { change, readOnlyReason: reason, readOnlySince: since } = present;
+  readOnly.remember(since === null || reason === null ? null : { since, reason });
   if (change === 'none') {
     databaseMemory.remember(present);
     return;

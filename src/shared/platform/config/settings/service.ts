@@ -12,16 +12,10 @@ export const serviceSettings = {
   }),
   HOLDFAST_MANAGEMENT_LISTEN: Type.String({
     description:
-      'Address and port for `/metrics` and for the detailed `/healthz` and `/readyz` of a server or API process. It has no login. The image sets `0.0.0.0:9092`. `same`: use the port of the service.',
+      'Address and port for `/metrics` and for the detailed `/healthz` and `/readyz` of every process. It has no login. The image sets `0.0.0.0:9092`. `same`: use the port of the service.',
     default: '127.0.0.1:9092',
     pattern: '^(same|(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5})$',
     form: '`same`, or an address and a port, such as 127.0.0.1:9092',
-  }),
-  HOLDFAST_WORKER_LISTEN: Type.String({
-    description: 'Address and port of the health and metrics endpoints of a worker process.',
-    default: '0.0.0.0:9091',
-    pattern: '^(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5}$',
-    form: 'an address and a port, such as 0.0.0.0:9090',
   }),
   HOLDFAST_TLS_CERT_FILE: Type.Optional(
     Type.String({

@@ -1,0 +1,69 @@
+import type { FindingKind } from './finding.ts';
+import type { FsckRun } from './fsck.ts';
+import { type CheckedRow, createRowCheckRepository } from './row-check-repository.ts';
+import { createRowRepairRepository } from './row-repair-repository.ts';
+
+const rowsPerPage = 500;
+
+type Repair = (run: FsckRun, row: CheckedRow) => Promise<unknown>;
+
+/** A repair of rows in a transaction. */
+function inTransaction(
+  work: (repairs: ReturnType<typeof createRowRepairRepository>, row: CheckedRow) => Promise<unknown>,
+): Repair {
+  return ({ context: { db } }, row) => db.inTransaction((tx) => work(createRowRepairRepository(tx), row));
+}
+
+/** The repairs of kinds; rows of the others are left alone. */
+const repairs: Partial<Record<FindingKind, Repair>> = {
+  // The id of a row of the list is its key.
+  listing: inTransaction((rows, { id }) => (id.startsWith('[') ? rows.unlist(id) : rows.list(id))),
+  'change-listing': inTransaction((rows, { id }) => rows.noteChange(id)),
+  restorable: inTransaction((rows, { id }) => rows.placeRestorable(id)),
+  lock: inTransaction((rows, { id }) => rows.lock(id)),
+  version: inTransaction((rows, { id }) => rows.raiseVersion(id)),
+  'update-organization': inTransaction((rows, { id }) => rows.placeUpdate(id)),
+  'update-stack': inTransaction((rows, { id }) => rows.placeFigures(id)),
+  approval: inTransaction((rows, { id }) => rows.deleteApproval(id)),
+  'journal-open': async ({ context }, { id }) => {
+    await context.db.inTransaction((tx) => createRowRepairRepository(tx).endJournal(id));
+    await context.compactor.compact(id);
+  },
+  'journal-waiting': ({ context }, { id }) => context.compactor.compact(id),
+  'index-behind': ({ context }, { id }) => context.indexer.rebuild(id, { allVersions: false }),
+};
+
+/** Checks the rows of a table, page by page, and repairs what is safe. */
+export async function checkRows(run: FsckRun, table: string): Promise<void> {
+  const list = createRowCheckRepository(run.context.db)[table];
+  if (!list) throw new Error(`There is no check of ${table}`);
+  for (let after: string | null = null; ; ) {
+    const page: readonly CheckedRow[] = await list(after, rowsPerPage);
+    run.step(table, page.length);
+    const wrong = page.filter(({ problems }) => problems !== '');
+    const failures = run.fixes ? await repairRows(run, wrong) : new Map<string, string>();
+    // What is still wrong was not repaired, whatever the repair has done.
+    const rest = run.fixes && wrong.length > 0 ? await list(after, rowsPerPage) : page;
+    const left = new Map(rest.map(({ id, problems }) => [id, problems.split(' ')]));
+    for (const { id, object, problems } of wrong)
+      for (const kind of problems.split(' ') as FindingKind[]) {
+        const detail = failures.get(`${kind} ${id}`) ?? null;
+        run.report.add(kind, object, { detail, isFixed: !left.get(id)?.includes(kind) });
+      }
+    after = page.at(-1)?.id ?? null;
+    if (after === null || page.length < rowsPerPage) return;
+  }
+}
+
+/** Returns the failures, by kind and id. */
+async function repairRows(run: FsckRun, wrong: readonly CheckedRow[]): Promise<Map<string, string>> {
+  const failures = new Map<string, string>();
+  for (const row of wrong)
+    for (const kind of row.problems.split(' ') as FindingKind[])
+      try {
+        await repairs[kind]?.(run, row);
+      } catch (error) {
+        failures.set(`${kind} ${row.id}`, `not repaired: ${(error as Error).message}`);
+      }
+  return failures;
+}

@@ -1,0 +1,72 @@
+import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
+import { serverId } from '../../shared/audit/audit-repository.ts';
+import { verifyAudit } from '../../shared/audit/verify-audit.ts';
+import { EncryptedSecrets } from '../../shared/secrets/encrypted-secrets.ts';
+import type { KeyRing } from '../../shared/secrets/key-ring.ts';
+import { beginReconcile, findOtherInstallations, reconcile } from '../../shared/state/documents/reconcile-blobs.ts';
+import { checkKeys } from '../admin/rewrap-keys.ts';
+import { checkSecrets } from '../admin/rewrap-secrets.ts';
+import type { FsckRun } from './fsck.ts';
+
+const blobKinds = { unknown: 'blob-unknown', unswept: 'blob-unswept', missing: 'blob-missing' } as const;
+
+/** Compares the objects of the blob store with their rows. */
+export async function checkBlobs(run: FsckRun): Promise<void> {
+  const { context, fixes, report } = run;
+  const { blobRows, blobs, config, logger } = context;
+  for (const other of await findOtherInstallations({ blobs, blobRows })) report.add('blob-shared', other);
+  const parts = {
+    ...{ blobs, blobRows, logger, isDry: !fixes },
+    onFound: (kind: keyof typeof blobKinds, keys: readonly string[], isChanged: boolean) => {
+      for (const key of keys) report.add(blobKinds[kind], key, { isFixed: isChanged });
+    },
+  };
+  let counted = 0;
+  await reconcile(parts, await beginReconcile(parts), {
+    objectsPerSecond: config.reconcile.objectsPerSecond,
+    onPage: async ({ counts: { objects, rows } }) => {
+      run.step('objects and their rows', objects + rows - counted);
+      counted = objects + rows;
+      return true;
+    },
+  });
+}
+
+/** Unwraps all data keys and decrypts the secrets of webhooks. */
+export async function checkAllKeys(run: FsckRun, ring: KeyRing | null): Promise<void> {
+  const { context, report } = run;
+  for (const { count, keyId, version } of await context.blobRows.countByEncryptionKey())
+    if (keyId !== null && version === null) report.add('blob-key', `data key ${keyId}`, { detail: `${count} objects` });
+  if (ring === null) return;
+  const { byMasterKey, lost } = await checkKeys(context.encryptionKeys, ring);
+  run.step(
+    'data keys',
+    [...byMasterKey.values()].reduce((sum, count) => sum + count, 0),
+  );
+  for (const { owner, reason, version } of lost)
+    report.add('data-key', `${owner}, version ${version}`, { detail: reason });
+  const webhooks = await checkSecrets(context.db, new EncryptedSecrets(ring));
+  run.step('secrets of webhooks', webhooks.done);
+  for (const { owner, reason } of webhooks.lost) report.add('webhook-secret', owner, { detail: reason });
+}
+
+/** Compares the audit log with its chains. */
+export async function checkAudit(run: FsckRun): Promise<void> {
+  const { blobs, db } = run.context;
+  const { events, problems } = await verifyAudit({ blobs, db }, null);
+  run.step('audit events', events);
+  for (const { organizationId, text } of problems)
+    run.report.add('audit', organizationId === serverId ? 'server' : `organization ${organizationId}`, {
+      detail: text,
+    });
+}
+
+/** Compares the measured bytes of organizations with limits. */
+export async function checkUsage(run: FsckRun): Promise<void> {
+  const { config, db } = run.context;
+  const quotas = createQuotaRepository(db);
+  for (const { id, kept, measured, organization } of await quotas.listMismeasured(config.quotas.keptBytes > 0)) {
+    if (run.fixes) await quotas.measure(id);
+    run.report.add('usage', organization, { detail: `${measured} instead of ${kept}`, isFixed: run.fixes });
+  }
+}

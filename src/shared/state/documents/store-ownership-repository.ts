@@ -1,0 +1,34 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../../platform/db/sql.ts';
+import { Nullable } from '../../platform/schema/standard-schema.ts';
+
+const NonceRow = Type.Object({
+  installation: Type.String(),
+  nonce: Nullable(Type.String()),
+  /** The one before. */
+  before: Nullable(Type.String()),
+  /** Whether the nonce is old enough to be replaced. */
+  isDue: Type.Boolean(),
+});
+
+/** The nonce by which the blob store recognizes its database. */
+export function createStoreOwnershipRepository(db: Queryable) {
+  return {
+    /** `seconds`: the age at which a nonce is replaced. An age below zero means that the clock was set back. */
+    read: (seconds: number) =>
+      db.one(sql.rows(NonceRow)`
+        /* storeOwnership.read */
+        select id as installation, store_nonce as nonce, store_nonce_before as before,
+          coalesce(extract(epoch from clock_timestamp() - store_nonce_at) not between 0 and ${seconds}, true) as "isDue"
+        from installation`),
+
+    /** Replaces the nonce. Returns false if another process has replaced it meanwhile. */
+    replace: async (nonce: string | null, next: string): Promise<boolean> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* storeOwnership.replace */
+        update installation set store_nonce = ${next}, store_nonce_before = store_nonce, store_nonce_at = clock_timestamp()
+        where store_nonce is not distinct from ${nonce}::uuid`);
+      return rowCount > 0;
+    },
+  };
+}

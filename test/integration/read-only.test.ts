@@ -1,0 +1,199 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, beforeEach, expect, test } from '@jest/globals';
+import type { ProcedureMeta } from '../../src/api/access/procedures/trpc.ts';
+import { appRouter } from '../../src/api/router.ts';
+import { lookAtDatabase } from '../../src/shared/updates/database/database-watch.ts';
+import { runAdminCommand } from '../support/admin.ts';
+import { browserOf, PageBrowser, setPassword } from '../support/browser.ts';
+import { query } from '../support/database.ts';
+import { type Person, person } from '../support/grants.ts';
+import { pages } from '../support/page-routes.ts';
+import { PolicyCalls, pathOf } from '../support/policy-packs.ts';
+import { procedureTable } from '../support/procedure-table.ts';
+import { ask, command } from '../support/procedures.ts';
+import { bodySamples, listRoutes } from '../support/routes.ts';
+import { provisioningToken } from '../support/scim.ts';
+import { deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
+import { testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+
+const S = '/api/stacks/:organization/:project/:stack';
+const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
+const reason = 'the database moves to another machine';
+
+/** What goes on while the installation is read-only. Everything else that may change something must be refused. */
+const goingOn = [
+  `POST ${U}`,
+  `POST ${U}/cancel`,
+  `POST ${U}/drain`,
+  `POST ${U}/renew_lease`,
+  `POST ${U}/complete`,
+  `POST ${U}/events/batch`,
+  `PATCH ${U}/checkpoint`,
+  `PATCH ${U}/checkpointverbatim`,
+  `PATCH ${U}/checkpointdelta`,
+  `PATCH ${U}/journalentries`,
+  `POST ${S}/encrypt`,
+  `POST ${S}/batch-encrypt`,
+  `POST ${S}/decrypt`,
+  `POST ${S}/batch-decrypt`,
+  `POST ${S}/decrypt/log-decryption`,
+  `POST ${S}/decrypt/log-batch-decryption`,
+  'POST /sign-in',
+  'POST /sign-in/passkey/options',
+  'POST /sign-in/passkey',
+  'POST /sign-out',
+  'POST /account/end-session',
+  'POST /account/sign-out-everywhere',
+  // Each procedure decides.
+  'POST /trpc/:procedures',
+];
+const mutationsGoingOn = ['updates.cancel', 'updates.drain', 'secrets.reveal', 'audit.export'];
+
+const app = testApp();
+let owner: Person;
+let stack: TestStack;
+let update: RunningUpdate;
+let provisioning: string;
+/** Signed, to upload an archive of a policy pack. */
+let archivePath: string;
+
+beforeAll(async () => {
+  owner = await person(app, 'acme', 'admin');
+  await query(app, 'update users set site_admin = true where id = $1', [owner.userId]);
+  await setPassword(app, owner.login);
+  const { auth } = owner;
+  provisioning = await provisioningToken(app, 'acme');
+  await ok(app.call('POST', '/api/stacks/acme/proj', { auth, body: { stackName: 'dev' } }));
+  const place = { organization: 'acme', project: 'proj', stack: 'dev' };
+  stack = { ...place, auth, path: '/api/stacks/acme/proj/dev' };
+  update = await startUpdate(app, stack);
+  archivePath = pathOf((await ok(new PolicyCalls(app, stack).begin())).json.uploadURI);
+  await turn('on', '--reason', reason);
+});
+
+beforeEach(() => lookAtDatabase(app.context));
+
+/** Runs the command, and lets the app follow. */
+async function turn(...words: string[]): Promise<string> {
+  const { code, stderr, stdout } = await runAdminCommand(app, 'read-only', ...words);
+  if (code !== 0) throw new Error(stderr);
+  await lookAtDatabase(app.context);
+  return stdout;
+}
+
+async function callRoute(route: string) {
+  const [method, pattern] = route.split(' ') as [string, string];
+  if (route === 'PUT /policy-packs/:versionId') return app.call(method, archivePath, { body: 'x', accept: null });
+  const url = pattern
+    .replace(/:kind\(.*\)\//, 'update/')
+    .replace(':organization', 'acme')
+    .replace(':project', 'proj')
+    .replace(':stack', 'dev')
+    // Another one for calls that would end it.
+    .replace(':updateId', /\/(cancel|drain)$/.test(pattern) ? randomUUID() : update.id)
+    .replaceAll(/:\w+/g, () => randomUUID());
+  if (pages[route] !== undefined) {
+    const browser = pages[route] === 'session' ? await browserOf(app, owner.login) : new PageBrowser(app);
+    return browser.post(url, { login: 'nobody', password: 'none', next: '' });
+  }
+  const isOfLease =
+    pattern.startsWith('/api/stacks/') &&
+    /\/(complete|renew_lease|checkpoint\w*|journalentries|events\/batch)$/.test(pattern);
+  const auth = url.startsWith('/scim/') ? provisioning : isOfLease ? 'update-token none' : owner.auth;
+  // A body that the call refuses later: what goes on must change nothing here.
+  const body =
+    method === 'DELETE'
+      ? {}
+      : { body: goingOn.includes(route) ? 'x' : (bodySamples[pattern.split('/').at(-1) ?? ''] ?? {}) };
+  return app.call(method, url, { auth, ...body });
+}
+
+test('a walk over all routes: everything that may change something is refused with the reason, but for a short list', async () => {
+  const routes = listRoutes(app.app).filter((route) => !/^(GET|HEAD|OPTIONS) /.test(route));
+  expect(goingOn.filter((route) => !routes.includes(route))).toEqual([]);
+  const wrong: object[] = [];
+  for (const route of routes) {
+    const { headers, status, text } = await callRoute(route);
+    const isRefused = status === 503 && text.includes(reason) && headers['retry-after'] === '60';
+    if (isRefused === goingOn.includes(route)) wrong.push({ route, status, text });
+  }
+  expect(wrong).toEqual([]);
+  expect(routes.length).toBeGreaterThan(80);
+});
+
+test('a walk over all procedures: mutations are refused with the reason, but for a short list, and queries go on', async () => {
+  const { procedures } = appRouter._def as unknown as {
+    procedures: Record<string, { _def: { meta?: ProcedureMeta; type: string } }>;
+  };
+  const named = Object.entries(procedures).filter(([name]) => procedureTable[name]);
+  const wrong: object[] = [];
+  const place = { organization: 'acme', project: 'proj', stack: 'dev' };
+  for (const [name, { _def }] of named) {
+    const { input: given = {} } = procedureTable[name] ?? {};
+    const input = { ...place, ...(typeof given === 'function' ? given(place) : given) };
+    const isQuery = _def.type === 'query';
+    const { error, status } = await (isQuery ? ask : command)(app, owner.token, name, input);
+    const isRefused = status === 503 && error?.kind === 'read-only' && error.message.includes(reason);
+    if (isRefused === (isQuery || mutationsGoingOn.includes(name))) wrong.push({ name, status, error });
+  }
+  expect(wrong).toEqual([]);
+  expect(Object.values(procedures).filter(({ _def }) => _def.type === 'mutation').length).toBeGreaterThan(40);
+  expect(
+    Object.entries(procedures).filter(([name, { _def }]) => _def.type === 'mutation' && !procedureTable[name]),
+  ).toEqual([]);
+});
+
+test('a running update saves its state and ends, its state can be read, and status counts it until then', async () => {
+  expect(await turn('status')).toBe(`Read-only since ${await sinceText()}: ${reason}\n1 update is running.\n`);
+  const { lease: auth, path } = update;
+  await ok(app.call('POST', `${path}/renew_lease`, { auth, body: { duration: 300 } }));
+  await ok(app.call('PATCH', `${path}/checkpoint`, { auth, body: { isInvalid: false, ...deployment(3) } }));
+  await ok(app.call('POST', `${path}/complete`, { auth, body: { status: 'succeeded' } }));
+  const { json } = await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
+  expect(json.deployment.resources).toHaveLength(3);
+  expect(await turn('status')).toContain('0 updates are running.');
+});
+
+test('people sign in and see the reason on each page; readiness and the gauge tell operators', async () => {
+  const browser = new PageBrowser(app);
+  expect((await browser.signIn(owner.login)).status).toBe(303);
+  expect(await browser.isSignedIn()).toBe(true);
+  expect((await ask(app, owner.token, 'me.get')).data.readOnly).toBe(reason);
+  expect((await app.call('GET', '/readyz')).status).toBe(200);
+  expect((await app.call('GET', '/metrics')).text).toMatch(/^holdfast_read_only 1$/m);
+  // A stranger does not learn the reason.
+  const { status, text } = await app.call('POST', `${stack.path}/update`, { body: {}, auth: 'token nobody' });
+  expect({ status, tells: text.includes(reason) }).toEqual({ status: 401, tells: false });
+});
+
+test('a call that waits for its stack is refused when its turn comes, and switching off is recorded', async () => {
+  await turn('off');
+  const held = await startUpdate(app, stack);
+  const rule = { kind: 'lock-wait', settings: { seconds: 60 } };
+  await ok(app.call('POST', '/api/orgs/acme/update-rules', { auth: stack.auth, body: rule }));
+  const waiting = app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
+  await until(async () => (await query(app, 'select 1 from update_queue_waiters')).length > 0, 'the call waits');
+  await turn('on', '--reason', 'second');
+  await ok(app.call('POST', `${held.path}/complete`, { auth: held.lease, body: { status: 'succeeded' } }));
+  const { status, text } = await waiting;
+  expect({ status, text }).toEqual({ status: 503, text: expect.stringContaining('second') });
+  expect(await turn('off')).toBe('The installation accepts all writes. 0 updates are running.\n');
+  expect((await app.call('GET', '/metrics')).text).toMatch(/^holdfast_read_only 0$/m);
+  await startUpdate(app, stack);
+  const events = await query(
+    app,
+    `select details from audit_events where action = 'installation.read-only' order by number`,
+  );
+  expect(events.map(({ details }) => JSON.parse(String(details)))).toEqual([
+    { isReadOnly: true, reason },
+    { isReadOnly: false },
+    { isReadOnly: true, reason: 'second' },
+    { isReadOnly: false },
+  ]);
+});
+
+async function sinceText(): Promise<string> {
+  const [row] = await query<{ since: Date }>(app, 'select read_only_since as since from installation');
+  return (row as { since: Date }).since.toISOString();
+}

@@ -1,0 +1,146 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { ownsStore, takeStore } from '../../src/shared/state/documents/store-ownership.ts';
+import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
+import { runAdminCommand } from '../support/admin.ts';
+import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
+import { query } from '../support/database.ts';
+import { exportState } from '../support/stack-state.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import { complete, saveState } from '../support/update-calls.ts';
+
+/** One bucket, which both databases use. */
+let dataDir: string;
+let original: TestDatabase;
+let clone: TestDatabase | null;
+beforeEach(async () => {
+  dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-owner-'));
+  original = await createTestDatabase();
+  clone = null;
+});
+afterEach(async () => {
+  await original[Symbol.asyncDispose]();
+  await clone?.[Symbol.asyncDispose]();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+const openApp = (database: TestDatabase): Promise<TestApp> =>
+  createTestApp({
+    database,
+    dataDir,
+    settings: { HOLDFAST_INLINE_BYTES: '1', blobGraceSeconds: 1, HOLDFAST_BLOB_RETENTION_SECONDS: '1' },
+  });
+
+const ageNonce = (app: TestApp) =>
+  query(app, `update installation set store_nonce_at = store_nonce_at - interval '2 minutes'`);
+const storedNonce = async (app: TestApp) => (await query(app, 'select store_nonce as nonce from installation'))[0];
+
+/** A stack with a state, deleted for good. Returns the keys that only its state needs. */
+async function deleteState(app: TestApp, stack: TestStack): Promise<void> {
+  await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
+  await query(app, 'delete from stacks where deleted_at is not null');
+}
+
+/** Returns how many objects were deleted. */
+async function sweepAll(app: TestApp): Promise<number> {
+  await letBlobsAge(app, 12);
+  return sweepBlobs(app.context);
+}
+
+/** The original with one state, and a clone that was made before the original's nonce changed. */
+async function writeAndClone(): Promise<TestStack> {
+  let stack: TestStack;
+  {
+    await using app = await openApp(original);
+    stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    await ok(saveState(app, update, 3));
+    await ok(complete(app, update));
+    await sweepBlobs(app.context);
+  }
+  clone = await createTestDatabase(original);
+  await using app = await openApp(original);
+  await ageNonce(app);
+  await sweepBlobs(app.context);
+  return stack;
+}
+
+test('a clone of the database deletes nothing that the original needs', async () => {
+  const stack = await writeAndClone();
+  {
+    await using app = await openApp(clone as TestDatabase);
+    const objects = await storedKeys(app);
+    await deleteState(app, stack);
+    expect(await sweepAll(app)).toBe(0);
+    expect(await storedKeys(app)).toEqual(objects);
+    expect(await app.context.metrics.registry.metrics()).toMatch(/^holdfast_blob_sweeps_refused_total 1$/m);
+  }
+  await using app = await openApp(original);
+  await exportState(app, stack);
+  await deleteState(app, stack);
+  expect(await sweepAll(app)).toBeGreaterThan(0);
+});
+
+test('the command lets the clone delete, and the original no longer', async () => {
+  const stack = await writeAndClone();
+  {
+    await using app = await openApp(clone as TestDatabase);
+    const { code, stdout } = await runAdminCommand(app, 'take-store');
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('owns the blob store') });
+    await deleteState(app, stack);
+    expect(await sweepAll(app)).toBeGreaterThan(0);
+  }
+  await using app = await openApp(original);
+  expect(await ownsStore(app.context)).toBe(false);
+  await takeStore(app.context);
+  expect(await ownsStore(app.context)).toBe(true);
+});
+
+test('a process that ends between the database and the store loses nothing', async () => {
+  await using app = await openApp(original);
+  expect(await ownsStore(app.context)).toBe(true);
+  for (let round = 0; round < 3; round++) {
+    await query(
+      app,
+      `update installation set store_nonce_before = store_nonce, store_nonce = gen_random_uuid(), store_nonce_at = now()`,
+    );
+    expect(await ownsStore(app.context)).toBe(true);
+  }
+});
+
+test('a nonce is replaced after a minute, and also if the clock was set back', async () => {
+  await using app = await openApp(original);
+  const nonces: unknown[] = [];
+  const look = async (): Promise<void> => {
+    expect(await ownsStore(app.context)).toBe(true);
+    nonces.push((await storedNonce(app))?.['nonce']);
+  };
+  await look();
+  await look();
+  await ageNonce(app);
+  await look();
+  await query(app, `update installation set store_nonce_at = now() + interval '1 hour'`);
+  await look();
+  expect(nonces[1]).toBe(nonces[0]);
+  expect(new Set(nonces).size).toBe(3);
+});
+
+test('many processes at once all own the store of their database', async () => {
+  await using app = await openApp(original);
+  for (let round = 0; round < 5; round++) {
+    expect(await Promise.all(Array.from({ length: 8 }, () => ownsStore(app.context)))).not.toContain(false);
+    await ageNonce(app);
+  }
+});
+
+test('an empty bucket, as after a move, belongs to the database that finds it', async () => {
+  await using app = await openApp(original);
+  expect(await ownsStore(app.context)).toBe(true);
+  const owners = async () => (await app.context.blobs.list('owners/')).blobs.map(({ key }) => key);
+  for (const key of await owners()) await app.context.blobs.delete(key);
+  expect(await ownsStore(app.context)).toBe(true);
+  expect(await owners()).toHaveLength(1);
+});
