@@ -1,7 +1,6 @@
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
-import { placeKey } from '../platform/blobs/places/placed-blob-store.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
 import { listBlobs } from './backup-content.ts';
 import { BackupError } from './backup-error.ts';
