@@ -96,10 +96,20 @@ export class StateIndexer {
     const index = await this.#rows.find(stackId);
     if (!index || index.version === null) return null;
     const { checkpointId, resourceCount, version } = index;
-    const base = { baseVersion: version, baseCheckpointId: null, isBaseDeleted: false };
-    const state = { version, checkpointId, isEnded: false, ...base };
-    const step = await this.#computeStep(stackId, index, state);
-    if ((await this.#rows.find(stackId))?.edition !== index.edition) return null;
+    const state = {
+      version,
+      checkpointId,
+      baseVersion: version,
+      baseCheckpointId: null,
+      isBaseDeleted: false,
+      isEnded: false,
+    };
+    const step = await this.#computeStep(stackId, index, state).catch((error: unknown) => {
+      // Replaced by a newer one meanwhile.
+      if (error instanceof DocumentMissingError) return null;
+      throw error;
+    });
+    if (step === null || (await this.#rows.find(stackId))?.edition !== index.edition) return null;
     const [written] = step.written.batches();
     return written === undefined && step.removed.length === 0 && step.resourceCount === resourceCount;
   }
