@@ -13,6 +13,7 @@ import type { BodyBuffer } from './state/documents/body-buffer.ts';
 import type { CompactionRepository } from './state/journal/compaction-repository.ts';
 import type { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';
 import type { OpenReplays } from './state/journal/incremental/open-replays.ts';
+import type { DatabaseMemory } from './updates/database/database-memory.ts';
 import { createDeliveryRepository } from './webhooks/delivery-repository.ts';
 
 /** Up to 200,000 rows are counted. */
@@ -23,6 +24,7 @@ const indexCountEveryMs = 10_000;
 interface MeasuredParts {
   readonly config: Config;
   readonly db: Database;
+  readonly databaseMemory: DatabaseMemory;
   readonly readOnly: ReadOnlyMode;
   readonly payloads: PayloadStore;
   readonly bufferedBodyBytes: ByteBudget;
@@ -40,7 +42,16 @@ export function registerContextGauges(metrics: Metrics, parts: MeasuredParts): v
 
 function registerProcessGauges(
   metrics: Metrics,
-  { bodyBuffer, incrementalCompaction, db, bufferedBodyBytes, openReplays, payloads, readOnly }: MeasuredParts,
+  {
+    bodyBuffer,
+    incrementalCompaction,
+    db,
+    bufferedBodyBytes,
+    databaseMemory,
+    openReplays,
+    payloads,
+    readOnly,
+  }: MeasuredParts,
 ): void {
   metrics.gauge(
     'holdfast_journals_waiting_incremental',
@@ -71,6 +82,9 @@ function registerProcessGauges(
     () => bufferedBodyBytes.waiting,
   );
   metrics.gauge('holdfast_read_only', '1 while the installation is read-only.', () => (readOnly.current ? 1 : 0));
+  metrics.gauge('holdfast_outgoing_held', '1 while a restored database sends no webhooks and audit events.', () =>
+    databaseMemory.isOutgoingHeld ? 1 : 0,
+  );
   // Registered before the metrics that query the database, so that the pool's values do not count those queries.
   metrics.gauge('holdfast_database_connections_acquired', 'Pool connections in use.', () => db.poolState().acquired);
   metrics.gauge('holdfast_database_connections_idle', 'Pool connections idle.', () => db.poolState().idle);

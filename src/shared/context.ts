@@ -228,9 +228,11 @@ export async function createContext(
   const payloads = overrides.payloads ?? new MemoryPayloadStore(config.limits.inFlight);
   lifecycle.onClose('queues', 'payload store', () => payloads.close());
   const readOnly = new ReadOnlyMode();
+  const databaseMemory = new DatabaseMemory();
   registerContextGauges(metrics, {
     config,
     db,
+    databaseMemory,
     readOnly,
     payloads,
     bufferedBodyBytes,
@@ -252,7 +254,7 @@ export async function createContext(
     metrics,
     lifecycle,
     db,
-    databaseMemory: new DatabaseMemory(),
+    databaseMemory,
     readOnly,
     blobs,
     payloads,

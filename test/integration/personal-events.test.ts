@@ -60,6 +60,7 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
   'database.loss': 'server',
   'installation.repair': 'server',
   'installation.read-only': 'server',
+  'installation.take-over': 'server',
   'key.rewrap': 'server',
   'job.retry': 'server',
   'job.discard': 'server',

@@ -88,7 +88,7 @@ test('the command lets the clone delete, and the original no longer', async () =
   const stack = await writeAndClone();
   {
     await using app = await openApp(clone as TestDatabase);
-    const { code, stdout } = await runAdminCommand(app, 'take-store');
+    const { code, stdout } = await runAdminCommand(app, 'take-over');
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('owns the blob store') });
     await deleteState(app, stack);
     expect(await sweepAll(app)).toBeGreaterThan(0);

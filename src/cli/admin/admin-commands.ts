@@ -19,7 +19,7 @@ import { addReadOnlyCommands } from './read-only-commands.ts';
 import { addReconcileCommand } from './reconcile-command.ts';
 import { addRuleCommands } from './rule-commands.ts';
 import { addScrubCommand } from './scrub-command.ts';
-import { addTakeStoreCommand } from './take-store-command.ts';
+import { addTakeOverCommand } from './take-over-command.ts';
 import { addTeamCommands } from './team-commands.ts';
 import { addTokenCommands } from './token-commands.ts';
 import { addUserCommands } from './user-commands.ts';
@@ -64,6 +64,6 @@ See docs/deploy.md for quotas ("Limits and quotas") and docs/runbook.md for jour
   addScrubCommand(admin, open, run);
   addReconcileCommand(admin, open);
   addAfterRestoreCommand(admin, open);
-  addTakeStoreCommand(admin, open);
+  addTakeOverCommand(admin, open);
   addIndexCommand(admin, open);
 }

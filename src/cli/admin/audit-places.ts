@@ -27,6 +27,7 @@ const exceptions = {
   'database.loss': 'server',
   'installation.repair': 'server',
   'installation.read-only': 'server',
+  'installation.take-over': 'server',
   'key.rewrap': 'server',
   'job.retry': 'server',
   'job.discard': 'server',

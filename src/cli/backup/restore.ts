@@ -12,6 +12,7 @@ import { openDatabase } from '../../shared/platform/db/database.ts';
 import { startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';
 import { migrate } from '../../shared/platform/db/migrate.ts';
 import { PostgresConnector } from '../../shared/platform/db/postgres-connector.ts';
+import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import { parseMasterKeys } from '../../shared/secrets/master-key-list.ts';
 import type { AdminSession } from '../admin/admin-session.ts';
 import { afterRestore, endedText } from '../admin/after-restore-command.ts';
@@ -67,6 +68,7 @@ export function restorationText({ config }: AdminSession, restoration: Restorati
       ? [`The master keys ${missingMasterKeys.join(', ')} are needed, and not here: set HOLDFAST_MASTER_KEYS${file}.`]
       : []),
     ...(writtenAfter === null ? [] : writtenLines(writtenAfter)),
+    'Webhooks and audit events wait, and nothing is deleted from the blob store, until `holdfast admin take-over`.',
     'Then start the servers. Stacks that were updated after that time need `pulumi refresh`.',
   ].join('\n');
 }
@@ -128,6 +130,7 @@ async function restoreInto(
     const db = await openDatabase({ ...config.database, url, poolSize: 2 });
     try {
       const endedUpdates = await afterRestore(db);
+      await createHeldOutgoingRepository(db).hold();
       await copies.markRestore(null);
       return { endedUpdates, writtenAfter };
     } finally {

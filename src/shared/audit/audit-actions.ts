@@ -78,6 +78,7 @@ export const auditActions = {
   'approval.withdraw': 'Withdrew the approval of a commit, or the request for it',
   'approval.use': 'An update passes because its commit is approved',
   'installation.repair': 'Let fsck repair what it found',
+  'installation.take-over': 'Declared the database the right one after a restore or failover',
   'installation.read-only': 'Made the installation read-only, or ended that',
   'database.loss': 'Ended all updates because the database was restored or has failed over',
   'update.expire': 'The lease of an update ended',

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
+import { mayBeSent } from '../platform/outgoing/held-outgoing-repository.ts';
 
 const PauseRow = Type.Object({ failures: Type.Integer(), isDue: Type.Boolean() });
 const AgeRow = Type.Object({ seconds: Type.Number() });
@@ -12,7 +13,7 @@ export function createAuditSendingRepository(db: Queryable) {
     readPause: (maxPauseSeconds: number) =>
       db.one(sql.rows(PauseRow)`
         /* auditSending.readPause */
-        select failures, next_at <= clock_timestamp() or next_at > ${inSeconds(maxPauseSeconds)} as "isDue"
+        select failures, (next_at <= clock_timestamp() or next_at > ${inSeconds(maxPauseSeconds)}) and ${mayBeSent} as "isDue"
         from audit_sending`),
 
     noteFailure: (failures: number, pauseSeconds: number) =>

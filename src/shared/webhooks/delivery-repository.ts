@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { mayBeSent } from '../platform/outgoing/held-outgoing-repository.ts';
 import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 
 /** An attempt that this process may make, with what it needs. */
@@ -95,7 +96,7 @@ export function createDeliveryRepository(db: Queryable) {
     isAnyDue: () =>
       db.exists(sql.rows(IdRow)`
         /* webhookDeliveries.isAnyDue */
-        select id from webhook_deliveries where state = 'waiting' and next_at <= (select clock_timestamp()) limit 1`),
+        select id from webhook_deliveries where state = 'waiting' and next_at <= (select clock_timestamp()) and ${mayBeSent} limit 1`),
 
     /**
      * Takes up to `limit` deliveries that are due, for `seconds`. No other process gets them meanwhile, nor other deliveries about the same update
@@ -127,7 +128,7 @@ export function createDeliveryRepository(db: Queryable) {
               limit greatest(0, ${attemptsPerWebhook} - (
                 select count(*) from webhook_deliveries o where o.webhook_id = w.id and o.claimed_until > now.at))
             ) d
-          where ${ofShare}
+          where ${ofShare} and ${mayBeSent}
           order by d.next_at limit ${options.limit}
         )
         update webhook_deliveries d set claimed_until = clock_timestamp() + make_interval(secs => ${options.seconds}),

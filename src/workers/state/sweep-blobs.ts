@@ -20,7 +20,7 @@ export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Pro
   if (!(await ownsStore({ blobs, db }))) {
     metrics.blobSweepsRefused.inc();
     logger.error(
-      'another copy of this database owns the blob store: nothing is deleted; if this one is the right one, run `holdfast admin take-store`',
+      'another copy of this database owns the blob store: nothing is deleted; if this one is the right one, run `holdfast admin take-over`',
     );
     return 0;
   }

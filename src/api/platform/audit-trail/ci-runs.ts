@@ -71,6 +71,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'database.loss': 'person',
   'installation.repair': 'person',
   'installation.read-only': 'person',
+  'installation.take-over': 'person',
   // Pipelines create, update and remove stacks. Rules and grants protect their names and tags: see permissionsOn.
   'stack.create': 'run',
   'stack.delete': 'run',

@@ -14,6 +14,7 @@ const PresentRow = Type.Object({
   lostAt: Nullable(Timestamp),
   readOnlySince: Nullable(Timestamp),
   readOnlyReason: Nullable(Type.String()),
+  isOutgoingHeld: Type.Boolean(),
 });
 
 const EndedRow = Type.Object({ ended: Nullable(Type.Integer()) });
@@ -28,7 +29,8 @@ export function createDatabaseIdentityRepository(db: Queryable) {
         select database_change(${seen?.losses ?? null}::integer, ${seen?.position ?? null}::bigint) as change,
           n.system_id is not null and n.timeline is not null as "isKnown", i.losses, log_position() as position,
           case when i.lost_at > clock_timestamp() - interval '1 day' then i.lost_at end as "lostAt",
-          i.read_only_since as "readOnlySince", i.read_only_reason as "readOnlyReason"
+          i.read_only_since as "readOnlySince", i.read_only_reason as "readOnlyReason",
+          i.outgoing_held_since is not null as "isOutgoingHeld"
         from installation i, read_database_identity() n`),
 
     /**

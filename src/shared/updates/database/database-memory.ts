@@ -10,6 +10,7 @@ export interface SeenDatabase {
 export class DatabaseMemory {
   #seen: SeenDatabase | null = null;
   #lostAt: Date | null = null;
+  #isOutgoingHeld = false;
   #hasLoss = false;
   #looking: Promise<void> | null = null;
 
@@ -20,6 +21,15 @@ export class DatabaseMemory {
   /** When acknowledged writes may have been lost; null: not within the last day. */
   get lostAt(): Date | null {
     return this.#lostAt;
+  }
+
+  /** Whether webhooks and audit events wait, because the database was restored. */
+  get isOutgoingHeld(): boolean {
+    return this.#isOutgoingHeld;
+  }
+
+  noteOutgoing(isHeld: boolean): void {
+    this.#isOutgoingHeld = isHeld;
   }
 
   /** Results of checks may arrive out of order. */

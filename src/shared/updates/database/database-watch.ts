@@ -80,6 +80,7 @@ async function compare(
   const identity = createDatabaseIdentityRepository(connection);
   const present = await identity.read(seen);
   const { change, readOnlyReason: reason, readOnlySince: since } = present;
+  databaseMemory.noteOutgoing(present.isOutgoingHeld);
   readOnly.remember(since === null || reason === null ? null : { since, reason });
   if (change === 'none') {
     databaseMemory.remember(present);

@@ -1,0 +1,43 @@
+import type { Command } from 'commander';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import { openBlobs } from '../../shared/context.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { createLogger } from '../../shared/platform/logger/logger.ts';
+import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
+import { takeStore } from '../../shared/state/documents/store-ownership.ts';
+import type { OpenSession } from './admin-session.ts';
+import { operator } from './operator.ts';
+
+/** Adds `holdfast admin take-over`. */
+export function addTakeOverCommand(admin: Command, open: OpenSession): void {
+  admin
+    .command('take-over')
+    .description('after a restore or failover: servers of this database send webhooks and delete from the blob store')
+    .addHelpText('after', '\nServers of its copies delete nothing there. It also needs the settings of the blob store.')
+    .action(async () => {
+      const session = open();
+      await session.withDatabase((db) => takeOver(db, session.config));
+    });
+}
+
+async function takeOver(db: Database, config: Config): Promise<void> {
+  const blobs = await openBlobs({ config, db, logger: createLogger({ level: 'warn' }, process.stderr) });
+  try {
+    await takeStore({ blobs, db });
+  } finally {
+    await blobs.close();
+  }
+  await db.inTransaction(async (tx) => {
+    await createHeldOutgoingRepository(tx).release();
+    const event = {
+      action: 'installation.take-over',
+      organization: null,
+      object: 'installation',
+      details: {},
+    } as const;
+    await createAuditRepository(tx).insert(operatorSource(operator()), event);
+  });
+  console.log('This database owns the blob store, and its servers send webhooks and audit events.');
+}

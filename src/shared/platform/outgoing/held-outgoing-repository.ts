@@ -1,0 +1,15 @@
+import { type Queryable, sql } from '../db/sql.ts';
+
+/** Whether webhooks and audit events may be sent: those of a restored database wait until an operator says that it has taken over. */
+export const mayBeSent = sql.fragment`(select outgoing_held_since is null from installation)`;
+
+export function createHeldOutgoingRepository(db: Queryable) {
+  return {
+    hold: () =>
+      db.query(sql.nothing`/* heldOutgoing.hold */ update installation set outgoing_held_since = clock_timestamp()`),
+
+    release: () =>
+      db.query(sql.nothing`
+        /* heldOutgoing.release */ update installation set outgoing_held_since = null where outgoing_held_since is not null`),
+  };
+}
