@@ -7,6 +7,7 @@ import { createAuditRepository } from '../../src/shared/audit/audit-repository.t
 import { createAuditSendingRepository } from '../../src/shared/audit/audit-sending-repository.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
+import { createHeldOutgoingRepository } from '../../src/shared/platform/outgoing/held-outgoing-repository.ts';
 import { dropOldAudit } from '../../src/workers/audit/keep-audit.ts';
 import { type AuditReceiver, receiverCalls, sendAudit } from '../../src/workers/audit/send-audit.ts';
 import { startMaintenance } from '../../src/workers/platform/maintenance.ts';
@@ -90,6 +91,15 @@ async function add(object: string, organization = organizations[0] as string): P
 }
 const objectsOf = (all: readonly Received[]) => all.map(({ body }) => (JSON.parse(body) as { object: string }).object);
 const idsOf = (all: readonly Received[]) => all.map(({ headers }) => headers['idempotency-key']);
+
+test('a restored database sends nothing until an operator says that it has taken over', async () => {
+  const held = createHeldOutgoingRepository(app.context.db);
+  await held.hold();
+  await add('held');
+  expect([await send(), received.length]).toEqual([0, 0]);
+  await held.release();
+  expect(await send()).toBe(1);
+});
 
 test('each batch is posted once, in order; after a crash before it was noted, again under the same id', async () => {
   for (const object of ['a', 'b', 'c']) await add(object);

@@ -100,12 +100,14 @@ test('a backup is restored elsewhere with each byte, and the running update ends
   expect(restored.stderr).toBe('');
   expect(restored.stdout).toContain(`Restored backup ${manifest.id}`);
   expect(restored.stdout).toContain('Ended 1 update.');
+  expect(restored.stdout).toContain('until `holdfast admin take-over`');
   await using copy = await createTestApp({
     database: { url: database.url, ownerUrl: database.url, [Symbol.asyncDispose]: async () => {} },
     dataDir,
     settings: { HOLDFAST_ENCRYPT_DOCUMENTS: 'true' },
   });
   for (const version of [1, 2, 3]) expect(await exportOf(copy, version)).toBe(await exportOf(app, version));
+  expect(await query(copy, 'select 1 from installation where outgoing_held_since is not null')).toHaveLength(1);
   const late = await append(copy, running, creation(3, 'late', stack));
   expect([late.status, late.json.message]).toEqual([403, expect.stringContaining(describeLoss('database-restored'))]);
   // Sequences go on, and triggers and foreign keys are there again.

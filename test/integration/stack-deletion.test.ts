@@ -45,6 +45,7 @@ const bodies: Readonly<Record<string, object>> = {
   batch: eventBatch,
   approvals: { commit: 'c'.repeat(40) },
   ':approvalId': { reason: 'reviewed' },
+  'legal-hold': { reason: 'a dispute' },
 };
 const leaseRoutes = /\/(checkpoint\w*|journalentries|events\/batch|renew_lease|complete)$/;
 /** They log what a client reports and do not look up a stack. */

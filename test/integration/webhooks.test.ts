@@ -2,12 +2,14 @@ import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { checkSecrets, rewrapSecrets } from '../../src/cli/admin/rewrap-secrets.ts';
+import { createHeldOutgoingRepository } from '../../src/shared/platform/outgoing/held-outgoing-repository.ts';
 import { Outgoing } from '../../src/shared/platform/outgoing/outgoing.ts';
 import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { WebhookDelivery } from '../../src/shared/webhooks/webhook-delivery.ts';
 import { endExpiredUpdates } from '../../src/workers/updates/expire-leases.ts';
 import { deleteOldDeliveries } from '../../src/workers/webhooks/delete-deliveries.ts';
+import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { keyRingOf } from '../support/key-ring.ts';
 import { Receiver } from '../support/receiver.ts';
@@ -52,6 +54,17 @@ async function runUpdate(kind = 'update', status = 'succeeded'): Promise<string>
   await ok(complete(app, update, status));
   return update.id;
 }
+
+test('a restored database sends nothing until an operator says that it has taken over', async () => {
+  await createHook(app, stack, 'organization', { payloadUrl: hookUrl() });
+  await createHeldOutgoingRepository(app.context.db).hold();
+  await runUpdate();
+  await deliverDue(app);
+  expect([types(), await waiting()]).toEqual([[], 2]);
+  expect(await runAdminCommand(app, 'take-over')).toMatchObject({ code: 0 });
+  await deliverDue(app);
+  expect(types()).toEqual(['update_started', 'update_succeeded']);
+});
 
 describe('what is told', () => {
   test('start and end of updates, ends of previews, imports, and stacks that come and go', async () => {
