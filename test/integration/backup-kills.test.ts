@@ -34,7 +34,7 @@ beforeAll(async () => {
     const body = deployment(2_000, randomBytes(500).toString('hex') + note);
     await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body }));
   }
-  for (const name of ['a', 'b', 'c']) await app.context.blobs.put(`other/${name}`, once(randomBytes(100_000)));
+  for (const name of ['a', 'b', 'c']) await app.context.blobs.put(`audit/other/${name}`, once(randomBytes(100_000)));
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
@@ -95,7 +95,7 @@ test('the blobs that an interrupted backup copied are not copied again', async (
 test('a prune that ends before any of its deletions leaves each complete backup whole, and the next one goes on', async () => {
   const target = await openStore('cut-prune');
   for (let count = 0; count < 3; count++) await plainBackup(target);
-  await target.put(`${places.blobs}other/unneeded`, once(Buffer.from('x')));
+  await target.put(`${places.blobs}audit/other/unneeded`, once(Buffer.from('x')));
   const newest = (await findBackups(target)).at(-1);
   let cuts = 0;
   for (let isDone = false; !isDone && cuts < 30; cuts++) {
@@ -108,7 +108,7 @@ test('a prune that ends before any of its deletions leaves each complete backup 
   }
   expect(cuts).toBeGreaterThan(5);
   expect((await findBackups(target)).map(({ id }) => id)).toEqual([newest?.id]);
-  expect(await target.stat(`${places.blobs}other/unneeded`)).toBeNull();
+  expect(await target.stat(`${places.blobs}audit/other/unneeded`)).toBeNull();
 }, 120_000);
 
 test('a backup that a prune deletes while it is made does not become complete', async () => {
@@ -125,9 +125,9 @@ test('a backup that a prune deletes while it is made does not become complete', 
 test('a backup notices that a prune has deleted one of its new blobs', async () => {
   const target = await openStore('raced');
   const late = changing(target, async (key) => {
-    if (isFirstList(key)) await target.delete(`${places.blobs}other/b`);
+    if (isFirstList(key)) await target.delete(`${places.blobs}audit/other/b`);
   });
-  await expect(plainBackup(late)).rejects.toThrow('other/b meanwhile: repeat the backup');
+  await expect(plainBackup(late)).rejects.toThrow('audit/other/b meanwhile: repeat the backup');
   await plainBackup(target);
   expect(await damageOf(target)).toEqual([]);
 }, 120_000);

@@ -224,7 +224,7 @@ test('a backup has all blobs before, during and after a move, and the switch wai
     const manifest = await backUp({ blobs: app.context.blobs, db: app.context.db, recipients: [], target });
     expect(manifest.missingBlobs).toEqual([]);
     const listed = new Set<string>();
-    for await (const { key } of listBlobs(target, manifest)) listed.add(key);
+    for await (const { key } of listBlobs(target, manifest)) listed.add(key.slice(manifest.blobPrefix.length));
     expect(keys.filter((key) => !listed.has(key))).toEqual([]);
     expect([...listed].filter((key) => key.startsWith('places/'))).toEqual([]);
   };

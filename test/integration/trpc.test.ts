@@ -35,6 +35,7 @@ describe('a request', () => {
       invitations: 0,
       organizations: [{ name: 'same-answer', role: 'admin', stackCount: 1 }],
       version: expect.any(String),
+      readOnly: null,
     });
     const stacks = await askFrom(user.browser, 'stacks.list', { organization: 'same-answer' });
     expect(stacks).toEqual(await ask(app, user.token, 'stacks.list', { organization: 'same-answer' }));

@@ -51,14 +51,19 @@ export async function takeStore({ blobs, db }: Parts): Promise<void> {
 }
 
 async function readNonce(blobs: BlobStore, key: string): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
   try {
-    const chunks: Buffer[] = [];
-    for await (const chunk of await blobs.open(key, { range: { start: 0, end: maxBytes } })) chunks.push(chunk);
-    return Buffer.concat(chunks).toString().trim();
+    for await (const chunk of await blobs.open(key)) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > maxBytes) break;
+    }
   } catch (error) {
     if (error instanceof BlobNotFoundError) return null;
     throw error;
   }
+  return Buffer.concat(chunks).toString().trim();
 }
 
 async function putNonce(blobs: BlobStore, key: string, nonce: string): Promise<void> {
