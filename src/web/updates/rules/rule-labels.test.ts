@@ -69,10 +69,10 @@ test('an estimate says what is deleted, and what is not', () => {
     isComplete: true,
   };
   expect(describeEstimate(estimate)).toBe(
-    'It deletes the state of 1,200 versions (34.6 MB). 1 stack under a legal hold is left out. A more specific rule decides about 2 stacks.',
+    'It deletes the state of 1,200 versions (33.0 MiB). 1 stack under a legal hold is left out. A more specific rule decides about 2 stacks.',
   );
   const small = { ...estimate, kind: 'keep-previews', count: 1, bytes: 900, heldCount: 0, otherCount: 0 };
-  expect(describeEstimate({ ...small, isComplete: false })).toBe('It deletes at least 1 preview (1 kB).');
+  expect(describeEstimate({ ...small, isComplete: false })).toBe('It deletes at least 1 preview (900 B).');
   expect(describeEstimate({ ...small, count: 0 })).toBe('It deletes nothing now.');
 });
 
