@@ -102,7 +102,7 @@ await suite('the state of a stack in the browser', {
       expect(preview).toMatch(/1 to update/);
 
       await page.goto(`${url}?tab=versions&to=2&show=state`);
-      await page.getByText(/^4 resources, /).waitFor();
+      await page.getByText(/^5 resources, /).waitFor();
       await page.getByRole('listitem').filter({ hasText: 'Thing' }).first().click();
       await page.getByRole('list', { name: /^State of urn/ }).waitFor();
       expect(await findFlaws(page)).toEqual([]);
