@@ -122,6 +122,7 @@ const samples: Readonly<Record<string, Samples>> = {
   },
   [`GET ${O}/update-rules/estimate`]: { query: '?kind=keep-versions&settings=%7B%22newest%22%3A1%7D' },
   [`PUT ${S}/legal-hold`]: { body: { reason: 'r'.repeat(500) } },
+  [`PUT ${S}/versions/:stackVersion/pin`]: {},
   [`PUT ${O}/update-rules/:ruleId`]: { body: { kind: 'lock-wait', settings: { seconds: 1 } } },
   [`POST ${O}/deleted-stacks/:deletedStackId/restore`]: {},
   [`POST ${O}/teams/pulumi`]: () => ({ body: { name: randomUUID() } }),
