@@ -1,18 +1,11 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
-import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 import { StackRow, stackColumns, stackJoins } from '../../shared/stacks/stack-repository.ts';
+import { movedVersion, movedVersionColumns } from './moved-version.ts';
 
 const VersionRow = Type.Object({
-  stackVersion: Type.Integer(),
-  kind: Type.String(),
-  status: Type.String(),
-  message: Type.String(),
-  environment: Type.String(),
-  config: Type.String(),
-  resourceChanges: Type.String(),
-  startedAt: Timestamp,
-  endedAt: Timestamp,
+  ...movedVersion,
   /** Its entry in the history that it was imported from. */
   entry: Nullable(Type.String()),
 });
@@ -48,9 +41,7 @@ export function createExportedStackRepository(db: Queryable) {
     listVersions: (stackId: string, fromVersion: number, limit: number) =>
       db.any(sql.rows(VersionRow)`
         /* exportedStacks.listVersions */
-        select u.stack_version as "stackVersion", u.kind, u.status, u.message, u.environment, u.config,
-          u.resource_changes as "resourceChanges", coalesce(u.started_at, u.created_at) as "startedAt",
-          coalesce(u.ended_at, u.created_at) as "endedAt", i.entry
+        select ${movedVersionColumns}, i.entry
         from updates u left join imported_versions i on i.update_id = u.id
         where u.stack_id = ${stackId} and u.stack_version >= ${fromVersion} and u.status in ('succeeded', 'failed', 'cancelled')
         order by u.stack_version limit ${limit}`),

@@ -1,20 +1,13 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
-import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
+import { movedVersion, movedVersionColumns } from './moved-version.ts';
 
 const EntryRow = Type.Object({ entry: Type.String(), stackVersion: Type.Integer() });
 
 const VersionRow = Type.Object({
   entry: Type.String(),
-  stackVersion: Type.Integer(),
-  kind: Type.String(),
-  status: Type.String(),
-  message: Type.String(),
-  environment: Type.String(),
-  config: Type.String(),
-  resourceChanges: Type.String(),
-  startedAt: Timestamp,
-  endedAt: Timestamp,
+  ...movedVersion,
   sha256: Nullable(Type.String()),
 });
 /** An imported version as it is stored. */
@@ -54,9 +47,7 @@ export function createImportedVersionRepository(db: Queryable) {
     list: (stackId: string, afterVersion: number, limit: number) =>
       db.any(sql.rows(VersionRow)`
         /* importedVersions.list */
-        select i.entry, u.stack_version as "stackVersion", u.kind, u.status, u.message, u.environment, u.config,
-          u.resource_changes as "resourceChanges", u.started_at as "startedAt", u.ended_at as "endedAt",
-          encode(c.sha256, 'hex') as sha256
+        select i.entry, ${movedVersionColumns}, encode(c.sha256, 'hex') as sha256
         from updates u join imported_versions i on i.update_id = u.id left join checkpoints c on c.id = u.checkpoint_id
         where u.stack_id = ${stackId} and u.stack_version > ${afterVersion} order by u.stack_version limit ${limit}`),
 

@@ -100,6 +100,8 @@ export function createTableCopyRepository(client: pg.Client) {
       return row?.used ?? true;
     },
 
+    analyze: () => run('analyze'),
+
     /** Notes in the transaction of a load which backup is being restored; null: the restore has ended. */
     markRestore: async (id: string | null) => {
       const [row] = await run<{ statement: string }>(

@@ -113,8 +113,9 @@ async function copyDatabase(from: string, to: string, logger: Logger, onStep: (t
     await migrate({ url: to, connectMs, waitMs: 0, logger }, { count: migrations.length });
     const target = await new PostgresConnector(to, { connectMs }).connect();
     try {
-      const rows = await copyTables(old, createTableCopyRepository(target.client), onStep);
-      await target.client.query('analyze');
+      const fresh = createTableCopyRepository(target.client);
+      const rows = await copyTables(old, fresh, onStep);
+      await fresh.analyze();
       return rows;
     } finally {
       await target.end();

@@ -4,6 +4,7 @@ import type { BlobStore } from '../../platform/blobs/blob-store.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { BlobRepository } from './blob-repository.ts';
+import { bytesOf } from './byte-source.ts';
 
 /** Counts of a round so far. */
 export const ReconcileCounts = Type.Object({
@@ -58,7 +59,7 @@ export async function beginReconcile(
   options: { adoptAll?: boolean } = {},
 ): Promise<ReconcilePlace> {
   const own = `${markerPrefix}${await blobRows.installationId()}`;
-  if (!isDry && !(await blobs.stat(own))) await blobs.put(own, markerOf(own));
+  if (!isDry && !(await blobs.stat(own))) await blobs.put(own, bytesOf(Buffer.from(`${own}\n`))());
   const others = await findOtherInstallations({ blobs, blobRows });
   if (others.length > 0) {
     logger.error({ others }, 'another installation uses the same blob store: objects without a row are left alone');
@@ -174,8 +175,4 @@ async function compareRows(
       missing: counts.missing + missing.length,
     },
   };
-}
-
-async function* markerOf(key: string): AsyncGenerator<Buffer> {
-  yield Buffer.from(`${key}\n`);
 }

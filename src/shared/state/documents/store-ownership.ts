@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { BlobNotFoundError, type BlobStore } from '../../platform/blobs/blob-store.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
+import { bytesOf } from './byte-source.ts';
 import { createStoreOwnershipRepository } from './store-ownership-repository.ts';
 
 interface Parts {
@@ -11,8 +12,6 @@ interface Parts {
 const prefix = 'owners/';
 /** The age at which the nonce is replaced, in seconds: a copy of the database that is older does not own the store. */
 const nonceSeconds = 60;
-/** A nonce has 36 characters. */
-const maxBytes = 100;
 
 /**
  * Whether this database owns the blob store, and may delete from it. A copy of the database, such as a clone for tests or a primary that
@@ -51,25 +50,14 @@ export async function takeStore({ blobs, db }: Parts): Promise<void> {
 }
 
 async function readNonce(blobs: BlobStore, key: string): Promise<string | null> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
   try {
-    for await (const chunk of await blobs.open(key)) {
-      chunks.push(chunk);
-      bytes += chunk.length;
-      if (bytes > maxBytes) break;
-    }
+    return Buffer.concat(await Array.fromAsync(await blobs.open(key))).toString();
   } catch (error) {
     if (error instanceof BlobNotFoundError) return null;
     throw error;
   }
-  return Buffer.concat(chunks).toString().trim();
 }
 
 async function putNonce(blobs: BlobStore, key: string, nonce: string): Promise<void> {
-  await blobs.put(key, linesOf(nonce));
-}
-
-async function* linesOf(nonce: string): AsyncGenerator<Buffer> {
-  yield Buffer.from(`${nonce}\n`);
+  await blobs.put(key, bytesOf(Buffer.from(nonce))());
 }

@@ -1,0 +1,22 @@
+import { Type } from 'typebox';
+import { sql } from '../../shared/platform/db/sql.ts';
+import { Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+
+/** What imports and exports carry of an update that has a version, besides its state. */
+export const movedVersion = {
+  stackVersion: Type.Integer(),
+  kind: Type.String(),
+  status: Type.String(),
+  message: Type.String(),
+  environment: Type.String(),
+  config: Type.String(),
+  resourceChanges: Type.String(),
+  startedAt: Timestamp,
+  endedAt: Timestamp,
+};
+
+/** The columns of `movedVersion`, of updates `u`. */
+export const movedVersionColumns = sql.fragment`
+  u.stack_version as "stackVersion", u.kind, u.status, u.message, u.environment, u.config,
+  u.resource_changes as "resourceChanges", coalesce(u.started_at, u.created_at) as "startedAt",
+  coalesce(u.ended_at, u.created_at) as "endedAt"`;
