@@ -5,6 +5,7 @@ import { basename, join, resolve } from 'node:path';
 import { CommandFailedError, findOnPath, runCommand, ToolUnavailableError } from './command.ts';
 import { prepareStandIns, type StandIns, standInInputs } from './go-stand-ins.ts';
 import { kubernetesSchemas } from './kubernetes-schemas.ts';
+import { ensureSystemProgram } from './system-package.ts';
 import { buildDir, type CachedBuild } from './tool-cache.ts';
 
 const goModules = join(import.meta.dirname, 'go');
@@ -13,6 +14,7 @@ const goEnv = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '' };
 const goMemory = { GOGC: 'off', GOMEMLIMIT: '1GiB' };
 /** Without debug information, which `-s -w` drops anyway. Inlining stays: the CLI starts more than a thousand times. */
 const compilerFlags = '-gcflags=all=-dwarf=false';
+const shiftedClock = join(import.meta.dirname, 'c/shifted-clock.c');
 /** Sources of the S3 server that the compose file builds and runs. */
 const shippedS3Server = join(import.meta.dirname, '../../deploy/s3');
 
@@ -125,6 +127,22 @@ export const recipes = {
     { label: 'lossy-disk', typicalSeconds: 20, module: 'lossy-disk', packagePath: '.' },
     'lossy-disk',
   ),
+  /** Our own library, which sets the clock of a program into which it is preloaded. Linux. */
+  'shifted-clock': {
+    builds: async () => [
+      {
+        label: 'shifted-clock',
+        typicalSeconds: 2,
+        inputs: [await readFile(shiftedClock)],
+        build: async (dir) => {
+          const compiler = await ensureSystemProgram(['cc', 'gcc', 'clang'], 'build-essential');
+          const flags = ['-O2', '-Wall', '-Werror', '-shared', '-fPIC'];
+          await runCommand(compiler, [...flags, '-o', join(dir, 'shifted-clock.so'), shiftedClock, '-ldl']);
+        },
+      },
+    ],
+    executable: 'shifted-clock.so',
+  },
   /** For tests only; never shipped. */
   minio: goTool(
     { label: 'minio', typicalSeconds: 570, module: 'minio', packagePath: 'github.com/minio/minio' },

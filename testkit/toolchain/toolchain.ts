@@ -10,7 +10,6 @@ import { buildDir, type CachedBuild, ensureBuilt } from './tool-cache.ts';
 
 const systemPrograms = {
   'redis-server': () => ensureSystemProgram(['redis-server'], 'redis-server'),
-  faketime: () => ensureSystemProgram(['faketime'], 'faketime'),
   caddy: () => ensureSystemProgram(['caddy'], 'caddy'),
   pgbouncer: () => ensureSystemProgram(['pgbouncer'], 'pgbouncer'),
   chromium: () => ensureSystemProgram(['chromium', 'chromium-browser', 'google-chrome'], 'chromium'),

@@ -1,6 +1,6 @@
-import { chmodSync, globSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import os from 'node:os';
 import path from 'node:path';
 import { ToolUnavailableError } from '../../../testkit/toolchain/command.ts';
 import { ensureToolchain } from '../../../testkit/toolchain/toolchain.ts';
@@ -25,7 +25,7 @@ export class ClockShop implements AsyncDisposable {
   }
 
   static async open(): Promise<ClockShop> {
-    const directory = await mkdtemp(path.join(tmpdir(), 'holdfast-clocks-'));
+    const directory = await mkdtemp(path.join(os.tmpdir(), 'holdfast-clocks-'));
     // Postgres runs as another user.
     chmodSync(directory, 0o755);
     return new ClockShop(directory, await findLibrary());
@@ -40,33 +40,28 @@ export class ClockShop implements AsyncDisposable {
     };
   }
 
-  /** For any other program; null where libfaketime is not available. */
+  /** For any other program; null where it cannot be set. */
   ofProgram(): Clock | null {
     if (this.#library === null) return null;
-    const file = this.#file('+0\n');
+    const seconds = Buffer.alloc(8);
+    const file = this.#file(seconds);
     return {
-      env: {
-        LD_PRELOAD: this.#library,
-        FAKETIME_TIMESTAMP_FILE: file,
-        FAKETIME_NO_CACHE: '1',
-        FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      env: { LD_PRELOAD: this.#library, TEST_CLOCK_FILE: file },
+      set: (shift) => {
+        seconds[os.endianness() === 'LE' ? 'writeBigInt64LE' : 'writeBigInt64BE'](BigInt(shift));
+        // Programs have mapped it, so it must not become shorter for a moment.
+        writeFileSync(file, seconds, { flag: 'r+' });
       },
-      set: (seconds) => writeFileSync(file, `${seconds < 0 ? '' : '+'}${seconds}\n`),
     };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     rmSync(this.#directory, { recursive: true, force: true });
-    // Files that libfaketime keeps for each process; killed processes leave them behind.
-    for (const left of globSync('/dev/shm/{faketime_shm_,sem.faketime_sem_}*')) {
-      const pid = /\d+$/.exec(left)?.[0];
-      if (globSync(`/proc/${pid}`).length === 0) rmSync(left, { force: true });
-    }
   }
 
-  #file(text: string): string {
+  #file(content: string | Buffer): string {
     const file = path.join(this.#directory, `clock-${++this.#made}`);
-    writeFileSync(file, text);
+    writeFileSync(file, content);
     chmodSync(file, 0o644);
     return file;
   }
@@ -74,11 +69,10 @@ export class ClockShop implements AsyncDisposable {
 
 async function findLibrary(): Promise<string | null> {
   try {
-    await ensureToolchain({ only: ['faketime'] });
+    return process.platform === 'linux' ? (await ensureToolchain({ only: ['shifted-clock'] }))['shifted-clock'] : null;
   } catch (error) {
     if (!(error instanceof ToolUnavailableError)) throw error;
     process.stderr.write(`faults: the clock of Postgres is left alone: ${error.message}\n`);
     return null;
   }
-  return globSync('/usr/lib/{*/,}faketime/libfaketime.so.1')[0] ?? null;
 }
