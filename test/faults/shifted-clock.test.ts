@@ -4,8 +4,8 @@ import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { preparePostgres } from '../../testkit/cluster-postgres.ts';
+import { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { findFixedPorts } from '../../testkit/fixed-ports.ts';
 import { type Clock, ClockShop } from './support/clocks.ts';
 
