@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -12,14 +13,15 @@ import {
   hashMigrations,
   loadRows,
   readFixture,
+  renewLeases,
 } from '../support/baseline.ts';
 import { createEmptyDatabase, type EmptyDatabase } from '../support/empty-database.ts';
 import { appRole, asApp } from '../support/global-setup.ts';
 import { creation } from '../support/journal-entries.ts';
 import { MigrationFolder } from '../support/next-migrations.ts';
-import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
-import { append, complete, saveState } from '../support/update-calls.ts';
+import { append, complete, saveState, saveVerbatim } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 import { createHook } from '../support/webhooks.ts';
 
@@ -43,6 +45,7 @@ beforeAll(async () => {
     Object.keys(fixture.migrations),
   );
   await loadRows(database.url);
+  await renewLeases(database.url);
   await migrate(start(database), { appRole });
   app = await createTestApp({
     database: { url: asApp(database.url), ownerUrl: database.url, [Symbol.asyncDispose]: async () => {} },
@@ -89,6 +92,22 @@ test('the next update continues the state', async () => {
   ]);
 });
 
+test('updates that ran during the migration continue under their leases', async () => {
+  const { auth, running } = fixture;
+  const { documents, journal } = running;
+  const namesIn = async (update: RunningUpdate): Promise<unknown[]> => {
+    const stack = update.path.split('/').slice(0, -2).join('/');
+    const { json } = await ok(app.call('GET', `${stack}/export`, { auth }));
+    return json.deployment.resources.map(({ urn }: { urn: string }) => urn.split('::').at(-1));
+  };
+  await ok(saveChange(app, documents, 3, [deployment(2), deployment(3)]));
+  await ok(append(app, journal, creation(3, 'after', { project: 'proj', stack: 'journal' })));
+  await ok(complete(app, documents));
+  await ok(complete(app, journal));
+  expect(await namesIn(documents)).toEqual(['r0', 'r1', 'r2']);
+  expect(await namesIn(journal)).toEqual(['before', 'after']);
+});
+
 test('a deleted stack can be restored', async () => {
   const { auth, paths } = fixture;
   expect((await app.call('GET', `${paths.deleted}/export`, { auth })).status).toBe(404);
@@ -102,6 +121,20 @@ test('a deleted stack can be restored', async () => {
 test('the audit log verifies', async () => {
   expect(await runAdminCommand(app, 'audit', 'verify')).toMatchObject({ code: 0 });
 });
+
+/** Sends the last document as a delta of the one before. */
+function saveChange(on: TestApp, update: RunningUpdate, sequenceNumber: number, documents: readonly object[]) {
+  const [before, after] = documents.slice(-2).map((document) => JSON.stringify(document)) as [string, string];
+  return on.call('PATCH', `${update.path}/checkpointdelta`, {
+    auth: update.lease,
+    body: {
+      version: 3,
+      sequenceNumber,
+      checkpointHash: createHash('sha256').update(after).digest('hex'),
+      deploymentDelta: [{ Span: { start: { offset: 0 }, end: { offset: before.length } }, NewText: after }],
+    },
+  });
+}
 
 function stackAt(address: string, auth: string): TestStack {
   const [organization, project, stack] = address.split('/').slice(-3) as [string, string, string];
@@ -143,6 +176,8 @@ async function fill(on: TestApp): Promise<Omit<BaselineFixture, 'migrations' | '
   });
   await setRule(on, whole, { kind: 'change-limit', project: 'proj', note: 'careful', settings: { changes: 100 } });
 
+  const startRunning = async (name: 'documents' | 'journal') =>
+    startUpdate(on, await add(name), { journal: name === 'journal' });
   const updates: { id: string; path: string }[] = [];
   for (const count of [3, 4]) {
     const update = await startUpdate(on, whole);
@@ -169,6 +204,11 @@ async function fill(on: TestApp): Promise<Omit<BaselineFixture, 'migrations' | '
   await ok(complete(on, last));
   await ok(on.call('DELETE', `${deleted.path}?force=true`, { auth }));
 
+  const running = { documents: await startRunning('documents'), journal: await startRunning('journal') };
+  await ok(saveVerbatim(on, running.documents, 1, deployment(1)));
+  await ok(saveChange(on, running.documents, 2, [deployment(1), deployment(2)]));
+  await ok(append(on, running.journal, creation(1, 'before', { project: 'proj', stack: 'journal' })));
+
   const addresses = [
     ...[whole, journaled].flatMap(({ path: at }) => [at, `${at}/export`, `${at}/export/1`, `${at}/updates`]),
     ...updates.map((update) => `${update.path}/events`),
@@ -181,6 +221,7 @@ async function fill(on: TestApp): Promise<Omit<BaselineFixture, 'migrations' | '
     auth,
     paths: { whole: whole.path, journaled: journaled.path, deleted: deleted.path },
     responses,
+    running,
     secret: { ciphertext: json.ciphertext, plaintext },
   };
 }

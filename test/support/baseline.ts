@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
 import { MigrationFolder } from './next-migrations.ts';
+import type { RunningUpdate } from './state.ts';
 
 export const fixtureFolder = path.join(import.meta.dirname, '../fixtures/baseline');
 
@@ -17,6 +18,8 @@ export interface BaselineFixture {
   readonly paths: Readonly<Record<'journaled' | 'whole' | 'deleted', string>>;
   /** Responses to GET requests, by address. */
   readonly responses: Readonly<Record<string, string>>;
+  /** Updates that ran when the database was recorded. */
+  readonly running: Readonly<Record<'documents' | 'journal', RunningUpdate>>;
   readonly secret: { readonly ciphertext: string; readonly plaintext: string };
 }
 
@@ -71,6 +74,13 @@ ${text}]$rows$);`);
 export async function loadRows(url: string): Promise<void> {
   const text = await readFile(path.join(fixtureFolder, 'data.sql'), 'utf8');
   await withClient(url, (client) => client.query(`set session_replication_role = replica;\n${text}`));
+}
+
+/** As if the updates of the fixture had been started just before. */
+export async function renewLeases(url: string): Promise<void> {
+  await withClient(url, (client) =>
+    client.query(`update updates set expires_at = clock_timestamp() + interval '5 minutes' where status = 'running'`),
+  );
 }
 
 async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
