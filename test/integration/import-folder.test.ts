@@ -69,7 +69,7 @@ test('a plan changes nothing, and says what is left out and why', async () => {
   const file = path.join(home, 'plan.json');
   const { code, stdout } = await source.run('--plan', file);
   expect([code, stdout]).toEqual([0, expect.stringMatching(/1 to create, 0 to continue, 0 complete, 4 left out/)]);
-  expect(stdout).toMatch(/passphrase \(1 stack\)/);
+  expect(stdout).toMatch(/passphrase \(2 stacks\)/);
   expect(stdout).toContain('.pulumi/stacks/old.json is left out');
   const plan = JSON.parse(await readFile(file, 'utf8')) as { stacks: (Planned & { source: string })[] };
   expect(
@@ -78,9 +78,10 @@ test('a plan changes nothing, and says what is left out and why', async () => {
     'proj/good': ['create', ''],
     'proj/damaged': ['leave out', expect.stringContaining('Unexpected end of JSON')],
     'proj/locked': ['leave out', expect.stringContaining('locked by ann@laptop since 2026-01-02T03:04:05Z')],
-    'proj/refused': ['leave out', expect.stringContaining('which is not before it')],
+    'proj/refused': ['create', ''],
     'proj/wrong name': ['leave out', expect.stringContaining('name "wrong name" is not valid')],
   });
+  expect(stdout).toMatch(/in quarantine, because the CLI refuses its newest state: .* which is not before it/);
   expect(await query(app, 'select 1 from imported_versions')).toEqual([]);
 
   // A plan without some of its stacks imports the others.

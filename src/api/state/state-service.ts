@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { ImportInput } from '../../shared/jobs/definitions.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { describeQuarantine } from '../../shared/stacks/quarantine.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
 import { bytesOf } from '../../shared/state/documents/byte-source.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { type StateDocument, StateReader } from '../../shared/state/state-reader.ts';
@@ -31,7 +33,8 @@ export class StateService {
   async readHead(ref: StackRef, audit: AuditTrail): Promise<StateDocument> {
     const head = await this.#exported.readHead(ref);
     if (!head) throw stackNotFound(ref);
-    return this.#recorded(ref, head.state, audit, 'newest');
+    const notes = [head.state.warning, describeQuarantine(readTags(head.stack.tags))].filter((each) => each !== null);
+    return this.#recorded(ref, { ...head.state, warning: notes.join(' ') || null }, audit, 'newest');
   }
 
   /**

@@ -29,7 +29,7 @@ export interface HistoryEntry {
 }
 
 /** A stack in the folder. */
-export interface SourceStack {
+export interface FolderStack {
   /** `project/stack`, or only the stack in the layout without projects. */
   readonly name: string;
   /** Null in the layout without projects. */
@@ -46,8 +46,8 @@ export interface SourceStack {
 }
 
 /** What the folder contains. */
-export interface SourceListing {
-  readonly stacks: readonly SourceStack[];
+export interface FolderListing {
+  readonly stacks: readonly FolderStack[];
   /** Files that look like stacks in the layout that the folder does not have. */
   readonly strays: readonly string[];
 }
@@ -61,7 +61,7 @@ interface Found {
 }
 
 /** Lists all stacks by name, with the files of each. Throws MovingError. */
-export async function listSource(folder: Folder): Promise<SourceListing> {
+export async function listFolder(folder: Folder): Promise<FolderListing> {
   const hasProjects = (await readLayoutVersion(folder)) === 1;
   const depth = hasProjects ? 2 : 1;
   const found = new Map<string, Found>();
@@ -102,7 +102,7 @@ export async function listSource(folder: Folder): Promise<SourceListing> {
   return { stacks: stacks.sort((a, b) => (a.name < b.name ? -1 : 1)), strays };
 }
 
-function toStack(name: string, state: FolderFile, found: Found, hasProjects: boolean): SourceStack {
+function toStack(name: string, state: FolderFile, found: Found, hasProjects: boolean): FolderStack {
   const { locks, states, tags, updates } = found;
   const parts = name.split('/');
   const ids = [...updates.keys()].sort((a, b) => a.length - b.length || (a < b ? -1 : 1));

@@ -8,7 +8,7 @@ import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { bytesOf } from '../../shared/state/documents/byte-source.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import type { CommandRun } from '../command-run.ts';
-import { listSource, MovingError, metaFile, readText } from './diy-layout.ts';
+import { listFolder, MovingError, metaFile, readText } from './diy-layout.ts';
 import { createExportedStackRepository } from './exported-stack-repository.ts';
 import { messageOf } from './import-plan.ts';
 import { bucketDefaults, collect, forEachStack, toCount } from './moving-options.ts';
@@ -91,7 +91,7 @@ async function runExport(run: CommandRun, options: ExportOptions): Promise<void>
  * it has stacks that no export of the organization has written.
  */
 async function openTarget(folder: Folder, { organization, to }: ExportOptions): Promise<ReadonlyMap<string, string>> {
-  const { stacks, strays } = await listSource(folder);
+  const { stacks, strays } = await listFolder(folder);
   const note = JSON.stringify({ organization });
   if (stacks.length + strays.length > 0 && (await readText(folder, noteFile)) !== note)
     throw new MovingError(

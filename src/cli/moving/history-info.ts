@@ -14,6 +14,25 @@ interface ConfigValue {
   readonly object: boolean;
 }
 
+/** An update as a service lists it (sdk/go/common/apitype/history.go). */
+export interface ServiceUpdate {
+  readonly kind?: string;
+  readonly startTime?: number;
+  readonly endTime?: number;
+  readonly message?: string;
+  readonly environment?: Readonly<Record<string, unknown>>;
+  readonly config?: Readonly<Record<string, Partial<ConfigValue>>>;
+  readonly result?: string;
+  readonly resourceChanges?: Readonly<Record<string, number>>;
+  readonly version?: number;
+  readonly updateID?: string;
+  readonly info?: ServiceUpdate;
+  readonly requestedBy?: { readonly name?: string; readonly githubLogin?: string };
+}
+
+/** The member of an environment that names the user of the other service. */
+const requesterMember = 'import.requestedBy';
+
 /** An update as the history of the CLI's own backend has it (pkg/backend/updates.go). */
 export interface HistoryInfo {
   readonly kind: string;
@@ -73,6 +92,54 @@ export async function toHistoryConfig(
     each.secure = ciphertexts[at] as string;
   });
   return Object.fromEntries(values);
+}
+
+/**
+ * The fields of an update as a service lists it, in the form for the CLI or in the one for consoles, which nests them in `info`. Who
+ * requested the update becomes a member of the environment, because the users of another service are not those of this one.
+ */
+export function readServiceInfo(update: ServiceUpdate): HistoryInfo {
+  const { info = update, requestedBy } = update;
+  const requester = requestedBy?.githubLogin ?? requestedBy?.name ?? '';
+  const environment = { ...(info.environment ?? {}), ...(requester === '' ? {} : { [requesterMember]: requester }) };
+  const texts = JSON.stringify({
+    ...{ kind: info.kind, startTime: info.startTime, endTime: info.endTime, message: info.message },
+    ...{ environment, result: info.result, resourceChanges: info.resourceChanges ?? {} },
+  });
+  const config = Object.entries(info.config ?? {}).map(([key, { object, secret, string }]) => [
+    key,
+    { string: String(string ?? ''), secret: secret === true, object: object === true },
+  ]);
+  return { ...readHistoryInfo('the update', texts), config: storable(JSON.stringify(Object.fromEntries(config))) };
+}
+
+/** A configuration of the service with other ciphertexts; null keeps one. */
+export async function reencryptConfig(
+  stored: string,
+  reencrypt: (ciphertexts: readonly string[]) => Promise<readonly (string | null)[]>,
+): Promise<string> {
+  const config = parseExactly(stored) as Record<string, ConfigValue>;
+  const found: { secure: string }[] = [];
+  const values = Object.entries(config).map(([key, value]) => {
+    if (!value.secret) return { key, value, holder: null };
+    const holder: unknown = value.object ? parseExactly(value.string) : { secure: value.string };
+    collectSecrets(holder, found);
+    return { key, value, holder };
+  });
+  if (found.length === 0) return stored;
+  const replaced = await reencrypt(found.map(({ secure }) => secure));
+  found.forEach((each, at) => {
+    each.secure = replaced[at] ?? each.secure;
+  });
+  return JSON.stringify(
+    Object.fromEntries(
+      values.map(({ holder, key, value }) => {
+        if (holder === null) return [key, value];
+        const string = value.object ? JSON.stringify(holder) : (holder as { secure: string }).secure;
+        return [key, { ...value, string }];
+      }),
+    ),
+  );
 }
 
 function toServiceConfig(config: unknown): Record<string, ConfigValue> {

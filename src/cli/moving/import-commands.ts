@@ -1,26 +1,35 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
-import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { openFolder } from '../../shared/platform/blobs/open-folder.ts';
+import { readAccessToken } from '../../shared/platform/config/access-token.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';
-import { listSource, MovingError, type SourceStack } from './diy-layout.ts';
+import { MovingError } from './diy-layout.ts';
+import { FolderSource } from './folder-source.ts';
 import { isSelected, messageOf, type PlannedStack, planStack, type StackPlan } from './import-plan.ts';
+import { mapSource, type StackMapping, toMapping } from './mapped-source.ts';
 import { bucketDefaults, collect, forEachStack, toCount } from './moving-options.ts';
 import { alignColumns, counted, formatBytes } from './moving-report.ts';
-import { assertWritable, StackImporter } from './stack-importer.ts';
+import type { MovingSource, SourceStack } from './moving-source.ts';
+import { rollBackStack } from './rollback-import.ts';
+import { isService, ServiceSource } from './service-source.ts';
+import { assertWritable, StackImporter, serverUrl } from './stack-importer.ts';
 import { verifyStack } from './verify-import.ts';
 
 interface ImportOptions {
   readonly from: string;
   readonly organization: string;
+  readonly sourceOrganization?: string;
   readonly stack?: readonly string[];
   readonly plan?: string;
   readonly parallel: number;
   readonly apply?: true;
   readonly verify?: true;
+  readonly rollback?: true;
+  readonly map?: readonly StackMapping[];
   readonly json?: true;
 }
 
@@ -36,7 +45,7 @@ interface PlanFile {
 
 interface ImportCall {
   readonly context: AppContext;
-  readonly folder: Folder;
+  readonly source: MovingSource;
   readonly organization: { readonly id: string; readonly name: string };
   readonly options: ImportOptions;
   readonly stacks: readonly SourceStack[];
@@ -46,29 +55,35 @@ interface ImportCall {
 /** Adds the options of `holdfast import`. */
 export function addImportOptions(command: Command, run: CommandRun): void {
   command
-    .requiredOption('--from <place>', 'file://DIR or s3://BUCKET/PREFIX, as for `pulumi login`')
+    .requiredOption('--from <place>', 'file://DIR, s3://BUCKET/PREFIX or https://HOST, as for `pulumi login`')
     .requiredOption('--organization <name>', 'organization that gets the stacks')
+    .option('--source-organization <name>', 'organization of the service https://HOST; by default the same name')
     .option('--stack <pattern>', 'only these: PROJECT/STACK, with * for any characters; repeatable', collect)
     .option('--plan <file>', 'write the plan as JSON; with --apply, import only the stacks that it lists')
     .option('--apply', 'import; without it, only the plan is printed')
     .option('--verify', 'compare what was imported with the source; exits with 1 if something differs')
+    .option(
+      '--rollback',
+      'delete imported stacks that were not updated here; with --apply, otherwise only the list is printed',
+    )
+    .option('--map <names>', 'PROJECT/STACK=PROJECT/STACK: another name here, in every call; repeatable', toMapping)
     .option('--parallel <count>', 'stacks at once', toCount, 4)
     .option('--json', 'print the result as JSON')
     .addHelpText(
       'after',
-      '\nCall it again after an interruption, and for a second pass: it goes on where it was. See docs/moving.md.',
+      '\nCall it again after an interruption, and for a second pass: it goes on where it was. The token for https://HOST is in ' +
+        'PULUMI_ACCESS_TOKEN. See docs/moving.md.',
     )
     .action((options: ImportOptions) => runImport(run, options));
 }
 
 async function runImport(run: CommandRun, options: ImportOptions): Promise<void> {
-  if (options.apply && options.verify) throw new MovingError('Give --apply or --verify, one after the other');
+  if (options.verify && (options.apply || options.rollback))
+    throw new MovingError('Give --apply, --verify and --rollback one after the other');
   const session = new AdminSession(run.loadConfig());
-  const folder = await openFolder(options.from, bucketDefaults(session.config));
+  const source = mapSource(await openSource(options, session.config), options.map ?? []);
   try {
-    const { stacks, strays } = await listSource(folder);
-    if (stacks.length === 0)
-      throw new MovingError(`There are no stacks in ${options.from}: it needs a folder .pulumi/stacks`);
+    const { stacks, strays } = await source.list();
     const selected = stacks.filter((stack) => isSelected(stack, options.stack ?? []));
     await session.withContext(async (context) => {
       const organization = await context.identity.findOrganization(options.organization);
@@ -77,29 +92,41 @@ async function runImport(run: CommandRun, options: ImportOptions): Promise<void>
           `There is no organization ${JSON.stringify(options.organization)}: see holdfast admin --help`,
         );
       if (options.apply) await assertWritable(context.db);
-      const call = { context, folder, organization, options, stacks: selected, strays };
-      const isComplete = options.verify ? await verify(call) : await planOrImport(call);
+      const call = { context, source, organization, options, stacks: selected, strays };
+      const isComplete = await (options.verify ? verify : options.rollback ? rollBack : planOrImport)(call);
       if (!isComplete) run.exitCode = 1;
     });
   } finally {
-    await folder.close();
+    await source.close();
   }
 }
 
+async function openSource(options: ImportOptions, config: Config): Promise<MovingSource> {
+  const { from, organization, sourceOrganization } = options;
+  if (isService(from))
+    return new ServiceSource({ from, organization: sourceOrganization ?? organization, token: readAccessToken() });
+  if (sourceOrganization !== undefined) throw new MovingError('Only a service https://HOST has organizations');
+  return new FolderSource(await openFolder(from, bucketDefaults(config)), from);
+}
+
 async function planOrImport(call: ImportCall): Promise<boolean> {
-  const { context, folder, options, strays } = call;
-  const listed = options.apply && options.plan !== undefined ? await readPlannedNames(options.plan, options) : null;
+  const { context, options, source, strays } = call;
+  const listed = options.apply && options.plan !== undefined ? await readPlannedNames(options.plan, call) : null;
   const stacks = listed === null ? call.stacks : call.stacks.filter(({ name }) => listed.has(name));
   const plans = await forEachStack(stacks, options.parallel, 'planned stacks', (stack) =>
-    planStack({ context, folder, organization: options.organization }, stack),
+    planStack({ context, organization: options.organization }, stack),
   );
   const plan: PlanFile = {
-    ...{ format: 1, from: options.from, organization: options.organization, strays },
+    ...{ format: 1, from: source.place, organization: options.organization, strays },
     stacks: plans.map(({ planned }) => planned),
   };
   if (!options.apply) {
     if (options.plan !== undefined) await writeFile(options.plan, `${JSON.stringify(plan, null, 2)}\n`);
-    console.log(options.json ? JSON.stringify(plan) : describePlan(plan));
+    console.log(
+      options.json
+        ? JSON.stringify(plan)
+        : describePlan(plan, isService(options.from) ? serverUrl(context.config) : null),
+    );
     return true;
   }
   return importAll(call, plans);
@@ -107,24 +134,27 @@ async function planOrImport(call: ImportCall): Promise<boolean> {
 
 async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise<boolean> {
   const { options } = call;
-  const importer = new StackImporter({ ...call, from: options.from });
+  const importer = new StackImporter({ ...call, from: call.source.place });
   const total = plans.reduce((sum, { planned }) => sum + planned.versions, 0);
   const progress = new Progress();
   let done = 0;
   const results = await forEachStack(plans, options.parallel, null, async (plan) => {
-    const { source: stack, action, notes } = plan.planned;
-    if (action === 'leave out') return { stack, versions: 0, leftOut: notes };
+    const { source: stack, action, notes, quarantine } = plan.planned;
+    if (action === 'leave out') return { stack, versions: 0, leftOut: notes, quarantine };
     try {
       const { leftOut, versions } = await importer.import(plan, () => progress.report('versions', ++done, total));
-      return { stack, versions, leftOut: [...notes, ...leftOut] };
+      return { stack, versions, leftOut: [...notes, ...leftOut], quarantine };
     } catch (error) {
-      return { stack, versions: 0, leftOut: [`interrupted: ${messageOf(error)}`] };
+      return { stack, versions: 0, leftOut: [`interrupted: ${messageOf(error)}`], quarantine };
     }
   });
   const versions = results.reduce((sum, result) => sum + result.versions, 0);
   const incomplete = results.filter(({ leftOut }) => leftOut.length > 0);
   const changed = results.filter((result) => result.versions > 0).length;
   const lines = [
+    ...plans.flatMap(({ planned: { action, quarantine, source } }) =>
+      quarantine === null || action === 'leave out' ? [] : [`${source}: ${inQuarantine(quarantine)}`],
+    ),
     ...incomplete.flatMap(({ leftOut, stack }) => leftOut.map((reason) => `${stack}: ${reason}`)),
     `Imported ${counted(versions, 'version')} of ${counted(changed, 'stack')} into ${options.organization}.`,
     ...(incomplete.length === 0 ? [] : [`${counted(incomplete.length, 'stack')} not, or not completely: see above.`]),
@@ -133,9 +163,9 @@ async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise
   return incomplete.length === 0;
 }
 
-async function verify({ context, folder, options, stacks }: ImportCall): Promise<boolean> {
+async function verify({ context, options, stacks }: ImportCall): Promise<boolean> {
   const results = await forEachStack(stacks, options.parallel, 'verified stacks', (stack) =>
-    verifyStack({ context, folder, organization: options.organization }, stack),
+    verifyStack({ context, organization: options.organization }, stack),
   );
   const different = results.filter(({ problems }) => problems.length > 0);
   const [versions, bytes] = [
@@ -153,9 +183,30 @@ async function verify({ context, folder, options, stacks }: ImportCall): Promise
   return different.length === 0;
 }
 
-function describePlan({ organization, stacks, strays }: PlanFile): string {
-  const rows = stacks.map(({ action, bytes, notes, secretsProvider, source, versions }) => [
-    ...[source, action, String(versions), formatBytes(bytes), secretsProvider ?? '-', notes.join('; ')],
+async function rollBack({ context, options, source, stacks }: ImportCall): Promise<boolean> {
+  const parts = { context, organization: options.organization, from: source.place };
+  const results = await forEachStack(stacks, options.parallel, 'stacks', (stack) =>
+    rollBackStack(parts, stack, { apply: options.apply === true }),
+  );
+  const deleted = results.filter(({ action }) => action === 'delete');
+  const kept = results.filter(({ action }) => action === 'keep');
+  const versions = deleted.reduce((sum, result) => sum + result.versions, 0);
+  const what = `${counted(deleted.length, 'stack')} with ${counted(versions, 'imported version')}`;
+  const lines = [
+    ...(options.apply ? [] : deleted.map((each) => `${each.source}: to delete`)),
+    ...kept.map((each) => `${each.source}: kept: ${each.reason}`),
+    options.apply
+      ? `Deleted ${what}; kept ${kept.length}.`
+      : `${what} to delete, ${kept.length} to keep. Nothing was changed. Delete with --rollback --apply.`,
+  ];
+  console.log(options.json ? JSON.stringify({ stacks: results }) : lines.join('\n'));
+  return kept.length === 0;
+}
+
+function describePlan({ organization, stacks, strays }: PlanFile, url: string | null): string {
+  const rows = stacks.map(({ action, bytes, notes, quarantine, secretsProvider, source, versions }) => [
+    ...[source, action, String(versions), formatBytes(bytes), secretsProvider ?? '-'],
+    [...(quarantine === null ? [] : [inQuarantine(quarantine)]), ...notes].join('; '),
   ]);
   const totals = stacks.reduce(
     (sum, each) => ({ versions: sum.versions + each.versions, bytes: sum.bytes + each.bytes }),
@@ -165,30 +216,48 @@ function describePlan({ organization, stacks, strays }: PlanFile): string {
     },
   );
   const count = (action: PlannedStack['action']): number => stacks.filter((each) => each.action === action).length;
-  const keepers = Map.groupBy(
-    stacks.filter(({ action, secretsProvider }) => action !== 'leave out' && secretsProvider !== null),
-    ({ secretsProvider }) => secretsProvider,
-  );
-  const secrets = [...keepers].map(([type, users]) => `${type} (${counted(users.length, 'stack')})`);
   return [
     ...alignColumns([['STACK', 'ACTION', 'VERSIONS', 'SIZE', 'SECRETS', 'NOTES'], ...rows]),
     ...strays.map((name) => `${name} is left out: it is not in the layout of this folder (pulumi state upgrade)`),
     `${organization}: ${count('create')} to create, ${count('continue')} to continue, ${count('none')} complete, ` +
       `${count('leave out')} left out; ${counted(totals.versions, 'version')}, ${formatBytes(totals.bytes)}.`,
-    ...(secrets.length === 0
-      ? []
-      : [
-          `Secrets stay encrypted as they are, by ${secrets.join(', ')}: the CLI needs its passphrases and KMS keys as before. ` +
-            '`pulumi stack change-secrets-provider default` moves a stack to the keys of the server.',
-        ]),
+    ...describeSecrets(stacks, url),
     'Nothing was changed. Import with --apply.',
   ].join('\n');
 }
 
-async function readPlannedNames(file: string, options: ImportOptions): Promise<ReadonlySet<string>> {
+function inQuarantine(reason: string): string {
+  return `in quarantine, because the CLI refuses its newest state: ${reason}`;
+}
+
+/** Who keeps the secrets of the stacks. `url` is that of this server, if the source decrypts secrets of its own. */
+function describeSecrets(stacks: readonly PlannedStack[], url: string | null): string[] {
+  const keepers = Map.groupBy(
+    stacks.filter(({ action, secretsProvider }) => action !== 'leave out' && secretsProvider !== null),
+    ({ secretsProvider }) => secretsProvider,
+  );
+  const moved = url === null ? undefined : keepers.get('service');
+  if (moved !== undefined) keepers.delete('service');
+  const kept = [...keepers].map(([type, users]) => `${type} (${counted(users.length, 'stack')})`);
+  return [
+    ...(moved === undefined
+      ? []
+      : [
+          `Secrets of ${counted(moved.length, 'stack')} are encrypted with the keys of this server, which the CLI finds at ${url}.`,
+        ]),
+    ...(kept.length === 0
+      ? []
+      : [
+          `Secrets stay encrypted as they are, by ${kept.join(', ')}: the CLI needs its passphrases and KMS keys as before. ` +
+            '`pulumi stack change-secrets-provider default` moves a stack to the keys of the server.',
+        ]),
+  ];
+}
+
+async function readPlannedNames(file: string, { options, source }: ImportCall): Promise<ReadonlySet<string>> {
   const plan = JSON.parse(await readFile(file, 'utf8')) as Partial<PlanFile>;
   if (plan.format !== 1 || !plan.stacks) throw new MovingError(`${file} is not a plan`);
-  if (plan.from !== options.from || plan.organization !== options.organization)
+  if (plan.from !== source.place || plan.organization !== options.organization)
     throw new MovingError(`${file} is a plan from ${plan.from} to ${plan.organization}`);
   return new Set(plan.stacks.map(({ source }) => source));
 }

@@ -1,12 +1,12 @@
 import type { AppContext } from '../../shared/context.ts';
-import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { AppError, OperatorError } from '../../shared/platform/errors/errors.ts';
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import { isSegmentName, type StackRef } from '../../shared/stacks/names.ts';
-import { parseTags, type Tags } from '../../shared/stacks/tags.ts';
-import { type HistoryEntry, readBytes, readText, type SourceStack } from './diy-layout.ts';
+import { quarantineTag, withQuarantine } from '../../shared/stacks/quarantine.ts';
+import { parseTags, readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
-import { documentOfCheckpoint } from './move-document.ts';
+import type { SourceContent, SourceEntry, SourceStack, SourceState } from './moving-source.ts';
+import { retryBroken } from './service-client.ts';
 import { readStateFacts, type StateFacts } from './state-facts.ts';
 
 /** What an import does with a stack. */
@@ -20,10 +20,12 @@ export interface PlannedStack {
   readonly action: 'create' | 'continue' | 'none' | 'leave out';
   /** Why it is left out, or what of it is. */
   readonly notes: readonly string[];
+  /** Why the CLI refuses its newest state, which is imported nevertheless; null if it does not. */
+  readonly quarantine: string | null;
   /** Versions to import, and those that are here. */
   readonly versions: number;
   readonly imported: number;
-  /** Size of the states to read, as stored in the source. */
+  /** Size of the states to read, as stored in the source. Estimated from the newest state if the source does not say. */
   readonly bytes: number;
   readonly resources: number;
   readonly secretsProvider: string | null;
@@ -32,9 +34,10 @@ export interface PlannedStack {
 /** A plan with what it was made from. */
 export interface StackPlan {
   readonly planned: PlannedStack;
-  readonly source: SourceStack;
+  /** Null if it could not be read. */
+  readonly content: SourceContent | null;
   /** Versions of the history that are not here. */
-  readonly entries: readonly HistoryEntry[];
+  readonly entries: readonly SourceEntry[];
   /** Whether the newest state of the source is in none of its history's entries. */
   readonly hasUnrecordedState: boolean;
   readonly tags: Tags;
@@ -44,7 +47,6 @@ export interface StackPlan {
 
 interface PlanParts {
   readonly context: AppContext;
-  readonly folder: Folder;
   readonly organization: string;
 }
 
@@ -55,68 +57,98 @@ export function isSelected(source: SourceStack, patterns: readonly string[]): bo
 
 /** Reads the newest state of a stack and decides what an import does with it. Changes nothing. */
 export async function planStack(parts: PlanParts, source: SourceStack): Promise<StackPlan> {
-  const { history, locks } = source;
-  const notes: string[] = [];
-  let facts: StateFacts | null = null;
+  let content: SourceContent | null = null;
   let fault: string | null = null;
   try {
-    facts = await readSourceFacts(parts.folder, source.state.name);
+    content = await source.open();
   } catch (error) {
-    fault = `its state cannot be read: ${messageOf(error)}`;
+    fault = `it cannot be read: ${messageOf(error)}`;
   }
+  const { facts, fault: stateFault } = content === null ? noFacts : await newestFacts(parts, source, content);
   const project = source.project ?? facts?.project ?? null;
-  const tags = await readSourceTags(parts.folder, source, project).catch((error: unknown) => {
+  const notes = [...(content?.notes ?? [])];
+  const tags = await readSourceTags(content, project).catch((error: unknown) => {
     notes.push(`without its tags: ${messageOf(error)}`);
     return {} as Tags;
   });
-  if (source.withoutState > 0) notes.push(`without ${source.withoutState} updates, whose states the source lacks`);
-  fault ??= nameFault(project, source.stack);
-  if (fault === null && locks.length > 0) fault = await describeLock(parts.folder, locks[0] as string);
-  if (fault === null && facts?.fault) fault = `the CLI would refuse its state: ${facts.fault}`;
+  fault ??= stateFault ?? nameFault(project, source.stack) ?? content?.fault ?? null;
   const ref = { organization: parts.organization, project: project ?? '', stack: source.stack };
-  const here = fault === null ? await findHere(parts.context, ref, source) : null;
+  const here = fault === null && content !== null ? await findHere(parts.context, ref, content) : null;
   fault ??= here?.fault ?? null;
-  const entries = fault === null ? history.slice(here?.known ?? 0) : [];
-  const newest = fault === null ? await newestHash(parts.folder, entries, here?.headHash ?? null) : null;
-  const hasUnrecordedState = fault === null && facts !== null && facts.sha256 !== newest;
+  const entries = fault === null ? (content?.history ?? []).slice(here?.known ?? 0) : [];
+  const hasUnrecordedState =
+    fault === null && content !== null && (await isUnrecorded(content, facts, entries, here?.headHash ?? null));
   const versions = entries.length + (hasUnrecordedState ? 1 : 0);
+  const sizeOf = ({ bytes }: SourceState): number => bytes ?? facts?.bytes ?? 0;
   const bytes =
-    entries.reduce((sum, { state }) => sum + state.bytes, 0) + (hasUnrecordedState ? source.state.bytes : 0);
+    entries.reduce((sum, { state }) => sum + sizeOf(state), 0) +
+    (hasUnrecordedState && content !== null ? sizeOf(content.state) : 0);
   if (fault !== null) notes.unshift(fault);
+  // A state that is not read again keeps its mark.
+  const quarantine = facts === null ? (here?.quarantine ?? null) : facts.fault;
   const planned: PlannedStack = {
-    ...{ source: source.name, project, stack: source.stack, notes, versions, bytes },
+    ...{ source: source.name, project, stack: source.stack, notes, versions, bytes, quarantine },
     action: fault !== null ? 'leave out' : !here?.head ? 'create' : versions > 0 ? 'continue' : 'none',
     imported: here?.imported ?? 0,
     resources: facts?.resources ?? 0,
     secretsProvider: facts?.secretsProvider ?? null,
   };
-  return { planned, source, entries, hasUnrecordedState, tags, head: here?.head ?? null };
+  const marked = withQuarantine(tags, quarantine);
+  return { planned, content, entries, hasUnrecordedState, tags: marked, head: here?.head ?? null };
+}
+
+const noFacts = { facts: null, fault: null };
+
+/** The newest state is not read if the history, which has it, is here. */
+async function newestFacts(
+  { context, organization }: PlanParts,
+  { project, stack }: SourceStack,
+  content: SourceContent,
+): Promise<{ facts: StateFacts | null; fault: string | null }> {
+  if (project !== null && !content.mayHaveUnrecordedState) {
+    const here = await findHere(context, { organization, project, stack }, content);
+    if (here !== null && here.known === content.history.length) return noFacts;
+  }
+  try {
+    return { facts: await readSourceFacts(content.state), fault: null };
+  } catch (error) {
+    return { facts: null, fault: `its state cannot be read: ${messageOf(error)}` };
+  }
 }
 
 /** Reads a state of the source; null if the stack has none. */
-export async function readSourceFacts(folder: Folder, name: string): Promise<StateFacts | null> {
-  let isEmpty = true;
-  const document = async function* (): AsyncGenerator<Buffer> {
-    for await (const chunk of documentOfCheckpoint(() => readBytes(folder, name))) {
-      isEmpty = false;
-      yield chunk;
-    }
-    // A text without a value is malformed.
-    if (isEmpty) yield Buffer.from('null');
-  };
-  const facts = await readStateFacts(document());
-  return isEmpty ? null : facts;
+export async function readSourceFacts(state: SourceState): Promise<StateFacts | null> {
+  return retryBroken(async () => {
+    let isEmpty = true;
+    const document = async function* (): AsyncGenerator<Buffer> {
+      for await (const chunk of state.document()) {
+        isEmpty = false;
+        yield chunk;
+      }
+      // A text without a value is malformed.
+      if (isEmpty) yield Buffer.from('null');
+    };
+    const facts = await readStateFacts(document());
+    return isEmpty ? null : facts;
+  });
+}
+
+/** Whether the newest state is to be imported as a version of its own. */
+async function isUnrecorded(
+  { mayHaveUnrecordedState }: SourceContent,
+  facts: StateFacts | null,
+  entries: readonly SourceEntry[],
+  headHash: string | null,
+): Promise<boolean> {
+  if (!mayHaveUnrecordedState || facts === null) return false;
+  return facts.sha256 !== (await newestHash(entries, headHash));
 }
 
 /** The hash of the newest state once the entries are imported. Damaged ones are left out. */
-async function newestHash(
-  folder: Folder,
-  entries: readonly HistoryEntry[],
-  headHash: string | null,
-): Promise<string | null> {
+async function newestHash(entries: readonly SourceEntry[], headHash: string | null): Promise<string | null> {
   for (const { state } of entries.toReversed()) {
     try {
-      return (await readSourceFacts(folder, state.name))?.sha256 ?? null;
+      return (await readSourceFacts(state))?.sha256 ?? null;
     } catch (error) {
       messageOf(error);
     }
@@ -125,7 +157,7 @@ async function newestHash(
 }
 
 /** What of the stack is here. */
-async function findHere({ db, stacks, updates }: AppContext, ref: StackRef, source: SourceStack) {
+async function findHere({ db, stacks, updates }: AppContext, ref: StackRef, source: SourceContent) {
   const found = await stacks.find(ref);
   if (!found) return null;
   const head = { stackId: found.id, stackVersion: found.stackVersion };
@@ -134,7 +166,8 @@ async function findHere({ db, stacks, updates }: AppContext, ref: StackRef, sour
   const headHash = await rows.findHeadHash(found.id);
   const newest = entries.findLast(({ entry }) => entry !== '');
   const known = newest === undefined ? 0 : source.history.findIndex(({ id }) => id === newest.entry) + 1;
-  const here = { head, headHash, known, imported: entries.length };
+  const quarantine = readTags(found.tags)[quarantineTag] ?? null;
+  const here = { head, headHash, known, quarantine, imported: entries.length };
   const because = (fault: string) => ({ ...here, fault });
   if (found.activeUpdateId !== null) return because('an update of it runs here');
   if ((await updates.findWithPendingEntries(found.id)) !== null)
@@ -153,22 +186,10 @@ function nameFault(project: string | null, stack: string): string | null {
   return isSegmentName(stack) ? null : `the stack name ${JSON.stringify(stack)} is not valid`;
 }
 
-async function describeLock(folder: Folder, name: string): Promise<string> {
-  let who = '';
-  try {
-    const { hostname, timestamp, username } = JSON.parse((await readText(folder, name)) ?? '{}');
-    who = ` by ${username}@${hostname} since ${timestamp}`;
-  } catch {
-    // The lock counts whatever it contains.
-  }
-  return `it is locked${who}: wait for the update, or end it with \`pulumi cancel\``;
-}
-
 /** The tags of a stack, with the tag of its project that stacks of a service have. Throws InvalidRequestError. */
-export async function readSourceTags(folder: Folder, source: SourceStack, project: string | null): Promise<Tags> {
-  const text = source.tags === null ? null : await readText(folder, source.tags.name);
-  const read = text === null ? {} : ((JSON.parse(text) as { tags?: unknown }).tags ?? {});
-  return parseTags(project === null ? read : { 'pulumi:project': project, ...(read as object) });
+export async function readSourceTags(content: SourceContent | null, project: string | null): Promise<Tags> {
+  const read = (await content?.tags()) ?? {};
+  return parseTags(project === null ? read : { 'pulumi:project': project, ...read });
 }
 
 /** What an operator needs of an error. Throws it if it is a bug. */

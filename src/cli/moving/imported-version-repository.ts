@@ -1,11 +1,14 @@
 import { Type } from 'typebox';
+import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
+import { inBatches } from '../../shared/platform/db/text-chunks.ts';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 import { movedVersion, movedVersionColumns } from './moved-version.ts';
 
 const EntryRow = Type.Object({ entry: Type.String(), stackVersion: Type.Integer() });
 
 const VersionRow = Type.Object({
+  id: Type.String(),
   entry: Type.String(),
   ...movedVersion,
   sha256: Nullable(Type.String()),
@@ -31,6 +34,7 @@ export interface ImportedUpdate {
   readonly startedAt: Date;
   readonly endedAt: Date;
   readonly baseCheckpointId: string | null;
+  readonly hasEvents: boolean;
 }
 
 /** Versions that an import has brought in. */
@@ -47,7 +51,7 @@ export function createImportedVersionRepository(db: Queryable) {
     list: (stackId: string, afterVersion: number, limit: number) =>
       db.any(sql.rows(VersionRow)`
         /* importedVersions.list */
-        select i.entry, ${movedVersionColumns}, encode(c.sha256, 'hex') as sha256
+        select u.id, i.entry, ${movedVersionColumns}, encode(c.sha256, 'hex') as sha256
         from updates u join imported_versions i on i.update_id = u.id left join checkpoints c on c.id = u.checkpoint_id
         where u.stack_id = ${stackId} and u.stack_version > ${afterVersion} order by u.stack_version limit ${limit}`),
 
@@ -60,7 +64,7 @@ export function createImportedVersionRepository(db: Queryable) {
       return row?.sha256 ?? null;
     },
 
-    /** Inserts an ended update without its state, and notes where it comes from. Its events are not known. */
+    /** Inserts an ended update without its state and its events, and notes where it comes from. */
     insert: (update: ImportedUpdate) =>
       db.query(sql.nothing`
         /* importedVersions.insert */
@@ -71,10 +75,24 @@ export function createImportedVersionRepository(db: Queryable) {
           select ${update.id}::uuid, ${update.stackId}::uuid, ${update.kind}, true, ${update.status}, ${update.stackVersion}::integer,
             ${update.stackVersion - 1}::integer, ${update.message}, ${update.environment}, ${update.config}, ${update.resourceChanges},
             ${update.ciRun}::text, t.started, t.started, t.ended, t.ended, ${update.baseCheckpointId}::uuid,
-            ${update.baseCheckpointId}::uuid, true
+            ${update.baseCheckpointId}::uuid, ${!update.hasEvents}
           from (values (${update.startedAt.toISOString()}::timestamptz, ${update.endedAt.toISOString()}::timestamptz)) as t (started, ended)
           returning id
         )
         insert into imported_versions (update_id, entry) select id, ${update.entry} from inserted`),
+
+    /** Adds events of an ended update, which has none with these sequence numbers. */
+    insertEvents: async (updateId: string, events: readonly EngineEventText[]): Promise<void> => {
+      for (const batch of inBatches(events, ({ text }) => text.length)) {
+        const column = (of: (event: EngineEventText) => string | number | null, type: 'int8' | 'text') =>
+          sql.array(batch.map(of), type);
+        await db.query(sql.nothing`
+          /* importedVersions.insertEvents */
+          insert into engine_events (update_id, sequence, event, type, urn)
+          select ${updateId}::uuid, e.sequence, e.event, e.type, e.urn
+          from unnest(${column((event) => event.sequence, 'int8')}, ${column((event) => event.text, 'text')},
+            ${column((event) => event.type, 'text')}, ${column((event) => event.urn, 'text')}) as e (sequence, event, type, urn)`);
+      }
+    },
   };
 }

@@ -204,7 +204,8 @@ class StackExport {
 
 /** The time of a version in ns, after that of the version before. An imported one keeps its own. */
 function laterOf(last: bigint, { endedAt, entry }: ExportedVersionRow): bigint {
-  const own = entry ? BigInt(entry) : BigInt(endedAt.getTime()) * 1_000_000n;
+  // Entries of a service are no times.
+  const own = entry && /^\d+$/.test(entry) ? BigInt(entry) : BigInt(endedAt.getTime()) * 1_000_000n;
   return own > last ? own : last + 1n;
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ciRunOf, operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
-import type { Folder } from '../../shared/platform/blobs/folder.ts';
+import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { InvalidRequestError, UnavailableError } from '../../shared/platform/errors/errors.ts';
 import { ReadOnlyError } from '../../shared/platform/read-only/read-only-mode.ts';
@@ -15,11 +15,15 @@ import {
 } from '../../shared/state/checkpoints/checkpoint-repository.ts';
 import { storeDeployment } from '../../shared/state/store-deployment.ts';
 import { operator } from '../admin/operator.ts';
-import { MovingError, readBytes, readText } from './diy-layout.ts';
-import { type HistoryInfo, readHistoryInfo, storedOutcome } from './history-info.ts';
+import { MovingError } from './diy-layout.ts';
+import { type HistoryInfo, storedOutcome } from './history-info.ts';
 import { messageOf, type StackPlan } from './import-plan.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
-import { documentOfCheckpoint } from './move-document.ts';
+import { counted } from './moving-report.ts';
+import type { SourceContent, SourceEntry, SourceState } from './moving-source.ts';
+import { retryBroken, SourceUnavailableError } from './service-client.ts';
+import { readEvents } from './source-events.ts';
+import { StackSecrets } from './stack-secrets.ts';
 
 /** Compressed states that wait for one commit, in bytes; more of a stack are committed in several transactions. */
 const maxHeldBytes = 16 * 1024 * 1024;
@@ -32,7 +36,6 @@ interface Organization {
 
 interface ImportParts {
   readonly context: AppContext;
-  readonly folder: Folder;
   readonly organization: Organization;
   /** For the audit log. */
   readonly from: string;
@@ -41,8 +44,11 @@ interface ImportParts {
 /** An update whose state is stored, to be committed. */
 interface PreparedVersion {
   readonly entry: string;
+  /** Its version in the source; null if the source does not number them. */
+  readonly stackVersion: number | null;
   readonly info: HistoryInfo;
   readonly state: NewCheckpoint | null;
+  readonly events: readonly EngineEventText[];
 }
 
 /** What was done with a stack. */
@@ -65,57 +71,95 @@ export class StackImporter {
 
   /** `onVersion` is called for each entry that was read. Throws MovingError if the stack here has changed since the plan. */
   async import(
-    { entries, hasUnrecordedState, head, planned, source, tags }: StackPlan,
+    { content, entries, hasUnrecordedState, head, planned, tags }: StackPlan,
     onVersion: () => void,
   ): Promise<ImportedStack> {
-    const { folder, organization } = this.#parts;
+    if (content === null) throw new MovingError('it could not be read');
+    const { organization } = this.#parts;
     const ref = { organization: organization.name, project: planned.project as string, stack: planned.stack };
     const leftOut: string[] = [];
     const target = { ref, tags: JSON.stringify(tags), head };
+    // Secrets are encrypted for the id of the stack.
+    if (content.decrypt !== null && head === null) target.head = await this.#commit(target, []);
+    const secrets = this.#secretsOf(content, ref, target.head);
     let held: PreparedVersion[] = [];
     let heldBytes = 0;
     let versions = 0;
     const hold = async (version: PreparedVersion): Promise<void> => {
       held.push(version);
       heldBytes += version.state?.document.inlineBytes?.length ?? 0;
+      heldBytes += version.events.reduce((sum, { text }) => sum + text.length, 0);
       versions++;
       if (heldBytes < maxHeldBytes && held.length < maxHeldVersions) return;
       target.head = await this.#commit(target, held);
       [held, heldBytes] = [[], 0];
     };
-    for (const { id, state, update } of entries) {
+    for (const entry of entries) {
       try {
-        const info = readHistoryInfo(update.name, (await readText(folder, update.name)) ?? '');
-        await hold({ entry: id, info, state: await this.#store(state.name) });
+        await hold(await this.#prepare(entry, secrets, leftOut));
       } catch (error) {
         if (!isDamage(error)) throw error;
-        leftOut.push(`${state.name}: ${messageOf(error)}`);
+        leftOut.push(`${entry.state.name}: ${messageOf(error)}`);
       }
+      const kept = secrets?.takeKept() ?? 0;
+      if (kept > 0) leftOut.push(`${entry.state.name}: the source could not decrypt ${counted(kept, 'secret')}`);
       onVersion();
     }
     if (hasUnrecordedState) {
-      await hold({ entry: '', info: unrecorded(source.state.modifiedAt), state: await this.#store(source.state.name) });
+      const info = unrecorded(content.state.modifiedAt);
+      const state = await this.#store(content.state, secrets);
+      await hold({ entry: '', stackVersion: null, info, state, events: [] });
       onVersion();
     }
     if (held.length > 0 || target.head === null || planned.action === 'none') await this.#commit(target, held);
     return { versions, leftOut };
   }
 
+  #secretsOf({ decrypt }: SourceContent, ref: StackRef, head: StackPlan['head']): StackSecrets | null {
+    if (decrypt === null || head === null) return null;
+    const { cipher, config } = this.#parts.context;
+    const { organization: owner, project, stack } = ref;
+    return new StackSecrets({
+      decrypt,
+      encrypt: (plaintexts) => cipher.encrypt(head.stackId, plaintexts),
+      provider: { type: 'service', state: { url: serverUrl(config), owner, project, stack } },
+    });
+  }
+
+  async #prepare(entry: SourceEntry, secrets: StackSecrets | null, leftOut: string[]): Promise<PreparedVersion> {
+    const read = await entry.info();
+    const config = secrets === null ? read.config : await secrets.config(read.config);
+    const state = await this.#store(entry.state, secrets);
+    const events = entry.events === null ? [] : await this.#eventsOf(entry.events, entry, leftOut);
+    return { entry: entry.id, stackVersion: entry.stackVersion, info: { ...read, config }, state, events };
+  }
+
+  async #eventsOf(read: NonNullable<SourceEntry['events']>, { state }: SourceEntry, leftOut: string[]) {
+    try {
+      return await readEvents(read, this.#parts.context.config.limits.maxEventBytes);
+    } catch (error) {
+      if (error instanceof SourceUnavailableError || !isDamage(error)) throw error;
+      leftOut.push(`${state.name}: without its events: ${messageOf(error)}`);
+      return [];
+    }
+  }
+
   /** Stores a state of the source without making it one of a stack; null if the source has none there. */
-  async #store(name: string): Promise<NewCheckpoint | null> {
-    const { context, folder } = this.#parts;
+  async #store(state: SourceState, secrets: StackSecrets | null): Promise<NewCheckpoint | null> {
+    const { context } = this.#parts;
     let isEmpty = false;
     const document = async function* (): AsyncGenerator<Buffer> {
       let hasBytes = false;
-      for await (const chunk of documentOfCheckpoint(() => readBytes(folder, name))) {
+      const read = state.document();
+      for await (const chunk of secrets === null ? read : secrets.document(read)) {
         hasBytes = true;
         yield chunk;
       }
       isEmpty = !hasBytes;
-      if (isEmpty) throw new MovingError(`${name} has no state`);
+      if (isEmpty) throw new MovingError(`${state.name} has no state`);
     };
     try {
-      return await storeDeployment(context.documents, document);
+      return await retryBroken(() => storeDeployment(context.documents, document));
     } catch (error) {
       if (isEmpty) return null;
       throw error;
@@ -164,16 +208,18 @@ export class StackImporter {
       createStackRepository(tx),
     ];
     let { checkpointId, stackVersion } = stack;
-    for (const { entry, info, state } of versions) {
+    for (const { entry, events, info, state, stackVersion: number } of versions) {
       const id = randomUUID();
-      stackVersion++;
+      stackVersion = Math.max(stackVersion + 1, number ?? 0);
       const startedAt = new Date((info.startTime || info.endTime) * 1000);
       await rows.insert({
         ...{ id, stackId: stack.id, entry, stackVersion, ...storedOutcome(info), baseCheckpointId: checkpointId },
         ...{ message: info.message, environment: info.environment, config: info.config },
         ...{ resourceChanges: info.resourceChanges, ciRun: ciRunOf(JSON.parse(info.environment) as object) },
+        hasEvents: events.length > 0,
         ...{ startedAt, endedAt: new Date(Math.max(info.endTime * 1000, startedAt.getTime())) },
       });
+      if (events.length > 0) await rows.insertEvents(id, events);
       if (state === null) continue;
       checkpointId = await checkpoints.insert({ stackId: stack.id, updateId: id }, state);
       if (checkpointId === null) throw new UnavailableError('Storing the states took too long; run the import again');
@@ -200,7 +246,13 @@ function unrecorded(at: Date): HistoryInfo {
   };
 }
 
+/** The address that the CLI finds in states, where it decrypts their secrets. */
+export function serverUrl({ publicUrl }: { readonly publicUrl: string }): string {
+  return publicUrl.replace(/\/+$/, '');
+}
+
 function isDamage(error: unknown): boolean {
+  if (error instanceof SourceUnavailableError) return false;
   return (
     error instanceof InvalidRequestError ||
     error instanceof MovingError ||

@@ -1,10 +1,13 @@
 import type { AppContext } from '../../shared/context.ts';
-import type { Folder } from '../../shared/platform/blobs/folder.ts';
+import { withQuarantine } from '../../shared/stacks/quarantine.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { type HistoryEntry, readText, type SourceStack } from './diy-layout.ts';
-import { readHistoryInfo, storedOutcome } from './history-info.ts';
+import { type HistoryInfo, storedOutcome } from './history-info.ts';
 import { messageOf, readSourceFacts, readSourceTags } from './import-plan.ts';
 import { createImportedVersionRepository, type ImportedVersionRow } from './imported-version-repository.ts';
+import type { SourceContent, SourceEntry, SourceStack, SourceState } from './moving-source.ts';
+import { retryBroken } from './service-client.ts';
+import { countEvents } from './source-events.ts';
+import { type Decrypt, hashDecrypted, hashDecryptedConfig } from './stack-secrets.ts';
 
 const pageRows = 100;
 
@@ -20,19 +23,29 @@ export interface StackVerification {
   readonly leftOut: readonly string[];
 }
 
-/** Compares a stack with its source: each state by its bytes, times, messages, results, environment, configuration and tags. */
+/**
+ * Compares a stack with its source: each state by its bytes, after decrypting secrets of the service's keys; times, messages, results,
+ * environment, configuration and tags.
+ */
 export async function verifyStack(
-  { context, folder, organization }: { context: AppContext; folder: Folder; organization: string },
+  { context, organization }: { context: AppContext; organization: string },
   source: SourceStack,
 ): Promise<StackVerification> {
   const { db, stacks } = context;
   const problems: string[] = [];
   const leftOut: string[] = [];
   const result = { source: source.name, versions: 0, bytes: 0, problems, leftOut };
-  const newest = await readSourceFacts(folder, source.state.name).catch((error: unknown) => {
-    leftOut.push(`the newest state: ${messageOf(error)}`);
-    return undefined;
+  const content = await source.open().catch((error: unknown) => {
+    problems.push(`it cannot be read: ${messageOf(error)}`);
+    return null;
   });
+  if (content === null) return result;
+  const newest = !content.mayHaveUnrecordedState
+    ? null
+    : await readSourceFacts(content.state).catch((error: unknown) => {
+        leftOut.push(`the newest state: ${messageOf(error)}`);
+        return undefined;
+      });
   const project = source.project ?? newest?.project;
   if (newest === undefined || project === undefined || project === null) {
     if (newest !== undefined) leftOut.push('its project is not known');
@@ -44,19 +57,22 @@ export async function verifyStack(
     return result;
   }
   const rows = await listImported(context, stack.id);
-  for (const entry of source.history) {
+  const newestRow = [...rows.values()].at(-1);
+  for (const entry of content.history) {
     const row = rows.get(entry.id);
     rows.delete(entry.id);
-    const { bytes, isLeftOut, problem } = await verifyEntry(context, folder, stack.id, entry, row);
+    const { bytes, isLeftOut, problem } = await verifyEntry({ context, content, stackId: stack.id }, entry, row);
     result.bytes += bytes;
     if (problem === null) result.versions++;
     else (isLeftOut ? leftOut : problems).push(problem);
   }
   for (const entry of rows.keys()) if (entry !== '') problems.push(`the source has no entry ${entry}`);
   const headHash = await createImportedVersionRepository(db).findHeadHash(stack.id);
-  if (headHash !== (newest?.sha256 ?? null)) problems.push('the newest states differ');
-  const tags = await readSourceTags(folder, source, project).catch(() => ({}));
-  if (!isSame(tags, readTags(stack.tags))) problems.push('the tags differ');
+  const expectedHash = content.mayHaveUnrecordedState ? newest?.sha256 : newestRow?.sha256;
+  if (content.isBusy && !content.mayHaveUnrecordedState) problems.push('an update of it runs in the source');
+  if (headHash !== (expectedHash ?? null)) problems.push('the newest states differ');
+  const tags = await readSourceTags(content, project).catch(() => ({}));
+  if (!isSame(withQuarantine(tags, null), withQuarantine(readTags(stack.tags), null))) problems.push('the tags differ');
   return result;
 }
 
@@ -71,45 +87,89 @@ async function listImported({ db }: AppContext, stackId: string): Promise<Map<st
   }
 }
 
+interface Compared {
+  readonly context: AppContext;
+  readonly content: SourceContent;
+  readonly stackId: string;
+}
+
 async function verifyEntry(
-  { states }: AppContext,
-  folder: Folder,
-  stackId: string,
-  { id, state, update }: HistoryEntry,
+  compared: Compared,
+  { events, id, info: readInfo, state }: SourceEntry,
   row: ImportedVersionRow | undefined,
 ): Promise<{ bytes: number; problem: string | null; isLeftOut: boolean }> {
+  const { content, context, stackId } = compared;
   let bytes = 0;
   const found = (problem: string | null, isLeftOut = false) => ({ bytes, problem, isLeftOut });
   try {
-    const info = readHistoryInfo(update.name, (await readText(folder, update.name)) ?? '');
-    const facts = await readSourceFacts(folder, state.name);
+    const info = await readInfo();
+    const facts = await readSourceFacts(state);
     bytes = facts?.bytes ?? 0;
     if (!row) return found(`entry ${id} is not here`);
     const startTime = info.startTime || info.endTime;
-    const expected = {
-      ...storedOutcome(info),
-      startTime,
-      endTime: Math.max(info.endTime, startTime),
-      sha256: facts?.sha256 ?? null,
-    };
+    const expected = { ...storedOutcome(info), startTime, endTime: Math.max(info.endTime, startTime) };
     const here = {
-      ...{ kind: row.kind, status: row.status, sha256: row.sha256 },
+      ...{ kind: row.kind, status: row.status },
       ...{ startTime: row.startedAt.getTime() / 1000, endTime: row.endedAt.getTime() / 1000 },
     };
-    if (facts === null && row.sha256 !== null) here.sha256 = null;
-    const texts = ['message', 'environment', 'config', 'resourceChanges'] as const;
+    const texts = ['message', 'environment', 'resourceChanges'] as const;
     const differences = [
       ...Object.entries(expected).flatMap(([name, value]) => (here[name as keyof typeof here] === value ? [] : [name])),
       ...texts.filter((name) => info[name] !== row[name]),
     ];
+    if (content.decrypt === null) {
+      if (facts !== null && row.sha256 !== facts.sha256) differences.push('state');
+      if (info.config !== row.config) differences.push('config');
+    } else {
+      const decrypted = { content, context, stackId, there: content.decrypt };
+      differences.push(...(await decryptedDifferences(decrypted, { info, state }, row)));
+    }
+    if (events !== null && (await countEvents(events)) !== (await countStoredEvents(context, row)))
+      differences.push('number of events');
     if (differences.length > 0) return found(`version ${row.stackVersion} has another ${differences.join(', ')}`);
     // Reading a state compares it with its hash.
-    const stored = await states.readVersion(stackId, row.stackVersion);
+    const stored = await context.states.readVersion(stackId, row.stackVersion);
     if (stored) for await (const _ of stored.bytes);
     return found(stored ? null : `version ${row.stackVersion} cannot be read`);
   } catch (error) {
     return found(`${row ? `version ${row.stackVersion}` : `entry ${id}`}: ${messageOf(error)}`, row === undefined);
   }
+}
+
+async function countStoredEvents({ eventReader }: AppContext, { id }: ImportedVersionRow): Promise<number> {
+  let count = 0;
+  let beyond = -1;
+  const owner = { id, mayHaveRows: true };
+  const page = { events: 500, bytes: 1024 * 1024 };
+  for (;;) {
+    const before = count;
+    const selection = { beyond, newestFirst: false, urn: null, types: null };
+    for await (const batch of eventReader.read(owner, selection, page)) {
+      count += batch.length;
+      beyond = batch.at(-1)?.sequence ?? beyond;
+    }
+    if (count === before) return count;
+  }
+}
+
+/** Differences of what has secrets, with the secrets decrypted at both ends. */
+async function decryptedDifferences(
+  { context, stackId, there }: Compared & { readonly there: Decrypt },
+  { info, state }: { readonly info: HistoryInfo; readonly state: SourceState },
+  row: ImportedVersionRow,
+): Promise<string[]> {
+  const here: Decrypt = (ciphertexts) =>
+    context.cipher.decryptEach(
+      [stackId],
+      ciphertexts.map((each) => Buffer.from(each, 'base64')),
+    );
+  const stored = await context.states.readVersion(stackId, row.stackVersion);
+  const hashes = [
+    stored && (await hashDecrypted(stored.bytes, here)),
+    await retryBroken(() => hashDecrypted(state.document(), there)),
+  ];
+  const configs = [await hashDecryptedConfig(row.config, here), await hashDecryptedConfig(info.config, there)];
+  return [...(hashes[0] === hashes[1] ? [] : ['state']), ...(configs[0] === configs[1] ? [] : ['config'])];
 }
 
 function isSame(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {

@@ -1,0 +1,67 @@
+import type { Folder } from '../../shared/platform/blobs/folder.ts';
+import { type FolderStack, listFolder, MovingError, readBytes, readText } from './diy-layout.ts';
+import { readHistoryInfo } from './history-info.ts';
+import { documentOfCheckpoint } from './move-document.ts';
+import type { MovingSource, SourceContent, SourceState } from './moving-source.ts';
+
+/** The stacks of a folder or bucket of the CLI's own backend. */
+export class FolderSource implements MovingSource {
+  readonly place: string;
+  readonly #folder: Folder;
+
+  constructor(folder: Folder, place: string) {
+    this.#folder = folder;
+    this.place = place;
+  }
+
+  async list() {
+    const { stacks, strays } = await listFolder(this.#folder);
+    if (stacks.length === 0)
+      throw new MovingError(`There are no stacks in ${this.place}: it needs a folder .pulumi/stacks`);
+    const opened = stacks.map((each) => ({
+      ...{ name: each.name, project: each.project, stack: each.stack },
+      open: () => this.#open(each),
+    }));
+    return { stacks: opened, strays };
+  }
+
+  close(): Promise<void> {
+    return this.#folder.close();
+  }
+
+  async #open({ history, locks, state, tags, withoutState }: FolderStack): Promise<SourceContent> {
+    const folder = this.#folder;
+    return {
+      state: { ...this.#stateOf(state), modifiedAt: state.modifiedAt },
+      // `pulumi state` and `pulumi stack import` write no update.
+      mayHaveUnrecordedState: true,
+      history: history.map(({ id, state: left, update }) => ({
+        ...{ id, stackVersion: null, state: this.#stateOf(left), events: null },
+        info: async () => readHistoryInfo(update.name, (await readText(folder, update.name)) ?? ''),
+      })),
+      notes: withoutState > 0 ? [`without ${withoutState} updates, whose states the source lacks`] : [],
+      fault: locks.length > 0 ? await this.#describeLock(locks[0] as string) : null,
+      isBusy: locks.length > 0,
+      tags: async () => {
+        const text = tags === null ? null : await readText(folder, tags.name);
+        return text === null ? {} : ((JSON.parse(text) as { tags?: object }).tags ?? {});
+      },
+      decrypt: null,
+    };
+  }
+
+  #stateOf({ bytes, name }: { readonly name: string; readonly bytes: number }): SourceState {
+    return { name, bytes, document: () => documentOfCheckpoint(() => readBytes(this.#folder, name)) };
+  }
+
+  async #describeLock(name: string): Promise<string> {
+    let who = '';
+    try {
+      const { hostname, timestamp, username } = JSON.parse((await readText(this.#folder, name)) ?? '{}');
+      who = ` by ${username}@${hostname} since ${timestamp}`;
+    } catch {
+      // The lock counts whatever it contains.
+    }
+    return `it is locked${who}: wait for the update, or end it with \`pulumi cancel\``;
+  }
+}

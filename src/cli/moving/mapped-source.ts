@@ -1,0 +1,73 @@
+import { InvalidArgumentError } from 'commander';
+import { isSegmentName } from '../../shared/stacks/names.ts';
+import { tagsIn } from '../../shared/stacks/tags.ts';
+import { renameDeployment } from '../../shared/state/deployments/rename-deployment.ts';
+import type { StackRename } from '../../shared/state/deployments/urn.ts';
+import type { MovingSource, SourceContent, SourceStack, SourceState } from './moving-source.ts';
+
+/** A stack that gets another name here. Names are `project/stack`. */
+export interface StackMapping {
+  readonly from: string;
+  readonly project: string;
+  readonly stack: string;
+}
+
+/** Reads `project/stack=project/stack`. Throws InvalidArgumentError. */
+export function toMapping(text: string, previous: readonly StackMapping[] = []): StackMapping[] {
+  const [from = '', to = '', ...more] = text.split('=');
+  const [project = '', stack = '', ...parts] = to.split('/');
+  const isValid =
+    more.length === 0 && parts.length === 0 && from !== '' && isSegmentName(project) && isSegmentName(stack);
+  if (!isValid) throw new InvalidArgumentError('It is not PROJECT/STACK=PROJECT/STACK.');
+  return [...previous, { from, project, stack }];
+}
+
+/** The source with other names for some of its stacks, in their states as well. */
+export function mapSource(source: MovingSource, mappings: readonly StackMapping[]): MovingSource {
+  if (mappings.length === 0) return source;
+  const byName = new Map(mappings.map((mapping) => [mapping.from, mapping]));
+  return {
+    place: source.place,
+    list: async () => {
+      const { stacks, strays } = await source.list();
+      const mapped = stacks.map((stack) => {
+        const to = byName.get(stack.name);
+        return to ? mapStack(stack, to) : stack;
+      });
+      return { stacks: mapped, strays };
+    },
+    close: () => source.close(),
+  };
+}
+
+function mapStack(source: SourceStack, { project, stack }: StackMapping): SourceStack {
+  return {
+    name: source.name,
+    project,
+    stack,
+    open: async () => mapContent(source, await source.open(), project, stack),
+  };
+}
+
+function mapContent(source: SourceStack, content: SourceContent, project: string, stack: string): SourceContent {
+  // The organization of secrets providers is replaced elsewhere, because it is that of the source.
+  const change: StackRename = {
+    from: { organization: '', project: source.project ?? project, stack: source.stack },
+    to: { organization: '', project, stack },
+  };
+  return {
+    ...content,
+    state: { ...mapState(content.state, change), modifiedAt: content.state.modifiedAt },
+    history: content.history.map((entry) => ({ ...entry, state: mapState(entry.state, change) })),
+    tags: async () => tagsIn(project, (await content.tags()) as Record<string, string>),
+  };
+}
+
+function mapState(state: SourceState, change: StackRename): SourceState {
+  return {
+    ...state,
+    document: async function* () {
+      yield* (await renameDeployment(() => state.document(), change))();
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import type { HistoryInfo } from './history-info.ts';
+import type { Decrypt } from './stack-secrets.ts';
+
+/** A state of the source, as a deployment document. */
+export interface SourceState {
+  /** For messages. */
+  readonly name: string;
+  /** As stored in the source; null if the source does not say. */
+  readonly bytes: number | null;
+  /** Reads it from the beginning; nothing if the stack has no state. Throws MovingError. */
+  document(): AsyncIterable<Buffer>;
+}
+
+/** An update in the history of a stack, and the state that it left. */
+export interface SourceEntry {
+  /** Its identity in the source. */
+  readonly id: string;
+  /** Its version in the source; null if the source does not number them. */
+  readonly stackVersion: number | null;
+  readonly state: SourceState;
+  /** Throws MovingError. */
+  info(): Promise<HistoryInfo>;
+  /** Its engine events, as batches `{"events": […]}`; null if the source keeps none. */
+  readonly events: (() => AsyncIterable<Buffer>) | null;
+}
+
+/** What the source has of a stack. */
+export interface SourceContent {
+  /** The newest state. */
+  readonly state: SourceState & { readonly modifiedAt: Date };
+  /** Whether the newest state can be one that no update of the history has left. */
+  readonly mayHaveUnrecordedState: boolean;
+  /** Oldest first. */
+  readonly history: readonly SourceEntry[];
+  /** What of the stack cannot be imported. */
+  readonly notes: readonly string[];
+  /** Why the stack cannot be imported now; null if it can. */
+  readonly fault: string | null;
+  /** Whether an update runs there, whose state is not in the history. */
+  readonly isBusy: boolean;
+  /** The tags, not checked. Throws MovingError. */
+  tags(): Promise<object>;
+  /** Decrypts secrets of the source's own keys; null if it has no keys. */
+  readonly decrypt: Decrypt | null;
+}
+
+/** A stack in the source. */
+export interface SourceStack {
+  /** `project/stack`, or only the stack in a folder without projects. */
+  readonly name: string;
+  /** Null in a folder without projects. */
+  readonly project: string | null;
+  readonly stack: string;
+  /** Reads its history. Throws MovingError. */
+  open(): Promise<SourceContent>;
+}
+
+/** Where stacks come from: a folder of the CLI's own backend, or a service. */
+export interface MovingSource {
+  /** For plans and the audit log. */
+  readonly place: string;
+  /** All stacks by name. Throws MovingError. */
+  list(): Promise<{ readonly stacks: readonly SourceStack[]; readonly strays: readonly string[] }>;
+  close(): Promise<void>;
+}

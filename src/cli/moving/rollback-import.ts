@@ -1,0 +1,86 @@
+import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import type { AppContext } from '../../shared/context.ts';
+import { formatStackRef } from '../../shared/stacks/names.ts';
+import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
+import { operator } from '../admin/operator.ts';
+import { MovingError } from './diy-layout.ts';
+import { messageOf, readSourceFacts } from './import-plan.ts';
+import { createImportedVersionRepository } from './imported-version-repository.ts';
+import type { SourceStack } from './moving-source.ts';
+import { assertWritable } from './stack-importer.ts';
+
+/** What a rollback does with a stack of the source. */
+export interface StackRollback {
+  readonly source: string;
+  /** `none`: it is not here. */
+  readonly action: 'delete' | 'keep' | 'none';
+  /** Imported versions here. */
+  readonly versions: number;
+  /** Why it is kept. */
+  readonly reason: string | null;
+}
+
+interface RollbackParts {
+  readonly context: AppContext;
+  readonly organization: string;
+  /** For the audit log. */
+  readonly from: string;
+}
+
+/** Deletes a stack that has imported versions of this source and no others, if `apply`; as `pulumi stack rm` does, so it can be restored. */
+export async function rollBackStack(
+  parts: RollbackParts,
+  source: SourceStack,
+  { apply }: { readonly apply: boolean },
+): Promise<StackRollback> {
+  const result = (action: StackRollback['action'], versions = 0, reason: string | null = null): StackRollback => ({
+    ...{ source: source.name, action, versions, reason },
+  });
+  try {
+    const content = await source.open();
+    const project = source.project ?? (await readSourceFacts(content.state))?.project ?? null;
+    if (project === null) return result('none');
+    const stack = await parts.context.stacks.find({ organization: parts.organization, project, stack: source.stack });
+    if (stack === null) return result('none');
+    const entries = await createImportedVersionRepository(parts.context.db).listEntries(stack.id);
+    const known = new Set(content.history.map(({ id }) => id));
+    const keep = (reason: string) => result('keep', entries.length, reason);
+    if (entries.length === 0) return keep('it has no imported versions');
+    if (entries.some(({ entry }) => entry !== '' && !known.has(entry)))
+      return keep('it has versions of another source');
+    const last = entries.at(-1)?.stackVersion ?? 0;
+    const fault = await writtenSince(parts.context, stack, last);
+    if (fault !== null) return keep(fault);
+    if (apply) await deleteStack(parts, stack, last);
+    return result('delete', entries.length);
+  } catch (error) {
+    return result('keep', 0, messageOf(error));
+  }
+}
+
+async function writtenSince({ updates }: AppContext, stack: StackRow, last: number): Promise<string | null> {
+  if (stack.activeUpdateId !== null) return 'an update of it runs here';
+  if (stack.stackVersion !== last || (await updates.findWithPendingEntries(stack.id)) !== null)
+    return 'it was updated here since its import';
+  return null;
+}
+
+async function deleteStack({ context, from }: RollbackParts, found: StackRow, last: number): Promise<void> {
+  await context.db.inTransaction(async (tx) => {
+    await assertWritable(tx);
+    const stacks = createStackRepository(tx);
+    const stack = await stacks.lockById(found.id);
+    const fault = stack === null ? 'it was deleted meanwhile' : await writtenSince(context, stack, last);
+    if (fault !== null) throw new MovingError(fault);
+    // Previews may run, because they take no lock.
+    await createUpdateRepository(tx).cancelAll(found.id);
+    await stacks.markDeleted(found.id, { days: context.config.deletedStackDays, by: operator() });
+    await createAuditRepository(tx).closeSecretReads(found.id);
+    await createAuditRepository(tx).insert(operatorSource(operator()), {
+      ...{ action: 'stack.delete', organization: found.organization, object: formatStackRef(found) },
+      details: { stackId: found.id, stackVersion: found.stackVersion, force: true, importedFrom: from },
+    });
+  });
+}

@@ -1,0 +1,192 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { holdfastVersion } from '../../shared/platform/config/config.ts';
+import { shortReason, unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
+import { MovingError } from './diy-layout.ts';
+
+/** The source refuses the call, and would refuse it again. */
+export class SourceRefusedError extends MovingError {}
+
+/** The source does not answer, or accepts no calls with this token: nothing is wrong with what was asked for. */
+export class SourceUnavailableError extends MovingError {}
+
+/** A response broke off. Reading it again may succeed. */
+export class SourceBrokenError extends SourceUnavailableError {}
+
+/** Before the first response, the address is more likely wrong than the service busy. */
+const firstAttempts = 2;
+const attempts = 8;
+const maxWaitMs = 30_000;
+/** A longer wait is the operator's choice. */
+const maxRetryAfterMs = 5 * 60_000;
+/** Time without a byte of the response. */
+const stallMs = 60_000;
+const maxJsonBytes = 256 * 1024 * 1024;
+
+/** Errors of a connection that another attempt does not cure. */
+const finalCodes = /^(ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_SSL)/;
+
+interface Call {
+  readonly method?: 'GET' | 'POST';
+  readonly body?: object;
+}
+
+/** Reads from a service of the CLI's protocol: one call at a time for each caller, as slowly as the service asks for. */
+export class ServiceClient {
+  readonly origin: string;
+  readonly #token: string;
+  #hasAnswered = false;
+
+  constructor({ origin, token }: { readonly origin: string; readonly token: string }) {
+    this.origin = origin;
+    this.#token = token;
+  }
+
+  /** The JSON of a response, read again if it breaks off. Throws MovingError. */
+  async json(path: string, call: Call = {}): Promise<unknown> {
+    const text = (await this.buffer(path, call)).toString('utf8');
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      throw this.#notJson(path, error);
+    }
+  }
+
+  /** All bytes of a response. Throws MovingError. */
+  buffer(path: string, call: Call = {}): Promise<Buffer> {
+    return retryBroken(async () => {
+      const parts: Buffer[] = [];
+      let bytes = 0;
+      for await (const part of this.bytes(path, call)) {
+        bytes += part.length;
+        if (bytes > maxJsonBytes)
+          throw new MovingError(`${this.origin}${path} answers with more than ${maxJsonBytes} bytes`);
+        parts.push(part);
+      }
+      return Buffer.concat(parts);
+    });
+  }
+
+  /** The bytes of a response. Throws MovingError; SourceBrokenError in the middle of it. */
+  async *bytes(path: string, call: Call = {}): AsyncGenerator<Buffer> {
+    const { abort, response } = await this.#respond(path, call);
+    const timer = setTimeout(abort, stallMs);
+    try {
+      for await (const chunk of response.body ?? []) {
+        timer.refresh();
+        yield Buffer.from(chunk);
+      }
+    } catch (error) {
+      throw new SourceBrokenError(`${this.origin}${path}: the response broke off: ${unreachableReason(error)}`, {
+        cause: error,
+      });
+    } finally {
+      clearTimeout(timer);
+      abort();
+    }
+  }
+
+  async #respond(path: string, call: Call): Promise<{ response: Response; abort: () => void }> {
+    for (let attempt = 1; ; attempt++) {
+      const isLast = attempt >= (this.#hasAnswered ? attempts : firstAttempts);
+      const controller = new AbortController();
+      const abort = (): void => controller.abort();
+      const timer = setTimeout(() => controller.abort(new DOMException('', 'TimeoutError')), stallMs);
+      let response: Response;
+      try {
+        response = await this.#send(path, call, controller.signal);
+      } catch (error) {
+        const code = String((error as { cause?: { code?: unknown } }).cause?.code ?? '');
+        if (isLast || finalCodes.test(code))
+          throw new SourceUnavailableError(`${this.origin}: ${unreachableReason(error)}`, { cause: error });
+        await wait(backOff(attempt, null));
+        continue;
+      } finally {
+        clearTimeout(timer);
+      }
+      if (response.ok) {
+        this.#hasAnswered = true;
+        if (!/\bjson\b/.test(response.headers.get('content-type') ?? '')) {
+          abort();
+          throw this.#notJson(path);
+        }
+        return { response, abort };
+      }
+      const text = await response.text().catch(() => '');
+      const isPassing = response.status === 429 || response.status >= 500;
+      if (!isPassing || isLast) throw this.#refused(path, call, response, text);
+      await wait(backOff(attempt, response.headers.get('retry-after')));
+    }
+  }
+
+  /** A redirect would send the token elsewhere. */
+  #send(path: string, { body, method = body ? 'POST' : 'GET' }: Call, signal: AbortSignal): Promise<Response> {
+    return fetch(`${this.origin}${path}`, {
+      ...{ method, redirect: 'manual', signal },
+      headers: {
+        accept: 'application/vnd.pulumi+9',
+        authorization: `token ${this.#token}`,
+        'content-type': 'application/json',
+        'user-agent': `holdfast/${holdfastVersion}`,
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+  }
+
+  #notJson(path: string, cause?: unknown): MovingError {
+    return new MovingError(
+      `${this.origin}${path} does not answer with JSON: name the address of the API, such as https://api.pulumi.com`,
+      { cause },
+    );
+  }
+
+  #refused(path: string, { method = 'GET' }: Call, { headers, status }: Response, text: string): MovingError {
+    const { origin } = this;
+    const location = headers.get('location');
+    if (status >= 300 && status < 400)
+      return new MovingError(`${origin} redirects to ${location}: name the address to which it redirects`);
+    const because = `(${status}${messageIn(text)})`;
+    switch (status) {
+      case 401:
+        return new SourceUnavailableError(`${origin} does not accept the token in PULUMI_ACCESS_TOKEN ${because}`);
+      case 403:
+        return new MovingError(`The token in PULUMI_ACCESS_TOKEN does not permit ${method} ${path} ${because}`);
+      case 404:
+        return new MovingError(`${origin} does not have ${path} ${because}`);
+      case 400:
+      case 422:
+        return new SourceRefusedError(`${origin} refuses ${method} ${path} ${because}`);
+      default:
+        return new SourceUnavailableError(`${origin} refuses ${method} ${path} ${because}`);
+    }
+  }
+}
+
+/** Runs `read` again if a response breaks off. */
+export async function retryBroken<T>(read: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof SourceBrokenError) || attempt === firstAttempts + 1) throw error;
+      await wait(backOff(attempt, null));
+    }
+  }
+}
+
+/** In ms: what the service asks for, otherwise twice as long each time. Spread, because several stacks wait at once. */
+function backOff(attempt: number, retryAfter: string | null): number {
+  const seconds = retryAfter === null ? Number.NaN : Number(retryAfter);
+  const asked = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(retryAfter ?? '') - Date.now();
+  if (asked >= 0) return Math.min(asked, maxRetryAfterMs) + Math.random() * 250;
+  return Math.min(1000 * 2 ** (attempt - 1), maxWaitMs) * (0.5 + Math.random() / 2);
+}
+
+function messageIn(text: string): string {
+  try {
+    const { message } = JSON.parse(text) as { message?: unknown };
+    return typeof message === 'string' ? `: ${shortReason(message)}` : '';
+  } catch {
+    // A page of a proxy; its status says enough.
+    return '';
+  }
+}

@@ -1,0 +1,193 @@
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { MovingError } from './diy-layout.ts';
+import { readServiceInfo, type ServiceUpdate } from './history-info.ts';
+import type { MovingSource, SourceContent, SourceEntry, SourceStack } from './moving-source.ts';
+import { ServiceClient, SourceRefusedError } from './service-client.ts';
+
+/** Updates of one call. */
+const pageSize = 100;
+/** As the CLI asks for (pkg/resource/stack/secrets.go). */
+const maxCiphertexts = 1000;
+
+/** An organization of a service of the CLI's protocol: the vendor's, or another Holdfast. */
+export class ServiceSource implements MovingSource {
+  readonly place: string;
+  readonly #client: ServiceClient;
+  readonly #organization: string;
+
+  /** Throws MovingError if the address cannot be one. */
+  constructor(parts: { readonly from: string; readonly organization: string; readonly token: string | null }) {
+    const { from, organization, token } = parts;
+    const origin = originOf(from);
+    if (token === null) throw new MovingError('Set PULUMI_ACCESS_TOKEN to a token of the source');
+    this.#client = new ServiceClient({ origin, token });
+    this.#organization = organization;
+    this.place = `${origin}/${organization}`;
+  }
+
+  async list() {
+    const { githubLogin } = (await this.#client.json('/api/user')) as { githubLogin?: unknown };
+    if (typeof githubLogin !== 'string')
+      throw new MovingError(`${this.#client.origin}/api/user does not answer as a service of the Pulumi CLI`);
+    const stacks: SourceStack[] = [];
+    let token = '';
+    do {
+      const after = token === '' ? '' : `&continuationToken=${encodeURIComponent(token)}`;
+      const path = `/api/user/stacks?organization=${encodeURIComponent(this.#organization)}${after}`;
+      const page = (await this.#client.json(path)) as StackPage;
+      for (const { orgName, projectName, stackName } of page.stacks ?? [])
+        if (orgName === this.#organization) stacks.push(this.#stackOf(projectName, stackName));
+      // The same one again would never end.
+      token = page.continuationToken && page.continuationToken !== token ? page.continuationToken : '';
+    } while (token !== '');
+    if (stacks.length === 0)
+      throw new MovingError(`${githubLogin} sees no stacks of the organization ${this.#organization} in ${this.place}`);
+    return { stacks: stacks.sort((a, b) => (a.name < b.name ? -1 : 1)), strays: [] };
+  }
+
+  async close(): Promise<void> {}
+
+  #stackOf(project: string, stack: string): SourceStack {
+    return { name: `${project}/${stack}`, project, stack, open: () => this.#open(project, stack) };
+  }
+
+  async #open(project: string, stack: string): Promise<SourceContent> {
+    const path = `/api/stacks/${[this.#organization, project, stack].map(encodeURIComponent).join('/')}`;
+    const { isBusy, updates, withoutState } = await this.#readHistory(path);
+    const newest = updates.at(-1);
+    const notes = isBusy ? ['an update of it runs in the source, and comes with the next pass'] : [];
+    if (withoutState > 0) notes.push(`without ${withoutState} updates, whose states the source lacks`);
+    return {
+      state: {
+        ...this.#stateAt(newest === undefined ? `${path}/export` : `${path}/export/${newest.stackVersion}`),
+        modifiedAt: new Date(),
+      },
+      mayHaveUnrecordedState: newest === undefined,
+      ...{ history: updates, notes, fault: null, isBusy },
+      tags: async () => ((await this.#client.json(path)) as { tags?: object }).tags ?? {},
+      decrypt: (ciphertexts) => this.#decrypt(path, ciphertexts),
+    };
+  }
+
+  /** Ended updates, oldest first. */
+  async #readHistory(path: string) {
+    // An update that comes meanwhile moves others to the next page.
+    const found = new Map<number, SourceEntry>();
+    let isBusy = false;
+    let withoutState = 0;
+    for (let number = 1; ; number++) {
+      const call = `${path}/updates?output-type=service&pageSize=${pageSize}&page=${number}`;
+      const { updates = [] } = (await this.#client.json(call)) as { updates?: ListedUpdate[] };
+      const page = new PackedPage(updates);
+      for (const [at, update] of updates.entries()) {
+        const { kind, result, startTime } = update.info ?? update;
+        const stackVersion = update.version ?? update.info?.version ?? 0;
+        if (kind === 'preview' || kind === 'Ppreview') continue;
+        if (result === 'in-progress' || result === 'not-started') isBusy = true;
+        else if (update.stateDeletedAt !== undefined) withoutState++;
+        else if (stackVersion > 0)
+          // An update that never began is listed with the version before it, which the older one has.
+          found.set(stackVersion, {
+            ...{ id: `${stackVersion}@${startTime ?? 0}`, stackVersion },
+            state: this.#stateAt(`${path}/export/${stackVersion}`),
+            info: async () => readServiceInfo(page.at(at)),
+            events: this.#eventsOf(path, update),
+          });
+      }
+      if (updates.length < pageSize) break;
+    }
+    const updates = [...found].sort(([a], [b]) => a - b).map(([, entry]) => entry);
+    return { updates, isBusy, withoutState };
+  }
+
+  #stateAt(path: string) {
+    return { name: path, bytes: null, document: () => this.#client.bytes(path) };
+  }
+
+  /** Updates of every kind have them under `update`, as the CLI asks for them. */
+  #eventsOf(path: string, { eventsDeletedAt, updateID }: ListedUpdate): SourceEntry['events'] {
+    if (updateID === undefined || eventsDeletedAt !== undefined) return null;
+    const client = this.#client;
+    return async function* () {
+      for (let token: string | null = null; ; ) {
+        const after: string = token === null ? '' : `?continuationToken=${encodeURIComponent(token)}`;
+        const page = await client.buffer(`${path}/update/${encodeURIComponent(updateID)}/events${after}`);
+        const answer = JSON.parse(page.toString('utf8')) as {
+          events?: unknown[] | null;
+          continuationToken?: string | null;
+        };
+        if (answer.events?.length) yield page;
+        if (!answer.continuationToken || answer.continuationToken === token) return;
+        token = answer.continuationToken;
+      }
+    };
+  }
+
+  async #decrypt(path: string, ciphertexts: readonly string[]): Promise<(Buffer | null)[]> {
+    const found: (Buffer | null)[] = [];
+    for (let from = 0; from < ciphertexts.length; from += maxCiphertexts)
+      found.push(...(await this.#decryptBatch(path, ciphertexts.slice(from, from + maxCiphertexts))));
+    return found;
+  }
+
+  /** A service refuses a batch with a ciphertext of another stack, so the others are found by halves. */
+  async #decryptBatch(path: string, ciphertexts: readonly string[]): Promise<(Buffer | null)[]> {
+    try {
+      const answer = await this.#client.json(`${path}/batch-decrypt`, { method: 'POST', body: { ciphertexts } });
+      const { plaintexts = {} } = answer as { plaintexts?: Readonly<Record<string, string>> };
+      return ciphertexts.map((each) =>
+        plaintexts[each] === undefined ? null : Buffer.from(plaintexts[each], 'base64'),
+      );
+    } catch (error) {
+      if (!(error instanceof SourceRefusedError)) throw error;
+      if (ciphertexts.length === 1) return [null];
+      const middle = Math.ceil(ciphertexts.length / 2);
+      const first = await this.#decryptBatch(path, ciphertexts.slice(0, middle));
+      return [...first, ...(await this.#decryptBatch(path, ciphertexts.slice(middle)))];
+    }
+  }
+}
+
+interface StackPage {
+  readonly stacks?: readonly { readonly orgName: string; readonly projectName: string; readonly stackName: string }[];
+  readonly continuationToken?: string | null;
+}
+
+interface ListedUpdate extends ServiceUpdate {
+  /** Another Holdfast says when retention has deleted the state, or the events. */
+  readonly stateDeletedAt?: string;
+  readonly eventsDeletedAt?: string;
+}
+
+/** A page of updates, which may be large, until its entries are imported. */
+class PackedPage {
+  readonly #bytes: Buffer;
+  #open: WeakRef<readonly ListedUpdate[]> | null = null;
+
+  constructor(updates: readonly ListedUpdate[]) {
+    this.#bytes = gzipSync(JSON.stringify(updates), { level: 1 });
+  }
+
+  at(index: number): ListedUpdate {
+    const known = this.#open?.deref();
+    const updates = known ?? (JSON.parse(gunzipSync(this.#bytes).toString('utf8')) as readonly ListedUpdate[]);
+    if (known === undefined) this.#open = new WeakRef(updates);
+    return updates[index] as ListedUpdate;
+  }
+}
+
+/** Whether `--from` names a service. */
+export function isService(from: string): boolean {
+  return /^https?:/i.test(from);
+}
+
+function originOf(from: string): string {
+  const url = URL.canParse(from) ? new URL(from) : null;
+  if (url === null || url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '')
+    throw new MovingError(
+      `${JSON.stringify(from.replace(/\/\/[^/]*@/, '//'))} is not the address of a service, such as https://api.pulumi.com`,
+    );
+  if (url.protocol === 'http:' && !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname))
+    throw new MovingError(`${url.host} would get the token in plain text: name an https:// address`);
+  return url.href.replace(/\/+$/, '');
+}

@@ -1,0 +1,43 @@
+import { splitEventBatch } from '../../shared/events/event-batch.ts';
+import type { EngineEventText } from '../../shared/events/event-repository.ts';
+import { MovingError } from './diy-layout.ts';
+import type { SourceEntry } from './moving-source.ts';
+
+/** Events of one update that are held in memory until they are committed with it, in characters. */
+const maxEventsLength = 128 * 1024 * 1024;
+
+/** As in an API's pages, where a type precedes what the engine has sent. */
+const addedType = /^\{"type":"(\w+Event)",(?=")/;
+
+/** The engine events of an update in the source, each once. Throws MovingError and InvalidRequestError. */
+export async function readEvents(
+  read: NonNullable<SourceEntry['events']>,
+  maxEventBytes: number,
+): Promise<readonly EngineEventText[]> {
+  const found = new Map<number, EngineEventText>();
+  let length = 0;
+  for await (const page of read()) {
+    for (const event of (await splitEventBatch(page, maxEventBytes)).events) {
+      length += event.text.length;
+      if (length > maxEventsLength) throw new MovingError(`they have more than ${maxEventsLength} characters`);
+      found.set(event.sequence, asSent(event));
+    }
+  }
+  return [...found.values()];
+}
+
+/** How many events the update has in the source. */
+export async function countEvents(read: NonNullable<SourceEntry['events']>): Promise<number> {
+  const found = new Set<number>();
+  for await (const page of read()) {
+    const { events } = JSON.parse(page.toString('utf8')) as { events: readonly { readonly sequence: number }[] };
+    for (const { sequence } of events) found.add(sequence);
+  }
+  return found.size;
+}
+
+function asSent(event: EngineEventText): EngineEventText {
+  const type = event.type === '' ? addedType.exec(event.text)?.[1] : undefined;
+  if (type === undefined || !event.text.includes(`"${type}":`)) return event;
+  return { ...event, type, text: event.text.replace(addedType, '{') };
+}

@@ -1,0 +1,5 @@
+/** The access token of the CLI, PULUMI_ACCESS_TOKEN; null if there is none. */
+export function readAccessToken(env: NodeJS.ProcessEnv = process.env): string | null {
+  const token = env['PULUMI_ACCESS_TOKEN']?.trim() ?? '';
+  return token === '' ? null : token;
+}

@@ -1,0 +1,219 @@
+import { expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
+import { base64, encrypt, runUpdate, stateWith, testEnds } from '../support/import-ends.ts';
+import { runImport } from '../support/import-run.ts';
+import { type SourceFront, sendJson, startFront } from '../support/source-front.ts';
+import { ok } from '../support/state.ts';
+
+const { source, target, organization } = testEnds();
+
+test('events of updates come as the engine sent them, and verify counts them', async () => {
+  const ends = await organization('events');
+  const dev = await ends.createStack('dev');
+  const events = [
+    { sequence: 0, timestamp: 1, preludeEvent: { config: {} } },
+    {
+      sequence: 1,
+      timestamp: 2,
+      diagnosticEvent: { urn: 'urn:pulumi:dev::proj::a:b:C::d', message: 'm', color: 'raw', severity: 'info' },
+    },
+    { sequence: 2, timestamp: 3, stdoutEvent: { message: 'out', color: 'raw' } },
+  ];
+  await runUpdate(source, dev, stateWith(dev, await encrypt(source, dev, '"a"'), 1), {
+    during: ({ lease, path }) => ok(source.call('POST', `${path}/events/batch`, { auth: lease, body: { events } })),
+  });
+  expect((await ends.run('--apply')).text).toBe('Imported 1 version of 1 stack into events.\n');
+  const types = events.map((event) => Object.keys(event)[2]);
+  expect((await ends.here('proj/dev/update/1/events')).events).toEqual(
+    events.map((event, at) => ({ type: types[at], ...event })),
+  );
+  expect(await query(target, 'select type, event from engine_events order by sequence')).toEqual(
+    events.map((event, at) => ({ type: types[at], event: JSON.stringify(event) })),
+  );
+  expect((await ends.run('--verify')).code).toBe(0);
+  await query(target, 'delete from engine_events where sequence = 1');
+  expect((await ends.run('--verify')).text).toContain('version 1 has another number of events');
+});
+
+test('a state that the CLI refuses comes in quarantine, until a later pass brings one that it accepts', async () => {
+  const ends = await organization('quarantine');
+  const dev = await ends.createStack('dev', { team: 'core' });
+  const ciphertext = await encrypt(source, dev, '"a"');
+  const broken = stateWith(dev, ciphertext, 1);
+  broken.deployment.resources.reverse();
+  await runUpdate(source, dev, broken);
+  const reason = expect.stringContaining(
+    'proj/dev: in quarantine, because the CLI refuses its newest state: urn:pulumi:dev::proj',
+  );
+  expect((await ends.run()).text).toContain('in quarantine, because the CLI refuses its newest state');
+  const applied = await ends.run('--apply');
+  expect([applied.code, applied.stdout]).toEqual([0, reason]);
+  const exported = await ok(target.call('GET', `${dev.path}/export`, { auth: ends.authHere }));
+  expect(exported.headers['x-pulumi-warning']).toContain(
+    'was imported in quarantine, because the CLI refuses it: urn:pulumi',
+  );
+  expect((await ends.run('--verify')).code).toBe(0);
+  // The mark stays while nothing new comes.
+  expect((await ends.run('--apply')).stdout).toContain('in quarantine');
+  expect((await ends.here('proj/dev')).tags).toMatchObject({ team: 'core', 'holdfast:quarantine': expect.any(String) });
+  await runUpdate(source, dev, stateWith(dev, ciphertext, 2));
+  expect((await ends.run('--apply')).text).toBe('Imported 1 version of 1 stack into quarantine.\n');
+  expect((await ends.here('proj/dev')).tags).toEqual({ team: 'core', 'pulumi:project': 'proj' });
+});
+
+test('a rollback deletes what an import brought, and no stack that was updated here', async () => {
+  const ends = await organization('rollback');
+  for (const name of ['one', 'two']) {
+    const stack = await ends.createStack(name);
+    await runUpdate(source, stack, stateWith(stack, await encrypt(source, stack, '"a"'), 1));
+  }
+  await ends.createStack('own');
+  await ok(target.call('POST', '/api/stacks/rollback/proj', { auth: ends.authHere, body: { stackName: 'own' } }));
+  await ends.run('--apply', '--stack', 'proj/one', '--stack', 'proj/two');
+  const body = await ends.here('proj/two/export');
+  await ok(target.call('POST', '/api/stacks/rollback/proj/two/import', { auth: ends.authHere, body }));
+  const list = await ends.run('--rollback');
+  expect([list.code, list.stdout]).toEqual([1, expect.stringContaining('proj/one: to delete')]);
+  expect(list.stdout).toContain('proj/own: kept: it has no imported versions');
+  expect(list.stdout).toContain('1 stack with 1 imported version to delete, 2 to keep. Nothing was changed.');
+  await ends.here('proj/one');
+  const rolledBack = await ends.run('--rollback', '--apply');
+  expect(rolledBack.stdout).toContain('proj/two: kept: it was updated here since its import');
+  expect(rolledBack.stdout).toContain('Deleted 1 stack with 1 imported version; kept 2.');
+  expect((await target.call('GET', '/api/stacks/rollback/proj/one', { auth: ends.authHere })).status).toBe(404);
+  expect(await ends.here('proj/two/updates')).toMatchObject({ updates: [{ version: 2 }, { version: 1 }] });
+  const deletions = await query(
+    target,
+    `select object from audit_events where action = 'stack.delete' and details::text like '%importedFrom%'`,
+  );
+  expect(deletions).toEqual([{ object: 'rollback/proj/one' }]);
+  // What was taken back can come again.
+  expect((await ends.run('--apply', '--stack', 'proj/one')).text).toBe(
+    'Imported 1 version of 1 stack into rollback.\n',
+  );
+});
+
+test('a stack gets another name on the way, in every state', async () => {
+  const ends = await organization('mapped');
+  const dev = await ends.createStack('dev');
+  const ciphertext = await encrypt(source, dev, '"hunter2"');
+  for (const version of [1, 2]) await runUpdate(source, dev, stateWith(dev, ciphertext, version));
+  const map = ['--map', 'proj/dev=shop/prod'];
+  expect((await ends.run('--apply', ...map)).text).toBe('Imported 2 versions of 1 stack into mapped.\n');
+  expect((await ends.here('shop/prod')).tags).toEqual({ 'pulumi:project': 'shop' });
+  const { deployment } = await ends.here('shop/prod/export/1');
+  expect(deployment.resources.map(({ urn }: { urn: string }) => urn)).toEqual([
+    'urn:pulumi:prod::shop::pulumi:pulumi:Stack::shop-prod',
+    'urn:pulumi:prod::shop::pulumi:index:Stash::a',
+  ]);
+  expect(deployment.secrets_providers.state).toMatchObject({ owner: 'mapped', project: 'shop', stack: 'prod' });
+  const asked = { ciphertexts: [deployment.resources[1].inputs.key.ciphertext] };
+  const path = '/api/stacks/mapped/shop/prod/batch-decrypt';
+  const { plaintexts } = (await ok(target.call('POST', path, { auth: ends.authHere, body: asked }))).json;
+  expect(Object.values(plaintexts)).toEqual([base64('"hunter2"')]);
+  expect((await ends.run('--verify', ...map)).code).toBe(0);
+  expect((await ends.run('--map', 'proj/dev=prod')).stderr).toContain('It is not PROJECT/STACK=PROJECT/STACK.');
+});
+
+/** Answers in the shapes that the vendor documents for its own service. */
+async function startVendor(): Promise<SourceFront> {
+  const path = '/api/stacks/acme/shop/prod';
+  const prod = { organization: 'acme', project: 'shop', stack: 'prod' };
+  const user = { name: 'Ann Smith', githubLogin: 'ann', avatarUrl: 'https://avatars.example/ann' };
+  const own = base64('v1-of-the-vendor');
+  const foreign = base64('of another stack');
+  const updateOf = (version: number) => ({
+    info: {
+      ...{ kind: 'update', startTime: 1_700_000_000 + version, endTime: 1_700_000_100 + version, result: 'succeeded' },
+      ...{
+        message: `change ${version}`,
+        environment: { 'git.author': 'ann' },
+        version,
+        resourceChanges: { create: 2 },
+      },
+      config: { 'shop:key': { string: own, secret: true } },
+    },
+    ...{ updateID: `id-${version}`, version, latestVersion: 4, requestedBy: user },
+  });
+  const event = { sequence: 0, timestamp: 1_700_000_001, preludeEvent: { config: {} } };
+  const answers: Readonly<Record<string, unknown>> = {
+    '/api/user': {
+      id: 'u',
+      ...user,
+      email: 'ann@shop.example',
+      organizations: [{ ...user, githubLogin: 'acme' }],
+      identities: ['github.com'],
+    },
+    '/api/user/stacks?organization=acme': {
+      stacks: [{ id: 'x', orgName: 'elsewhere', projectName: 'shop', stackName: 'not-mine' }],
+      continuationToken: 'a+b',
+    },
+    '/api/user/stacks?organization=acme&continuationToken=a%2Bb': {
+      stacks: [
+        { orgName: 'acme', projectName: 'shop', stackName: 'prod', lastUpdate: 1_700_000_004, resourceCount: 2 },
+      ],
+    },
+    [path]: {
+      id: 'y',
+      orgName: 'acme',
+      projectName: 'shop',
+      stackName: 'prod',
+      activeUpdate: 'id-4',
+      tags: { 'gitHub:repo': 'shop' },
+      version: 4,
+    },
+    [`${path}/updates?output-type=service&pageSize=100&page=1`]: {
+      updates: [updateOf(4), updateOf(2), updateOf(1)],
+      ...{ itemsPerPage: 100, total: 3 },
+    },
+    [`${path}/export/1`]: stateWith(prod, own, 1),
+    [`${path}/export/2`]: stateWith(prod, foreign, 2),
+    [`${path}/export/4`]: stateWith(prod, own, 4),
+    [`${path}/update/id-1/events`]: { events: [event], continuationToken: null },
+    [`${path}/update/id-2/events`]: { events: [], continuationToken: null },
+  };
+  return startFront((call, response) => {
+    const key = call.url ?? '';
+    if (call.headers.authorization !== 'token pul-test')
+      return sendJson(response, { code: 401, message: 'Unauthorized' }, 401);
+    if (key !== `${path}/batch-decrypt`)
+      return answers[key] === undefined
+        ? sendJson(response, { code: 404, message: 'Not Found: Update not found' }, 404)
+        : sendJson(response, answers[key]);
+    call.setEncoding('utf8').once('data', (text: string) => {
+      const { ciphertexts } = JSON.parse(text) as { ciphertexts: string[] };
+      if (ciphertexts.includes(foreign))
+        return sendJson(response, { code: 400, message: 'Bad Request: invalid ciphertext' }, 400);
+      sendJson(response, { plaintexts: Object.fromEntries(ciphertexts.map((each) => [each, base64('"hunter2"')])) });
+    });
+  });
+}
+
+test("answers in the vendor's documented shapes are read, and what could not come is named", async () => {
+  await using vendor = await startVendor();
+  const auth = `token ${await target.createUser('acme', 'admin')}`;
+  const run = (...options: string[]) => runImport(target, { url: vendor.url, token: 'pul-test' }, 'acme', ...options);
+  const applied = await run('--apply');
+  expect([applied.code, applied.stdout]).toEqual([
+    1,
+    expect.stringContaining('Imported 3 versions of 1 stack into acme.'),
+  ]);
+  expect(applied.stdout).toContain(
+    'shop/prod: /api/stacks/acme/shop/prod/export/2: the source could not decrypt 1 secret',
+  );
+  expect(applied.stdout).toContain('/export/4: without its events: ');
+  const { updates } = (await ok(target.call('GET', '/api/stacks/acme/shop/prod/updates', { auth }))).json;
+  expect(updates.map(({ version }: { version: number }) => version)).toEqual([4, 2, 1]);
+  expect(updates[2]).toMatchObject({
+    ...{ kind: 'update', message: 'change 1', result: 'succeeded', startTime: 1_700_000_001, endTime: 1_700_000_101 },
+    environment: { 'git.author': 'ann', 'import.requestedBy': 'ann' },
+    resourceChanges: { create: 2 },
+    config: { 'shop:key': { secret: true, object: false } },
+  });
+  const { tags } = (await ok(target.call('GET', '/api/stacks/acme/shop/prod', { auth }))).json;
+  expect(tags).toEqual({ 'gitHub:repo': 'shop', 'pulumi:project': 'shop' });
+  const events = (await ok(target.call('GET', '/api/stacks/acme/shop/prod/update/1/events', { auth }))).json.events;
+  expect(events).toHaveLength(1);
+  const kept = (await ok(target.call('GET', '/api/stacks/acme/shop/prod/export/2', { auth }))).json;
+  expect(JSON.stringify(kept)).toContain(base64('of another stack'));
+});
