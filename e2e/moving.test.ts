@@ -2,7 +2,7 @@ import { copyFile, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
-import { runHoldfast } from '../testkit/admin-command.ts';
+import { runAdmin, runHoldfast } from '../testkit/admin-command.ts';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { expectNothingToDo, newProject, unattended } from '../testkit/scenario.ts';
 import { reference, thingProgram } from '../testkit/stash-program.ts';
@@ -68,11 +68,27 @@ await suite('moving in and out', { ownServer: true }, () => {
       await workspace.runOk(['stack', 'migrate', `file://${workspace.stateDir}`, 'prod', ...target]);
       await workspace.runOk(['preview', '--expect-no-changes', '--stack', migrated], withoutPassphrase);
 
+      // An organization of a service is a source as well. After an update, its history has the configuration, which replaces
+      // the one in the file, whose secrets are those of the source.
+      await workspace.runOk(['up', ...unattended, '--expect-no-changes', '--stack', migrated], withoutPassphrase);
+      await runAdmin(holdfast, 'create-organization', 'other-org');
+      await runAdmin(holdfast, 'add-member', 'ada', '--organization', 'other-org');
+      const service = ['import', '--from', holdfast.url, '--source-organization', organization];
+      const into = [...service, '--organization', 'other-org', '--stack', `${project}/migrated`];
+      const access = { PULUMI_ACCESS_TOKEN: holdfast.token, HOLDFAST_PUBLIC_URL: holdfast.url };
+      await runHoldfast(holdfast, access, ...into, '--apply');
+      expect(await runHoldfast(holdfast, access, ...into, '--verify')).toContain('no differences');
+      const other = `other-org/${project}/migrated`;
+      await workspace.runOk(['config', 'refresh', '--force', '--stack', other], withoutPassphrase);
+      await workspace.runOk(['preview', '--expect-no-changes', '--stack', other], withoutPassphrase);
+      const shown = ['stack', 'output', 'echo', '--show-secrets', '--stack', other];
+      expect((await workspace.runOk(shown, withoutPassphrase)).stdout.trim()).toBe('hunter2');
+
       const out = join(workspace.dir, 'out');
       const exported = ['export', '--organization', organization, '--to', `file://${out}`];
       await expect(runHoldfast(holdfast, {}, ...exported)).rejects.toThrow('set PULUMI_CONFIG_PASSPHRASE');
       const passphrase = { PULUMI_CONFIG_PASSPHRASE: 'another passphrase' };
-      expect(await runHoldfast(holdfast, passphrase, ...exported)).toContain('Exported 3 stacks with 6 updates');
+      expect(await runHoldfast(holdfast, passphrase, ...exported)).toContain('Exported 3 stacks with 7 updates');
       const files = (await readdir(out, { recursive: true, withFileTypes: true })).filter((each) => each.isFile());
       for (const { name, parentPath } of files) {
         const bytes = await readFile(join(parentPath, name));

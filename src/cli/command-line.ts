@@ -112,7 +112,7 @@ function createProgram(run: CommandRun): Command {
   program
     .command('import')
     .description(
-      'import stacks with their history from a folder or bucket of the CLI (`pulumi login file://…`, `s3://…`)',
+      'import stacks with their history from a service (`https://…`), or a folder or bucket of the CLI (`file://…`, `s3://…`)',
     );
   program
     .command('export')

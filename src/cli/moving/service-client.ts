@@ -69,18 +69,20 @@ export class ServiceClient {
   /** The bytes of a response. Throws MovingError; SourceBrokenError in the middle of it. */
   async *bytes(path: string, call: Call = {}): AsyncGenerator<Buffer> {
     const { abort, response } = await this.#respond(path, call);
-    const timer = setTimeout(abort, stallMs);
+    const reader = response.body?.getReader();
     try {
-      for await (const chunk of response.body ?? []) {
-        timer.refresh();
-        yield Buffer.from(chunk);
+      while (reader) {
+        // The time that the caller takes for a chunk does not count.
+        const timer = setTimeout(abort, stallMs);
+        const { done, value } = await reader.read().finally(() => clearTimeout(timer));
+        if (done) return;
+        yield Buffer.from(value.buffer, value.byteOffset, value.byteLength);
       }
     } catch (error) {
       throw new SourceBrokenError(`${this.origin}${path}: the response broke off: ${unreachableReason(error)}`, {
         cause: error,
       });
     } finally {
-      clearTimeout(timer);
       abort();
     }
   }
@@ -96,14 +98,14 @@ export class ServiceClient {
         response = await this.#send(path, call, controller.signal);
       } catch (error) {
         const code = String((error as { cause?: { code?: unknown } }).cause?.code ?? '');
+        clearTimeout(timer);
         if (isLast || finalCodes.test(code))
           throw new SourceUnavailableError(`${this.origin}: ${unreachableReason(error)}`, { cause: error });
         await wait(backOff(attempt, null));
         continue;
-      } finally {
-        clearTimeout(timer);
       }
       if (response.ok) {
+        clearTimeout(timer);
         this.#hasAnswered = true;
         if (!/\bjson\b/.test(response.headers.get('content-type') ?? '')) {
           abort();
@@ -112,6 +114,7 @@ export class ServiceClient {
         return { response, abort };
       }
       const text = await response.text().catch(() => '');
+      clearTimeout(timer);
       const isPassing = response.status === 429 || response.status >= 500;
       if (!isPassing || isLast) throw this.#refused(path, call, response, text);
       await wait(backOff(attempt, response.headers.get('retry-after')));
@@ -133,23 +136,30 @@ export class ServiceClient {
   }
 
   #notJson(path: string, cause?: unknown): MovingError {
-    return new MovingError(
+    return new SourceUnavailableError(
       `${this.origin}${path} does not answer with JSON: name the address of the API, such as https://api.pulumi.com`,
       { cause },
     );
   }
 
-  #refused(path: string, { method = 'GET' }: Call, { headers, status }: Response, text: string): MovingError {
+  #refused(
+    path: string,
+    { body, method = body ? 'POST' : 'GET' }: Call,
+    { headers, status }: Response,
+    text: string,
+  ): MovingError {
     const { origin } = this;
     const location = headers.get('location');
     if (status >= 300 && status < 400)
-      return new MovingError(`${origin} redirects to ${location}: name the address to which it redirects`);
+      return new SourceUnavailableError(`${origin} redirects to ${location}: name the address to which it redirects`);
     const because = `(${status}${messageIn(text)})`;
     switch (status) {
       case 401:
         return new SourceUnavailableError(`${origin} does not accept the token in PULUMI_ACCESS_TOKEN ${because}`);
       case 403:
-        return new MovingError(`The token in PULUMI_ACCESS_TOKEN does not permit ${method} ${path} ${because}`);
+        return new SourceUnavailableError(
+          `The token in PULUMI_ACCESS_TOKEN does not permit ${method} ${path} ${because}`,
+        );
       case 404:
         return new MovingError(`${origin} does not have ${path} ${because}`);
       case 400:
