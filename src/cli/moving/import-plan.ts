@@ -76,8 +76,7 @@ export async function planStack(parts: PlanParts, source: SourceStack): Promise<
   const here = fault === null && content !== null ? await findHere(parts.context, ref, content) : null;
   fault ??= here?.fault ?? null;
   const entries = fault === null ? (content?.history ?? []).slice(here?.known ?? 0) : [];
-  const hasUnrecordedState =
-    fault === null && content !== null && (await isUnrecorded(content, facts, entries, here?.headHash ?? null));
+  const hasUnrecordedState = fault === null && content !== null && (await isUnrecorded(content, facts, entries, here));
   const versions = entries.length + (hasUnrecordedState ? 1 : 0);
   const sizeOf = ({ bytes }: SourceState): number => bytes ?? facts?.bytes ?? 0;
   const bytes =
@@ -135,13 +134,15 @@ export async function readSourceFacts(state: SourceState): Promise<StateFacts | 
 
 /** Whether the newest state is to be imported as a version of its own. */
 async function isUnrecorded(
-  { mayHaveUnrecordedState }: SourceContent,
+  { decrypt, mayHaveUnrecordedState }: SourceContent,
   facts: StateFacts | null,
   entries: readonly SourceEntry[],
-  headHash: string | null,
+  here: { readonly headHash: string | null; readonly imported: number } | null,
 ): Promise<boolean> {
   if (!mayHaveUnrecordedState || facts === null) return false;
-  return facts.sha256 !== (await newestHash(entries, headHash));
+  // A service exports a state of a stack that has none, and what came of a service has other ciphertexts.
+  if (decrypt !== null) return (here?.imported ?? 0) === 0 && (facts.resources > 0 || facts.secretsProvider !== null);
+  return facts.sha256 !== (await newestHash(entries, here?.headHash ?? null));
 }
 
 /** The hash of the newest state once the entries are imported. Damaged ones are left out. */

@@ -5,7 +5,7 @@ import { type HistoryInfo, storedOutcome } from './history-info.ts';
 import { messageOf, readSourceFacts, readSourceTags } from './import-plan.ts';
 import { createImportedVersionRepository, type ImportedVersionRow } from './imported-version-repository.ts';
 import type { SourceContent, SourceEntry, SourceStack, SourceState } from './moving-source.ts';
-import { retryBroken } from './service-client.ts';
+import { retryBroken, SourceUnavailableError } from './service-client.ts';
 import { countEvents } from './source-events.ts';
 import { type Decrypt, hashDecrypted, hashDecryptedConfig } from './stack-secrets.ts';
 
@@ -40,7 +40,9 @@ export async function verifyStack(
     return null;
   });
   if (content === null) return result;
-  const newest = !content.mayHaveUnrecordedState
+  // States of a service have other ciphertexts here, and are compared version by version.
+  const isService = content.decrypt !== null;
+  const newest = isService
     ? null
     : await readSourceFacts(content.state).catch((error: unknown) => {
         leftOut.push(`the newest state: ${messageOf(error)}`);
@@ -68,8 +70,8 @@ export async function verifyStack(
   }
   for (const entry of rows.keys()) if (entry !== '') problems.push(`the source has no entry ${entry}`);
   const headHash = await createImportedVersionRepository(db).findHeadHash(stack.id);
-  const expectedHash = content.mayHaveUnrecordedState ? newest?.sha256 : newestRow?.sha256;
-  if (content.isBusy && !content.mayHaveUnrecordedState) problems.push('an update of it runs in the source');
+  const expectedHash = isService ? newestRow?.sha256 : newest?.sha256;
+  if (content.isBusy && isService) problems.push('an update of it runs in the source');
   if (headHash !== (expectedHash ?? null)) problems.push('the newest states differ');
   const tags = await readSourceTags(content, project).catch(() => ({}));
   if (!isSame(withQuarantine(tags, null), withQuarantine(readTags(stack.tags), null))) problems.push('the tags differ');
@@ -103,7 +105,7 @@ async function verifyEntry(
   const found = (problem: string | null, isLeftOut = false) => ({ bytes, problem, isLeftOut });
   try {
     const info = await readInfo();
-    const facts = await readSourceFacts(state);
+    const facts = content.decrypt === null || !row ? await readSourceFacts(state) : null;
     bytes = facts?.bytes ?? 0;
     if (!row) return found(`entry ${id} is not here`);
     const startTime = info.startTime || info.endTime;
@@ -121,8 +123,9 @@ async function verifyEntry(
       if (facts !== null && row.sha256 !== facts.sha256) differences.push('state');
       if (info.config !== row.config) differences.push('config');
     } else {
-      const decrypted = { content, context, stackId, there: content.decrypt };
-      differences.push(...(await decryptedDifferences(decrypted, { info, state }, row)));
+      const decrypted = await compareDecrypted({ context, stackId }, { info, state, decrypt: content.decrypt }, row);
+      bytes = decrypted.bytes;
+      differences.push(...decrypted.differences);
     }
     if (events !== null && (await countEvents(events)) !== (await countStoredEvents(context, row)))
       differences.push('number of events');
@@ -132,7 +135,8 @@ async function verifyEntry(
     if (stored) for await (const _ of stored.bytes);
     return found(stored ? null : `version ${row.stackVersion} cannot be read`);
   } catch (error) {
-    return found(`${row ? `version ${row.stackVersion}` : `entry ${id}`}: ${messageOf(error)}`, row === undefined);
+    const isLeftOut = row === undefined && !(error instanceof SourceUnavailableError);
+    return found(`${row ? `version ${row.stackVersion}` : `entry ${id}`}: ${messageOf(error)}`, isLeftOut);
   }
 }
 
@@ -152,24 +156,36 @@ async function countStoredEvents({ eventReader }: AppContext, { id }: ImportedVe
   }
 }
 
-/** Differences of what has secrets, with the secrets decrypted at both ends. */
-async function decryptedDifferences(
-  { context, stackId, there }: Compared & { readonly there: Decrypt },
-  { info, state }: { readonly info: HistoryInfo; readonly state: SourceState },
+/** Compares what has secrets, with the secrets decrypted at both ends. */
+async function compareDecrypted(
+  { context, stackId }: { readonly context: AppContext; readonly stackId: string },
+  there: { readonly info: HistoryInfo; readonly state: SourceState; readonly decrypt: Decrypt },
   row: ImportedVersionRow,
-): Promise<string[]> {
-  const here: Decrypt = (ciphertexts) =>
+): Promise<{ bytes: number; differences: string[] }> {
+  const decrypt: Decrypt = (ciphertexts) =>
     context.cipher.decryptEach(
       [stackId],
       ciphertexts.map((each) => Buffer.from(each, 'base64')),
     );
+  let bytes = 0;
+  const counted = async function* (): AsyncGenerator<Buffer> {
+    bytes = 0;
+    for await (const chunk of there.state.document()) {
+      bytes += chunk.length;
+      yield chunk;
+    }
+  };
   const stored = await context.states.readVersion(stackId, row.stackVersion);
-  const hashes = [
-    stored && (await hashDecrypted(stored.bytes, here)),
-    await retryBroken(() => hashDecrypted(state.document(), there)),
+  const states = [
+    stored && (await hashDecrypted(stored.bytes, decrypt)),
+    await retryBroken(() => hashDecrypted(counted(), there.decrypt)),
   ];
-  const configs = [await hashDecryptedConfig(row.config, here), await hashDecryptedConfig(info.config, there)];
-  return [...(hashes[0] === hashes[1] ? [] : ['state']), ...(configs[0] === configs[1] ? [] : ['config'])];
+  const configs = [
+    await hashDecryptedConfig(row.config, decrypt),
+    await hashDecryptedConfig(there.info.config, there.decrypt),
+  ];
+  const differences = [...(states[0] === states[1] ? [] : ['state']), ...(configs[0] === configs[1] ? [] : ['config'])];
+  return { bytes, differences };
 }
 
 function isSame(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
