@@ -28,6 +28,8 @@ import { StackSecrets } from './stack-secrets.ts';
 /** Compressed states that wait for one commit, in bytes; more of a stack are committed in several transactions. */
 const maxHeldBytes = 16 * 1024 * 1024;
 const maxHeldVersions = 500;
+/** Fewer of a service, because each takes calls over the network that an interruption would waste. */
+const maxHeldOfService = 50;
 
 interface Organization {
   readonly id: string;
@@ -82,6 +84,7 @@ export class StackImporter {
     // Secrets are encrypted for the id of the stack.
     if (content.decrypt !== null && head === null) target.head = await this.#commit(target, []);
     const secrets = this.#secretsOf(content, ref, target.head);
+    const maxHeld = secrets === null ? maxHeldVersions : maxHeldOfService;
     let held: PreparedVersion[] = [];
     let heldBytes = 0;
     let versions = 0;
@@ -90,7 +93,7 @@ export class StackImporter {
       heldBytes += version.state?.document.inlineBytes?.length ?? 0;
       heldBytes += version.events.reduce((sum, { text }) => sum + text.length, 0);
       versions++;
-      if (heldBytes < maxHeldBytes && held.length < maxHeldVersions) return;
+      if (heldBytes < maxHeldBytes && held.length < maxHeld) return;
       target.head = await this.#commit(target, held);
       [held, heldBytes] = [[], 0];
     };
