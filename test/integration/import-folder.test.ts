@@ -68,7 +68,7 @@ test('a plan changes nothing, and says what is left out and why', async () => {
   await writeFile(path.join(root, 'stacks/old.json'), '{}');
   const file = path.join(home, 'plan.json');
   const { code, stdout } = await source.run('--plan', file);
-  expect([code, stdout]).toEqual([0, expect.stringMatching(/1 to create, 0 to continue, 0 complete, 4 left out/)]);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/2 to create, 0 to continue, 0 complete, 3 left out/)]);
   expect(stdout).toMatch(/passphrase \(2 stacks\)/);
   expect(stdout).toContain('.pulumi/stacks/old.json is left out');
   const plan = JSON.parse(await readFile(file, 'utf8')) as { stacks: (Planned & { source: string })[] };

@@ -78,7 +78,7 @@ test('a rollback deletes what an import brought, and no stack that was updated h
   expect(list.stdout).toContain('1 stack with 1 imported version to delete, 2 to keep. Nothing was changed.');
   await ends.here('proj/one');
   const rolledBack = await ends.run('--rollback', '--apply');
-  expect(rolledBack.stdout).toContain('proj/two: kept: it was updated here since its import');
+  expect(rolledBack.text).toContain('proj/two: kept: it was updated here since its import');
   expect(rolledBack.stdout).toContain('Deleted 1 stack with 1 imported version; kept 2.');
   expect((await target.call('GET', '/api/stacks/rollback/proj/one', { auth: ends.authHere })).status).toBe(404);
   expect(await ends.here('proj/two/updates')).toMatchObject({ updates: [{ version: 2 }, { version: 1 }] });

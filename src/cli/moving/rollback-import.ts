@@ -1,6 +1,7 @@
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
@@ -51,7 +52,7 @@ export async function rollBackStack(
     if (entries.some(({ entry }) => entry !== '' && !known.has(entry)))
       return keep('it has versions of another source');
     const last = entries.at(-1)?.stackVersion ?? 0;
-    const fault = await writtenSince(parts.context, stack, last);
+    const fault = await writtenSince(parts.context.db, stack, last);
     if (fault !== null) return keep(fault);
     if (apply) await deleteStack(parts, stack, last);
     return result('delete', entries.length);
@@ -60,9 +61,9 @@ export async function rollBackStack(
   }
 }
 
-async function writtenSince({ updates }: AppContext, stack: StackRow, last: number): Promise<string | null> {
+async function writtenSince(db: Queryable, stack: StackRow, last: number): Promise<string | null> {
   if (stack.activeUpdateId !== null) return 'an update of it runs here';
-  if (stack.stackVersion !== last || (await updates.findWithPendingEntries(stack.id)) !== null)
+  if (stack.stackVersion !== last || (await createUpdateRepository(db).findWithPendingEntries(stack.id)) !== null)
     return 'it was updated here since its import';
   return null;
 }
@@ -72,7 +73,7 @@ async function deleteStack({ context, from }: RollbackParts, found: StackRow, la
     await assertWritable(tx);
     const stacks = createStackRepository(tx);
     const stack = await stacks.lockById(found.id);
-    const fault = stack === null ? 'it was deleted meanwhile' : await writtenSince(context, stack, last);
+    const fault = stack === null ? 'it was deleted meanwhile' : await writtenSince(tx, stack, last);
     if (fault !== null) throw new MovingError(fault);
     // Previews may run, because they take no lock.
     await createUpdateRepository(tx).cancelAll(found.id);
