@@ -1,14 +1,14 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import type { AppContext } from '../../shared/context.ts';
+import { listSource, MovingError, type SourceStack } from '../../shared/diy/diy-layout.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
-import { openFolder } from '../../shared/platform/blobs/open-folder.ts';
+import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';
-import { listSource, MovingError, type SourceStack } from './diy-layout.ts';
 import { isSelected, messageOf, type PlannedStack, planStack, type StackPlan } from './import-plan.ts';
-import { bucketDefaults, collect, forEachStack, toCount } from './moving-options.ts';
+import { collect, forEachStack, toCount } from './moving-options.ts';
 import { alignColumns, counted, formatBytes } from './moving-report.ts';
 import { assertWritable, StackImporter } from './stack-importer.ts';
 import { verifyStack } from './verify-import.ts';

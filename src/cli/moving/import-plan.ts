@@ -1,12 +1,12 @@
 import type { AppContext } from '../../shared/context.ts';
+import { type HistoryEntry, readBytes, readText, type SourceStack } from '../../shared/diy/diy-layout.ts';
+import { documentOfCheckpoint } from '../../shared/diy/move-document.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { AppError, OperatorError } from '../../shared/platform/errors/errors.ts';
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import { isSegmentName, type StackRef } from '../../shared/stacks/names.ts';
 import { parseTags, type Tags } from '../../shared/stacks/tags.ts';
-import { type HistoryEntry, readBytes, readText, type SourceStack } from './diy-layout.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
-import { documentOfCheckpoint } from './move-document.ts';
 import { readStateFacts, type StateFacts } from './state-facts.ts';
 
 /** What an import does with a stack. */

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
+import { movedVersion, movedVersionColumns } from '../../shared/diy/moved-version.ts';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
-import { movedVersion, movedVersionColumns } from './moved-version.ts';
 
 const EntryRow = Type.Object({ entry: Type.String(), stackVersion: Type.Integer() });
 

@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { ciRunOf, operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { MovingError, readBytes, readText } from '../../shared/diy/diy-layout.ts';
+import { type HistoryInfo, readHistoryInfo, storedOutcome } from '../../shared/diy/history-info.ts';
+import { documentOfCheckpoint } from '../../shared/diy/move-document.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { InvalidRequestError, UnavailableError } from '../../shared/platform/errors/errors.ts';
@@ -15,11 +18,8 @@ import {
 } from '../../shared/state/checkpoints/checkpoint-repository.ts';
 import { storeDeployment } from '../../shared/state/store-deployment.ts';
 import { operator } from '../admin/operator.ts';
-import { MovingError, readBytes, readText } from './diy-layout.ts';
-import { type HistoryInfo, readHistoryInfo, storedOutcome } from './history-info.ts';
 import { messageOf, type StackPlan } from './import-plan.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
-import { documentOfCheckpoint } from './move-document.ts';
 
 /** Compressed states that wait for one commit, in bytes; more of a stack are committed in several transactions. */
 const maxHeldBytes = 16 * 1024 * 1024;
@@ -36,6 +36,20 @@ interface ImportParts {
   readonly organization: Organization;
   /** For the audit log. */
   readonly from: string;
+  /** Changes what arrives: other keys encrypt its secrets here. */
+  readonly arrival?: Arrival;
+  /** Runs in the transaction that commits versions, up to an entry of the source; null: up to a state without one. */
+  readonly onCommit?: (
+    tx: Queryable,
+    committed: { stackId: string; stackVersion: number; entry: string | null },
+  ) => Promise<unknown>;
+}
+
+/** What becomes of the secrets of a source. */
+export interface Arrival {
+  document(document: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
+  /** The configuration of an update, as the service has it. */
+  config(stored: string): Promise<string>;
 }
 
 /** An update whose state is stored, to be committed. */
@@ -68,7 +82,7 @@ export class StackImporter {
     { entries, hasUnrecordedState, head, planned, source, tags }: StackPlan,
     onVersion: () => void,
   ): Promise<ImportedStack> {
-    const { folder, organization } = this.#parts;
+    const { arrival, folder, organization } = this.#parts;
     const ref = { organization: organization.name, project: planned.project as string, stack: planned.stack };
     const leftOut: string[] = [];
     const target = { ref, tags: JSON.stringify(tags), head };
@@ -85,7 +99,8 @@ export class StackImporter {
     };
     for (const { id, state, update } of entries) {
       try {
-        const info = readHistoryInfo(update.name, (await readText(folder, update.name)) ?? '');
+        const read = readHistoryInfo(update.name, (await readText(folder, update.name)) ?? '');
+        const info = arrival ? { ...read, config: await arrival.config(read.config) } : read;
         await hold({ entry: id, info, state: await this.#store(state.name) });
       } catch (error) {
         if (!isDamage(error)) throw error;
@@ -103,11 +118,12 @@ export class StackImporter {
 
   /** Stores a state of the source without making it one of a stack; null if the source has none there. */
   async #store(name: string): Promise<NewCheckpoint | null> {
-    const { context, folder } = this.#parts;
+    const { arrival, context, folder } = this.#parts;
     let isEmpty = false;
     const document = async function* (): AsyncGenerator<Buffer> {
       let hasBytes = false;
-      for await (const chunk of documentOfCheckpoint(() => readBytes(folder, name))) {
+      const read = documentOfCheckpoint(() => readBytes(folder, name));
+      for await (const chunk of arrival ? arrival.document(read) : read) {
         hasBytes = true;
         yield chunk;
       }
@@ -138,6 +154,8 @@ export class StackImporter {
       if (stack.tags !== tags) await stacks.setTags(stack.id, tags);
       if (versions.length === 0) return { stackId: stack.id, stackVersion: stack.stackVersion };
       const stackVersion = await this.#insertVersions(tx, stack, versions);
+      const entry = versions.at(-1)?.entry || null;
+      await this.#parts.onCommit?.(tx, { stackId: stack.id, stackVersion, entry });
       await createAuditRepository(tx).insert(operatorSource(operator()), {
         ...{ action: 'stack.import', organization: organization.name, object: formatStackRef(ref) },
         details: { stackId: stack.id, stackVersion, versions: versions.length, from: this.#parts.from },

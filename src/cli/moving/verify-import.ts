@@ -1,8 +1,8 @@
 import type { AppContext } from '../../shared/context.ts';
+import { type HistoryEntry, readText, type SourceStack } from '../../shared/diy/diy-layout.ts';
+import { readHistoryInfo, storedOutcome } from '../../shared/diy/history-info.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { type HistoryEntry, readText, type SourceStack } from './diy-layout.ts';
-import { readHistoryInfo, storedOutcome } from './history-info.ts';
 import { messageOf, readSourceFacts, readSourceTags } from './import-plan.ts';
 import { createImportedVersionRepository, type ImportedVersionRow } from './imported-version-repository.ts';
 

@@ -64,6 +64,22 @@ export const storesSettings = {
     }),
   ),
   HOLDFAST_BACKUP_KEEP: positive('How many scheduled backups are kept.', 14, 10_000),
+  HOLDFAST_BUNDLE_URL: Type.Optional(
+    Type.String({
+      description:
+        'Folder as `file://DIR`, or `s3://bucket/prefix`, in which workers and embedded servers keep the [break-glass bundle](moving.md#break-glass-bundle). Needs HOLDFAST_BUNDLE_PASSPHRASE, and HOLDFAST_MASTER_KEYS in workers.',
+      pattern: '^(file:///[^\\s]+|s3://[^/\\s]+\\S*)$',
+      form: 'file:///DIR or s3://bucket/prefix',
+    }),
+  ),
+  HOLDFAST_BUNDLE_PASSPHRASE: Type.Optional(
+    Type.String({
+      description:
+        'Passphrase for which secrets in the bundle are encrypted: PULUMI_CONFIG_PASSPHRASE of people who use it.',
+      minLength: 12,
+      form: 'a passphrase of at least 12 characters',
+    }),
+  ),
   HOLDFAST_S3_BUCKET: Type.Optional(
     Type.String({
       description:

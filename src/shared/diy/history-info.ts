@@ -75,7 +75,8 @@ export async function toHistoryConfig(
   return Object.fromEntries(values);
 }
 
-function toServiceConfig(config: unknown): Record<string, ConfigValue> {
+/** The configuration of a history file as an update of the service has it; the reverse of `toHistoryConfig`. */
+export function toServiceConfig(config: unknown): Record<string, ConfigValue> {
   const values = Object.entries(config as Record<string, unknown>).map(([key, value]): [string, ConfigValue] => {
     if (typeof value === 'string') return [key, { string: value, secret: false, object: false }];
     if (isSecret(value)) return [key, { string: value.secure, secret: true, object: false }];
