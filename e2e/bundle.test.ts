@@ -67,7 +67,9 @@ await suite('the break-glass bundle', { ownServer: true }, () => {
       }
       await workspace.writeProgram(program('3'));
       await workspace.runOk(['up', ...unattended, '--stack', named('prod')]);
-      const returned = await runHoldfast(holdfast, bundle, 'bundle', 'return', '--apply').catch((error: Error) => error);
+      const returned = await runHoldfast(holdfast, bundle, 'bundle', 'return', '--apply').catch(
+        (error: Error) => error,
+      );
       expect(String(returned)).toMatch(new RegExp(`${named('dev')} +returned +1 version`));
       expect(String(returned)).toMatch(new RegExp(`${named('prod')} +refused +moved on both sides`));
       await workspace.runOk(['preview', '--expect-no-changes', '--stack', named('prod')]);

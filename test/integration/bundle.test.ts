@@ -248,6 +248,23 @@ test('work of others in the bundle is not overwritten, but an emptied bundle is 
   expect([await countOf(directory, stack), await errorsOf(stack)]).toEqual([5, []]);
 });
 
+test('a restored database writes nothing into the bundle before it has taken over', async () => {
+  const { directory, run } = newPlace();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await importState(app, stack, 2);
+  await query(app, 'update installation set outgoing_held_since = now()');
+  try {
+    await run();
+    expect(await countOf(directory, stack)).toBe(1);
+  } finally {
+    await query(app, 'update installation set outgoing_held_since = null');
+  }
+  await run();
+  expect(await countOf(directory, stack)).toBe(2);
+});
+
 test('another passphrase is recorded, and writes everything again', async () => {
   const { directory, run } = newPlace();
   const stack = await createStack(app);

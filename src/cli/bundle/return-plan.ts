@@ -10,7 +10,7 @@ import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { messageOf, readSourceFacts, readSourceTags, type StackPlan } from '../moving/import-plan.ts';
 
 /** What a return does with a stack. `refused`: the reason names what to do. */
-export type ReturnAction = 'unchanged' | 'return' | 'create' | 'refused';
+type ReturnAction = 'unchanged' | 'return' | 'create' | 'refused';
 
 /** A stack of the bundle with what a return does. */
 export interface PlannedReturn {

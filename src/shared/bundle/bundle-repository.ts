@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { mayBeSent } from '../platform/outgoing/held-outgoing-repository.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 
 /** The name of the task, whose claim every write of a worker needs. */
@@ -34,8 +35,6 @@ const DueRow = Type.Object({
 export type DueRow = Row<typeof DueRow>;
 
 const LagRow = Type.Object({ stacks: Type.Integer(), seconds: Type.Integer(), errors: Type.Integer() });
-/** What the bundle lacks. */
-export type BundleLag = Row<typeof LagRow>;
 
 const NameRow = Type.Object({ name: Type.String() });
 const FoundRow = Type.Object({ stack: Type.String() });
@@ -62,7 +61,8 @@ export function createBundleRepository(db: Queryable) {
   const live = sql.fragment`stack_changes c join organizations o on o.id = c.organization_id`;
   const samePlace = sql.fragment`b.organization = o.name and b.project = c.project_name and b.stack = c.stack_name`;
   const isChanged = sql.fragment`(b.stack_id is distinct from c.stack_id or b.changed_at is distinct from c.changed_at)`;
-  const isReady = sql.fragment`(b.postponed_until is null or b.postponed_until <= clock_timestamp())`;
+  /** The bundle of a restored database may still be that of another. */
+  const isReady = sql.fragment`(${mayBeSent} and (b.postponed_until is null or b.postponed_until <= clock_timestamp()))`;
 
   return {
     find: () => db.maybeOne(sql.rows(BundleRow)`/* bundles.find */ select place, salt from bundles`),
@@ -201,7 +201,7 @@ export function createBundleRepository(db: Queryable) {
         insert into bundled_stacks as b (organization, project, stack, stack_id, stack_version, entry, sha256)
         values (${where.organization}, ${where.project}, ${where.stack}, ${taken.stackId}, ${taken.stackVersion}, ${taken.entry}, ${taken.sha256})
         on conflict (organization, project, stack) do update set stack_id = excluded.stack_id, stack_version = excluded.stack_version,
-          entry = coalesce(excluded.entry, b.entry), sha256 = coalesce(excluded.sha256, b.sha256), changed_at = null,
+          entry = coalesce(excluded.entry, b.entry), sha256 = coalesce(excluded.sha256, b.sha256), changed_at = null, tags = null,
           postponed_until = null, error = null`),
 
     /** How far the bundle is behind. */

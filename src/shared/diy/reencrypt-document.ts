@@ -19,7 +19,7 @@ export interface DocumentSecrets {
 }
 
 /** The secrets provider to write instead of this one; null: it stays. */
-export type ReplaceProvider = (current: NonNullable<DocumentSecrets['provider']>) => Promise<object | null>;
+type ReplaceProvider = (current: NonNullable<DocumentSecrets['provider']>) => Promise<object | null>;
 
 /**
  * The deployment document with the ciphertexts that `reencrypt` knows replaced, and with another secrets provider if `provider` has one.

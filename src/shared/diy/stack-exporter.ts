@@ -10,7 +10,9 @@ import type { StackCipher } from '../secrets/stack-cipher.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { StackRow } from '../stacks/stack-repository.ts';
 import { readTags } from '../stacks/tags.ts';
+import { DocumentDamagedError } from '../state/checks/document-verifier.ts';
 import { bytesOf } from '../state/documents/byte-source.ts';
+import { StateDeletedError } from '../state/retention/deleted-errors.ts';
 import type { StateDocument, StateReader } from '../state/state-reader.ts';
 import { configFile, diyOrganization, MovingError, root, stateFile, tagsFile } from './diy-layout.ts';
 import { createExportedStackRepository, type ExportedVersionRow } from './exported-stack-repository.ts';
@@ -40,7 +42,7 @@ interface ExportParts {
 }
 
 /** A state that is written over an earlier one of the same stack. */
-export interface ExportPart {
+interface ExportPart {
   /** The first version of the history that is written; null: none. */
   readonly fromVersion: number | null;
   /** The state instead of that of the moment. Called again if its bytes are read again. */
@@ -138,7 +140,13 @@ class StackExport {
         lastId = laterOf(lastId, row);
         const name = `${root}/history/${this.#place}/${this.#stack.stack}-${lastId}`;
         // The update is listed by its history file, so its state comes first.
-        secrets = await this.#writeState(`${name}.checkpoint.json.gz`, readVersion, true);
+        try {
+          secrets = await this.#writeState(`${name}.checkpoint.json.gz`, readVersion, true);
+        } catch (error) {
+          if (!this.#parts.part || !isOfOneVersion(error)) throw error;
+          this.#notes.push(`without its version ${row.stackVersion}: ${(error as Error).message}`);
+          continue;
+        }
         const info = Buffer.from(JSON.stringify(await this.#historyOf(row)));
         await this.#write(`${name}.history.json.gz`, gzipped(bytesOf(info)()));
         versions++;
@@ -243,6 +251,11 @@ class StackExport {
 export function laterOf(last: bigint, { endedAt, entry }: ExportedVersionRow): bigint {
   const own = entry ? BigInt(entry) : BigInt(endedAt.getTime()) * 1_000_000n;
   return own > last ? own : last + 1n;
+}
+
+/** Whether the newest state may be whole all the same. */
+function isOfOneVersion(error: unknown): boolean {
+  return error instanceof MovingError || error instanceof DocumentDamagedError || error instanceof StateDeletedError;
 }
 
 /** The CLI reads no other values. */
