@@ -285,7 +285,7 @@ test('another passphrase is recorded, and writes everything again', async () => 
     { place: `file://${directory}`, before: `file://${directory}`, isPassphraseNew: true },
     expect.objectContaining({ place: `file://${directory}` }),
   ]);
-  expect(JSON.stringify(events)).not.toContain('passphrase"');
+  expect(JSON.stringify(events)).not.toContain('another passphrase');
 });
 
 function holdfast(place: string, ...words: string[]) {

@@ -81,11 +81,16 @@ export function createBundleRepository(db: Queryable) {
         on conflict (is_only) do update set place = excluded.place, salt = excluded.salt`);
     },
 
-    /** Forgets what the bundle has of an organization. Returns whether there was anything. */
-    forget: async (organization: string): Promise<boolean> => {
-      const rows = await db.any(sql.rows(FoundRow)`
-        /* bundledStacks.forget */ delete from bundled_stacks where organization = ${organization} returning stack`);
-      return rows.length > 0;
+    /** Forgets what the bundle has of an organization. */
+    forget: (organization: string) =>
+      db.query(sql.nothing`
+        /* bundledStacks.forget */ delete from bundled_stacks where organization = ${organization}`),
+
+    /** Organizations of which the bundle has stacks. */
+    listBundledOrganizations: async (): Promise<readonly string[]> => {
+      const rows = await db.any(sql.rows(NameRow)`
+        /* bundledStacks.listOrganizations */ select distinct organization as name from bundled_stacks order by 1`);
+      return rows.map(({ name }) => name);
     },
 
     /** Stacks that have changed since they were written, and those with unfinished writes; the longest waiting first. */

@@ -160,6 +160,10 @@ export class BundleWriter {
 /** Another worker has taken over. */
 export class ClaimLostError extends OperatorError {
   override readonly name = 'ClaimLostError';
+
+  constructor() {
+    super('Another worker has taken over the bundle');
+  }
 }
 
 /** The state of the newest version; of a stack without versions, its first state. */

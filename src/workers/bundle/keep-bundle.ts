@@ -89,6 +89,14 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
   const rows = createBundleRepository(db);
   const writer = new BundleWriter({ context, rows, ...run });
   const begun = new Map<string, Folder>();
+  const folderOf = async (organization: string): Promise<Folder> => {
+    const known = begun.get(organization);
+    if (known) return known;
+    const target = new SubFolder(folder, `${organization}/`);
+    await begin(target, rows, organization);
+    begun.set(organization, target);
+    return target;
+  };
   let failures = 0;
   let done = 0;
   const attempt = async (
@@ -115,26 +123,19 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
     }
   };
 
-  for (
-    let page = await rows.listDue(pageRows);
-    page.length > 0 && !signal.aborted;
-    page = await rows.listDue(pageRows)
-  ) {
+  // Somebody may have emptied the bundle.
+  for (const organization of await rows.listBundledOrganizations()) await folderOf(organization);
+  for (let page = await rows.listDue(pageRows); page.length > 0 && !signal.aborted; ) {
     for (const due of page) {
       if (signal.aborted) break;
-      const known = begun.get(due.organization);
-      const target = known ?? new SubFolder(folder, `${due.organization}/`);
-      if (!known) {
-        begun.set(due.organization, target);
-        // What was read of its stacks counts no longer.
-        if (await begin(target, rows, due.organization)) break;
-      }
+      const target = await folderOf(due.organization);
       await attempt(due, () => writer.write(target, due));
     }
+    page = await rows.listDue(pageRows);
   }
   for (const row of signal.aborted ? [] : await rows.listLeft(pageRows)) {
     if (signal.aborted) break;
-    const target = new SubFolder(folder, `${row.organization}/`);
+    const target = await folderOf(row.organization);
     await attempt({ ...row, changedAt: null }, async () => {
       await writer.remove(target, row);
       return 0;
@@ -143,18 +144,17 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
   return done;
 }
 
-/** Makes a folder one that the CLI reads. Somebody may have emptied it: returns whether rows of stacks were forgotten. */
+/** Makes a folder one that the CLI reads. Forgets what it had if it was emptied. */
 async function begin(
   folder: Folder,
   rows: ReturnType<typeof createBundleRepository>,
   organization: string,
-): Promise<boolean> {
+): Promise<void> {
   const meta = await folder.open(metaFile);
   if (meta !== null) {
     for await (const _ of meta);
-    return false;
+    return;
   }
-  const isForgotten = await rows.forget(organization);
+  await rows.forget(organization);
   await folder.write(metaFile, bytesOf(Buffer.from('version: 1\n'))());
-  return isForgotten;
 }
