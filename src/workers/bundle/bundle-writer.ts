@@ -23,6 +23,9 @@ import type { StateDocument } from '../../shared/state/state-reader.ts';
 /** Versions of each stack in the bundle. */
 const keptVersions = 10;
 
+/** Of files that the CLI adds to one: the one before, and what its store knows of them. */
+const cliSuffixes = ['', '.bak', '.attrs', '.bak.attrs'];
+
 interface Parts {
   readonly context: Pick<AppContext, 'cipher' | 'db' | 'stacks' | 'states'>;
   readonly rows: BundleRepository;
@@ -74,9 +77,10 @@ export class BundleWriter {
   async remove(folder: Folder, row: BundledRow): Promise<void> {
     await this.#assertUntouched(folder, row);
     const path = pathOf(row);
-    const backups = stateNames(row).map((name) => `${name}.bak`);
     // The state first: without it, the CLI lists no stack.
-    for (const name of [...stateNames(row), ...backups, tagsFile(path), configFile(row)]) await folder.delete(name);
+    for (const name of [...stateNames(row), tagsFile(path)])
+      for (const suffix of cliSuffixes) await folder.delete(name + suffix);
+    await folder.delete(configFile(row));
     await this.#clearHistory(folder, row, 0);
     await this.#parts.rows.delete(row, this.#parts.holder);
   }
