@@ -67,6 +67,8 @@ export class S3Folder implements Folder {
   async delete(name: string): Promise<void> {
     const target = { Bucket: this.#options.bucket, Key: this.#prefix + name };
     await this.#clients.requests.send(new DeleteObjectCommand(target)).catch((error: unknown) => {
+      // S3 itself does not mind; others may.
+      if (isNoSuchKey(error)) return;
       throw toUnavailable('delete', error);
     });
   }
