@@ -213,6 +213,9 @@ test('a slow worker that overwrites a newer state with an older one is found out
   expect(await countOf(directory, stack)).toBe(3);
   gate.resolve();
   await expect(late).rejects.toThrow('Another worker');
+  // It confirms nothing.
+  const confirmed = 'select stack_version from bundled_stacks where organization = $1';
+  expect(await query(app, confirmed, [stack.organization])).toEqual([{ stack_version: 3 }]);
   expect(await countOf(directory, stack)).toBe(2);
   await run();
   expect([await countOf(directory, stack), await errorsOf(stack)]).toEqual([3, []]);
