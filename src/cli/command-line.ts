@@ -117,10 +117,15 @@ function createProgram(run: CommandRun): Command {
   program
     .command('export')
     .description('export the stacks of an organization as a folder or bucket for `pulumi login file://…`, `s3://…`');
+  program
+    .command('bundle')
+    .description('the break-glass bundle: how far it is behind, and what was done in it meanwhile')
+    .usage('<command>');
   program.hook('preSubcommand', async (_, command) => {
     if (command.name() === 'backup') (await import('./backup/backup-commands.ts')).addBackupCommands(command, run);
     if (command.name() === 'blobs') (await import('./blobs/blobs-commands.ts')).addBlobsCommands(command, run);
     if (command.name() === 'admin') (await import('./admin/admin-commands.ts')).addAdminCommands(command, run);
+    if (command.name() === 'bundle') (await import('./bundle/bundle-commands.ts')).addBundleCommands(command, run);
     if (command.name() === 'import') (await import('./moving/import-commands.ts')).addImportOptions(command, run);
     if (command.name() === 'export') (await import('./moving/export-commands.ts')).addExportOptions(command, run);
     if (command.name() === 'setup') (await import('./setup/setup-command.ts')).addSetupOptions(command, runWith);

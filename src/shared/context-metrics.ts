@@ -1,5 +1,6 @@
 import { createAuditChainRepository } from './audit/audit-chain-repository.ts';
 import { createAuditSendingRepository } from './audit/audit-sending-repository.ts';
+import { createBundleRepository } from './bundle/bundle-repository.ts';
 import { createDriftRepository } from './drift/drift-repository.ts';
 import { createArchivingRepository } from './events/archiving-repository.ts';
 import type { Config } from './platform/config/config.ts';
@@ -20,6 +21,7 @@ import { createDeliveryRepository } from './webhooks/delivery-repository.ts';
 const archivingCountEveryMs = 60_000;
 const driftCountEveryMs = 60_000;
 const indexCountEveryMs = 10_000;
+const bundleCountEveryMs = 10_000;
 
 interface MeasuredParts {
   readonly config: Config;
@@ -132,6 +134,14 @@ function registerDatabaseGauges(metrics: Metrics, { compactions, config, db }: M
     async () => ({ drifted: await createDriftRepository(db).countDrifted() }),
     driftCountEveryMs,
   );
+  if (config.bundleUrl !== null)
+    metrics.gaugeByQuery(
+      'holdfast_bundle_behind',
+      'Stacks whose newest version the break-glass bundle lacks, since when in seconds, and stacks with errors; every 10 seconds.',
+      'figure',
+      () => createBundleRepository(db).readLag(),
+      bundleCountEveryMs,
+    );
   metrics.gaugeByQuery(
     'holdfast_stacks_to_index',
     'Stacks whose newest state is not indexed yet, counted up to 10,000 every 10 seconds.',

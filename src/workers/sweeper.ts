@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { bundleOf } from '../shared/bundle/bundle-place.ts';
 import type { AppContext } from '../shared/context.ts';
 import { createRateCounterRepository } from '../shared/identity/rate-counter-repository.ts';
 import { createExchangeRepository } from '../shared/identity/trust/exchange-repository.ts';
@@ -13,6 +14,7 @@ import { addAuditPartitions, dropOldAudit } from './audit/keep-audit.ts';
 import { receiverCalls, sendAudit } from './audit/send-audit.ts';
 import { backUpOnSchedule } from './backup/scheduled-backup.ts';
 import { verifyNewestBackup } from './backup/verify-newest.ts';
+import { keepBundle } from './bundle/keep-bundle.ts';
 import {
   deleteAbandonedPacks,
   deleteEmptyProjects,
@@ -53,6 +55,7 @@ export function startSweeper(context: AppContext): void {
   const rateCounters = createRateCounterRepository(db, 'requests');
   const exchanges = createExchangeRepository(db);
   const runs = createRunRepository(db);
+  const bundle = bundleOf(config);
   const { format, receiverUrl } = config.audit;
   const receiver =
     receiverUrl === null
@@ -106,6 +109,7 @@ export function startSweeper(context: AppContext): void {
           backUpOnSchedule(context, config.backup.to, runs),
           verifyNewestBackup(context, config.backup.to, runs, { program: process.argv[1] as string }),
         ]),
+    ...(bundle === null ? [] : [keepBundle(context, bundle)]),
     ...(config.reconcile.everySeconds > 0 ? [reconcileInSlices(context, runs)] : []),
   ];
   const holder = randomUUID();

@@ -57,6 +57,7 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
       ...['create', 'change', 'remove', 'ping', 'redeliver'].map((each) => `webhook.${each}`),
     ].map((action) => [action, 'organization']),
   ) as Record<AuditAction, AuditPlaceRule>),
+  'bundle.begin': 'server',
   'database.loss': 'server',
   'installation.repair': 'server',
   'installation.read-only': 'server',

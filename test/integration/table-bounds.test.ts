@@ -52,6 +52,8 @@ const proofs: Readonly<Record<string, Proof>> = {
   policy_group_stacks: cascade,
   former_stack_names: cascade,
   stacks: ['quotas', 'stacks: no more than allowed'],
+  bundles: setUp,
+  bundled_stacks: ['bundle', 'a stack that was renamed is at its new place only, and a deleted one at none'],
   projects: ['retention', 'projects without stacks are deleted'],
   update_approvals: retention('update_approvals'),
   update_queue_waiters: ['retention', 'lost entries of a queue are deleted'],

@@ -90,6 +90,7 @@ await describeWithTools('the chart', ['chart-tools'], () => {
         ...aws,
         'HOLDFAST_AUDIT_EXPORT_TOKEN',
         'HOLDFAST_AUDIT_EXPORT_URL',
+        'HOLDFAST_BUNDLE_PASSPHRASE',
         serving[0],
         'HOLDFAST_MASTER_KEYS',
         serving[1],

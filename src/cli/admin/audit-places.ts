@@ -24,6 +24,7 @@ const exceptions = {
   'token.create': 'token',
   'token.revoke': 'token',
   'token.rotate': 'token',
+  'bundle.begin': 'server',
   'database.loss': 'server',
   'installation.repair': 'server',
   'installation.read-only': 'server',

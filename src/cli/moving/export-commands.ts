@@ -1,20 +1,22 @@
 import type { Command } from 'commander';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { listFolder, MovingError, metaFile, readText } from '../../shared/diy/diy-layout.ts';
+import { createExportedStackRepository } from '../../shared/diy/exported-stack-repository.ts';
+import { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
+import { type ExportedStack, exportStack } from '../../shared/diy/stack-exporter.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
-import { openFolder } from '../../shared/platform/blobs/open-folder.ts';
+import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { readConfigPassphrase } from '../../shared/platform/config/passphrase.ts';
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { bytesOf } from '../../shared/state/documents/byte-source.ts';
 import { AdminSession } from '../admin/admin-session.ts';
+import { operator } from '../admin/operator.ts';
 import type { CommandRun } from '../command-run.ts';
-import { listFolder, MovingError, metaFile, readText } from './diy-layout.ts';
-import { createExportedStackRepository } from './exported-stack-repository.ts';
 import { messageOf } from './import-plan.ts';
-import { bucketDefaults, collect, forEachStack, toCount } from './moving-options.ts';
+import { collect, forEachStack, toCount } from './moving-options.ts';
 import { counted } from './moving-report.ts';
-import { PassphraseCrypter } from './passphrase-crypter.ts';
-import { exportStack } from './stack-exporter.ts';
 
 const pageRows = 500;
 
@@ -60,11 +62,13 @@ async function runExport(run: CommandRun, options: ExportOptions): Promise<void>
     await session.withContext(async (context) => {
       const stacks = await listStacks(context, options);
       const there = await openTarget(folder, options);
-      const parts = { context, folder, to: options.to, history: options.history ?? maxHistory, there, crypter };
+      const history = options.history ?? maxHistory;
+      const source = operatorSource(operator());
+      const parts = { context, folder, to: options.to, source, history, there, crypter };
       const results = await forEachStack(stacks, options.parallel, 'stacks', async (stack) => {
         const name = `${stack.project}/${stack.stack}`;
         try {
-          return { stack: name, isComplete: true, ...(await exportStack(parts, stack)) };
+          return { stack: name, isComplete: true, ...described(await exportStack(parts, stack)) };
         } catch (error) {
           return { stack: name, isComplete: false, versions: 0, reencrypted: 0, notes: [messageOf(error)] };
         }
@@ -125,4 +129,8 @@ async function listStacks({ db, identity }: AppContext, { organization, stack }:
 
 function toHistory(text: string): number {
   return text === '0' ? 0 : Math.min(toCount(text), maxHistory);
+}
+
+function described({ notes, reencrypted, versions }: ExportedStack): Omit<ExportedStack, 'newest' | 'sha256'> {
+  return { versions, reencrypted, notes };
 }

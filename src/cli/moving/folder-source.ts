@@ -1,7 +1,7 @@
+import { type FolderStack, listFolder, MovingError, readBytes, readText } from '../../shared/diy/diy-layout.ts';
+import { readHistoryInfo } from '../../shared/diy/history-info.ts';
+import { documentOfCheckpoint } from '../../shared/diy/move-document.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
-import { type FolderStack, listFolder, MovingError, readBytes, readText } from './diy-layout.ts';
-import { readHistoryInfo } from './history-info.ts';
-import { documentOfCheckpoint } from './move-document.ts';
 import type { MovingSource, SourceContent, SourceState } from './moving-source.ts';
 
 /** The stacks of a folder or bucket of the CLI's own backend. */
@@ -20,7 +20,7 @@ export class FolderSource implements MovingSource {
       throw new MovingError(`There are no stacks in ${this.place}: it needs a folder .pulumi/stacks`);
     const opened = stacks.map((each) => ({
       ...{ name: each.name, project: each.project, stack: each.stack },
-      open: () => this.#open(each),
+      open: () => openFolderStack(this.#folder, each),
     }));
     return { stacks: opened, strays };
   }
@@ -28,40 +28,41 @@ export class FolderSource implements MovingSource {
   close(): Promise<void> {
     return this.#folder.close();
   }
+}
 
-  async #open({ history, locks, state, tags, withoutState }: FolderStack): Promise<SourceContent> {
-    const folder = this.#folder;
-    return {
-      state: { ...this.#stateOf(state), modifiedAt: state.modifiedAt },
-      // `pulumi state` and `pulumi stack import` write no update.
-      mayHaveUnrecordedState: true,
-      history: history.map(({ id, state: left, update }) => ({
-        ...{ id, stackVersion: null, state: this.#stateOf(left), events: null },
-        info: async () => readHistoryInfo(update.name, (await readText(folder, update.name)) ?? ''),
-      })),
-      notes: withoutState > 0 ? [`without ${withoutState} updates, whose states the source lacks`] : [],
-      fault: locks.length > 0 ? await this.#describeLock(locks[0] as string) : null,
-      isBusy: locks.length > 0,
-      tags: async () => {
-        const text = tags === null ? null : await readText(folder, tags.name);
-        return text === null ? {} : ((JSON.parse(text) as { tags?: object }).tags ?? {});
-      },
-      decrypt: null,
-    };
-  }
+/** Reads what a folder has of a stack. */
+export async function openFolderStack(folder: Folder, stack: FolderStack): Promise<SourceContent> {
+  const { history, locks, state, tags, withoutState } = stack;
+  const stateOf = ({ bytes, name }: { readonly name: string; readonly bytes: number }): SourceState => ({
+    ...{ name, bytes },
+    document: () => documentOfCheckpoint(() => readBytes(folder, name)),
+  });
+  return {
+    state: { ...stateOf(state), modifiedAt: state.modifiedAt },
+    // `pulumi state` and `pulumi stack import` write no update.
+    mayHaveUnrecordedState: true,
+    history: history.map(({ id, state: left, update }) => ({
+      ...{ id, stackVersion: null, state: stateOf(left), events: null },
+      info: async () => readHistoryInfo(update.name, (await readText(folder, update.name)) ?? ''),
+    })),
+    notes: withoutState > 0 ? [`without ${withoutState} updates, whose states the source lacks`] : [],
+    fault: locks.length > 0 ? await describeLock(folder, locks[0] as string) : null,
+    isBusy: locks.length > 0,
+    tags: async () => {
+      const text = tags === null ? null : await readText(folder, tags.name);
+      return text === null ? {} : ((JSON.parse(text) as { tags?: object }).tags ?? {});
+    },
+    decrypt: null,
+  };
+}
 
-  #stateOf({ bytes, name }: { readonly name: string; readonly bytes: number }): SourceState {
-    return { name, bytes, document: () => documentOfCheckpoint(() => readBytes(this.#folder, name)) };
+async function describeLock(folder: Folder, name: string): Promise<string> {
+  let who = '';
+  try {
+    const { hostname, timestamp, username } = JSON.parse((await readText(folder, name)) ?? '{}');
+    who = ` by ${username}@${hostname} since ${timestamp}`;
+  } catch {
+    // The lock counts whatever it contains.
   }
-
-  async #describeLock(name: string): Promise<string> {
-    let who = '';
-    try {
-      const { hostname, timestamp, username } = JSON.parse((await readText(this.#folder, name)) ?? '{}');
-      who = ` by ${username}@${hostname} since ${timestamp}`;
-    } catch {
-      // The lock counts whatever it contains.
-    }
-    return `it is locked${who}: wait for the update, or end it with \`pulumi cancel\``;
-  }
+  return `it is locked${who}: wait for the update, or end it with \`pulumi cancel\``;
 }

@@ -51,7 +51,7 @@ interface PlanParts {
 }
 
 /** Whether a stack was selected with `--stack`. */
-export function isSelected(source: SourceStack, patterns: readonly string[]): boolean {
+export function isSelected(source: Pick<SourceStack, 'name'>, patterns: readonly string[]): boolean {
   return patterns.length === 0 || patterns.some((pattern) => nameMatches(pattern, source.name));
 }
 

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
+import { movedVersion, movedVersionColumns } from '../../shared/diy/moved-version.ts';
 import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { inBatches } from '../../shared/platform/db/text-chunks.ts';
 import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
-import { movedVersion, movedVersionColumns } from './moved-version.ts';
 
 const EntryRow = Type.Object({ entry: Type.String(), stackVersion: Type.Integer() });
 

@@ -1,14 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import PQueue from 'p-queue';
-import type { BucketDefaults } from '../../shared/platform/blobs/open-folder.ts';
-import type { Config } from '../../shared/platform/config/config.ts';
 import { Progress } from '../backup/progress.ts';
-
-/** How buckets are reached if their place does not say so: as the blob store. */
-export function bucketDefaults({ blobs }: Config): BucketDefaults {
-  if (blobs.kind === 's3') return blobs;
-  return { region: 'us-east-1', endpoint: null, forcePathStyle: false, requestTimeoutMs: 30_000 };
-}
 
 /** Runs `work` for all, some at once, and returns the results in order. The first error ends it. */
 export async function forEachStack<Stack, Result>(

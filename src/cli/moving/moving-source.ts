@@ -1,4 +1,4 @@
-import type { HistoryInfo } from './history-info.ts';
+import type { HistoryInfo } from '../../shared/diy/history-info.ts';
 import type { Decrypt } from './stack-secrets.ts';
 
 /** A state of the source, as a deployment document. */

@@ -1,12 +1,12 @@
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { MovingError } from '../../shared/diy/diy-layout.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { operator } from '../admin/operator.ts';
-import { MovingError } from './diy-layout.ts';
 import { messageOf, readSourceFacts } from './import-plan.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import type { SourceStack } from './moving-source.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { MovingError } from '../../shared/diy/diy-layout.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import { shortReason, unreachableReason } from '../../shared/platform/kms/kms-requests.ts';
-import { MovingError } from './diy-layout.ts';
 
 /** The source refuses the call, and would refuse it again. */
 export class SourceRefusedError extends MovingError {}

@@ -1,6 +1,6 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { MovingError } from './diy-layout.ts';
-import { readServiceInfo, type ServiceUpdate } from './history-info.ts';
+import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { readServiceInfo, type ServiceUpdate } from '../../shared/diy/history-info.ts';
 import type { MovingSource, SourceContent, SourceEntry, SourceStack } from './moving-source.ts';
 import { ServiceClient, SourceRefusedError } from './service-client.ts';
 

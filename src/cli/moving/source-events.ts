@@ -1,6 +1,6 @@
+import { MovingError } from '../../shared/diy/diy-layout.ts';
 import { splitEventBatch } from '../../shared/events/event-batch.ts';
 import type { EngineEventText } from '../../shared/events/event-repository.ts';
-import { MovingError } from './diy-layout.ts';
 import type { SourceEntry } from './moving-source.ts';
 
 /** Events of one update that are held in memory until they are committed with it, in characters. */

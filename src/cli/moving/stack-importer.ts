@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { ciRunOf, operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { type HistoryInfo, storedOutcome } from '../../shared/diy/history-info.ts';
 import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { InvalidRequestError, UnavailableError } from '../../shared/platform/errors/errors.ts';
@@ -15,8 +17,6 @@ import {
 } from '../../shared/state/checkpoints/checkpoint-repository.ts';
 import { storeDeployment } from '../../shared/state/store-deployment.ts';
 import { operator } from '../admin/operator.ts';
-import { MovingError } from './diy-layout.ts';
-import { type HistoryInfo, storedOutcome } from './history-info.ts';
 import { messageOf, type StackPlan } from './import-plan.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import { counted } from './moving-report.ts';
@@ -41,6 +41,22 @@ interface ImportParts {
   readonly organization: Organization;
   /** For the audit log. */
   readonly from: string;
+  /** Changes what arrives: other keys encrypt its secrets here. */
+  readonly arrival?: Arrival;
+  /** Runs in the transaction that commits versions, up to an entry of the source; null: up to a state without one. */
+  readonly onCommit?: (
+    tx: Queryable,
+    committed: { stackId: string; stackVersion: number; entry: string | null },
+  ) => Promise<unknown>;
+}
+
+/** What becomes of the secrets of a source. */
+export interface Arrival {
+  document(document: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
+  /** The configuration of an update, as the service has it. */
+  config(stored: string): Promise<string>;
+  /** Secrets that stayed as they were since the last call, although the source was asked for them. */
+  takeKept(): number;
 }
 
 /** An update whose state is stored, to be committed. */
@@ -77,14 +93,14 @@ export class StackImporter {
     onVersion: () => void,
   ): Promise<ImportedStack> {
     if (content === null) throw new MovingError('it could not be read');
-    const { organization } = this.#parts;
+    const { arrival = null, organization } = this.#parts;
     const ref = { organization: organization.name, project: planned.project as string, stack: planned.stack };
     const leftOut: string[] = [];
     const target = { ref, tags: JSON.stringify(tags), head };
     // Secrets are encrypted for the id of the stack.
     if (content.decrypt !== null && head === null) target.head = await this.#commit(target, []);
-    const secrets = this.#secretsOf(content, ref, target.head);
-    const maxHeld = secrets === null ? maxHeldVersions : maxHeldOfService;
+    const secrets = arrival ?? this.#secretsOf(content, ref, target.head);
+    const maxHeld = content.decrypt === null ? maxHeldVersions : maxHeldOfService;
     let held: PreparedVersion[] = [];
     let heldBytes = 0;
     let versions = 0;
@@ -129,7 +145,7 @@ export class StackImporter {
     });
   }
 
-  async #prepare(entry: SourceEntry, secrets: StackSecrets | null, leftOut: string[]): Promise<PreparedVersion> {
+  async #prepare(entry: SourceEntry, secrets: Arrival | null, leftOut: string[]): Promise<PreparedVersion> {
     const read = await entry.info();
     const config = secrets === null ? read.config : await secrets.config(read.config);
     const state = await this.#store(entry.state, secrets);
@@ -148,7 +164,7 @@ export class StackImporter {
   }
 
   /** Stores a state of the source without making it one of a stack; null if the source has none there. */
-  async #store(state: SourceState, secrets: StackSecrets | null): Promise<NewCheckpoint | null> {
+  async #store(state: SourceState, secrets: Arrival | null): Promise<NewCheckpoint | null> {
     const { context } = this.#parts;
     let isEmpty = false;
     const document = async function* (): AsyncGenerator<Buffer> {
@@ -185,6 +201,8 @@ export class StackImporter {
       if (stack.tags !== tags) await stacks.setTags(stack.id, tags);
       if (versions.length === 0) return { stackId: stack.id, stackVersion: stack.stackVersion };
       const stackVersion = await this.#insertVersions(tx, stack, versions);
+      const entry = versions.at(-1)?.entry || null;
+      await this.#parts.onCommit?.(tx, { stackId: stack.id, stackVersion, entry });
       await createAuditRepository(tx).insert(operatorSource(operator()), {
         ...{ action: 'stack.import', organization: organization.name, object: formatStackRef(ref) },
         details: { stackId: stack.id, stackVersion, versions: versions.length, from: this.#parts.from },

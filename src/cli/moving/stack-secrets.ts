@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { reencryptConfig } from './history-info.ts';
-import { type DocumentSecrets, reencryptDocument } from './reencrypt-document.ts';
+import { reencryptConfig } from '../../shared/diy/history-info.ts';
+import { type DocumentSecrets, reencryptDocument } from '../../shared/diy/reencrypt-document.ts';
 
 /** Decrypts ciphertexts of a stack; null for each that is not one of its own. */
 export type Decrypt = (ciphertexts: readonly string[]) => Promise<readonly (Buffer | null)[]>;

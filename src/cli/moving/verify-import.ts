@@ -1,7 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
+import { type HistoryInfo, storedOutcome } from '../../shared/diy/history-info.ts';
 import { withQuarantine } from '../../shared/stacks/quarantine.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { type HistoryInfo, storedOutcome } from './history-info.ts';
 import { messageOf, readSourceFacts, readSourceTags } from './import-plan.ts';
 import { createImportedVersionRepository, type ImportedVersionRow } from './imported-version-repository.ts';
 import type { SourceContent, SourceEntry, SourceStack, SourceState } from './moving-source.ts';

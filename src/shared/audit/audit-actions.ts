@@ -80,6 +80,7 @@ export const auditActions = {
   'installation.repair': 'Let fsck repair what it found',
   'installation.take-over': 'Declared the database the right one after a restore or failover',
   'installation.read-only': 'Made the installation read-only, or ended that',
+  'bundle.begin': 'Began a break-glass bundle, or changed its place or passphrase',
   'database.loss': 'Ended all updates because the database was restored or has failed over',
   'update.expire': 'The lease of an update ended',
   'update.break-glass': 'Created an update in an emergency, whatever rules say',

@@ -27,6 +27,7 @@ export async function openKeyRing(
     throw new ConfigError(`Invalid settings:\n  HOLDFAST_MASTER_KEYS: ${reason}`);
   };
   if (config.encryption.encryptsDocuments) refuse('needed with HOLDFAST_ENCRYPT_DOCUMENTS');
+  if (config.bundleUrl !== null) refuse('needed with HOLDFAST_BUNDLE_URL');
   if (await repeatAtStart(() => encryptionKeys.hasDocumentKeys(), wait)) {
     refuse('needed because documents in the blob store are encrypted, or have been');
   }

@@ -14,7 +14,10 @@ export const valueSets: Readonly<Record<string, Values>> = {
     image: { repository: 'registry.example/holdfast', digest: `sha256:${'a'.repeat(64)}` },
     imagePullSecrets: [{ name: 'registry' }],
     s3: { bucket: 'holdfast', endpoint: 'http://s3.storage:9000' },
-    settings: { HOLDFAST_ENCRYPT_DOCUMENTS: true, HOLDFAST_MAX_BODY_BYTES: 2_147_483_648, HOLDFAST_LOG_LEVEL: 'warn' },
+    settings: {
+      ...{ HOLDFAST_ENCRYPT_DOCUMENTS: true, HOLDFAST_MAX_BODY_BYTES: 2_147_483_648, HOLDFAST_LOG_LEVEL: 'warn' },
+      HOLDFAST_BUNDLE_URL: 's3://holdfast-bundle/acme',
+    },
     secrets: {
       ownerDatabaseUrl: secret('holdfast-owner', 'url'),
       databaseReplicaUrl: secret('holdfast-replica', 'url'),
@@ -23,6 +26,7 @@ export const valueSets: Readonly<Record<string, Values>> = {
       vaultToken: secret('holdfast-vault', 'token'),
       auditExportUrl: secret('holdfast-audit', 'url'),
       auditExportToken: secret('holdfast-audit', 'token'),
+      bundlePassphrase: secret('holdfast-bundle', 'passphrase'),
       bootstrap: secret('holdfast-bootstrap', 'file.yaml'),
     },
     externalSecrets: {

@@ -15,7 +15,7 @@
 
 {{/* Whether workers decrypt documents. */}}
 {{- define "holdfast.workersDecrypt" -}}
-{{- if or .Values.worker.masterKeys (eq (toString .Values.settings.HOLDFAST_ENCRYPT_DOCUMENTS) "true") -}}true{{- end -}}
+{{- if or .Values.worker.masterKeys (eq (toString .Values.settings.HOLDFAST_ENCRYPT_DOCUMENTS) "true") .Values.settings.HOLDFAST_BUNDLE_URL -}}true{{- end -}}
 {{- end -}}
 
 {{/* The entries of `env` of a role that runs Holdfast: secrets only where they are needed. */}}
@@ -47,6 +47,7 @@
 {{- end -}}
 {{- if eq $role "worker" -}}
 {{- $_ := set $wanted "HOLDFAST_AUDIT_EXPORT_TOKEN" $secrets.auditExportToken -}}
+{{- $_ := set $wanted "HOLDFAST_BUNDLE_PASSPHRASE" $secrets.bundlePassphrase -}}
 {{- end -}}
 {{- $plain := dict "HOLDFAST_PUBLIC_URL" (include "holdfast.publicUrl" .root) -}}
 {{- $_ := set $plain "HOLDFAST_S3_BUCKET" (required "s3.bucket: name the bucket" $values.s3.bucket) -}}

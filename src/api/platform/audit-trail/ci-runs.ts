@@ -68,6 +68,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'role.assign': 'person',
   'role.unassign': 'person',
   'bootstrap.apply': 'person',
+  'bundle.begin': 'person',
   'database.loss': 'person',
   'installation.repair': 'person',
   'installation.read-only': 'person',

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, opendir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -31,18 +32,24 @@ export class FileFolder implements Folder {
     return createReadStream(file, { highWaterMark: 256 * 1024 });
   }
 
-  async write(name: string, body: AsyncIterable<Buffer>): Promise<void> {
+  async write(name: string, body: AsyncIterable<Buffer>, signal?: AbortSignal): Promise<void> {
     const file = path.join(this.#directory, name);
-    const part = `${file}.part`;
+    // Of this write only: two processes may write the same file.
+    const part = `${file}.${randomUUID()}.part`;
     await mkdir(path.dirname(file), { recursive: true });
     try {
       const handle = await open(part, 'w', 0o600);
-      await pipeline(body, handle.createWriteStream({ flush: true }));
+      await pipeline(body, handle.createWriteStream({ flush: true }), { ...(signal ? { signal } : {}) });
+      signal?.throwIfAborted();
       await rename(part, file);
     } catch (error) {
       await rm(part, { force: true }).catch(() => undefined);
       throw error;
     }
+  }
+
+  async delete(name: string): Promise<void> {
+    await rm(path.join(this.#directory, name), { force: true });
   }
 
   async close(): Promise<void> {}

@@ -12,6 +12,8 @@ export interface Folder {
   /** Opens a file for one read; null if there is none. */
   open(name: string): Promise<AsyncIterable<Buffer> | null>;
   /** Writes a file as a whole: readers see the old one or the new one. */
-  write(name: string, body: AsyncIterable<Buffer>): Promise<void>;
+  write(name: string, body: AsyncIterable<Buffer>, signal?: AbortSignal): Promise<void>;
+  /** Deletes a file if it is there. */
+  delete(name: string): Promise<void>;
   close(): Promise<void>;
 }

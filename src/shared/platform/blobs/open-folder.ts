@@ -1,5 +1,6 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
+import type { Config } from '../config/config.ts';
 import { OperatorError } from '../errors/errors.ts';
 import { FileFolder } from './file-folder.ts';
 import type { Folder } from './folder.ts';
@@ -10,6 +11,12 @@ export interface BucketDefaults {
   readonly endpoint: string | null;
   readonly forcePathStyle: boolean;
   readonly requestTimeoutMs: number;
+}
+
+/** How buckets are reached if their place does not say so: as the blob store. */
+export function bucketDefaults({ blobs }: Pick<Config, 'blobs'>): BucketDefaults {
+  if (blobs.kind === 's3') return blobs;
+  return { region: 'us-east-1', endpoint: null, forcePathStyle: false, requestTimeoutMs: 30_000 };
 }
 
 /** The place is neither a folder nor a bucket that can be opened. */

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { OpenedBlob, withDeadline } from './blob-streams.ts';
 import type { Folder, FolderFile } from './folder.ts';
 import { createS3Clients, type S3Clients, type S3Options } from './s3-client.ts';
@@ -59,9 +59,18 @@ export class S3Folder implements Folder {
     }
   }
 
-  async write(name: string, body: AsyncIterable<Buffer>): Promise<void> {
+  async write(name: string, body: AsyncIterable<Buffer>, signal?: AbortSignal): Promise<void> {
     const target = { Bucket: this.#options.bucket, Key: this.#prefix + name };
-    await uploadToS3(this.#clients.requests, target, body, undefined);
+    await uploadToS3(this.#clients.requests, target, body, signal);
+  }
+
+  async delete(name: string): Promise<void> {
+    const target = { Bucket: this.#options.bucket, Key: this.#prefix + name };
+    await this.#clients.requests.send(new DeleteObjectCommand(target)).catch((error: unknown) => {
+      // S3 itself does not mind; others may.
+      if (isNoSuchKey(error)) return;
+      throw toUnavailable('delete', error);
+    });
   }
 
   async close(): Promise<void> {

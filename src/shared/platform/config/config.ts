@@ -145,6 +145,8 @@ function toConfig(settings: Settings, tuning: Tuning) {
       keep: settings.HOLDFAST_BACKUP_KEEP,
       recipients: settings.HOLDFAST_BACKUP_RECIPIENTS?.split(',') ?? [],
     },
+    /** null: there is no break-glass bundle. */
+    bundleUrl: settings.HOLDFAST_BUNDLE_URL ?? null,
     /** `dataKeySeconds` 0: data keys are not replaced by age. */
     encryption: {
       encryptsDocuments: settings.HOLDFAST_ENCRYPT_DOCUMENTS,
@@ -249,6 +251,7 @@ function toConfig(settings: Settings, tuning: Tuning) {
       masterKeys: settings.HOLDFAST_MASTER_KEYS ?? null,
       vaultToken: settings.HOLDFAST_VAULT_TOKEN ?? null,
       auditToken: settings.HOLDFAST_AUDIT_EXPORT_TOKEN ?? null,
+      bundlePassphrase: settings.HOLDFAST_BUNDLE_PASSPHRASE ?? null,
     },
   } as const;
 }

@@ -31,4 +31,5 @@ export const secretSettings: readonly SettingName[] = [
   // It may contain a token.
   'HOLDFAST_AUDIT_EXPORT_URL',
   'HOLDFAST_AUDIT_EXPORT_TOKEN',
+  'HOLDFAST_BUNDLE_PASSPHRASE',
 ];

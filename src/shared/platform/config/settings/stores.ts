@@ -64,6 +64,22 @@ export const storesSettings = {
     }),
   ),
   HOLDFAST_BACKUP_KEEP: positive('How many scheduled backups are kept.', 14, 10_000),
+  HOLDFAST_BUNDLE_URL: Type.Optional(
+    Type.String({
+      description:
+        'Folder as `file://DIR`, or `s3://bucket/prefix`, in which workers and embedded servers keep the [break-glass bundle](moving.md#break-glass-bundle). Needs HOLDFAST_BUNDLE_PASSPHRASE.',
+      pattern: '^(file:///[^\\s]+|s3://[^/\\s]+\\S*)$',
+      form: 'file:///DIR or s3://bucket/prefix',
+    }),
+  ),
+  HOLDFAST_BUNDLE_PASSPHRASE: Type.Optional(
+    Type.String({
+      description:
+        'Passphrase for which secrets in the bundle are encrypted: PULUMI_CONFIG_PASSPHRASE of people who use it.',
+      minLength: 12,
+      form: 'a passphrase of at least 12 characters',
+    }),
+  ),
   HOLDFAST_S3_BUCKET: Type.Optional(
     Type.String({
       description:
@@ -101,7 +117,7 @@ export const storesSettings = {
   HOLDFAST_MASTER_KEYS: Type.Optional(
     Type.String({
       description:
-        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. Instead of the key itself, an id may be followed by the URL of a key in a KMS: `id:awskms://alias/NAME?region=REGION`, `id:gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K` or `id:vault://HOST/transit/KEY`. The first wraps new keys, the others only unwrap. Without it, `server` reads the file `master-keys` of the data directory, which it generates for the embedded database, and `holdfast setup` for another. Required by `api`; by `worker` only when documents are encrypted.',
+        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. Instead of the key itself, an id may be followed by the URL of a key in a KMS: `id:awskms://alias/NAME?region=REGION`, `id:gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K` or `id:vault://HOST/transit/KEY`. The first wraps new keys, the others only unwrap. Without it, `server` reads the file `master-keys` of the data directory, which it generates for the embedded database, and `holdfast setup` for another. Required by `api`; by `worker` only when documents are encrypted, or with HOLDFAST_BUNDLE_URL.',
       pattern: `^${masterKey}(,${masterKey})*$`,
       form: 'a list of id:key, where a key is 32 bytes in base64 (`openssl rand -base64 32`) or the URL of a key in a KMS',
     }),

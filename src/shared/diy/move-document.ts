@@ -1,8 +1,8 @@
-import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import { JsonScanner } from '../../shared/platform/json/json-scanner.ts';
-import { RecentText } from '../../shared/platform/json/recent-text.ts';
-import { assertDeploymentVersion } from '../../shared/state/deployments/deployment-scanner.ts';
-import type { ByteSource } from '../../shared/state/documents/byte-source.ts';
+import { InvalidRequestError } from '../platform/errors/errors.ts';
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { RecentText } from '../platform/json/recent-text.ts';
+import { assertDeploymentVersion } from '../state/deployments/deployment-scanner.ts';
+import type { ByteSource } from '../state/documents/byte-source.ts';
 
 /** The members that precede the deployment. */
 interface Envelope {
@@ -33,14 +33,20 @@ export function documentOfCheckpoint(checkpoint: ByteSource): AsyncGenerator<Buf
   });
 }
 
-/** The checkpoint file of a deployment document; the reverse of `documentOfCheckpoint`. */
-export function checkpointOfDocument(document: ByteSource, stackName: string): AsyncGenerator<Buffer> {
+/** The checkpoint file of a deployment document; the reverse of `documentOfCheckpoint`. The CLI drops the mark when it writes. */
+export function checkpointOfDocument(document: ByteSource, stackName: string, mark?: string): AsyncGenerator<Buffer> {
+  const marked = mark === undefined ? '' : `"holdfast":${JSON.stringify(mark)},`;
   return cutOut(document, {
     path: ['deployment'],
     head: ({ features, version }) =>
-      `{"version":${version},${featuresMember(features)}"checkpoint":{"stack":${JSON.stringify(stackName)},"latest":`,
+      `{"version":${version},${featuresMember(features)}"checkpoint":{"stack":${JSON.stringify(stackName)},${marked}"latest":`,
     tail: '}}',
   });
+}
+
+/** The mark of a checkpoint file, by its first bytes; null if it has none. */
+export function markOf(head: Buffer): string | null {
+  return /"checkpoint":\{"stack":"[^"]*","holdfast":"([^"]*)","latest":/.exec(head.toString('latin1'))?.[1] ?? null;
 }
 
 function featuresMember(features: string | null): string {

@@ -1,6 +1,6 @@
-import { JsonScanner } from '../../shared/platform/json/json-scanner.ts';
-import { type Replacement, replaceRanges } from '../../shared/platform/json/member-edits.ts';
-import { decodeJsonString } from '../../shared/platform/json/rewrite-strings.ts';
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { type Replacement, replaceRanges } from '../platform/json/member-edits.ts';
+import { decodeJsonString } from '../platform/json/rewrite-strings.ts';
 
 /** A secret value is an object with this member (sdk/go/common/resource/sig). */
 const signatureKey = '4dabf18193072939515e22adb298388d';
@@ -18,13 +18,16 @@ export interface DocumentSecrets {
   kept: number;
 }
 
+/** The secrets provider to write instead of this one; null: it stays. */
+type ReplaceProvider = (current: NonNullable<DocumentSecrets['provider']>) => Promise<object | null>;
+
 /**
- * The deployment document with the ciphertexts of the stack's keys replaced, and with another secrets provider instead of the service's.
+ * The deployment document with the ciphertexts that `reencrypt` knows replaced, and with another secrets provider if `provider` has one.
  * All other bytes stay. Reads it once; memory depends on its largest value. Throws JsonSyntaxError.
  */
 export async function* reencryptDocument(
   document: AsyncIterable<Buffer>,
-  { provider, reencrypt }: { readonly provider: () => Promise<object>; readonly reencrypt: Reencrypt },
+  { provider, reencrypt }: { readonly provider: ReplaceProvider; readonly reencrypt: Reencrypt },
   found: DocumentSecrets,
 ): AsyncGenerator<Buffer> {
   const places = new SecretPlaces();
@@ -52,7 +55,8 @@ export async function* reencryptDocument(
       };
       found.provider = { type, state };
       const [start, to] = [providerSpan.start - textStart, providerSpan.end - textStart];
-      if (type === 'service') edits.push({ start, end: to, by: Buffer.from(JSON.stringify(await provider())) });
+      const by = await provider(found.provider);
+      if (by !== null) edits.push({ start, end: to, by: Buffer.from(JSON.stringify(by)) });
     }
     edits.sort((a, b) => a.start - b.start);
     const done = end - textStart;

@@ -1,17 +1,20 @@
+import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { stringify } from 'yaml';
-import { operatorSource } from '../../shared/audit/audit-event.ts';
-import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import type { AppContext } from '../../shared/context.ts';
-import type { Folder } from '../../shared/platform/blobs/folder.ts';
-import { formatStackRef } from '../../shared/stacks/names.ts';
-import type { StackRow } from '../../shared/stacks/stack-repository.ts';
-import { readTags } from '../../shared/stacks/tags.ts';
-import { bytesOf } from '../../shared/state/documents/byte-source.ts';
-import type { StateDocument } from '../../shared/state/state-reader.ts';
-import { operator } from '../admin/operator.ts';
-import { diyOrganization, MovingError, root } from './diy-layout.ts';
+import type { AuditSource } from '../audit/audit-event.ts';
+import { createAuditRepository } from '../audit/audit-repository.ts';
+import type { Folder } from '../platform/blobs/folder.ts';
+import type { Database } from '../platform/db/database.ts';
+import type { StackCipher } from '../secrets/stack-cipher.ts';
+import { formatStackRef } from '../stacks/names.ts';
+import type { StackRow } from '../stacks/stack-repository.ts';
+import { readTags } from '../stacks/tags.ts';
+import { DocumentDamagedError } from '../state/checks/document-verifier.ts';
+import { bytesOf } from '../state/documents/byte-source.ts';
+import { StateDeletedError } from '../state/retention/deleted-errors.ts';
+import type { StateDocument, StateReader } from '../state/state-reader.ts';
+import { configFile, diyOrganization, MovingError, root, stateFile, tagsFile } from './diy-layout.ts';
 import { createExportedStackRepository, type ExportedVersionRow } from './exported-stack-repository.ts';
 import { toHistoryConfig } from './history-info.ts';
 import { checkpointOfDocument } from './move-document.ts';
@@ -21,8 +24,10 @@ import { type DocumentSecrets, type Reencrypt, reencryptDocument } from './reenc
 const pageRows = 50;
 
 interface ExportParts {
-  readonly context: AppContext;
+  readonly context: { readonly db: Database; readonly cipher: StackCipher; readonly states: StateReader };
   readonly folder: Folder;
+  /** Who exports, for the audit log. */
+  readonly source: AuditSource;
   /** The place, for the audit log. */
   readonly to: string;
   /** The newest update of each stack that is in the folder, by its id. */
@@ -31,6 +36,19 @@ interface ExportParts {
   readonly history: number;
   /** Called when the first secret of the server's keys is found. Throws MovingError if there is no passphrase. */
   readonly crypter: () => Promise<PassphraseCrypter>;
+  /** Only a part of the stack is written, over what is there. */
+  readonly part?: ExportPart;
+  readonly signal?: AbortSignal;
+}
+
+/** A state that is written over an earlier one of the same stack. */
+interface ExportPart {
+  /** The first version of the history that is written; null: none. */
+  readonly fromVersion: number | null;
+  /** The state instead of that of the moment. Called again if its bytes are read again. */
+  readonly readState: () => Promise<StateDocument>;
+  /** A member of the state file, by which it is known again. */
+  readonly mark: string;
 }
 
 /** What was written of a stack. */
@@ -38,6 +56,10 @@ export interface ExportedStack {
   readonly versions: number;
   readonly reencrypted: number;
   readonly notes: readonly string[];
+  /** Its newest entry in the history; 0 if there is none. */
+  readonly newest: bigint;
+  /** SHA-256 of the file of the state, in hex. */
+  readonly sha256: string;
 }
 
 /** The CLI finds no other projects in a folder (sdk/go/common/tokens/names.go). */
@@ -56,6 +78,8 @@ class StackExport {
   readonly #place: string;
   readonly #notes: string[] = [];
   #reencrypted = 0;
+  /** Of the last written state. */
+  #sha256 = '';
   /** Whether the decryption is in the audit log. */
   #isAudited = false;
 
@@ -66,40 +90,45 @@ class StackExport {
   }
 
   async run(): Promise<ExportedStack> {
-    const { context, folder, history, to } = this.#parts;
-    const { id, organization, project, stack, tags } = this.#stack;
+    const { context, history, part, to } = this.#parts;
+    const { id, organization, tags } = this.#stack;
     const rows = createExportedStackRepository(context.db);
-    await createAuditRepository(context.db).insert(operatorSource(operator()), {
+    await createAuditRepository(context.db).insert(this.#parts.source, {
       ...{ action: 'stack.export', organization, object: formatStackRef(this.#stack), details: { stackId: id, to } },
     });
-    const first = history === 0 ? null : await rows.findFirstVersion(id, history);
-    const { newest, versions } = first === null ? { newest: 0n, versions: 0 } : await this.#writeHistory(first);
+    const first = part ? part.fromVersion : history === 0 ? null : await rows.findFirstVersion(id, history);
+    const { newest, secrets, versions } =
+      first === null ? { newest: 0n, secrets: null, versions: 0 } : await this.#writeHistory(first);
     if (BigInt(this.#parts.there.get(this.#place) ?? '0') > newest)
       throw new MovingError('it was updated in the folder since the last export');
     const known = readTags(tags);
     if (Object.keys(known).length > 0) {
       const text = Buffer.from(JSON.stringify({ version: 1, tags: known }));
-      await folder.write(`${root}/stacks/${this.#place}.pulumi-tags`, bytesOf(text)());
-    }
-    const readHead = async (): Promise<StateDocument> => {
-      const head = await context.states.readHead({ organization, project, stack });
-      if (!head) throw new MovingError('it was deleted or renamed meanwhile');
-      this.#notes.length = 0;
-      if (head.state.warning) this.#notes.push(head.state.warning);
-      if (head.stack.activeUpdateId !== null)
-        this.#notes.push('an update is running: this is its state at this moment');
-      return head.state;
-    };
-    const secrets = await this.#writeState(`${root}/stacks/${this.#place}.json`, readHead, false);
-    await this.#writeConfig(secrets, await rows.findNewestConfig(id));
-    return { versions, reencrypted: this.#reencrypted, notes: this.#notes };
+      await this.#write(tagsFile(this.#place), bytesOf(text)());
+    } else if (part) await this.#parts.folder.delete(tagsFile(this.#place));
+    const config = await rows.findNewestConfig(id);
+    // A reader of the new state needs it, and the newest version has the secrets provider of the state.
+    if (part && secrets !== null) await this.#writeConfig(secrets, config);
+    const found = await this.#writeState(stateFile(this.#place), part?.readState ?? this.#readHead, false);
+    if (!part || secrets === null) await this.#writeConfig(found, config);
+    return { versions, reencrypted: this.#reencrypted, notes: this.#notes, newest, sha256: this.#sha256 };
   }
 
-  async #writeHistory(first: number): Promise<{ newest: bigint; versions: number }> {
-    const { context, folder } = this.#parts;
+  readonly #readHead = async (): Promise<StateDocument> => {
+    const head = await this.#parts.context.states.readHead(this.#stack);
+    if (!head) throw new MovingError('it was deleted or renamed meanwhile');
+    this.#notes.length = 0;
+    if (head.state.warning) this.#notes.push(head.state.warning);
+    if (head.stack.activeUpdateId !== null) this.#notes.push('an update is running: this is its state at this moment');
+    return head.state;
+  };
+
+  async #writeHistory(first: number): Promise<{ newest: bigint; secrets: DocumentSecrets | null; versions: number }> {
+    const { context } = this.#parts;
     const rows = createExportedStackRepository(context.db);
     let versions = 0;
     let lastId = 0n;
+    let secrets: DocumentSecrets | null = null;
     for (let from = first; ; ) {
       const page = await rows.listVersions(this.#stack.id, from, pageRows);
       for (const row of page) {
@@ -111,20 +140,27 @@ class StackExport {
         lastId = laterOf(lastId, row);
         const name = `${root}/history/${this.#place}/${this.#stack.stack}-${lastId}`;
         // The update is listed by its history file, so its state comes first.
-        await this.#writeState(`${name}.checkpoint.json.gz`, readVersion, true);
+        try {
+          secrets = await this.#writeState(`${name}.checkpoint.json.gz`, readVersion, true);
+        } catch (error) {
+          if (!this.#parts.part || !isOfOneVersion(error)) throw error;
+          this.#notes.push(`without its version ${row.stackVersion}: ${(error as Error).message}`);
+          continue;
+        }
         const info = Buffer.from(JSON.stringify(await this.#historyOf(row)));
-        await folder.write(`${name}.history.json.gz`, gzipped(bytesOf(info)()));
+        await this.#write(`${name}.history.json.gz`, gzipped(bytesOf(info)()));
         versions++;
       }
-      if (page.length < pageRows) return { newest: lastId, versions };
+      if (page.length < pageRows) return { newest: lastId, secrets, versions };
       from = (page.at(-1) as ExportedVersionRow).stackVersion + 1;
     }
   }
 
   async #writeState(name: string, read: () => Promise<StateDocument>, isGzipped: boolean): Promise<DocumentSecrets> {
-    const { folder } = this.#parts;
+    const { mark } = this.#parts.part ?? {};
     const found: DocumentSecrets = { provider: null, reencrypted: 0, kept: 0 };
-    const provider = async () => ({ type: 'passphrase', state: { salt: (await this.#parts.crypter()).salt } });
+    const provider = async ({ type }: { readonly type: string }) =>
+      type === 'service' ? { type: 'passphrase', state: { salt: (await this.#parts.crypter()).salt } } : null;
     const reencrypt = this.#reencrypt;
     // Read again if its version does not come first.
     const document = async function* (): AsyncGenerator<Buffer> {
@@ -132,14 +168,19 @@ class StackExport {
       yield* reencryptDocument((await read()).bytes, { provider, reencrypt }, found);
     };
     const fullName = `${diyOrganization}/${this.#place}`;
-    const checkpoint = checkpointOfDocument(document, fullName);
+    const checkpoint = checkpointOfDocument(document, fullName, isGzipped ? undefined : mark);
+    const hash = createHash('sha256');
     const checked = async function* (): AsyncGenerator<Buffer> {
-      yield* checkpoint;
+      for await (const chunk of checkpoint) {
+        hash.update(chunk);
+        yield chunk;
+      }
       // Before the file becomes visible. The CLI could not load it.
       if (found.provider?.type === 'service' && found.kept > 0)
         throw new MovingError(`${found.kept} of its secrets are encrypted with the keys of another stack`);
     };
-    await folder.write(name, isGzipped ? gzipped(checked()) : checked());
+    await this.#write(name, isGzipped ? gzipped(checked()) : checked());
+    this.#sha256 = hash.digest('hex');
     this.#reencrypted += found.reencrypted;
     return found;
   }
@@ -173,8 +214,12 @@ class StackExport {
     }
     if (stored === null && Object.keys(head).length === 0) return;
     const text = stringify({ ...head, ...(stored === null ? {} : { config: JSON.parse(JSON.stringify(config)) }) });
-    const name = `config/${this.#stack.project}/Pulumi.${this.#stack.stack}.yaml`;
-    await this.#parts.folder.write(name, bytesOf(Buffer.from(text))());
+    const name = configFile(this.#stack);
+    await this.#write(name, bytesOf(Buffer.from(text))());
+  }
+
+  #write(name: string, body: AsyncIterable<Buffer>): Promise<void> {
+    return this.#parts.folder.write(name, body, this.#parts.signal);
   }
 
   readonly #reencrypt: Reencrypt = async (ciphertexts) => {
@@ -189,7 +234,7 @@ class StackExport {
       this.#isAudited = true;
       const details = { stackId: id, to: this.#parts.to };
       const event = { action: 'secret.decrypt', organization, object: formatStackRef(this.#stack), details } as const;
-      await createAuditRepository(context.db).insert(operatorSource(operator()), event);
+      await createAuditRepository(context.db).insert(this.#parts.source, event);
     }
     const target = await crypter();
     return plaintexts.map((each) => each && target.encrypt(each));
@@ -202,11 +247,16 @@ class StackExport {
   };
 }
 
-/** The time of a version in ns, after that of the version before. An imported one keeps its own. */
-function laterOf(last: bigint, { endedAt, entry }: ExportedVersionRow): bigint {
+/** The time of a version in ns, after that of the version before: its entry in the history. An imported one keeps its own. */
+export function laterOf(last: bigint, { endedAt, entry }: ExportedVersionRow): bigint {
   // Entries of a service are no times.
   const own = entry && /^\d+$/.test(entry) ? BigInt(entry) : BigInt(endedAt.getTime()) * 1_000_000n;
   return own > last ? own : last + 1n;
+}
+
+/** Whether the newest state may be whole all the same. */
+function isOfOneVersion(error: unknown): boolean {
+  return error instanceof MovingError || error instanceof DocumentDamagedError || error instanceof StateDeletedError;
 }
 
 /** The CLI reads no other values. */

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { sql } from '../../shared/platform/db/sql.ts';
-import { Timestamp } from '../../shared/platform/schema/standard-schema.ts';
+import { sql } from '../platform/db/sql.ts';
+import { Timestamp } from '../platform/schema/standard-schema.ts';
 
 /** What imports and exports carry of an update that has a version, besides its state. */
 export const movedVersion = {

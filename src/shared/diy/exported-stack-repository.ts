@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
-import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
-import { StackRow, stackColumns, stackJoins } from '../../shared/stacks/stack-repository.ts';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
+import { StackRow, stackColumns, stackJoins } from '../stacks/stack-repository.ts';
 import { movedVersion, movedVersionColumns } from './moved-version.ts';
 
 const VersionRow = Type.Object({
@@ -37,13 +37,14 @@ export function createExportedStackRepository(db: Queryable) {
       return row.stackVersion;
     },
 
-    /** A page of versions, oldest first. */
+    /** A page of versions that have their state, oldest first. */
     listVersions: (stackId: string, fromVersion: number, limit: number) =>
       db.any(sql.rows(VersionRow)`
         /* exportedStacks.listVersions */
         select ${movedVersionColumns}, i.entry
         from updates u left join imported_versions i on i.update_id = u.id
         where u.stack_id = ${stackId} and u.stack_version >= ${fromVersion} and u.status in ('succeeded', 'failed', 'cancelled')
+          and u.state_deleted_at is null
         order by u.stack_version limit ${limit}`),
 
     /** The configuration of the newest update that had one; null if none had. */

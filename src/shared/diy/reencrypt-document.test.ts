@@ -24,7 +24,7 @@ async function reencrypted(text: string, sizes: readonly number[]): Promise<{ te
   };
   const found: DocumentSecrets = { provider: null, reencrypted: 0, kept: 0 };
   const target = {
-    provider: async () => ({ type: 'passphrase' }),
+    provider: async ({ type }: { readonly type: string }) => (type === 'service' ? { type: 'passphrase' } : null),
     reencrypt: async (values: readonly string[]) => values.map((each) => (each === 'own' ? 'v1:new' : null)),
   };
   const parts = await Array.fromAsync(reencryptDocument(chunks(), target, found));

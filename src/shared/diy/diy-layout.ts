@@ -1,9 +1,9 @@
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { parse } from 'yaml';
-import type { Folder, FolderFile } from '../../shared/platform/blobs/folder.ts';
-import { OperatorError } from '../../shared/platform/errors/errors.ts';
-import { inSlices } from '../../shared/platform/slices/slices.ts';
+import type { Folder, FolderFile } from '../platform/blobs/folder.ts';
+import { OperatorError } from '../platform/errors/errors.ts';
+import { inSlices } from '../platform/slices/slices.ts';
 
 /** Files of the CLI's own backend (pkg/backend/diy): names, and how their bytes are compressed. */
 export const root = '.pulumi';
@@ -14,6 +14,36 @@ const locksFolder = `${root}/locks/`;
 
 /** The organization that every stack of such a backend has. */
 export const diyOrganization = 'organization';
+
+/** The state of a stack, `project/stack`; the CLI may also have compressed it. */
+export function stateFile(place: string): string {
+  return `${stacksFolder}${place}.json`;
+}
+
+/** The tags of a stack, `project/stack`. */
+export function tagsFile(place: string): string {
+  return `${stacksFolder}${place}.pulumi-tags`;
+}
+
+/** Where the history of a stack, `project/stack`, is. */
+export function historyOf(place: string): string {
+  return `${historyFolder}${place}/`;
+}
+
+/** Where locks of a stack, `project/stack`, are. */
+export function locksOf(place: string): string {
+  return `${locksFolder}${diyOrganization}/${place}/`;
+}
+
+/** The configuration of a stack, beside what the CLI reads. */
+export function configFile({ project, stack }: { readonly project: string; readonly stack: string }): string {
+  return `config/${project}/Pulumi.${stack}.yaml`;
+}
+
+/** The entry that a file of a history belongs to; null: none. */
+export function entryOf(file: string): string | null {
+  return /-(\d+)\.(?:history|checkpoint)\.json(?:\.gz|\.zst)?$/.exec(file)?.[1] ?? null;
+}
 
 /** The folder is none that can be imported, or an operation on it is refused. */
 export class MovingError extends OperatorError {

@@ -1,0 +1,186 @@
+import type { Command } from 'commander';
+import { type BundleSettings, bundleOf } from '../../shared/bundle/bundle-place.ts';
+import { type BundledRow, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
+import type { AppContext } from '../../shared/context.ts';
+import { listFolder, MovingError } from '../../shared/diy/diy-layout.ts';
+import { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
+import type { Folder } from '../../shared/platform/blobs/folder.ts';
+import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
+import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
+import { AdminSession } from '../admin/admin-session.ts';
+import type { CommandRun } from '../command-run.ts';
+import { isSelected, messageOf } from '../moving/import-plan.ts';
+import { collect } from '../moving/moving-options.ts';
+import { alignColumns, counted } from '../moving/moving-report.ts';
+import { assertWritable, StackImporter } from '../moving/stack-importer.ts';
+import { type PlannedReturn, planReturn } from './return-plan.ts';
+import { createArrival } from './returned-secrets.ts';
+
+interface ReturnOptions {
+  readonly stack?: readonly string[];
+  readonly apply?: true;
+  readonly create?: true;
+  readonly json?: true;
+}
+
+interface Call {
+  readonly context: AppContext;
+  readonly folder: Folder;
+  readonly bundle: BundleSettings;
+  readonly options: ReturnOptions;
+}
+
+/** A stack with what was done, or would be. */
+interface ReturnedStack {
+  readonly stack: string;
+  readonly action: PlannedReturn['action'] | 'new' | 'returned' | 'created' | 'removed';
+  readonly versions: number;
+  readonly reason: string;
+}
+
+/** Adds the commands of `holdfast bundle`. */
+export function addBundleCommands(command: Command, run: CommandRun): void {
+  command
+    .command('status')
+    .description('how far the bundle is behind, and which stacks it cannot take')
+    .option('--json', 'print the result as JSON')
+    .action((options: { json?: true }) => status(run, options));
+  command
+    .command('return')
+    .description('import what was done in the bundle; without --apply, only say it')
+    .option('--apply', 'import')
+    .option('--create', 'also create stacks that are only in the bundle')
+    .option('--stack <pattern>', 'only these: PROJECT/STACK, with * for any characters; repeatable', collect)
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', '\nExits with 1 if a stack is refused. See docs/moving.md.')
+    .action((options: ReturnOptions) => returnAll(run, options));
+}
+
+async function status(run: CommandRun, { json }: { json?: true }): Promise<void> {
+  const session = new AdminSession(run.loadConfig());
+  await session.withDatabase(async (db) => {
+    const rows = createBundleRepository(db);
+    const [bundle, lag, stacks] = [await rows.find(), await rows.readLag(), await rows.list()];
+    if (bundle === null) throw new MovingError('No worker has begun a bundle: set HOLDFAST_BUNDLE_URL');
+    const errors = stacks.flatMap(({ error, ...row }) => (error === null ? [] : [{ stack: nameOf(row), error }]));
+    const result = {
+      place: bundle.place,
+      stacks: stacks.length,
+      behind: lag.stacks,
+      behindSeconds: lag.seconds,
+      errors,
+    };
+    const lines = [
+      ...errors.map(({ error, stack }) => `${stack}: ${error}`),
+      `${bundle.place} has ${counted(stacks.length, 'stack')}; ${counted(lag.stacks, 'stack')} behind` +
+        `${lag.stacks === 0 ? '' : `, for up to ${counted(lag.seconds, 'second')}`}, ${counted(errors.length, 'error')}.`,
+    ];
+    console.log(json ? JSON.stringify(result) : lines.join('\n'));
+  });
+}
+
+async function returnAll(run: CommandRun, options: ReturnOptions): Promise<void> {
+  const session = new AdminSession(run.loadConfig());
+  const bundle = bundleOf(session.config);
+  if (bundle === null) throw new MovingError('Set HOLDFAST_BUNDLE_URL: it says where the bundle is');
+  const folder = await openFolder(bundle.place, bucketDefaults(session.config));
+  try {
+    await session.withContext(async (context) => {
+      if (options.apply) await assertWritable(context.db);
+      const results: ReturnedStack[] = [];
+      for (const organization of await createBundleRepository(context.db).listOrganizations())
+        results.push(...(await returnOrganization({ context, folder, bundle, options }, organization)));
+      if (results.some(({ action }) => action === 'refused' || action === 'removed')) run.exitCode = 1;
+      console.log(options.json ? JSON.stringify({ stacks: results }) : describe(results, options));
+    });
+  } finally {
+    await folder.close();
+  }
+}
+
+async function returnOrganization(call: Call, organization: string): Promise<ReturnedStack[]> {
+  const { bundle, context, folder, options } = call;
+  const own = new SubFolder(folder, `${organization}/`);
+  const rows = new Map(
+    (await createBundleRepository(context.db).list())
+      .filter((row) => row.organization === organization)
+      .map((row) => [`${row.project}/${row.stack}`, row]),
+  );
+  const { stacks } = await listFolder(own);
+  const results: ReturnedStack[] = [];
+  for (const source of stacks.filter((each) => isSelected(each, options.stack ?? []))) {
+    const row = rows.get(source.name) ?? null;
+    rows.delete(source.name);
+    const planned = await planReturn({ context, folder: own, organization }, source, row);
+    const stack = `${organization}/${source.name}`;
+    const found = { stack, action: planned.action, versions: planned.versions, reason: planned.reason };
+    const isNew = planned.action === 'create' && !options.create;
+    if (isNew) results.push({ ...found, action: 'new', reason: '--create creates it here' });
+    else if (!options.apply || planned.plan === null) results.push(found);
+    else {
+      try {
+        await apply({ ...call, folder: own }, organization, planned, bundle);
+        results.push({ ...found, action: planned.action === 'create' ? 'created' : 'returned' });
+      } catch (error) {
+        results.push({ ...found, action: 'refused', versions: 0, reason: messageOf(error) });
+      }
+    }
+  }
+  for (const [name, row] of options.stack === undefined ? rows : [])
+    if (row.sha256 !== null)
+      results.push({
+        stack: `${organization}/${name}`,
+        action: 'removed',
+        versions: 0,
+        reason: 'the bundle has it no longer',
+      });
+  return results;
+}
+
+/** Imports one stack. The row of the bundle changes with each commit, so that an interrupted return goes on where it was. */
+async function apply(
+  { context, folder }: Call,
+  organization: string,
+  { plan, there }: PlannedReturn,
+  { passphrase, place }: BundleSettings,
+): Promise<void> {
+  if (plan === null) return;
+  const { planned } = plan;
+  const ref = { organization, project: planned.project as string, stack: planned.stack };
+  const found = await context.identity.findOrganization(organization);
+  const bundle = await createBundleRepository(context.db).find();
+  if (!found) throw new MovingError(`There is no organization ${organization}`);
+  const crypter = bundle && (await PassphraseCrypter.open(passphrase, bundle.salt));
+  if (!crypter) throw new MovingError('HOLDFAST_BUNDLE_PASSPHRASE is not the one of the bundle');
+  const arrival = plan.head && (await createArrival(context, { ref, stackId: plan.head.stackId }, crypter));
+  const newest = there.find(({ name }) => name === plan.content?.state.name)?.sha256 ?? null;
+  const last = plan.hasUnrecordedState ? null : (plan.entries.at(-1)?.id ?? null);
+  const importer = new StackImporter({
+    ...{ context, folder, organization: found, from: place },
+    ...(arrival ? { arrival } : {}),
+    onCommit: (tx, { entry, stackId, stackVersion }) =>
+      createBundleRepository(tx).adopt(ref, { stackId, stackVersion, entry, sha256: entry === last ? newest : null }),
+  });
+  const { leftOut } = await importer.import(plan, () => undefined);
+  if (leftOut.length > 0) throw new MovingError(leftOut.join('; '));
+}
+
+function describe(results: readonly ReturnedStack[], { apply }: ReturnOptions): string {
+  const rows = results
+    .filter(({ action }) => action !== 'unchanged')
+    .map(({ action, reason, stack, versions }) => [
+      stack,
+      action,
+      versions === 0 ? '' : counted(versions, 'version'),
+      reason,
+    ]);
+  const unchanged = results.filter(({ action }) => action === 'unchanged').length;
+  return [
+    ...alignColumns(rows),
+    `${counted(unchanged, 'stack')} unchanged, ${counted(rows.length, 'other')}.${apply ? '' : ' Nothing was imported: --apply does.'}`,
+  ].join('\n');
+}
+
+function nameOf({ organization, project, stack }: Pick<BundledRow, 'organization' | 'project' | 'stack'>): string {
+  return `${organization}/${project}/${stack}`;
+}

@@ -1,0 +1,120 @@
+import { isOurs, readThere, type StateThere } from '../../shared/bundle/bundle-place.ts';
+import type { BundledRow } from '../../shared/bundle/bundle-repository.ts';
+import type { AppContext } from '../../shared/context.ts';
+import type { FolderStack } from '../../shared/diy/diy-layout.ts';
+import { createExportedStackRepository } from '../../shared/diy/exported-stack-repository.ts';
+import { laterOf } from '../../shared/diy/stack-exporter.ts';
+import type { Folder } from '../../shared/platform/blobs/folder.ts';
+import { isSegmentName } from '../../shared/stacks/names.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import { openFolderStack } from '../moving/folder-source.ts';
+import { messageOf, readSourceFacts, readSourceTags, type StackPlan } from '../moving/import-plan.ts';
+
+/** What a return does with a stack. `refused`: the reason names what to do. */
+type ReturnAction = 'unchanged' | 'return' | 'create' | 'refused';
+
+/** A stack of the bundle with what a return does. */
+export interface PlannedReturn {
+  readonly action: ReturnAction;
+  readonly reason: string;
+  readonly versions: number;
+  /** What is imported; null: nothing. */
+  readonly plan: StackPlan | null;
+  readonly there: readonly StateThere[];
+}
+
+interface Parts {
+  readonly context: AppContext;
+  readonly folder: Folder;
+  readonly organization: string;
+}
+
+/** Compares a stack of the bundle with what a worker wrote, and with the stack here. Changes nothing. */
+export async function planReturn(
+  { context, folder, organization }: Parts,
+  source: FolderStack,
+  row: BundledRow | null,
+): Promise<PlannedReturn> {
+  const project = source.project ?? '';
+  const where = { organization, project, stack: source.stack };
+  const there = await readThere(folder, where);
+  const result = (action: ReturnAction, reason = ''): PlannedReturn => ({
+    action,
+    reason,
+    versions: 0,
+    plan: null,
+    there,
+  });
+  if (source.locks.length > 0)
+    return result('refused', 'it is locked in the bundle: end the update there, or `pulumi cancel`');
+  if (row !== null && there.every((file) => isOurs(file, row))) return result('unchanged');
+  if (!isSegmentName(project) || !isSegmentName(source.stack)) return result('refused', 'its name is not valid here');
+  const here = await context.stacks.find(where);
+  const base = here === null ? { fault: null, entry: null } : await findBase(context, here, source, row);
+  if (base.fault !== null) return result('refused', base.fault);
+  if (here === null && row !== null)
+    return result('refused', 'moved on both sides: it was deleted or renamed here, and changed in the bundle');
+  try {
+    const plan = await toPlan(folder, source, here, base.entry);
+    if (plan.fault !== null) return result('refused', `the CLI would refuse its state: ${plan.fault}`);
+    const versions = plan.entries.length + (plan.hasUnrecordedState ? 1 : 0);
+    return { ...result(here === null ? 'create' : 'return'), versions, plan };
+  } catch (error) {
+    return result('refused', `its state cannot be read: ${messageOf(error)}`);
+  }
+}
+
+/** The entry of the newest version here in the history of the bundle: what follows it is new. */
+async function findBase(
+  { db, updates }: AppContext,
+  here: StackRow,
+  { history }: FolderStack,
+  row: BundledRow | null,
+): Promise<{ fault: string | null; entry: string | null }> {
+  if (here.activeUpdateId !== null) return { fault: 'an update of it runs here', entry: null };
+  if ((await updates.findWithPendingEntries(here.id)) !== null)
+    return { fault: 'an update of it is being compacted here', entry: null };
+  if (row?.stackId === here.id && row.stackVersion === here.stackVersion) return { fault: null, entry: row.entry };
+  // After a restore of an older database, the bundle is ahead of its row.
+  const [newest] = await createExportedStackRepository(db).listVersions(here.id, here.stackVersion, 1);
+  const entry = newest && here.stackVersion > 0 ? String(laterOf(0n, newest)) : null;
+  if (entry !== null && history.some(({ id }) => id === entry)) return { fault: null, entry };
+  return {
+    fault: `moved on both sides: it has version ${here.stackVersion} here, and other changes in the bundle`,
+    entry: null,
+  };
+}
+
+async function toPlan(
+  folder: Folder,
+  source: FolderStack,
+  here: StackRow | null,
+  base: string | null,
+): Promise<StackPlan & { readonly fault: string | null }> {
+  const { name, project, stack, state } = source;
+  const content = await openFolderStack(folder, source);
+  const entries = content.history.filter(({ id }) => base === null || BigInt(id) > BigInt(base));
+  const facts = await readSourceFacts(content.state);
+  const last = entries.at(-1);
+  const recorded = last ? ((await readSourceFacts(last.state))?.sha256 ?? null) : null;
+  const hasUnrecordedState = facts !== null && facts.sha256 !== recorded;
+  return {
+    ...{ content, entries, hasUnrecordedState, fault: facts?.fault ?? null },
+    tags: await readSourceTags(content, project),
+    head: here && { stackId: here.id, stackVersion: here.stackVersion },
+    planned: {
+      ...{
+        source: name,
+        project,
+        stack,
+        action: here ? 'continue' : 'create',
+        ...{ notes: [], quarantine: null },
+        imported: 0,
+        bytes: state.bytes,
+      },
+      versions: entries.length,
+      resources: facts?.resources ?? 0,
+      secretsProvider: facts?.secretsProvider ?? null,
+    },
+  };
+}

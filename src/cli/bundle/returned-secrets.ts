@@ -1,0 +1,50 @@
+import type { AppContext } from '../../shared/context.ts';
+import { reencryptConfig } from '../../shared/diy/history-info.ts';
+import type { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
+import { type DocumentSecrets, reencryptDocument } from '../../shared/diy/reencrypt-document.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { type Arrival, serverUrl } from '../moving/stack-importer.ts';
+
+/**
+ * Encrypts what the bundle's passphrase has encrypted with the keys of the server, for a stack that is here. What other passphrases and
+ * keys have encrypted stays.
+ */
+export async function createArrival(
+  { cipher, config, states }: AppContext,
+  { ref, stackId }: { readonly ref: StackRef; readonly stackId: string },
+  crypter: PassphraseCrypter,
+): Promise<Arrival> {
+  const reencrypt = async (ciphertexts: readonly string[]): Promise<(string | null)[]> => {
+    const plaintexts = ciphertexts.map((each) => crypter.decrypt(each));
+    const own = plaintexts.filter((each) => each !== null);
+    if (own.length === 0) return plaintexts.map(() => null);
+    const encrypted = (await cipher.encrypt(stackId, own)).values();
+    return plaintexts.map((each) => each && (encrypted.next().value as Buffer).toString('base64'));
+  };
+  const here = await readProvider(states, ref);
+  const state = { url: serverUrl(config), owner: ref.organization, project: ref.project, stack: ref.stack };
+  const service = here?.type === 'service' ? here : { type: 'service', state };
+  return {
+    document: (document) =>
+      reencryptDocument(
+        document,
+        {
+          reencrypt,
+          provider: async (current) =>
+            current.type === 'passphrase' && current.state['salt'] === crypter.salt ? service : null,
+        },
+        { provider: null, reencrypted: 0, kept: 0 },
+      ),
+    config: (stored) => reencryptConfig(stored, reencrypt),
+    takeKept: () => 0,
+  };
+}
+
+/** The secrets provider of the newest state here. */
+async function readProvider(states: AppContext['states'], ref: StackRef): Promise<DocumentSecrets['provider']> {
+  const found: DocumentSecrets = { provider: null, reencrypted: 0, kept: 0 };
+  const head = await states.readHead(ref);
+  const keep = { provider: async () => null, reencrypt: async (values: readonly string[]) => values.map(() => null) };
+  if (head) for await (const _ of reencryptDocument(head.state.bytes, keep, found));
+  return found.provider;
+}

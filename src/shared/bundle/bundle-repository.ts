@@ -1,0 +1,221 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { mayBeSent } from '../platform/outgoing/held-outgoing-repository.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
+
+/** The name of the task, whose claim every write of a worker needs. */
+export const bundleTask = 'bundle';
+
+const BundleRow = Type.Object({ place: Type.String(), salt: Type.String() });
+
+const place = { organization: Type.String(), project: Type.String(), stack: Type.String() };
+const bundled = {
+  stackVersion: Nullable(Type.Integer()),
+  tags: Nullable(Type.String()),
+  entry: Nullable(Type.String()),
+  sha256: Nullable(Type.String()),
+  attempts: Type.Array(Type.String()),
+};
+const BundledRow = Type.Object({ ...place, stackId: Type.String(), ...bundled, error: Nullable(Type.String()) });
+/** A stack as the bundle has it. */
+export type BundledRow = Row<typeof BundledRow>;
+export type BundlePlace = Pick<BundledRow, 'organization' | 'project' | 'stack'>;
+
+const DueRow = Type.Object({
+  ...place,
+  stackId: Type.String(),
+  changedAt: Type.String(),
+  /** False: only unfinished writes are to be looked for. */
+  isChanged: Type.Boolean(),
+  /** The stack that the bundle has there. */
+  bundledId: Nullable(Type.String()),
+  ...bundled,
+});
+/** A stack whose files are to be written. */
+export type DueRow = Row<typeof DueRow>;
+
+const LagRow = Type.Object({ stacks: Type.Integer(), seconds: Type.Integer(), errors: Type.Integer() });
+
+const NameRow = Type.Object({ name: Type.String() });
+const FoundRow = Type.Object({ stack: Type.String() });
+
+/** Later than this after its begin, a write does not become visible. */
+const attemptSeconds = 1200;
+const recheckSeconds = 60;
+const retrySeconds = 30;
+/** Kept of each stack. */
+const maxAttempts = 20;
+const maxError = 500;
+
+export type BundleRepository = ReturnType<typeof createBundleRepository>;
+
+/** The bundle and what it has of each stack. */
+export function createBundleRepository(db: Queryable) {
+  const columns = sql.fragment`
+    b.organization, b.project, b.stack, b.stack_id as "stackId", b.stack_version as "stackVersion", b.tags, b.entry, b.sha256, b.attempts, b.error`;
+  const at = (where: BundlePlace) => sql.fragment`
+    organization = ${where.organization} and project = ${where.project} and stack = ${where.stack}`;
+  /** Another worker may have taken over. */
+  const isHeld = (holder: string) => sql.fragment`
+    exists (select 1 from maintenance_runs where name = ${bundleTask} and claimed_by = ${holder}::uuid)`;
+  const live = sql.fragment`stack_changes c join organizations o on o.id = c.organization_id`;
+  const samePlace = sql.fragment`b.organization = o.name and b.project = c.project_name and b.stack = c.stack_name`;
+  const isChanged = sql.fragment`(b.stack_id is distinct from c.stack_id or b.changed_at is distinct from c.changed_at)`;
+  /** The bundle of a restored database may still be that of another. */
+  const isReady = sql.fragment`(${mayBeSent} and (b.postponed_until is null or b.postponed_until <= clock_timestamp()))`;
+
+  return {
+    find: () => db.maybeOne(sql.rows(BundleRow)`/* bundles.find */ select place, salt from bundles`),
+
+    /** Changes place and salt. What is known of the stacks is forgotten with the place; otherwise all are written again. */
+    set: async (bundle: { readonly place: string; readonly salt: string }): Promise<void> => {
+      await db.query(sql.nothing`
+        /* bundles.forget */
+        delete from bundled_stacks where not exists (select 1 from bundles where place = ${bundle.place})`);
+      await db.query(sql.nothing`
+        /* bundles.writeAgain */
+        update bundled_stacks set stack_version = null, changed_at = null, postponed_until = null`);
+      await db.query(sql.nothing`
+        /* bundles.set */
+        insert into bundles (place, salt) values (${bundle.place}, ${bundle.salt})
+        on conflict (is_only) do update set place = excluded.place, salt = excluded.salt`);
+    },
+
+    /** Forgets what the bundle has of an organization. */
+    forget: (organization: string) =>
+      db.query(sql.nothing`
+        /* bundledStacks.forget */ delete from bundled_stacks where organization = ${organization}`),
+
+    /** Organizations of which the bundle has stacks. */
+    listBundledOrganizations: async (): Promise<readonly string[]> => {
+      const rows = await db.any(sql.rows(NameRow)`
+        /* bundledStacks.listOrganizations */ select distinct organization as name from bundled_stacks order by 1`);
+      return rows.map(({ name }) => name);
+    },
+
+    /** Stacks that have changed since they were written, and those with unfinished writes; the longest waiting first. */
+    listDue: (limit: number) =>
+      db.any(sql.rows(DueRow)`
+        /* bundledStacks.listDue */
+        select o.name as organization, c.project_name as project, c.stack_name as stack, c.stack_id as "stackId",
+          c.changed_at::text as "changedAt", ${isChanged} as "isChanged", b.stack_id as "bundledId", b.stack_version as "stackVersion",
+          b.tags, b.entry, b.sha256, coalesce(b.attempts, '{}') as attempts
+        from ${live} left join bundled_stacks b on ${samePlace}
+        where ${isReady} and (${isChanged} or (b.attempts <> '{}'
+          and coalesce(b.checked_at, b.attempted_at) < clock_timestamp() - make_interval(secs => ${recheckSeconds})))
+        order by c.changed_at limit ${limit}`),
+
+    /** Places without a stack, once the stack is at its new one. */
+    listLeft: (limit: number) =>
+      db.any(sql.rows(BundledRow)`
+        /* bundledStacks.listLeft */
+        select ${columns} from bundled_stacks b
+        where ${isReady} and not exists (select 1 from ${live} where ${samePlace})
+          and not exists (
+            select 1 from ${live} where c.stack_id = b.stack_id and not exists (
+              select 1 from bundled_stacks n where n.organization = o.name and n.project = c.project_name and n.stack = c.stack_name
+                and n.stack_id = c.stack_id and n.stack_version is not null))
+        order by b.organization, b.project, b.stack limit ${limit}`),
+
+    /** All stacks of the bundle, by place. */
+    list: () =>
+      db.any(sql.rows(BundledRow)`
+        /* bundledStacks.list */
+        select ${columns} from bundled_stacks b order by b.organization, b.project, b.stack`),
+
+    listOrganizations: async (): Promise<readonly string[]> => {
+      const rows = await db.any(sql.rows(NameRow)`
+        /* bundles.listOrganizations */ select name from organizations order by name`);
+      return rows.map(({ name }) => name);
+    },
+
+    /** Notes that files are about to be written. Returns false if another worker has taken over. */
+    begin: async (where: BundlePlace, write: { stackId: string; mark: string; holder: string }): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(FoundRow)`
+        /* bundledStacks.begin */
+        insert into bundled_stacks as b (organization, project, stack, stack_id, attempts, attempted_at)
+        select ${where.organization}, ${where.project}, ${where.stack}, ${write.stackId}::uuid, array[${write.mark}::text], clock_timestamp()
+        where ${isHeld(write.holder)}
+        on conflict (organization, project, stack) do update
+          set attempts = (array_append(b.attempts, ${write.mark}::text))[greatest(cardinality(b.attempts) + 2 - ${maxAttempts}::integer, 1):],
+            attempted_at = excluded.attempted_at
+        returning b.stack`);
+      return row !== null;
+    },
+
+    /** Notes that the files are written. Returns false if another worker has taken over. */
+    confirm: async (
+      where: BundlePlace,
+      holder: string,
+      written: Pick<DueRow, 'stackId' | 'changedAt' | 'tags' | 'entry' | 'sha256'> & {
+        stackVersion: number;
+        mark: string;
+      },
+    ): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(FoundRow)`
+        /* bundledStacks.confirm */
+        update bundled_stacks set stack_id = ${written.stackId}, stack_version = ${written.stackVersion},
+          changed_at = ${written.changedAt}::timestamptz, tags = ${written.tags}, entry = ${written.entry}, sha256 = ${written.sha256},
+          attempts = array_remove(attempts, ${written.mark}::text), checked_at = clock_timestamp(), behind_since = null, failures = 0,
+          postponed_until = null, error = null
+        where ${at(where)} and ${isHeld(holder)} returning stack`);
+      return row !== null;
+    },
+
+    /** The stack has changed, but nothing that the bundle has of it. */
+    pass: (where: BundlePlace, holder: string, changedAt: string) =>
+      db.query(sql.nothing`
+        /* bundledStacks.pass */
+        update bundled_stacks set changed_at = ${changedAt}::timestamptz, behind_since = null, failures = 0, postponed_until = null, error = null
+        where ${at(where)} and ${isHeld(holder)}`),
+
+    /** A file of a worker that has lost its claim may be there: the stack is looked at again. */
+    doubt: (where: BundlePlace) =>
+      db.query(sql.nothing`/* bundledStacks.doubt */ update bundled_stacks set changed_at = null where ${at(where)}`),
+
+    /** The file is the confirmed one. Old attempts are forgotten. */
+    settle: (where: BundlePlace) =>
+      db.query(sql.nothing`
+        /* bundledStacks.settle */
+        update bundled_stacks set checked_at = clock_timestamp(),
+          attempts = case when attempted_at < clock_timestamp() - make_interval(secs => ${attemptSeconds}) then '{}' else attempts end
+        where ${at(where)}`),
+
+    /** Puts a stack off after an error, twice as long each time, up to an hour. */
+    postpone: (where: BundlePlace, failure: { stackId: string; changedAt: string | null; error: string }) =>
+      db.query(sql.nothing`
+        /* bundledStacks.postpone */
+        insert into bundled_stacks as b (organization, project, stack, stack_id, behind_since, failures, postponed_until, error)
+        values (${where.organization}, ${where.project}, ${where.stack}, ${failure.stackId}, ${failure.changedAt}::timestamptz, 1,
+          clock_timestamp() + make_interval(secs => ${retrySeconds}), ${failure.error.replaceAll('\0', '').slice(0, maxError)})
+        on conflict (organization, project, stack) do update set behind_since = coalesce(b.behind_since, excluded.behind_since),
+          failures = b.failures + 1, error = excluded.error,
+          postponed_until = clock_timestamp() + make_interval(secs => least(3600, ${retrySeconds}::integer * 2 ^ least(b.failures, 10)))`),
+
+    delete: (where: BundlePlace, holder: string) =>
+      db.query(sql.nothing`
+        /* bundledStacks.delete */ delete from bundled_stacks where ${at(where)} and ${isHeld(holder)}`),
+
+    /** The stack here has what the bundle had: up to `entry`, and all of it if `sha256` is known. The worker writes it again. */
+    adopt: (
+      where: BundlePlace,
+      taken: { stackId: string; stackVersion: number; entry: string | null; sha256: string | null },
+    ) =>
+      db.query(sql.nothing`
+        /* bundledStacks.adopt */
+        insert into bundled_stacks as b (organization, project, stack, stack_id, stack_version, entry, sha256)
+        values (${where.organization}, ${where.project}, ${where.stack}, ${taken.stackId}, ${taken.stackVersion}, ${taken.entry}, ${taken.sha256})
+        on conflict (organization, project, stack) do update set stack_id = excluded.stack_id, stack_version = excluded.stack_version,
+          entry = coalesce(excluded.entry, b.entry), sha256 = coalesce(excluded.sha256, b.sha256), changed_at = null, tags = null,
+          postponed_until = null, error = null`),
+
+    /** How far the bundle is behind. */
+    readLag: () =>
+      db.one(sql.rows(LagRow)`
+        /* bundledStacks.readLag */
+        select count(*)::integer as stacks,
+          coalesce(ceil(extract(epoch from clock_timestamp() - min(coalesce(b.behind_since, c.changed_at)))), 0)::integer as seconds,
+          (select count(*)::integer from bundled_stacks where error is not null) as errors
+        from ${live} left join bundled_stacks b on ${samePlace} where ${isChanged}`),
+  };
+}

@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import { serverSource } from '../../shared/audit/audit-event.ts';
+import {
+  BundleChangedError,
+  isLocked,
+  isOurs,
+  pathOf,
+  readThere,
+  type StateThere,
+  stateNames,
+} from '../../shared/bundle/bundle-place.ts';
+import type { BundledRow, BundlePlace, BundleRepository, DueRow } from '../../shared/bundle/bundle-repository.ts';
+import type { AppContext } from '../../shared/context.ts';
+import { configFile, entryOf, historyOf, MovingError, stateFile, tagsFile } from '../../shared/diy/diy-layout.ts';
+import { createExportedStackRepository } from '../../shared/diy/exported-stack-repository.ts';
+import type { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
+import { exportStack } from '../../shared/diy/stack-exporter.ts';
+import type { Folder } from '../../shared/platform/blobs/folder.ts';
+import { OperatorError } from '../../shared/platform/errors/errors.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import type { StateDocument } from '../../shared/state/state-reader.ts';
+
+/** Versions of each stack in the bundle. */
+const keptVersions = 10;
+
+/** Of files that the CLI adds to one: the one before, and what its store knows of them. */
+const cliSuffixes = ['', '.bak', '.attrs', '.bak.attrs'];
+
+interface Parts {
+  readonly context: Pick<AppContext, 'cipher' | 'db' | 'stacks' | 'states'>;
+  readonly rows: BundleRepository;
+  readonly crypter: PassphraseCrypter;
+  /** The place, for the audit log. */
+  readonly place: string;
+  /** Of the claim of the task: a worker that has lost it confirms nothing. */
+  readonly holder: string;
+  readonly signal: AbortSignal;
+}
+
+/** What was written, in bytes of the state; null: nothing. */
+type Written = number | null;
+
+/**
+ * Writes and removes the files of single stacks. A write is noted by a mark before its first file, and confirmed after its last: so a file
+ * of a worker that was killed or is slow is known by its mark, and written again. Files that people have changed are never overwritten.
+ */
+export class BundleWriter {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Throws BundleChangedError, and what an export throws. */
+  async write(folder: Folder, due: DueRow): Promise<Written> {
+    const { context, rows, holder } = this.#parts;
+    const stack = await context.stacks.findById(due.stackId);
+    // Renamed or deleted since: another row is due.
+    if (stack === null || !isAt(stack, due)) return null;
+    const isSame = due.bundledId === stack.id && due.stackVersion !== null;
+    const isWritten = isSame && due.stackVersion === stack.stackVersion && due.tags === stack.tags;
+    // Such as an update that has only begun.
+    if (isWritten && due.attempts.length === 0) {
+      await rows.pass(due, holder, due.changedAt);
+      return null;
+    }
+    const there = await this.#assertUntouched(folder, due);
+    if (isWritten && there.length === 1 && there[0]?.sha256 === due.sha256) {
+      await rows.settle(due);
+      if (due.isChanged) await rows.pass(due, holder, due.changedAt);
+      return null;
+    }
+    return this.#replace(folder, due, stack, there, isSame ? due.stackVersion : null);
+  }
+
+  /** Removes the files of a stack that was deleted here, or has another name. Throws BundleChangedError. */
+  async remove(folder: Folder, row: BundledRow): Promise<void> {
+    await this.#assertUntouched(folder, row);
+    const path = pathOf(row);
+    // The state first: without it, the CLI lists no stack.
+    for (const name of [...stateNames(row), tagsFile(path)])
+      for (const suffix of cliSuffixes) await folder.delete(name + suffix);
+    await folder.delete(configFile(row));
+    await this.#clearHistory(folder, row, 0);
+    await this.#parts.rows.delete(row, this.#parts.holder);
+  }
+
+  async #replace(
+    folder: Folder,
+    due: DueRow,
+    stack: StackRow,
+    there: readonly StateThere[],
+    bundledVersion: number | null,
+  ): Promise<Written> {
+    const { context, crypter, holder, place, rows, signal } = this.#parts;
+    const { stackVersion } = stack;
+    const mark = randomUUID();
+    if (!(await rows.begin(due, { stackId: due.bundledId ?? stack.id, mark, holder }))) throw new ClaimLostError();
+    if (bundledVersion === null) await this.#clearHistory(folder, due, 0);
+    const oldest = await createExportedStackRepository(context.db).findFirstVersion(stack.id, keptVersions);
+    let bytes = 0;
+    const readState = async (): Promise<StateDocument> => {
+      const state = await readNewest(context, stack);
+      bytes = state.sizeBytes;
+      return state;
+    };
+    const { newest, sha256 } = await exportStack(
+      {
+        ...{ context, folder, to: place, source: serverSource, there: new Map(), history: keptVersions, signal },
+        crypter: async () => crypter,
+        part: {
+          ...{ readState, mark },
+          fromVersion: oldest === null ? null : Math.max(oldest, (bundledVersion ?? 0) + 1),
+        },
+      },
+      stack,
+    );
+    for (const { name } of there) if (name !== stateFile(pathOf(due))) await folder.delete(name);
+    await this.#clearHistory(folder, due, keptVersions);
+    const entry = newest === 0n ? (bundledVersion === null ? null : due.entry) : String(newest);
+    const written = {
+      stackId: stack.id,
+      stackVersion,
+      changedAt: due.changedAt,
+      tags: stack.tags,
+      entry,
+      sha256,
+      mark,
+    };
+    if (await rows.confirm(due, holder, written)) return bytes;
+    await rows.doubt(due);
+    throw new ClaimLostError();
+  }
+
+  /** Returns the state files, all of which workers have written. */
+  async #assertUntouched(
+    folder: Folder,
+    known: BundlePlace & Pick<DueRow, 'attempts' | 'sha256'>,
+  ): Promise<readonly StateThere[]> {
+    if (await isLocked(folder, known)) throw new BundleChangedError('it is locked in the bundle');
+    const there = await readThere(folder, known);
+    if (there.some((file) => !isOurs(file, known)))
+      throw new BundleChangedError('it was changed in the bundle: see holdfast bundle return');
+    if (there.length === 0 && known.sha256 !== null && known.attempts.length === 0)
+      throw new BundleChangedError('it was removed from the bundle');
+    return there;
+  }
+
+  /** Keeps the newest entries of the history, each under one name. */
+  async #clearHistory(folder: Folder, where: BundlePlace, kept: number): Promise<void> {
+    const files: { name: string; entry: bigint }[] = [];
+    for await (const { name } of folder.list(historyOf(pathOf(where))))
+      files.push({ name, entry: BigInt(entryOf(name) ?? -1) });
+    const entries = [...new Set(files.map(({ entry }) => entry))].sort((a, b) => (a < b ? 1 : -1));
+    const newest = new Set(entries.slice(0, kept));
+    const names = new Set(files.map(({ name }) => name));
+    for (const { entry, name } of files) {
+      const isDouble = !name.endsWith('.gz') && names.has(`${name}.gz`);
+      if (!newest.has(entry) || entry < 0n || isDouble) await folder.delete(name);
+    }
+  }
+}
+
+/** Another worker has taken over. */
+export class ClaimLostError extends OperatorError {
+  override readonly name = 'ClaimLostError';
+
+  constructor() {
+    super('Another worker has taken over the bundle');
+  }
+}
+
+/** The state of the newest version; of a stack without versions, its first state. */
+async function readNewest({ states }: Parts['context'], stack: StackRow): Promise<StateDocument> {
+  const state =
+    stack.stackVersion > 0
+      ? await states.readVersion(stack.id, stack.stackVersion)
+      : ((await states.readHead(stack))?.state ?? null);
+  if (state === null) throw new MovingError('it was deleted or renamed meanwhile');
+  return state;
+}
+
+function isAt(stack: StackRow, { organization, project, stack: name }: BundlePlace): boolean {
+  return stack.organization === organization && stack.project === project && stack.stack === name;
+}

@@ -1,0 +1,160 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { serverSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import type { BundleSettings } from '../../shared/bundle/bundle-place.ts';
+import { type BundlePlace, bundleTask, createBundleRepository } from '../../shared/bundle/bundle-repository.ts';
+import type { AppContext } from '../../shared/context.ts';
+import { metaFile } from '../../shared/diy/diy-layout.ts';
+import { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
+import type { Folder } from '../../shared/platform/blobs/folder.ts';
+import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
+import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
+import { bytesOf } from '../../shared/state/documents/byte-source.ts';
+import { assertStoreReachable } from '../platform/bad-items.ts';
+import type { Maintenance } from '../platform/maintenance.ts';
+import { BundleWriter, ClaimLostError } from './bundle-writer.ts';
+
+type Parts = Pick<AppContext, 'cipher' | 'config' | 'db' | 'logger' | 'metrics' | 'stacks' | 'states'>;
+
+const everySeconds = 5;
+const pageRows = 100;
+/**
+ * The bundle takes a twentieth of the processor time of a process. The time is estimated, in ms: for each stack, and by the bytes of its state,
+ * which is read and encrypted twice, compressed once, and read back before the next write.
+ */
+const stackMs = 5;
+const bytesPerMs = 14_000;
+const share = 20;
+const maxPauseMs = 30_000;
+/** After so many stacks in a row that failed, the bundle is checked itself. */
+const maxFailures = 3;
+
+/** Creates the task that keeps the bundle. `open` opens its place; `isPaced` false writes without pauses. */
+export function keepBundle(
+  context: Parts,
+  { passphrase, place }: BundleSettings,
+  { isPaced = true, open }: { readonly isPaced?: boolean; readonly open?: () => Promise<Folder> } = {},
+): Maintenance {
+  let known: PassphraseCrypter | null = null;
+  return {
+    name: bundleTask,
+    everySeconds,
+    run: async (signal, { holder }) => {
+      known = await openBundle(context, { passphrase, place }, known);
+      const folder = await (open?.() ?? openFolder(place, bucketDefaults(context.config)));
+      try {
+        return await writeDue(context, { folder, crypter: known, place, holder, signal, isPaced });
+      } finally {
+        await folder.close();
+      }
+    },
+  };
+}
+
+/** The key of the bundle. A change of its place or passphrase is recorded, and everything is written again. */
+async function openBundle(
+  { db }: Parts,
+  { passphrase, place }: BundleSettings,
+  known: PassphraseCrypter | null,
+): Promise<PassphraseCrypter> {
+  const bundle = await createBundleRepository(db).find();
+  const isSamePlace = bundle?.place === place;
+  if (isSamePlace && bundle.salt === known?.salt) return known;
+  const opened = bundle === null ? null : await PassphraseCrypter.open(passphrase, bundle.salt);
+  if (isSamePlace && opened !== null) return opened;
+  const crypter = opened ?? (await PassphraseCrypter.create(passphrase));
+  await db.inTransaction(async (tx) => {
+    await createBundleRepository(tx).set({ place, salt: crypter.salt });
+    await createAuditRepository(tx).insert(serverSource, {
+      ...{ action: 'bundle.begin', organization: null, object: 'bundle' },
+      details: { place, before: bundle?.place ?? null, isPassphraseNew: opened === null },
+    });
+  });
+  return crypter;
+}
+
+interface Run {
+  readonly folder: Folder;
+  readonly crypter: PassphraseCrypter;
+  readonly place: string;
+  readonly holder: string;
+  readonly signal: AbortSignal;
+  readonly isPaced: boolean;
+}
+
+/** Writes what is due and removes what is left. Returns how many stacks. */
+async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<number> {
+  const { db, logger, metrics } = context;
+  const { folder, signal } = run;
+  const rows = createBundleRepository(db);
+  const writer = new BundleWriter({ context, rows, ...run });
+  const begun = new Map<string, Folder>();
+  const folderOf = async (organization: string): Promise<Folder> => {
+    const known = begun.get(organization);
+    if (known) return known;
+    const target = new SubFolder(folder, `${organization}/`);
+    await begin(target, rows, organization);
+    begun.set(organization, target);
+    return target;
+  };
+  let failures = 0;
+  let done = 0;
+  const attempt = async (
+    where: BundlePlace & { stackId: string; changedAt: string | null },
+    work: () => Promise<number | null>,
+  ): Promise<void> => {
+    const began = performance.now();
+    try {
+      const bytes = await work();
+      failures = 0;
+      if (bytes === null) return;
+      done++;
+      const pauseMs = (stackMs + bytes / bytesPerMs) * share - (performance.now() - began);
+      if (isPaced && pauseMs > 0)
+        await sleep(Math.min(pauseMs, maxPauseMs), undefined, { signal }).catch(() => undefined);
+    } catch (error) {
+      if (signal.aborted || error instanceof ClaimLostError) throw error;
+      const { changedAt, organization, project, stack, stackId } = where;
+      await rows.postpone(where, { stackId, changedAt, error: error instanceof Error ? error.message : String(error) });
+      metrics.maintenancePostponed.labels(bundleTask).inc();
+      logger.warn({ organization, project, stack, err: error }, 'a stack could not be bundled');
+      if (++failures % maxFailures === 0)
+        await assertStoreReachable({ check: async () => void (await folder.open(metaFile)) }, error);
+    }
+  };
+
+  // Somebody may have emptied the bundle.
+  for (const organization of await rows.listBundledOrganizations()) await folderOf(organization);
+  for (let page = await rows.listDue(pageRows); page.length > 0 && !signal.aborted; ) {
+    for (const due of page) {
+      if (signal.aborted) break;
+      const target = await folderOf(due.organization);
+      await attempt(due, () => writer.write(target, due));
+    }
+    page = await rows.listDue(pageRows);
+  }
+  for (const row of signal.aborted ? [] : await rows.listLeft(pageRows)) {
+    if (signal.aborted) break;
+    const target = await folderOf(row.organization);
+    await attempt({ ...row, changedAt: null }, async () => {
+      await writer.remove(target, row);
+      return 0;
+    });
+  }
+  return done;
+}
+
+/** Makes a folder one that the CLI reads. Forgets what it had if it was emptied. */
+async function begin(
+  folder: Folder,
+  rows: ReturnType<typeof createBundleRepository>,
+  organization: string,
+): Promise<void> {
+  const meta = await folder.open(metaFile);
+  if (meta !== null) {
+    for await (const _ of meta);
+    return;
+  }
+  await rows.forget(organization);
+  await folder.write(metaFile, bytesOf(Buffer.from('version: 1\n'))());
+}

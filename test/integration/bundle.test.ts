@@ -1,0 +1,376 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
+import { openFolder } from '../../src/shared/platform/blobs/open-folder.ts';
+import { type S3Server, startS3Server } from '../../testkit/s3-server.ts';
+import { runHoldfast } from '../support/admin.ts';
+import { bundlePassphrase, importState, readBundled, runBundle, textOf, updateInBundle } from '../support/bundle.ts';
+import { query } from '../support/database.ts';
+import { exportState } from '../support/stack-state.ts';
+import { createStack, ok, type TestStack } from '../support/state.ts';
+import { masterKeys, testApp } from '../support/test-app.ts';
+
+const app = testApp();
+const home = mkdtempSync(path.join(tmpdir(), 'holdfast-bundle-'));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+const defaults = { region: 'us-east-1', endpoint: null, forcePathStyle: true, requestTimeoutMs: 30_000 };
+let folders = 0;
+
+/** An empty folder for a bundle; the one before is forgotten by the database. */
+function newPlace(): { directory: string; place: string; run: (...options: RunOptions) => Promise<unknown> } {
+  const directory = path.join(home, String(++folders));
+  const place = `file://${directory}`;
+  return { directory, place, run: (options) => runBundle(app, place, options) };
+}
+type RunOptions = [Parameters<typeof runBundle>[2]?];
+
+/** Every file of a folder, by its name. */
+async function readAll(folder: Folder, prefix = ''): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for await (const { name } of folder.list(prefix)) {
+    const parts = await Array.fromAsync((await folder.open(name)) ?? []);
+    found[name] = textOf(name, Buffer.concat(parts));
+  }
+  return found;
+}
+
+const errorsOf = ({ organization }: TestStack) =>
+  query<{ error: string }>(app, 'select error from bundled_stacks where organization = $1 and error is not null', [
+    organization,
+  ]);
+const due = () =>
+  query(
+    app,
+    "update bundled_stacks set postponed_until = null, checked_at = null, attempted_at = now() - interval '2 minutes'",
+  );
+const countOf = async (directory: string, stack: TestStack) =>
+  (await readBundled(directory, stack)).checkpoint.latest.resources.length;
+
+describe('a worker', () => {
+  let s3: S3Server;
+  beforeAll(async () => {
+    s3 = await startS3Server('versitygw');
+    await s3.createBucket('bundle');
+    process.env['AWS_ACCESS_KEY_ID'] = s3.accessKeyId;
+    process.env['AWS_SECRET_ACCESS_KEY'] = s3.secretAccessKey;
+  });
+  afterAll(() => s3.stop());
+  const places = {
+    'a folder': () => newPlace().place,
+    'a bucket': () => `s3://bundle/emergency?endpoint=${s3.endpoint}&s3ForcePathStyle=true&region=us-east-1`,
+  };
+
+  test.each(Object.entries(places))(
+    "keeps state, history, tags and the passphrase's keys in %s, and follows",
+    async (_, placeOf) => {
+      const place = placeOf();
+      const stack = await createStack(app);
+      const folder = await openFolder(place, defaults);
+      await importState(app, stack, 2);
+      await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { team: 'core' } }));
+      await runBundle(app, place);
+      const root = `${stack.organization}/.pulumi`;
+      const files = await readAll(folder, `${stack.organization}/`);
+      const history = `${root}/history/proj/dev/dev-`;
+      expect(
+        Object.keys(files)
+          .map((name) => name.replace(/-\d+\./, '-ID.'))
+          .toSorted(),
+      ).toEqual(
+        [
+          ...[`${root}/meta.yaml`, `${root}/stacks/proj/dev.json`, `${root}/stacks/proj/dev.pulumi-tags`],
+          ...[`${history}ID.checkpoint.json.gz`, `${history}ID.history.json.gz`],
+          `${stack.organization}/config/proj/Pulumi.dev.yaml`,
+        ].toSorted(),
+      );
+      const state = files[`${root}/stacks/proj/dev.json`] as string;
+      expect(JSON.parse(state).checkpoint.latest).toMatchObject({ secrets_providers: { type: 'passphrase' } });
+      const salt = JSON.parse(state).checkpoint.latest.secrets_providers.state.salt;
+      expect(files[`${stack.organization}/config/proj/Pulumi.dev.yaml`]).toContain(salt);
+      expect(JSON.stringify(files)).not.toMatch(/hunter2|"type":"service"/);
+
+      for (let count = 3; count <= 14; count++) await importState(app, stack, count);
+      await runBundle(app, place);
+      const after = await readAll(folder, `${root}/`);
+      expect(JSON.parse(after[`${root}/stacks/proj/dev.json`] as string).checkpoint.latest.resources).toHaveLength(14);
+      expect(Object.keys(after).filter((name) => name.includes('.history.'))).toHaveLength(10);
+      await folder.close();
+    },
+  );
+});
+
+test('a stack that was renamed is at its new place only, and a deleted one at none', async () => {
+  const { directory, place, run } = newPlace();
+  const folder = await openFolder(place, defaults);
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  const names = async () => Object.keys(await readAll(folder, `${stack.organization}/`)).join('\n');
+  await ok(app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body: { newName: 'live' } }));
+  await run();
+  expect(await names()).toContain('stacks/proj/live.json');
+  expect(await names()).not.toContain('dev');
+  const renamed = { ...stack, stack: 'live', path: stack.path.replace('/dev', '/live') };
+  expect(await countOf(directory, renamed)).toBe(1);
+  await ok(app.call('DELETE', `${renamed.path}?force=true`, { auth: stack.auth }));
+  await run();
+  expect(await names()).toBe(`${stack.organization}/.pulumi/meta.yaml`);
+  expect(await query(app, 'select 1 from bundled_stacks where organization = $1', [stack.organization])).toEqual([]);
+});
+
+test('a stack whose files cannot be written does not hold the others, and comes later', async () => {
+  const { directory, place, run } = newPlace();
+  const [broken, other] = [await createStack(app), await createStack(app)];
+  for (const stack of [broken, other]) await importState(app, stack, 1);
+  const failing = async (): Promise<Folder> => {
+    const folder = await openFolder(place, defaults);
+    const write = folder.write.bind(folder);
+    folder.write = (name, body, signal) => {
+      if (name.startsWith(broken.organization) && name.endsWith('dev.json')) throw new Error('the disk is full');
+      return write(name, body, signal);
+    };
+    return folder;
+  };
+  await run({ open: failing });
+  expect(await errorsOf(broken)).toEqual([{ error: 'the disk is full' }]);
+  expect(await countOf(directory, other)).toBe(1);
+  const { code, stdout } = await holdfast(place, 'status');
+  expect([code, stdout]).toEqual([0, expect.stringContaining(`${broken.organization}/proj/dev: the disk is full`)]);
+  expect(stdout).toMatch(/1 stack behind, for up to \d+ seconds?, 1 error\./);
+  await run();
+  expect(await errorsOf(broken)).toHaveLength(1);
+  await due();
+  await run();
+  expect(await errorsOf(broken)).toEqual([]);
+  expect(await countOf(directory, broken)).toBe(1);
+});
+
+test('what a killed worker has written without a row is written again', async () => {
+  const { directory, place, run } = newPlace();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await importState(app, stack, 2);
+  const stop = new AbortController();
+  const killed = async (): Promise<Folder> => {
+    const folder = await openFolder(place, defaults);
+    const write = folder.write.bind(folder);
+    folder.write = async (name, body) => {
+      await write(name, body);
+      if (!name.endsWith('dev.json')) return;
+      stop.abort();
+      throw new Error('killed');
+    };
+    return folder;
+  };
+  await expect(run({ open: killed, signal: stop.signal })).rejects.toThrow('killed');
+  expect(await countOf(directory, stack)).toBe(2);
+  expect(
+    await query(app, 'select stack_version from bundled_stacks where organization = $1', [stack.organization]),
+  ).toEqual([{ stack_version: 1 }]);
+  await run();
+  expect(await errorsOf(stack)).toEqual([]);
+  expect(
+    await query(app, 'select stack_version from bundled_stacks where organization = $1', [stack.organization]),
+  ).toEqual([{ stack_version: 2 }]);
+});
+
+test('a slow worker that overwrites a newer state with an older one is found out', async () => {
+  const { directory, place, run } = newPlace();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await importState(app, stack, 2);
+  const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const slow = async (): Promise<Folder> => {
+    const folder = await openFolder(place, defaults);
+    const write = folder.write.bind(folder);
+    folder.write = async (name, body) => {
+      const parts = await Array.fromAsync(body);
+      if (name.endsWith('dev.json')) {
+        reached.resolve();
+        await gate.promise;
+      }
+      await write(
+        name,
+        (async function* () {
+          yield* parts;
+        })(),
+      );
+    };
+    return folder;
+  };
+  const late = run({ open: slow });
+  late.catch(() => undefined);
+  await reached.promise;
+  await importState(app, stack, 3);
+  await query(app, `update maintenance_runs set claimed_until = now() - interval '1 second' where name = 'bundle'`);
+  await run();
+  expect(await countOf(directory, stack)).toBe(3);
+  gate.resolve();
+  await expect(late).rejects.toThrow('Another worker');
+  // It confirms nothing.
+  const confirmed = 'select stack_version from bundled_stacks where organization = $1';
+  expect(await query(app, confirmed, [stack.organization])).toEqual([{ stack_version: 3 }]);
+  expect(await countOf(directory, stack)).toBe(2);
+  await run();
+  expect([await countOf(directory, stack), await errorsOf(stack)]).toEqual([3, []]);
+
+  // Also if it was killed after the file: its mark is looked for until no write can be that late.
+  await importState(app, stack, 4);
+  await run();
+  await query(app, `update bundled_stacks set attempts = array[$1] where organization = $2`, [
+    'late',
+    stack.organization,
+  ]);
+  const file = path.join(directory, stack.organization, '.pulumi/stacks/proj/dev.json');
+  const text = JSON.stringify(await readBundled(directory, stack));
+  await writeFile(file, text.replace(/"holdfast":"[^"]*"/, '"holdfast":"late"'));
+  await due();
+  await run();
+  expect((await readBundled(directory, stack)).checkpoint.holdfast).not.toBe('late');
+});
+
+test('work of others in the bundle is not overwritten, but an emptied bundle is filled again', async () => {
+  const { directory, run } = newPlace();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await updateInBundle(directory, stack, 'emergency');
+  await importState(app, stack, 5);
+  await run();
+  expect(await errorsOf(stack)).toEqual([{ error: expect.stringContaining('changed in the bundle') }]);
+  expect(await countOf(directory, stack)).toBe(2);
+  await rm(directory, { recursive: true });
+  await due();
+  await run();
+  expect([await countOf(directory, stack), await errorsOf(stack)]).toEqual([5, []]);
+});
+
+test('a restored database writes nothing into the bundle before it has taken over', async () => {
+  const { directory, run } = newPlace();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  await importState(app, stack, 2);
+  await query(app, 'update installation set outgoing_held_since = now()');
+  try {
+    await run();
+    expect(await countOf(directory, stack)).toBe(1);
+  } finally {
+    await query(app, 'update installation set outgoing_held_since = null');
+  }
+  await run();
+  expect(await countOf(directory, stack)).toBe(2);
+});
+
+test('another passphrase is recorded, and writes everything again', async () => {
+  const { directory, run } = newPlace();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  const saltOf = async () =>
+    JSON.stringify((await readBundled(directory, stack)).checkpoint.latest).match(/v1:[^"]+/)?.[0];
+  await run();
+  const before = await saltOf();
+  await run();
+  expect(await saltOf()).toBe(before);
+  await run({ passphrase: 'another passphrase' });
+  expect(await saltOf()).not.toBe(before);
+  const events = await query<{ details: string }>(
+    app,
+    `select details from audit_events where action = 'bundle.begin' order by number desc limit 2`,
+  );
+  expect(events.map(({ details }) => JSON.parse(details))).toEqual([
+    { place: `file://${directory}`, before: `file://${directory}`, isPassphraseNew: true },
+    expect.objectContaining({ place: `file://${directory}` }),
+  ]);
+  expect(JSON.stringify(events)).not.toContain('another passphrase');
+});
+
+function holdfast(place: string, ...words: string[]) {
+  return runHoldfast(
+    {
+      ...{ PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir },
+      ...{ HOLDFAST_MASTER_KEYS: masterKeys, HOLDFAST_BUNDLE_URL: place, HOLDFAST_BUNDLE_PASSPHRASE: bundlePassphrase },
+    },
+    'bundle',
+    ...words,
+  );
+}
+
+test('a return imports what was done in the bundle, and names the stacks that moved on both sides', async () => {
+  const { directory, place, run } = newPlace();
+  const [moved, both, locked, same] = [
+    ...[await createStack(app), await createStack(app)],
+    ...[await createStack(app), await createStack(app)],
+  ] as [TestStack, TestStack, TestStack, TestStack];
+  for (const stack of [moved, both, locked, same]) await importState(app, stack, 2);
+  await run();
+  for (const stack of [moved, both, locked]) await updateInBundle(directory, stack, 'emergency');
+  await importState(app, both, 3);
+  const locks = path.join(directory, locked.organization, '.pulumi/locks/organization/proj/dev');
+  await mkdir(locks, { recursive: true });
+  await writeFile(path.join(locks, 'x.json'), '{}');
+  const created = path.join(directory, same.organization, '.pulumi/stacks/proj/fresh.json');
+  await writeFile(created, JSON.stringify(await readBundled(directory, same)).replaceAll('dev', 'fresh'));
+
+  const plan = await holdfast(place, 'return', '--json');
+  const actions = (json: string) =>
+    Object.fromEntries(
+      (JSON.parse(json) as { stacks: { stack: string; action: string }[] }).stacks.map((each) => [
+        each.stack,
+        each.action,
+      ]),
+    );
+  const name = ({ organization }: TestStack, stack = 'dev') => `${organization}/proj/${stack}`;
+  expect([plan.code, actions(plan.stdout)]).toEqual([
+    1,
+    expect.objectContaining({
+      ...{ [name(moved)]: 'return', [name(both)]: 'refused', [name(locked)]: 'refused' },
+      ...{ [name(same)]: 'unchanged', [name(same, 'fresh')]: 'new' },
+    }),
+  ]);
+  expect((await exportState(app, moved)).json.deployment.resources).toHaveLength(2);
+
+  const applied = await holdfast(place, 'return', '--apply', '--create');
+  expect(applied.stdout).toMatch(new RegExp(`${name(both)} +refused +moved on both sides`));
+  expect(applied.stdout).toMatch(new RegExp(`${name(locked)} +refused +it is locked`));
+  const { deployment } = (await exportState(app, moved)).json;
+  expect(deployment.resources).toHaveLength(3);
+  expect(deployment.secrets_providers).toEqual({
+    type: 'service',
+    state: { url: 'http://localhost:9090', owner: moved.organization, project: 'proj', stack: 'dev' },
+  });
+  const { ciphertext } = deployment.resources[0].inputs.input;
+  const { json } = await ok(app.call('POST', `${moved.path}/decrypt`, { auth: moved.auth, body: { ciphertext } }));
+  expect(Buffer.from(json.plaintext, 'base64').toString()).toBe('"hunter2"');
+  const { updates } = (await ok(app.call('GET', `${moved.path}/updates`, { auth: moved.auth }))).json;
+  expect(updates[0]).toMatchObject({ kind: 'update', message: 'emergency', version: 2 });
+  const fresh = { ...same, path: same.path.replace('/dev', '/fresh') };
+  expect((await exportState(app, fresh)).json.deployment.resources).toHaveLength(2);
+
+  // Once.
+  expect(actions((await holdfast(place, 'return', '--json')).stdout)[name(moved)]).toBe('unchanged');
+  await run();
+  expect([await countOf(directory, moved), await errorsOf(moved)]).toEqual([3, []]);
+  expect(await countOf(directory, both)).toBe(3);
+});
+
+test('a bundle that is ahead of a restored database is returned', async () => {
+  const { directory, place, run } = newPlace();
+  const stack = await createStack(app);
+  await importState(app, stack, 1);
+  await run();
+  // As after a restore: the row of the bundle, and the newest version, are of another time.
+  await query(app, `update bundled_stacks set stack_version = 0, sha256 = 'x', entry = null where organization = $1`, [
+    stack.organization,
+  ]);
+  await updateInBundle(directory, stack, 'lost');
+  const { stdout } = await holdfast(place, 'return', '--apply');
+  expect(stdout).toMatch(new RegExp(`${stack.organization}/proj/dev +returned +1 version`));
+  expect((await exportState(app, stack)).json.deployment.resources).toHaveLength(2);
+});
