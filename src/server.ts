@@ -18,6 +18,7 @@ import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres
 import type { Logger } from './shared/platform/logger/logger.ts';
 import { startHeartbeat } from './shared/platform/processes/heartbeat.ts';
 import { KeyRing } from './shared/secrets/key-ring.ts';
+import { startSiteWatch } from './shared/platform/site/site-watch.ts';
 import { startDatabaseWatch } from './shared/updates/database/database-watch.ts';
 import { startWebhooks } from './shared/webhooks/webhook-delivery.ts';
 import { startInProcessJobs } from './workers/in-process-jobs.ts';
@@ -90,6 +91,7 @@ async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded:
     const isFirst = isEmbedded && !config.bootstrapFile;
     const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
     await repeatAtStart(() => startDatabaseWatch(context), wait);
+    await repeatAtStart(() => startSiteWatch(context), wait);
     startHeartbeat(context, 'server');
     startSweeper(context);
     startScrub(context);
