@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { lookAtSite } from '../../src/shared/platform/site/site-watch.ts';
+import { secondStoreTasks } from '../../src/workers/state/second-store.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { runAdminWith } from '../support/admin.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
@@ -83,4 +84,30 @@ test('a promoted site has every blob, and the old one refuses writes, also of ru
   expect((await runSite(old, 'old', 'promote', '--yes')).code).toBe(0);
   expect(await lookAtSite(old.context)).toBe(true);
   expect(await lookAtSite(promoted.context)).toBe(false);
+});
+
+test('the second store catches up once it is back', async () => {
+  await using old = await openSite('old', oldDatabase);
+  const { mirror } = old.context;
+  const broken = path.join(secondStoreOf('old'), 'away');
+  if (!mirror) throw new Error('there is no second store');
+  renameSync(secondStoreOf('old'), broken.replace('/blobs/away', '/away'));
+  writeFileSync(secondStoreOf('old'), 'no folder');
+  await writeState(old);
+  const due = `select key from blob_copies_due where key not like 'owners/%'`;
+  expect((await query(old, due)).length).toBeGreaterThan(0);
+  rmSync(secondStoreOf('old'));
+  renameSync(broken.replace('/blobs/away', '/away'), secondStoreOf('old'));
+  const [copy, compare] = secondStoreTasks(old.context, mirror);
+  const claim = { place: null, holder: 'test' };
+  const { signal } = new AbortController();
+  await copy?.run(signal, claim);
+  expect(await query(old, 'select key from blob_copies_due')).toEqual([]);
+  expect(await mirror.second.findAbsent(await storedKeys(old))).toEqual([]);
+  // What was written without the setting is found by the comparison.
+  const [key] = await storedKeys(old);
+  await mirror.second.delete(key as string);
+  expect(await compare?.run(signal, claim)).toBe(1);
+  await copy?.run(signal, claim);
+  expect(await mirror.second.findAbsent([key as string])).toEqual([]);
 });
