@@ -54,10 +54,14 @@ async function writeState(app: TestApp): Promise<TestStack> {
 }
 
 test('a promoted site has every blob, and the old one refuses writes, also of running updates, and sweeps nothing', async () => {
-  await using old = await openSite('old', oldDatabase);
-  const stack = await writeState(old);
-  const running = await startUpdate(old, stack);
+  let stack: TestStack;
+  {
+    await using app = await openSite('old', oldDatabase);
+    stack = await writeState(app);
+  }
   newDatabase = await createTestDatabase(oldDatabase);
+  await using old = await openSite('old', oldDatabase);
+  const running = await startUpdate(old, stack);
   await using promoted = await openSite('new', newDatabase);
   expect(await lookAtSite(old.context)).toBe(true);
   const { code, stderr, stdout } = await runSite(promoted, 'new', 'promote', '--yes', '--json');
