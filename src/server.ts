@@ -17,6 +17,7 @@ import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
 import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
 import { startHeartbeat } from './shared/platform/processes/heartbeat.ts';
+import { startSiteWatch } from './shared/platform/site/site-watch.ts';
 import { KeyRing } from './shared/secrets/key-ring.ts';
 import { startDatabaseWatch } from './shared/updates/database/database-watch.ts';
 import { startWebhooks } from './shared/webhooks/webhook-delivery.ts';
@@ -90,6 +91,7 @@ async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded:
     const isFirst = isEmbedded && !config.bootstrapFile;
     const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
     await repeatAtStart(() => startDatabaseWatch(context), wait);
+    await repeatAtStart(() => startSiteWatch(context), wait);
     startHeartbeat(context, 'server');
     startSweeper(context);
     startScrub(context);

@@ -4,6 +4,7 @@ import { bootstrapAtStart } from '../shared/identity/bootstrap-start.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
+import { startSiteWatch } from '../shared/platform/site/site-watch.ts';
 import { startDatabaseWatch } from '../shared/updates/database/database-watch.ts';
 import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
 import { buildApi } from './app.ts';
@@ -16,6 +17,7 @@ export async function startApi(config: Config, logger: Logger): Promise<Listenin
   try {
     await bootstrapAtStart(context);
     await startDatabaseWatch(context);
+    await startSiteWatch(context);
     // The replica serves without them, too.
     await context.db
       .openConnections()

@@ -3,6 +3,7 @@ import { createAuditSendingRepository } from './audit/audit-sending-repository.t
 import { createBundleRepository } from './bundle/bundle-repository.ts';
 import { createDriftRepository } from './drift/drift-repository.ts';
 import { createArchivingRepository } from './events/archiving-repository.ts';
+import { createCopyQueueRepository } from './platform/blobs/second/copy-queue-repository.ts';
 import type { Config } from './platform/config/config.ts';
 import type { Database } from './platform/db/database.ts';
 import type { ByteBudget } from './platform/payloads/byte-budget.ts';
@@ -28,6 +29,7 @@ interface MeasuredParts {
   readonly db: Database;
   readonly databaseMemory: DatabaseMemory;
   readonly readOnly: ReadOnlyMode;
+  readonly hasSecondStore: boolean;
   readonly payloads: PayloadStore;
   readonly bufferedBodyBytes: ByteBudget;
   readonly bodyBuffer: BodyBuffer;
@@ -84,6 +86,9 @@ function registerProcessGauges(
     () => bufferedBodyBytes.waiting,
   );
   metrics.gauge('holdfast_read_only', '1 while the installation is read-only.', () => (readOnly.current ? 1 : 0));
+  metrics.gauge('holdfast_site_fenced', '1 while writes are refused because another site has taken over.', () =>
+    readOnly.isFenced ? 1 : 0,
+  );
   metrics.gauge('holdfast_outgoing_held', '1 while a restored database sends no webhooks and audit events.', () =>
     databaseMemory.isOutgoingHeld ? 1 : 0,
   );
@@ -93,7 +98,14 @@ function registerProcessGauges(
   metrics.gauge('holdfast_database_waiting', 'Callers waiting for a pool connection.', () => db.poolState().waiting);
 }
 
-function registerDatabaseGauges(metrics: Metrics, { compactions, config, db }: MeasuredParts): void {
+function registerDatabaseGauges(metrics: Metrics, { compactions, config, db, hasSecondStore }: MeasuredParts): void {
+  if (hasSecondStore)
+    metrics.gaugeByQuery(
+      'holdfast_second_store_lag',
+      'Blobs that wait to be copied to the second store or deleted there, their known bytes, and the age of the oldest in seconds.',
+      'figure',
+      async () => createCopyQueueRepository(db).readLag(),
+    );
   metrics.gaugeByQuery(
     'holdfast_stacks_with_journal_errors',
     'Stacks whose state lacks journal entries. `invalid-entry`: no updates until an operator has decided.',

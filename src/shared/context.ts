@@ -18,6 +18,9 @@ import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
 import { createBlobPlaceRepository } from './platform/blobs/places/blob-place-repository.ts';
 import { parsePlace } from './platform/blobs/places/place-url.ts';
 import { PlacedBlobStore } from './platform/blobs/places/placed-blob-store.ts';
+import { createCopyQueueRepository } from './platform/blobs/second/copy-queue-repository.ts';
+import { MirroredBlobStore } from './platform/blobs/second/mirrored-blob-store.ts';
+import { openSecondStore } from './platform/blobs/second/second-store.ts';
 import type { WriteFence } from './platform/claim/data-dir-claim.ts';
 import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
@@ -28,6 +31,7 @@ import { ByteBudget } from './platform/payloads/byte-budget.ts';
 import { MemoryPayloadStore } from './platform/payloads/memory-payload-store.ts';
 import type { PayloadStore } from './platform/payloads/payload-store.ts';
 import { ReadOnlyMode } from './platform/read-only/read-only-mode.ts';
+import type { SiteStore } from './platform/site/site-mark.ts';
 import { createMetrics, type Metrics } from './platform/telemetry/metrics.ts';
 import { createPolicyArchiveRepository } from './policies/policy-archive-repository.ts';
 import { PolicyArchives } from './policies/policy-archives.ts';
@@ -86,6 +90,10 @@ export interface AppContext extends AsyncDisposable {
   readonly databaseMemory: DatabaseMemory;
   readonly readOnly: ReadOnlyMode;
   readonly blobs: BlobStore;
+  /** Both stores, each by itself; null: blobs are written to one store. */
+  readonly mirror: { readonly main: BlobStore; readonly second: BlobStore } | null;
+  /** The stores with the mark of the site. */
+  readonly siteStores: readonly SiteStore[];
   readonly payloads: PayloadStore;
   readonly identity: IdentityRepository;
   readonly stacks: StackRepository;
@@ -173,7 +181,13 @@ export async function createContext(
   const placed = overrides.blobs
     ? new PlacedBlobStore({ places, own: overrides.blobs, config: config.blobs })
     : await openBlobs({ config, db, logger });
-  const blobs = new MeteredBlobStore(placed, metrics);
+  const second = await openSecondStore(config);
+  const mirror = second && !second.isReplicated ? { main: placed, second: second.store } : null;
+  const queue = createCopyQueueRepository(db);
+  const blobs = new MeteredBlobStore(mirror ? new MirroredBlobStore({ ...mirror, queue }) : placed, metrics);
+  if (second && !mirror) lifecycle.onClose('stores', 'second store', () => second.store.close());
+  const siteStores: SiteStore[] = [{ name: 'main', store: placed }];
+  if (second) siteStores.push({ name: 'second', store: second.store });
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
 
   const outgoing = overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow });
@@ -234,6 +248,7 @@ export async function createContext(
     db,
     databaseMemory,
     readOnly,
+    hasSecondStore: mirror !== null,
     payloads,
     bufferedBodyBytes,
     bodyBuffer,
@@ -257,6 +272,8 @@ export async function createContext(
     databaseMemory,
     readOnly,
     blobs,
+    mirror,
+    siteStores,
     payloads,
     identity: createIdentityRepository(db),
     stacks,

@@ -4,6 +4,7 @@ import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHeartbeat } from '../shared/platform/processes/heartbeat.ts';
+import { startSiteWatch } from '../shared/platform/site/site-watch.ts';
 import { startDatabaseWatch } from '../shared/updates/database/database-watch.ts';
 import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
 import { createJobHandlers, dropPayload } from './platform/handlers.ts';
@@ -18,6 +19,7 @@ export async function startWorker(config: Config, logger: Logger): Promise<{ con
   const context = await createClusterContext(config, logger, {}, { opensSecrets: false });
   try {
     await startDatabaseWatch(context);
+    await startSiteWatch(context);
     startHeartbeat(context, 'worker');
     startClusterJobs(context);
     startSweeper(context);

@@ -30,6 +30,7 @@ import { createStackDeletion } from './stacks/delete-stacks.ts';
 import { encodeInSlices } from './state/encode-versions.ts';
 import { reconcileInSlices } from './state/reconcile.ts';
 import { sweepRetention } from './state/retention/sweep-retention.ts';
+import { secondStoreTasks } from './state/second-store.ts';
 import { sweepBlobs } from './state/sweep-blobs.ts';
 import { deleteOldCiStatistics } from './statistics/delete-ci-statistics.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './updates/expire-leases.ts';
@@ -74,6 +75,7 @@ export function startSweeper(context: AppContext): void {
     { name: 'purge-stacks', run: createStackDeletion(context) },
     { name: 'retention', everySeconds: 3600, run: (signal) => sweepRetention(context, signal) },
     { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
+    ...(context.mirror ? secondStoreTasks(context, context.mirror) : []),
     // Removes unfinished uploads of killed workers.
     { name: 'sweep-uploads', run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000) },
     { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },

@@ -347,9 +347,9 @@ describe('for operators', () => {
       queues: [{ name: 'small', waiting: 0 }, { name: 'large' }],
     });
 
-    const { config, db, logger, metrics } = apps[0].context;
+    const { config, db, logger, metrics, readOnly } = apps[0].context;
     const runs = createRunRepository(db);
-    const everySlice = { config: { ...config, sweepSeconds: 0.05 }, logger, metrics };
+    const everySlice = { config: { ...config, sweepSeconds: 0.05 }, logger, metrics, readOnly };
     let outcome = async (): Promise<unknown> => 7;
     const stop = startMaintenance(everySlice, runs, randomUUID(), {
       name: 'tested',

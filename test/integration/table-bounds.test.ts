@@ -37,6 +37,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   journal_entries: cascade,
   journal_snapshots: cascade,
   blob_holds: ['backup', 'holds of backups that ended without removing them are removed by the next'],
+  blob_copies_due: ['site', 'the second store catches up once it is back'],
   blobs: ['sweep-cost', 'marking a batch as pending deletion costs the same'],
   version_chunks: ['version-encoding', 'deleting a stack deletes its chunks'],
   checkpoint_chunks: cascade,

@@ -19,6 +19,7 @@ import { addReadOnlyCommands } from './read-only-commands.ts';
 import { addReconcileCommand } from './reconcile-command.ts';
 import { addRuleCommands } from './rule-commands.ts';
 import { addScrubCommand } from './scrub-command.ts';
+import { addSiteCommands } from './site-commands.ts';
 import { addTakeOverCommand } from './take-over-command.ts';
 import { addTeamCommands } from './team-commands.ts';
 import { addTokenCommands } from './token-commands.ts';
@@ -65,5 +66,6 @@ See docs/deploy.md for quotas ("Limits and quotas") and docs/runbook.md for jour
   addReconcileCommand(admin, open);
   addAfterRestoreCommand(admin, open);
   addTakeOverCommand(admin, open);
+  addSiteCommands(admin, open);
   addIndexCommand(admin, open);
 }

@@ -53,6 +53,20 @@ export class AdminSession {
     }
   }
 
+  /** Runs `work` with the database, which may be a standby, or lack migrations. Throws ConfigError. */
+  async withAnyDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    const { database } = this.config;
+    const url = database.url === null ? await this.#reachDatabase() : acceptingAny(database.url);
+    const db = await openDatabase({ ...database, url, poolSize: 2 });
+    try {
+      return await work(db);
+    } catch (error) {
+      throw mapDatabaseError(error);
+    } finally {
+      await db.close();
+    }
+  }
+
   /** Runs `work` with the context of a server: database, blob store and, if there are any, master keys. */
   async withContext<T>(work: (context: AppContext) => Promise<T>, overrides: ContextOverrides = {}): Promise<T> {
     const { config, logger, masterKeys } = this;
@@ -75,6 +89,12 @@ export class AdminSession {
     await assertMigrated({ ...this.startWait, url, connectMs: database.connectTimeoutMs });
     return url;
   }
+}
+
+/** The URL, with servers that accept no writes. */
+function acceptingAny(url: string): string {
+  const rest = url.replace(/([?&])target_session_attrs=[^&]*&?/, '$1').replace(/[?&]$/, '');
+  return `${rest}${rest.includes('?') ? '&' : '?'}target_session_attrs=any`;
 }
 
 /** Opens the session of a command. Called only when the command runs, so that its help does not need the settings. */

@@ -35,19 +35,20 @@ async function switchOn(db: Database, given: string): Promise<void> {
     throw new CommandRefusedError(`the reason must have 1 to ${maxReasonChars} characters`);
   await db.inTransaction(async (tx) => {
     await createReadOnlyRepository(tx).switchOn(reason);
-    await record(tx, { isReadOnly: true, reason });
+    await recordReadOnly(tx, { isReadOnly: true, reason });
   });
   console.log(await describe(db));
 }
 
 async function switchOff(db: Database): Promise<void> {
   await db.inTransaction(async (tx) => {
-    if (await createReadOnlyRepository(tx).switchOff()) await record(tx, { isReadOnly: false });
+    if (await createReadOnlyRepository(tx).switchOff()) await recordReadOnly(tx, { isReadOnly: false });
   });
   console.log(await describe(db));
 }
 
-function record(tx: Queryable, details: Readonly<Record<string, unknown>>) {
+/** Records the change in the audit log. */
+export function recordReadOnly(tx: Queryable, details: Readonly<Record<string, unknown>>) {
   const event = { action: 'installation.read-only', organization: null, object: 'installation', details } as const;
   return createAuditRepository(tx).insert(operatorSource(operator()), event);
 }

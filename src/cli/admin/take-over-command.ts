@@ -6,23 +6,32 @@ import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
 import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
+import { claimSite } from '../../shared/platform/site/site-mark.ts';
 import { takeStore } from '../../shared/state/documents/store-ownership.ts';
 import type { OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
+import { withSiteStores } from './site-status.ts';
 
 /** Adds `holdfast admin take-over`. */
 export function addTakeOverCommand(admin: Command, open: OpenSession): void {
   admin
     .command('take-over')
     .description('after a restore or failover: servers of this database send webhooks and delete from the blob store')
-    .addHelpText('after', '\nServers of its copies delete nothing there. It also needs the settings of the blob store.')
+    .addHelpText(
+      'after',
+      '\nServers of its copies delete nothing there, and refuse writes. It also needs the settings of the blob store.',
+    )
     .action(async () => {
       const session = open();
-      await session.withDatabase((db) => takeOver(db, session.config));
+      const { lacking } = await session.withDatabase((db) => takeOver(db, session.config));
+      console.log('This database owns the blob store, and its servers send webhooks and audit events.');
+      for (const name of lacking) console.log(`The ${name} store is away: it gets the mark of this database later.`);
     });
 }
 
-async function takeOver(db: Database, config: Config): Promise<void> {
+/** Makes this database the one that writes and owns the blob stores. Returns the stores that lack its mark. */
+export async function takeOver(db: Database, config: Config): Promise<{ readonly lacking: readonly string[] }> {
+  const { lacking } = await withSiteStores(db, config, (stores) => claimSite(db, stores));
   const blobs = await openBlobs({ config, db, logger: createLogger({ level: 'warn' }, process.stderr) });
   try {
     await takeStore({ blobs, db });
@@ -39,5 +48,5 @@ async function takeOver(db: Database, config: Config): Promise<void> {
     } as const;
     await createAuditRepository(tx).insert(operatorSource(operator()), event);
   });
-  console.log('This database owns the blob store, and its servers send webhooks and audit events.');
+  return { lacking };
 }

@@ -22,10 +22,10 @@ const intervalTolerance = 0.9;
 
 /**
  * Checks every `config.sweepSeconds` whether the task is due, and runs it unless another process does. Failed runs are
- * logged and retried. Returns a function that stops the task at the next safe point.
+ * logged and retried; none begins once another site has taken over. Returns a function that stops the task at the next safe point.
  */
 export function startMaintenance(
-  { config, logger, metrics }: Pick<AppContext, 'config' | 'logger' | 'metrics'>,
+  { config, logger, metrics, readOnly }: Pick<AppContext, 'config' | 'logger' | 'metrics' | 'readOnly'>,
   runs: RunRepository,
   holder: string,
   { everySeconds = config.sweepSeconds, name, observe, run }: Maintenance,
@@ -34,6 +34,7 @@ export function startMaintenance(
   let running: Promise<void> | null = null;
 
   const turn = async (): Promise<void> => {
+    if (readOnly.isFenced) return;
     const lost = new AbortController();
     const signal = AbortSignal.any([stop.signal, lost.signal]);
     let renewing: NodeJS.Timeout | undefined;

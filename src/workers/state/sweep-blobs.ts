@@ -1,4 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
+import { lookAtSite } from '../../shared/platform/site/site-watch.ts';
 import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
 import { ownsStore } from '../../shared/state/documents/store-ownership.ts';
 
@@ -12,11 +13,13 @@ const faultPauseSeconds = 60;
  * Deletes blobs that have been unreferenced for long enough. First it marks them as pending deletion under a lock that
  * prevents new references, then it deletes their objects. The rows stay for the grace period, after which the objects are deleted
  * again, because an upload may have been in flight all that time. The next run resumes an interrupted one. Returns how
- * many objects were deleted for the first time. Deletes nothing if another copy of the database owns the store. Throws the
+ * many objects were deleted for the first time. Deletes nothing if another site has taken over, or another copy of the database owns
+ * the store. Throws the
  * first fault after trying the others.
  */
 export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Promise<number> {
   const { blobRows, blobs, config, db, logger, metrics } = context;
+  if (!(await lookAtSite(context))) return 0;
   if (!(await ownsStore({ blobs, db }))) {
     metrics.blobSweepsRefused.inc();
     logger.error(

@@ -47,7 +47,10 @@ const observed = t.procedure
     return result;
   })
   .use(({ ctx, meta, next, type }) => {
-    if (type === 'mutation' && meta?.whileReadOnly === undefined) ctx.services.readOnly.assertOff();
+    if (type === 'mutation') {
+      if (meta?.whileReadOnly === undefined) ctx.services.readOnly.assertOff();
+      else ctx.services.readOnly.assertNotFenced();
+    }
     return next();
   });
 

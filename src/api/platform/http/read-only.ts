@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ReadOnlyMode } from '../../../shared/platform/read-only/read-only-mode.ts';
 
 /** What the routes call. */
@@ -10,14 +10,28 @@ const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
  * Refuses calls that may change something while the installation is read-only, before any byte of their body is read. Calls of
- * running updates go on, and routes that say why they do (`config.whileReadOnly`). Procedures decide by themselves.
+ * running updates go on, and routes that say why they do (`config.whileReadOnly`), unless another site has taken over: then only
+ * users sign in and out. Procedures decide by themselves.
  */
 export function registerReadOnly(app: FastifyInstance, { readOnly }: Services): void {
   // After the hooks for access, which are registered later: strangers do not learn the reason.
   app.addHook('preParsing', (request, _reply, payload, done) => {
     const { access, whileReadOnly } = request.routeOptions.config;
     const goesOn = access?.kind === 'lease' || access?.kind === 'procedures' || whileReadOnly !== undefined;
-    if (!goesOn && !readingMethods.has(request.method)) readOnly.assertOff();
+    if (!readingMethods.has(request.method)) {
+      if (!goesOn) readOnly.assertOff();
+      else if (isOfProtocol(request)) readOnly.assertNotFenced();
+    }
     done(null, payload);
   });
+  // What was on its way when this process learned of the other site is not acknowledged: the client takes the outcome as unknown.
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    const isWrite = !readingMethods.has(request.method) && reply.statusCode < 400;
+    if (readOnly.isFenced && isWrite && isOfProtocol(request)) reply.raw.destroy();
+    done();
+  });
+}
+
+function isOfProtocol(request: FastifyRequest): boolean {
+  return /^\/(api|scim)\//.test(request.routeOptions.url ?? '');
 }

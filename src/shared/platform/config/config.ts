@@ -138,6 +138,8 @@ function toConfig(settings: Settings, tuning: Tuning) {
             forcePathStyle: settings.HOLDFAST_S3_PATH_STYLE,
             requestTimeoutMs: tuning.s3TimeoutMs,
           } as const),
+    /** null: there is no second store. */
+    secondStore: settings.HOLDFAST_SECOND_STORE ?? null,
     /** `to` null: no scheduled backups. `schedule` is in UTC. */
     backup: {
       to: settings.HOLDFAST_BACKUP_TO ?? null,

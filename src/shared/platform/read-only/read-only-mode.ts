@@ -7,6 +7,13 @@ const retrySeconds = 60;
 export interface ReadOnly {
   readonly since: Date;
   readonly reason: string;
+  /** Another site has taken over: running updates are refused, too. */
+  readonly isFenced?: true;
+}
+
+/** The mode of a site that another one has replaced. */
+export function fencedBy(since: Date): ReadOnly {
+  return { since, reason: 'another site has taken over', isFenced: true };
 }
 
 /** A write is refused because the installation is read-only. */
@@ -28,6 +35,11 @@ export class ReadOnlyMode {
     return this.#current;
   }
 
+  /** Whether another site has taken over. */
+  get isFenced(): boolean {
+    return this.#current?.isFenced === true;
+  }
+
   remember(current: ReadOnly | null): void {
     this.#current = current;
   }
@@ -35,5 +47,10 @@ export class ReadOnlyMode {
   /** Throws ReadOnlyError. */
   assertOff(): void {
     if (this.#current) throw new ReadOnlyError(this.#current);
+  }
+
+  /** For what goes on while an operator has made the installation read-only. Throws ReadOnlyError. */
+  assertNotFenced(): void {
+    if (this.isFenced) this.assertOff();
   }
 }

@@ -15,6 +15,7 @@ const PresentRow = Type.Object({
   readOnlySince: Nullable(Timestamp),
   readOnlyReason: Nullable(Type.String()),
   isOutgoingHeld: Type.Boolean(),
+  fencedSince: Nullable(Timestamp),
 });
 
 const EndedRow = Type.Object({ ended: Nullable(Type.Integer()) });
@@ -30,7 +31,7 @@ export function createDatabaseIdentityRepository(db: Queryable) {
           n.system_id is not null and n.timeline is not null as "isKnown", i.losses, log_position() as position,
           case when i.lost_at > clock_timestamp() - interval '1 day' then i.lost_at end as "lostAt",
           i.read_only_since as "readOnlySince", i.read_only_reason as "readOnlyReason",
-          i.outgoing_held_since is not null as "isOutgoingHeld"
+          i.outgoing_held_since is not null as "isOutgoingHeld", i.fenced_since as "fencedSince"
         from installation i, read_database_identity() n`),
 
     /**

@@ -5,7 +5,7 @@ import type { Connection, Database } from '../../platform/db/database.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
 import type { Lifecycle } from '../../platform/lifecycle/lifecycle.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
-import type { ReadOnlyMode } from '../../platform/read-only/read-only-mode.ts';
+import { fencedBy, type ReadOnlyMode } from '../../platform/read-only/read-only-mode.ts';
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
 import { endLostUpdates, noteEnded } from '../lost-leases.ts';
 import { createDatabaseIdentityRepository } from './database-identity-repository.ts';
@@ -79,9 +79,10 @@ async function compare(
   const { seen } = databaseMemory;
   const identity = createDatabaseIdentityRepository(connection);
   const present = await identity.read(seen);
-  const { change, readOnlyReason: reason, readOnlySince: since } = present;
+  const { change, fencedSince, readOnlyReason: reason, readOnlySince: since } = present;
   databaseMemory.noteOutgoing(present.isOutgoingHeld);
-  readOnly.remember(since === null || reason === null ? null : { since, reason });
+  const ordered = since === null || reason === null ? null : { since, reason };
+  readOnly.remember(fencedSince ? fencedBy(fencedSince) : ordered);
   if (change === 'none') {
     databaseMemory.remember(present);
     return;

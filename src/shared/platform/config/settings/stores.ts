@@ -43,6 +43,14 @@ export const storesSettings = {
     minimum: 0,
     maximum: 3600,
   }),
+  HOLDFAST_SECOND_STORE: Type.Optional(
+    Type.String({
+      description:
+        'Folder, or `s3://bucket/prefix`, of a [second site](backup.md#a-second-site), to which each blob is written, too. With `?replicated=true`, the bucket replicates itself.',
+      pattern: '^(s3://[^/\\s]+\\S*|(?![A-Za-z0-9+.-]+://).+)$',
+      form: 'a folder or s3://bucket/prefix',
+    }),
+  ),
   HOLDFAST_BACKUP_TO: Type.Optional(
     Type.String({
       description:

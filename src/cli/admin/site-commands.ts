@@ -1,0 +1,118 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
+import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
+import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+import { afterRestore, endedText } from './after-restore-command.ts';
+import { recordReadOnly } from './read-only-commands.ts';
+import { describeSite, readSiteStatus, type SiteStatus } from './site-status.ts';
+import { takeOver } from './take-over-command.ts';
+
+/** Why a site that was demoted is read-only. Its standby has the same reason, and `promote` ends it. */
+const demotedReason = 'the installation moves to another site';
+const lookEveryMs = 1_000;
+
+interface Output {
+  readonly json?: true;
+}
+
+/** Adds the commands of `holdfast admin site`. */
+export function addSiteCommands(admin: Command, open: OpenSession): void {
+  const site = admin
+    .command('site')
+    .description('a second site: which one writes, and how far the other one is behind');
+  site
+    .command('status')
+    .description('show whether this site writes, and the replication of Postgres and blobs')
+    .option('--json', 'print it as JSON')
+    .action(async (options: Output) => print(options, await status(open)));
+  site
+    .command('promote')
+    .description('make this site the one that writes; servers of the other one refuse writes within 15 seconds')
+    .requiredOption('--yes', 'confirm: running updates end, webhooks are sent from here (required)')
+    .option('--force', 'although the primary of this Postgres still runs, and was not demoted')
+    .option('--json', 'print the status as JSON')
+    .action((options: Output & { readonly force?: true }) => promote(open, options));
+  site
+    .command('demote')
+    .description('prepare a planned switch: refuse new updates, and wait until the running ones have ended')
+    .option('--wait <seconds>', 'how long to wait', parseSeconds, 600)
+    .option('--json', 'print the status as JSON')
+    .action((options: Output & { readonly wait: number }) => demote(open, options));
+}
+
+function status(open: OpenSession): Promise<SiteStatus> {
+  const session = open();
+  return session.withAnyDatabase((db) => readSiteStatus(db, session.config));
+}
+
+async function promote(open: OpenSession, options: Output & { readonly force?: true }): Promise<void> {
+  await open().withAnyDatabase((db) => promoteStandby(db, options.force === true));
+  const session = open();
+  const { ended, lacking } = await session.withDatabase(async (db) => {
+    // First, so that the other site stops.
+    const claimed = await takeOver(db, session.config);
+    const { mode } = await createReadOnlyRepository(db).find();
+    if (mode?.reason === demotedReason)
+      await db.inTransaction(async (tx) => {
+        await createReadOnlyRepository(tx).switchOff();
+        await recordReadOnly(tx, { isReadOnly: false });
+      });
+    return { ...claimed, ended: await afterRestore(db) };
+  });
+  const missed = lacking.map(
+    (name) => `The ${name} store is away: a server that reaches only that one goes on until it gets the mark.`,
+  );
+  print(options, await status(open), [`This site writes. ${endedText(ended)}`, ...missed]);
+}
+
+async function promoteStandby(db: Database, isForced: boolean): Promise<void> {
+  const sites = createSiteRepository(db);
+  const { isReceiving, isStandby } = await sites.postgres();
+  if (!isStandby) return;
+  const { mode } = await createReadOnlyRepository(db).find();
+  if (isReceiving && mode?.reason !== demotedReason && !isForced)
+    throw new CommandRefusedError(
+      'The primary of this Postgres still runs: run `holdfast admin site demote` there first, or use --force',
+    );
+  const isPrimary = await sites.promote().catch((error: unknown) => {
+    throw new CommandRefusedError(
+      'This user may not promote Postgres: promote it with its own tools, then run this again',
+      { cause: error },
+    );
+  });
+  if (!isPrimary) throw new CommandRefusedError('Postgres is still a standby after a minute: see its log');
+}
+
+async function demote(open: OpenSession, options: Output & { readonly wait: number }): Promise<void> {
+  const updates = await open().withDatabase(async (db) => {
+    await db.inTransaction(async (tx) => {
+      await createReadOnlyRepository(tx).switchOn(demotedReason);
+      await recordReadOnly(tx, { isReadOnly: true, reason: demotedReason });
+    });
+    const until = performance.now() + options.wait * 1000;
+    for (;;) {
+      const running = (await createReadOnlyRepository(db).find()).updates;
+      if (running === 0 || performance.now() >= until) return running;
+      await sleep(lookEveryMs);
+    }
+  });
+  if (updates > 0)
+    throw new CommandRefusedError(
+      `This site is read-only, and ${updates} updates still run: run this again, or \`holdfast admin read-only off\``,
+    );
+  print(options, await status(open), [
+    'This site is read-only, and no update runs. Once no standby and no blob is behind: stop the servers here, run',
+    '`holdfast admin site promote --yes` at the other site, and make this Postgres its standby.',
+  ]);
+}
+
+function parseSeconds(text: string): number {
+  if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError('It must be a number of seconds.');
+  return Number(text);
+}
+
+function print({ json }: Output, found: SiteStatus, lines: readonly string[] = []): void {
+  console.log(json ? JSON.stringify(found) : [...lines, ...describeSite(found)].join('\n'));
+}

@@ -1,0 +1,98 @@
+import { openBlobStore } from '../../shared/platform/blobs/blob-stores.ts';
+import { createBlobPlaceRepository } from '../../shared/platform/blobs/places/blob-place-repository.ts';
+import { PlacedBlobStore } from '../../shared/platform/blobs/places/placed-blob-store.ts';
+import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
+import { openSecondStore, type SecondStore } from '../../shared/platform/blobs/second/second-store.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
+import { isForeign, readMarks, type SiteStore } from '../../shared/platform/site/site-mark.ts';
+import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
+
+/** What `holdfast admin site status` prints. */
+export type SiteStatus = Awaited<ReturnType<typeof readSiteStatus>>;
+
+/** Opens the stores that have the mark of the site, without a wait for those that are away, and closes them after `work`. */
+export async function withSiteStores<T>(
+  db: Database,
+  config: Config,
+  work: (stores: readonly SiteStore[], second: SecondStore | null) => Promise<T>,
+): Promise<T> {
+  const own = await openBlobStore(config.blobs);
+  const main = new PlacedBlobStore({ places: createBlobPlaceRepository(db), own, config: config.blobs });
+  try {
+    const second = await openSecondStore(config);
+    try {
+      const stores: SiteStore[] = [{ name: 'main', store: main }];
+      if (second) stores.push({ name: 'second', store: second.store });
+      return await work(stores, second);
+    } finally {
+      await second?.store.close();
+    }
+  } finally {
+    await main.close();
+  }
+}
+
+/** Reads database and stores; works on a standby, too. */
+export async function readSiteStatus(db: Database, config: Config) {
+  const sites = createSiteRepository(db);
+  const own = await sites.read();
+  const { isReceiving, isStandby, replaySeconds } = await sites.postgres();
+  const standbys = await sites.listStandbys();
+  const { mode, updates } = await createReadOnlyRepository(db).find();
+  const lag = await createCopyQueueRepository(db).readLag();
+  return withSiteStores(db, config, async (opened, second) => {
+    const marks = await readMarks(opened, own.installation);
+    const stores = marks.map(({ error, mark, name }) => ({
+      name,
+      state: error !== null ? 'away' : mark === null ? 'unmarked' : isForeign(own, mark) ? 'other site' : 'this site',
+      term: mark?.term ?? null,
+    }));
+    const isReplaced = own.fencedSince !== null || stores.some(({ state }) => state === 'other site');
+    return {
+      role: isStandby ? 'standby' : isReplaced ? 'replaced' : 'primary',
+      term: own.term,
+      fencedSince: own.fencedSince,
+      readOnly: mode,
+      runningUpdates: updates,
+      postgres: { isReceiving, replaySeconds, standbys: [...standbys] },
+      stores,
+      blobs: { copies: second === null ? 'none' : second.isReplicated ? 'by the bucket' : 'by the servers', ...lag },
+    } as const;
+  });
+}
+
+/** The lines for a person. */
+export function describeSite(status: SiteStatus): string[] {
+  const { blobs, postgres, readOnly, role, runningUpdates, stores, term } = status;
+  const roles = {
+    standby: 'a standby',
+    replaced: 'replaced by another one: it refuses writes',
+    primary: 'the one that writes',
+  };
+  const behind = `${blobs.blobs} blobs (${(blobs.bytes / 2 ** 20).toFixed(1)} MiB) wait, the oldest for ${blobs.seconds} s`;
+  return [
+    `Site: ${roles[role]}, term ${term}.`,
+    ...(readOnly ? [`Read-only since ${readOnly.since.toISOString()}: ${readOnly.reason}.`] : []),
+    `Updates running: ${runningUpdates}.`,
+    ...(role === 'standby'
+      ? [
+          `Postgres: ${postgres.isReceiving ? 'follows its primary' : 'is not connected to its primary'}, ${Math.ceil(postgres.replaySeconds ?? 0)} s behind.`,
+        ]
+      : postgres.standbys.length === 0
+        ? ['Postgres: no standby is connected.']
+        : postgres.standbys.map(
+            ({ lagBytes, name, state, sync }) =>
+              `Postgres: standby ${name} (${state ?? 'unknown'}, ${sync ?? 'unknown'}), ${lagBytes ?? 'unknown'} bytes behind.`,
+          )),
+    ...stores.map(
+      (store) => `Mark in the ${store.name} store: ${store.state}${store.term ? `, term ${store.term}` : ''}.`,
+    ),
+    {
+      none: 'Copies of blobs: no second store is set.',
+      'by the bucket': 'Copies of blobs: the bucket replicates itself; its own metrics show how far it is behind.',
+      'by the servers': `Copies of blobs: ${behind}.`,
+    }[blobs.copies],
+  ];
+}

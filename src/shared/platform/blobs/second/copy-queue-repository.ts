@@ -1,0 +1,43 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../../db/sql.ts';
+
+const DueRow = Type.Object({ key: Type.String(), isDeletion: Type.Boolean() });
+const LagRow = Type.Object({ blobs: Type.Integer(), bytes: Type.Integer(), seconds: Type.Integer() });
+
+export type CopyQueueRepository = ReturnType<typeof createCopyQueueRepository>;
+
+/** Blobs that one of the two stores may lack, or that must still be deleted there. */
+export function createCopyQueueRepository(db: Queryable) {
+  return {
+    add: (key: string, { bytes, isDeletion }: { readonly bytes: number; readonly isDeletion: boolean }) =>
+      db.query(sql.nothing`
+        /* copyQueue.add */
+        insert into blob_copies_due as d (key, is_deletion, bytes) values (${key}, ${isDeletion}, ${bytes})
+        on conflict (key) do update set is_deletion = d.is_deletion or excluded.is_deletion`),
+
+    /** Adds blobs whose size is not known. */
+    addAll: (keys: readonly string[]) =>
+      db.query(sql.nothing`
+        /* copyQueue.addAll */
+        insert into blob_copies_due (key, is_deletion, bytes)
+        select key, false, 0 from unnest(${sql.array(keys, 'text')}) key on conflict (key) do nothing`),
+
+    listOldest: (limit: number) =>
+      db.any(sql.rows(DueRow)`
+        /* copyQueue.listOldest */
+        select key, is_deletion as "isDeletion" from blob_copies_due order by noted_at limit ${limit}`),
+
+    /** A blob that is to be deleted by now stays. */
+    remove: ({ isDeletion, key }: { readonly key: string; readonly isDeletion: boolean }) =>
+      db.query(sql.nothing`
+        /* copyQueue.remove */ delete from blob_copies_due where key = ${key} and is_deletion = ${isDeletion}`),
+
+    /** How many wait, their known bytes, and the age of the oldest. */
+    readLag: () =>
+      db.one(sql.rows(LagRow)`
+        /* copyQueue.readLag */
+        select count(*)::integer as blobs, coalesce(sum(bytes), 0)::bigint as bytes,
+          coalesce(ceil(extract(epoch from clock_timestamp() - min(noted_at))), 0)::integer as seconds
+        from blob_copies_due`),
+  };
+}

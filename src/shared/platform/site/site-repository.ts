@@ -1,0 +1,81 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../db/sql.ts';
+import { Nullable, Timestamp } from '../schema/standard-schema.ts';
+
+const SiteRow = Type.Object({
+  installation: Type.String(),
+  term: Type.Integer(),
+  id: Nullable(Type.String()),
+  fencedSince: Nullable(Timestamp),
+});
+/** What the database says about its site. */
+export type Site = Row<typeof SiteRow>;
+
+const PostgresRow = Type.Object({
+  isStandby: Type.Boolean(),
+  /** Whether a standby is connected to its primary. */
+  isReceiving: Type.Boolean(),
+  /** Age of the newest replayed transaction; 0 if all that has arrived is replayed. Null: not a standby. */
+  replaySeconds: Nullable(Type.Number()),
+});
+
+const StandbyRow = Type.Object({
+  name: Type.String(),
+  state: Nullable(Type.String()),
+  /** `sync`: a commit waits for it. */
+  sync: Nullable(Type.String()),
+  /** Bytes of the log that it has not replayed; null: not known to this user. */
+  lagBytes: Nullable(Type.Integer()),
+});
+
+/** The site of the database, and the replication of Postgres. */
+export function createSiteRepository(db: Queryable) {
+  return {
+    read: (): Promise<Site> =>
+      db.one(sql.rows(SiteRow)`
+        /* site.read */
+        select id as installation, site_term as term, site_id as id, fenced_since as "fencedSince" from installation`),
+
+    /** Returns false if the database belongs to a later site. */
+    claim: async ({ id, term }: { readonly term: number; readonly id: string }): Promise<boolean> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* site.claim */
+        update installation set site_term = ${term}, site_id = ${id}::uuid, fenced_since = null where site_term < ${term}`);
+      return rowCount > 0;
+    },
+
+    /** Notes that another site has replaced this one. Returns false if that is noted, or if the database has another site by now. */
+    fence: async ({ id, term }: Site): Promise<boolean> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* site.fence */
+        update installation set fenced_since = clock_timestamp(),
+          outgoing_held_since = coalesce(outgoing_held_since, clock_timestamp())
+        where site_term = ${term} and site_id is not distinct from ${id}::uuid and fenced_since is null`);
+      return rowCount > 0;
+    },
+
+    postgres: () =>
+      db.one(sql.rows(PostgresRow)`
+        /* site.postgres */
+        select pg_is_in_recovery() as "isStandby", exists (select 1 from pg_stat_wal_receiver) as "isReceiving",
+          case
+            when not pg_is_in_recovery() then null
+            when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
+            else coalesce(extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8, 0)
+          end as "replaySeconds"`),
+
+    listStandbys: () =>
+      db.any(sql.rows(StandbyRow)`
+        /* site.listStandbys */
+        select coalesce(application_name, '') as name, state, sync_state as sync,
+          case when not pg_is_in_recovery() then pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint end as "lagBytes"
+        from pg_stat_replication order by 1`),
+
+    /** Makes the standby a primary. Returns false if it is not one within a minute. */
+    promote: async (): Promise<boolean> => {
+      const { done } = await db.one(sql.rows(Type.Object({ done: Type.Boolean() }))`
+        /* site.promote */ select pg_promote(true, 60) as done`);
+      return done;
+    },
+  };
+}

@@ -1,0 +1,76 @@
+import type { Database } from '../db/database.ts';
+import type { Queryable } from '../db/sql.ts';
+import type { Lifecycle } from '../lifecycle/lifecycle.ts';
+import type { Logger } from '../logger/logger.ts';
+import { fencedBy, type ReadOnlyMode } from '../read-only/read-only-mode.ts';
+import { isForeign, readMarks, type SiteStore, writeMark } from './site-mark.ts';
+import { createSiteRepository } from './site-repository.ts';
+
+interface Parts {
+  readonly db: Queryable;
+  readonly logger: Logger;
+  readonly readOnly: ReadOnlyMode;
+  readonly siteStores: readonly SiteStore[];
+}
+
+const lookEveryMs = 5_000;
+
+/**
+ * Looks now, then every five seconds, whether another site was promoted. From then on this one refuses all writes, also those of running
+ * updates, until an operator promotes it.
+ */
+export async function startSiteWatch(
+  parts: Parts & { readonly db: Database; readonly lifecycle: Lifecycle },
+): Promise<void> {
+  const { lifecycle, logger } = parts;
+  await lookAtSite(parts);
+  let looking: Promise<unknown> | null = null;
+  const timer = setInterval(() => {
+    looking ??= lookAtSite(parts)
+      .catch((error: unknown) => logger.debug({ err: error }, 'the site could not be checked'))
+      .finally(() => {
+        looking = null;
+      });
+  }, lookEveryMs);
+  timer.unref();
+  lifecycle.onClose('work', 'site watch', async () => {
+    clearInterval(timer);
+    await looking;
+  });
+}
+
+/**
+ * Compares the marks of the stores with the database. Returns false if another site was promoted. A store that cannot be read says nothing.
+ * Writes the mark of this site to stores that lack it, such as one that was away during the promotion.
+ */
+export async function lookAtSite({ db, logger, readOnly, siteStores }: Parts): Promise<boolean> {
+  const sites = createSiteRepository(db);
+  const own = await sites.read();
+  const { fencedSince, id, installation, term } = own;
+  if (fencedSince) {
+    readOnly.remember(fencedBy(fencedSince));
+    return false;
+  }
+  const marks = await readMarks(siteStores, installation);
+  const foreign = marks.find(({ mark }) => isForeign(own, mark));
+  if (foreign) {
+    const isNoted = await sites.fence(own);
+    const now = await sites.read();
+    // Promoted meanwhile: the mark may be its own.
+    if (!now.fencedSince) return true;
+    readOnly.remember(fencedBy(now.fencedSince));
+    if (isNoted)
+      logger.error(
+        { store: foreign.name, term: foreign.mark?.term, ownTerm: term },
+        'another site has taken over: all writes are refused; if this site is the right one, run `holdfast admin site promote`',
+      );
+    return false;
+  }
+  if (id !== null) {
+    const behind = siteStores.filter(({ name }) =>
+      marks.some((each) => each.name === name && each.error === null && each.mark?.id !== id),
+    );
+    if (behind.length > 0) await writeMark(behind, installation, { term, id });
+  }
+  return true;
+}

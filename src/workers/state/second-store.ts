@@ -1,0 +1,65 @@
+import type { AppContext } from '../../shared/context.ts';
+import { inParallel } from '../../shared/moves/compare-places.ts';
+import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
+import { settleCopy } from '../../shared/platform/blobs/second/mirrored-blob-store.ts';
+import type { Maintenance } from '../platform/maintenance.ts';
+
+const batchSize = 200;
+const pageSize = 1_000;
+const compareEverySeconds = 24 * 3600;
+/** Blobs of the audit log have no rows. */
+const rowlessPrefix = 'audit/';
+
+type Mirror = NonNullable<AppContext['mirror']>;
+
+/** The tasks that keep the second store like the main one. */
+export function secondStoreTasks(context: AppContext, mirror: Mirror): Maintenance[] {
+  return [
+    { name: 'copy-to-second-store', run: (signal) => copyDue(context, mirror, signal) },
+    // Finds what was written before there was a second store, or by a process without the setting.
+    {
+      name: 'compare-second-store',
+      everySeconds: compareEverySeconds,
+      run: (signal) => noteAbsent(context, mirror, signal),
+    },
+  ];
+}
+
+/** Copies or deletes the noted blobs, oldest first. Returns how many. Throws the first fault: the rest waits for the next run. */
+async function copyDue({ db }: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
+  const queue = createCopyQueueRepository(db);
+  let done = 0;
+  for (;;) {
+    const due = await queue.listOldest(batchSize);
+    await inParallel(due, signal, async (blob) => {
+      await settleCopy(mirror, blob);
+      await queue.remove(blob);
+      done++;
+    });
+    if (due.length < batchSize) return done;
+  }
+}
+
+/** Notes all blobs that the second store lacks. Returns how many. */
+async function noteAbsent({ blobRows, db }: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
+  const { main, second } = mirror;
+  const queue = createCopyQueueRepository(db);
+  let noted = 0;
+  const note = async (keys: readonly string[]): Promise<void> => {
+    signal.throwIfAborted();
+    const absent = keys.length === 0 ? [] : await second.findAbsent(keys);
+    if (absent.length > 0) await queue.addAll(absent);
+    noted += absent.length;
+  };
+  for (let after: string | null | undefined; after !== null; ) {
+    const page: Awaited<ReturnType<typeof main.list>> = await main.list(rowlessPrefix, after);
+    await note(page.blobs.map(({ key }) => key));
+    after = page.next;
+  }
+  for (let after = ''; ; ) {
+    const rows = await blobRows.listAfter(after, pageSize);
+    await note(rows.map(({ key }) => key));
+    if (rows.length < pageSize) return noted;
+    after = rows.at(-1)?.key ?? '';
+  }
+}
