@@ -9,6 +9,8 @@ create table blob_copies_due (
   key text primary key,
   is_deletion boolean not null,
   bytes bigint not null,
-  noted_at timestamptz not null default clock_timestamp()
+  noted_at timestamptz not null default clock_timestamp(),
+  -- Later than noted_at after a failure.
+  try_at timestamptz not null default clock_timestamp()
 );
-create index blob_copies_due_noted_at on blob_copies_due (noted_at);
+create index blob_copies_due_try_at on blob_copies_due (try_at);

@@ -2,6 +2,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { lookAtSite } from '../../src/shared/platform/site/site-watch.ts';
 import { secondStoreTasks } from '../../src/workers/state/second-store.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
@@ -51,6 +52,15 @@ async function writeState(app: TestApp): Promise<TestStack> {
   await ok(saveState(app, update, 3));
   await ok(complete(app, update));
   return stack;
+}
+
+/** The store, which refuses to write this blob. */
+function refusing(store: BlobStore, key: string): BlobStore {
+  const put: BlobStore['put'] = (each, ...rest) =>
+    each === key ? Promise.reject(new Error('refused')) : store.put(each, ...rest);
+  return new Proxy(store, {
+    get: (_, name: keyof BlobStore) => (name === 'put' ? put : store[name]?.bind(store)),
+  });
 }
 
 test('a promoted site has every blob, and the old one refuses writes, also of running updates, and sweeps nothing', async () => {
@@ -114,4 +124,23 @@ test('the second store catches up once it is back', async () => {
   expect(await compare?.run(signal, claim)).toBe(1);
   await copy?.run(signal, claim);
   expect(await mirror.second.findAbsent([key as string])).toEqual([]);
+});
+
+test('a blob that cannot be copied does not keep the others from the second store', async () => {
+  await using old = await openSite('old', oldDatabase);
+  const { mirror } = old.context;
+  if (!mirror) throw new Error('there is no second store');
+  for (let count = 0; count < 3; count++) await writeState(old);
+  const keys = (await query<{ key: string }>(old, 'select key from blobs order by key')).map(({ key }) => key);
+  for (const key of keys) await mirror.second.delete(key);
+  const [bad] = keys;
+  await query(
+    old,
+    `insert into blob_copies_due (key, is_deletion, bytes, noted_at)
+     select key, false, 0, clock_timestamp() - make_interval(secs => case when key = $1 then 60 else 0 end) from blobs`,
+    [bad],
+  );
+  const [copy] = secondStoreTasks(old.context, { ...mirror, second: refusing(mirror.second, bad as string) });
+  expect(await copy?.run(new AbortController().signal, { place: null, holder: 'test' })).toBe(keys.length - 1);
+  expect(await query(old, 'select key from blob_copies_due')).toEqual([{ key: bad }]);
 });

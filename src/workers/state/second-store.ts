@@ -2,6 +2,7 @@ import type { AppContext } from '../../shared/context.ts';
 import { inParallel } from '../../shared/moves/compare-places.ts';
 import { createCopyQueueRepository } from '../../shared/platform/blobs/second/copy-queue-repository.ts';
 import { settleCopy } from '../../shared/platform/blobs/second/mirrored-blob-store.ts';
+import { assertStoreReachable } from '../platform/bad-items.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 
 const batchSize = 200;
@@ -10,12 +11,14 @@ const compareEverySeconds = 24 * 3600;
 /** Blobs of the audit log have no rows. */
 const rowlessPrefix = 'audit/';
 
+const copyTask = 'copy-to-second-store';
+
 type Mirror = NonNullable<AppContext['mirror']>;
 
 /** The tasks that keep the second store like the main one. */
 export function secondStoreTasks(context: AppContext, mirror: Mirror): Maintenance[] {
   return [
-    { name: 'copy-to-second-store', run: (signal) => copyDue(context, mirror, signal) },
+    { name: copyTask, run: (signal) => copyDue(context, mirror, signal) },
     // Finds what was written before there was a second store, or by a process without the setting.
     {
       name: 'compare-second-store',
@@ -25,14 +28,22 @@ export function secondStoreTasks(context: AppContext, mirror: Mirror): Maintenan
   ];
 }
 
-/** Copies or deletes the noted blobs, oldest first. Returns how many. Throws the first fault: the rest waits for the next run. */
-async function copyDue({ db }: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
+/** Copies or deletes the noted blobs, oldest first, and postpones those that fail. Returns how many. Throws if a store is away. */
+async function copyDue({ db, logger, metrics }: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
   const queue = createCopyQueueRepository(db);
   let done = 0;
   for (;;) {
-    const due = await queue.listOldest(batchSize);
+    const due = await queue.listDue(batchSize);
     await inParallel(due, signal, async (blob) => {
-      await settleCopy(mirror, blob);
+      try {
+        await settleCopy(mirror, blob);
+      } catch (error) {
+        for (const store of [mirror.main, mirror.second]) await assertStoreReachable(store, error);
+        await queue.postpone(blob.key);
+        metrics.maintenancePostponed.labels(copyTask).inc();
+        logger.warn({ key: blob.key, err: error }, 'a blob could not be copied to the other store');
+        return;
+      }
       await queue.remove(blob);
       done++;
     });

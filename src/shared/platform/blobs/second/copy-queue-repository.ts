@@ -4,6 +4,8 @@ import { type Queryable, sql } from '../../db/sql.ts';
 const DueRow = Type.Object({ key: Type.String(), isDeletion: Type.Boolean() });
 const LagRow = Type.Object({ blobs: Type.Integer(), bytes: Type.Integer(), seconds: Type.Integer() });
 
+const retrySeconds = 600;
+
 export type CopyQueueRepository = ReturnType<typeof createCopyQueueRepository>;
 
 /** Blobs that one of the two stores may lack, or that must still be deleted there. */
@@ -22,10 +24,17 @@ export function createCopyQueueRepository(db: Queryable) {
         insert into blob_copies_due (key, is_deletion, bytes)
         select key, false, 0 from unnest(${sql.array(keys, 'text')}) key on conflict (key) do nothing`),
 
-    listOldest: (limit: number) =>
+    /** The longest waiting first, without the postponed ones. */
+    listDue: (limit: number) =>
       db.any(sql.rows(DueRow)`
-        /* copyQueue.listOldest */
-        select key, is_deletion as "isDeletion" from blob_copies_due order by noted_at limit ${limit}`),
+        /* copyQueue.listDue */
+        select key, is_deletion as "isDeletion" from blob_copies_due
+        where try_at <= clock_timestamp() order by try_at limit ${limit}`),
+
+    postpone: (key: string) =>
+      db.query(sql.nothing`
+        /* copyQueue.postpone */
+        update blob_copies_due set try_at = clock_timestamp() + make_interval(secs => ${retrySeconds}) where key = ${key}`),
 
     /** A blob that is to be deleted by now stays. */
     remove: ({ isDeletion, key }: { readonly key: string; readonly isDeletion: boolean }) =>
