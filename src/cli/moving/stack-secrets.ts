@@ -42,7 +42,7 @@ export class StackSecrets {
   document(document: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     return reencryptDocument(
       inBatches(document),
-      { provider: async () => this.#provider, reencrypt: this.#reencrypt },
+      { provider: ofService(this.#provider), reencrypt: this.#reencrypt },
       noSecrets(),
     );
   }
@@ -83,8 +83,8 @@ export class StackSecrets {
 /** The hash of a document with its secrets decrypted, and of which service it is left out: equal at both ends of a move. */
 export async function hashDecrypted(document: AsyncIterable<Buffer>, decrypt: Decrypt): Promise<string> {
   const hash = createHash('sha256');
-  const provider = async () => ({ type: 'service' });
-  const plain = reencryptDocument(inBatches(document), { provider, reencrypt: toPlaintexts(decrypt) }, noSecrets());
+  const change = { provider: ofService({ type: 'service' }), reencrypt: toPlaintexts(decrypt) };
+  const plain = reencryptDocument(inBatches(document), change, noSecrets());
   for await (const chunk of plain) hash.update(chunk);
   return hash.digest('hex');
 }
@@ -94,6 +94,11 @@ export async function hashDecryptedConfig(stored: string, decrypt: Decrypt): Pro
   return createHash('sha256')
     .update(await reencryptConfig(stored, toPlaintexts(decrypt)))
     .digest('hex');
+}
+
+/** Replaces the secrets provider of a service. Others stay: their secrets do, too. */
+function ofService(provider: object) {
+  return async ({ type }: { readonly type: string }) => (type === 'service' ? provider : null);
 }
 
 function toPlaintexts(decrypt: Decrypt) {
