@@ -125,7 +125,7 @@ export const storesSettings = {
   HOLDFAST_MASTER_KEYS: Type.Optional(
     Type.String({
       description:
-        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. Instead of a key, a pair may have the URL of a key in a KMS: `id:awskms://alias/NAME?region=REGION`, `id:gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K` or `id:vault://HOST/transit/KEY`. The first wraps new keys, the others only unwrap. Without it, `server` reads the file `master-keys` of the data directory, which it generates for the embedded database, and `holdfast setup` for another. Required by `api`; by `worker` only when documents are encrypted, or with HOLDFAST_BUNDLE_URL.',
+        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. Instead of a key, a pair may have the URL of a key in a [KMS](keys.md#master-keys-in-a-kms). The first wraps new keys, the others only unwrap. Without it, `server` reads the file `master-keys` of the data directory, which it generates for the embedded database, and `holdfast setup` for another. Required by `api`; by `worker` only when documents are encrypted, or with HOLDFAST_BUNDLE_URL.',
       pattern: `^${masterKey}(,${masterKey})*$`,
       form: 'a list of id:key, where a key is 32 bytes in base64 (`openssl rand -base64 32`) or the URL of a key in a KMS',
     }),
