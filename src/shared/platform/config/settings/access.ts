@@ -16,7 +16,7 @@ export const accessSettings = {
   ),
   HOLDFAST_REQUESTS_PER_MINUTE: Type.Integer({
     description:
-      "Maximum requests per minute with one API token, across all replicas, in bursts of up to a minute's worth. A user with all their tokens may make twice as many, an address (IPv6: a /64 network) four times. Further ones wait or get 429. What running updates need is never rejected. 0: no limit.",
+      "Maximum requests per minute with one API token, across all replicas, in bursts of up to a minute's worth. A user may make twice as many, an address (IPv6: a /64 network) four times. Further ones wait or get 429, except calls of running updates. 0: no limit.",
     default: 30_000,
     minimum: 0,
     maximum: 2 ** 40,
@@ -24,7 +24,7 @@ export const accessSettings = {
   HOLDFAST_OUTGOING_ALLOW: Type.Optional(
     Type.String({
       description:
-        'Where the server may call on behalf of users (issuers of CI tokens, webhooks), besides public addresses over HTTPS; comma separated. Networks (`10.20.0.0/16`), host names that may have any address (`gitlab.internal`), and origins that may be called without TLS (`http://ci.internal:8080`).',
+        'Where the server may call on behalf of users (issuers of CI tokens, webhooks), besides public addresses over HTTPS; comma separated. Networks (`10.20.0.0/16`), host names with any address (`gitlab.internal`), and origins without TLS (`http://ci.internal:8080`).',
       minLength: 1,
     }),
   ),

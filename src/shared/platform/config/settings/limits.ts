@@ -14,7 +14,7 @@ export const limitsSettings = {
   HOLDFAST_MEMORY_BYTES: Type.Optional(
     Type.Integer({
       description:
-        'Memory budget of a process, in bytes: an eighth of it is for bodies that wait for workers, a sixteenth for imports that do, and a thirty-second for bodies that are parsed. A single body may take more. Default: the limit of the container or the memory of the machine, at most 2 GiB.',
+        'Memory budget of a process, in bytes: an eighth is for bodies that wait for workers, a sixteenth for such imports, a thirty-second for bodies that are parsed. A single body may take more. Default: the limit of the container or the memory of the machine, at most 2 GiB.',
       minimum: 64 * 1024 * 1024,
       maximum: 2 ** 40,
     }),
@@ -50,7 +50,7 @@ export const limitsSettings = {
   ),
   HOLDFAST_DRAIN_SECONDS: Type.Integer({
     description:
-      'Time between the stop signal and the moment new requests are no longer accepted, in seconds. /readyz answers 503 meanwhile, so that a proxy can notice.',
+      'Time between the stop signal and the end of new requests, in seconds. /readyz answers 503 meanwhile, so that a proxy can notice.',
     default: 0,
     minimum: 0,
     maximum: 300,

@@ -12,7 +12,7 @@ export const serviceSettings = {
   }),
   HOLDFAST_MANAGEMENT_LISTEN: Type.String({
     description:
-      'Address and port for `/metrics` and for the detailed `/healthz` and `/readyz` of every process. It has no login. The image sets `0.0.0.0:9092`. `same`: use the port of the service.',
+      'Address and port for `/metrics`, `/healthz` and `/readyz` of every process. It has no login. The image sets `0.0.0.0:9092`. `same`: use the port of the service.',
     default: '127.0.0.1:9092',
     pattern: '^(same|(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5})$',
     form: '`same`, or an address and a port, such as 127.0.0.1:9092',
@@ -47,7 +47,7 @@ export const serviceSettings = {
   HOLDFAST_PUBLIC_URL: Type.Optional(
     Type.String({
       description:
-        'URL under which users reach the service. Shown in the login hint, and part of the addresses under which the CLI uploads and downloads policy packs.',
+        'URL under which users reach the service. Shown in the login hint, and part of the addresses of policy packs and secrets providers.',
       pattern: '^https?://[^\\s]+$',
       form: 'a URL that begins with http:// or https://',
     }),
@@ -60,7 +60,7 @@ export const serviceSettings = {
   HOLDFAST_OIDC_ISSUER: Type.Optional(
     Type.String({
       description:
-        'Issuer of an OpenID Connect provider with which people may sign in, such as `https://login.example.com/realms/main`. Needs HOLDFAST_PUBLIC_URL; the provider must permit the redirect to its path `/sign-in/provider/callback`.',
+        'Issuer of an OpenID Connect provider for signing in, such as `https://login.example.com/realms/main`. Needs HOLDFAST_PUBLIC_URL; the provider must permit the redirect to its path `/sign-in/provider/callback`.',
       pattern: '^https?://[^\\s]+$',
       form: 'a URL that begins with http:// or https://',
     }),
@@ -92,7 +92,7 @@ export const serviceSettings = {
   ),
   HOLDFAST_OIDC_LOGIN_CLAIM: Type.String({
     description:
-      'Claim that becomes the login of a user who is created by the first sign-in. Users are recognized by the subject of the provider, never by this. With `email`, the address must be verified.',
+      'Claim that becomes the login of a user whom the first sign-in creates. Later, the subject identifies users. With `email`, the address must be verified.',
     default: 'preferred_username',
     minLength: 1,
   }),
@@ -104,13 +104,13 @@ export const serviceSettings = {
   HOLDFAST_OIDC_GROUPS_FILE: Type.Optional(
     Type.String({
       description:
-        'JSON file that says which roles and teams groups of the provider give: a list of `{"group", "organization", "role", "teams"}`. Applied at each sign-in.',
+        'JSON file with the roles and teams that groups of the provider give: a list of `{"group", "organization", "role", "teams"}`. Applied at each sign-in.',
       minLength: 1,
     }),
   ),
   HOLDFAST_OIDC_CREATE_USERS: Type.Union([Type.Literal('mapped'), Type.Literal('all'), Type.Literal('none')], {
     description:
-      'For whom the first sign-in with the provider creates a user: for people whose groups give them a role (`mapped`), for everyone (`all`), or for no one (`none`; an operator links users by `holdfast admin user link`).',
+      'For whom the first sign-in creates a user: people whose groups give them a role (`mapped`), everyone (`all`), or no one (`none`; see `holdfast admin user link`).',
     default: 'mapped',
   }),
 };

@@ -27,7 +27,7 @@ export const storesSettings = {
   HOLDFAST_DATABASE_REPLICA_URL: Type.Optional(
     Type.String({
       description:
-        'A streaming replica of that Postgres, as one URL like it with a single host. Serves exports, histories, lists of stacks and pages of events of `server` and `api`, never older than what any client has been told; while it cannot, Postgres itself does.',
+        'URL of a streaming replica of that Postgres, with a single host. It serves exports, histories, lists of stacks and pages of events, as current as the primary, which serves them while the replica cannot.',
       pattern: '^postgres(ql)?://[^\\s]+$',
       form: 'a URL that begins with postgres://',
     }),
@@ -46,7 +46,7 @@ export const storesSettings = {
   HOLDFAST_SECOND_STORE: Type.Optional(
     Type.String({
       description:
-        'Folder, or `s3://bucket/prefix`, of a [second site](backup.md#a-second-site), to which each blob is written, too. With `?replicated=true`, the bucket replicates itself.',
+        'Blob store of a [second site](backup.md#a-second-site), to which each blob is also written: a folder or `s3://bucket/prefix`. `?replicated=true`: the bucket replicates itself.',
       pattern: '^(s3://[^/\\s]+\\S*|(?![A-Za-z0-9+.-]+://).+)$',
       form: 'a folder or s3://bucket/prefix',
     }),
@@ -54,7 +54,7 @@ export const storesSettings = {
   HOLDFAST_BACKUP_TO: Type.Optional(
     Type.String({
       description:
-        'Folder, or `s3://bucket/prefix`, to which workers and embedded servers back up on a schedule, as `holdfast backup create --to` does. Without it, they make no backups.',
+        'Folder, or `s3://bucket/prefix`, to which workers and embedded servers back up on a schedule. Without it, they make no backups.',
       pattern: '^(s3://[^/\\s]+\\S*|(?![A-Za-z0-9+.-]+://).+)$',
       form: 'a folder or s3://bucket/prefix',
     }),
@@ -66,7 +66,7 @@ export const storesSettings = {
   HOLDFAST_BACKUP_RECIPIENTS: Type.Optional(
     Type.String({
       description:
-        'age recipients, separated by commas, to whom backups are encrypted. Workers cannot verify such backups: their identity belongs elsewhere.',
+        'age recipients, separated by commas, to whom backups are encrypted. Workers cannot verify such backups.',
       pattern: '^age1[a-z0-9]+(,age1[a-z0-9]+)*$',
       form: 'age recipients (age1…), separated by commas',
     }),
@@ -83,7 +83,7 @@ export const storesSettings = {
   HOLDFAST_BUNDLE_PASSPHRASE: Type.Optional(
     Type.String({
       description:
-        'Passphrase for which secrets in the bundle are encrypted: PULUMI_CONFIG_PASSPHRASE of people who use it.',
+        'Passphrase that encrypts secrets in the bundle: PULUMI_CONFIG_PASSPHRASE of people who use the bundle.',
       minLength: 12,
       form: 'a passphrase of at least 12 characters',
     }),
@@ -110,7 +110,7 @@ export const storesSettings = {
   HOLDFAST_REDIS_URL: Type.Optional(
     Type.String({
       description:
-        'Redis as `redis://user:password@host:6379`, with Sentinel as `redis+sentinel://user:password@a:26379,b:26379/master`, or as a cluster `redis+cluster://user:password@a:6379,b:6379`; `rediss` instead of `redis` for TLS. It must have maxmemory-policy noeviction. Passes large writes to worker processes. Without it, the server process does them itself.',
+        'Redis as `redis://user:password@host:6379`, with Sentinel as `redis+sentinel://user:password@a:26379,b:26379/master`, or as a cluster `redis+cluster://user:password@a:6379,b:6379`; `rediss` instead of `redis` for TLS. Passes large writes to worker processes. Without it, the server process does them itself.',
       pattern: '^rediss?(\\+(sentinel|cluster))?://[^\\s]+$',
       form: 'a URL that begins with redis://, rediss://, redis+sentinel:// or redis+cluster://',
     }),
@@ -118,14 +118,14 @@ export const storesSettings = {
   HOLDFAST_CA_FILE: Type.Optional(
     Type.String({
       description:
-        'PEM file of certificate authorities to trust, in addition to the usual ones, for TLS to Postgres, Redis, S3, the OpenID Connect provider, issuers of CI tokens and webhooks.',
+        'PEM file of additional certificate authorities to trust, for TLS to Postgres, Redis, S3, the OpenID Connect provider, issuers of CI tokens and webhooks.',
       minLength: 1,
     }),
   ),
   HOLDFAST_MASTER_KEYS: Type.Optional(
     Type.String({
       description:
-        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. Instead of the key itself, an id may be followed by the URL of a key in a KMS: `id:awskms://alias/NAME?region=REGION`, `id:gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K` or `id:vault://HOST/transit/KEY`. The first wraps new keys, the others only unwrap. Without it, `server` reads the file `master-keys` of the data directory, which it generates for the embedded database, and `holdfast setup` for another. Required by `api`; by `worker` only when documents are encrypted, or with HOLDFAST_BUNDLE_URL.',
+        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. Instead of a key, a pair may have the URL of a key in a [KMS](keys.md#master-keys-in-a-kms). The first wraps new keys, the others only unwrap. Without it, `server` reads the file `master-keys` of the data directory, which it generates for the embedded database, and `holdfast setup` for another. Required by `api`; by `worker` only when documents are encrypted, or with HOLDFAST_BUNDLE_URL.',
       pattern: `^${masterKey}(,${masterKey})*$`,
       form: 'a list of id:key, where a key is 32 bytes in base64 (`openssl rand -base64 32`) or the URL of a key in a KMS',
     }),
@@ -146,7 +146,7 @@ export const storesSettings = {
   ),
   HOLDFAST_AUDIT_EXPORT: Type.Boolean({
     description:
-      'Whether workers write the events of the audit log to the blob store, under `audit/events/`, as soon as they are chained. What was chained before is written, too.',
+      'Whether workers write the events of the audit log, earlier ones too, to the blob store under `audit/events/`, as soon as they are chained.',
     default: false,
   }),
   HOLDFAST_AUDIT_EXPORT_FORMAT: Type.Union([Type.Literal('jsonl'), Type.Literal('csv'), Type.Literal('cef')], {
@@ -156,7 +156,7 @@ export const storesSettings = {
   HOLDFAST_AUDIT_EXPORT_URL: Type.Optional(
     Type.String({
       description:
-        'Where workers post the events of the audit log as soon as they are chained; what was chained before, too. `https`, or `http` to a collector on this machine (localhost).',
+        'Where workers post the events of the audit log, earlier ones too, as soon as they are chained. `https`, or `http` to a collector on this machine (localhost).',
       pattern: '^(https://|http://(localhost|127\\.0\\.0\\.1|\\[::1\\])[:/])[^\\s@]+$',
       form: 'an https:// URL without a password, or http:// to this machine',
     }),
@@ -183,7 +183,7 @@ export const storesSettings = {
   }),
   HOLDFAST_ENCRYPT_DOCUMENTS: Type.Boolean({
     description:
-      'Encrypt checkpoints in the blob store with a data key of their own. Existing ones can be read either way. Checkpoints and journals in Postgres are not encrypted.',
+      'Encrypt checkpoints in the blob store with a data key of their own. Checkpoints and journals in Postgres are not encrypted.',
     default: false,
   }),
 };

@@ -45,14 +45,14 @@ export const updatesSettings = {
   ),
   HOLDFAST_BACKGROUND_BYTES_PER_SECOND: Type.Integer({
     description:
-      'Rate at which each worker reads stored checkpoints back and compares them with their hashes, in stored bytes per second. It encodes older versions as differences from others at four times this rate, in bytes of their text. 0 turns both off.',
+      'Rate at which each worker compares stored checkpoints with their hashes, in stored bytes per second. It encodes older versions as differences at four times this rate, in bytes of their text. 0 turns both off.',
     default: 1024 * 1024,
     minimum: 0,
     maximum: 2 ** 40,
   }),
   HOLDFAST_DELETED_STACK_DAYS: Type.Integer({
     description:
-      'How long a deleted stack can be restored, in days. Its data is deleted afterwards. Applies to stacks that are deleted from then on. 0: the data is deleted at once.',
+      'How long a stack that is deleted from then on can be restored, in days. Its data is deleted afterwards; 0: at once.',
     default: 7,
     minimum: 0,
     maximum: 3_650,
