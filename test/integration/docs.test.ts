@@ -21,6 +21,11 @@ const anchorOf = (heading: string): string =>
     .replaceAll(/[^\w\- ]/g, '')
     .replaceAll(' ', '-');
 
+const leadsSomewhere = (target: string, anchor: string | undefined): boolean =>
+  existsSync(path.join(root, target)) &&
+  (anchor === undefined ||
+    [...read(target).matchAll(/^#+ (.*)$/gm)].some(([, text = '']) => anchorOf(text) === anchor));
+
 test('links of documents lead to files and headings that exist', () => {
   const documents = [...documentsIn('.'), ...documentsIn('docs'), ...documentsIn('docs/adr')];
   const links = documents.flatMap((document) =>
@@ -31,11 +36,24 @@ test('links of documents lead to files and headings that exist', () => {
     })),
   );
   expect(links.length).toBeGreaterThan(100);
-  const isThere = (target: string, anchor: string | undefined): boolean =>
-    existsSync(path.join(root, target)) &&
-    (anchor === undefined ||
-      [...read(target).matchAll(/^#+ (.*)$/gm)].some(([, text = '']) => anchorOf(text) === anchor));
-  expect(links.filter(({ anchor, target }) => !isThere(target, anchor))).toEqual([]);
+  expect(links.filter(({ anchor, target }) => !leadsSomewhere(target, anchor))).toEqual([]);
+});
+
+test('messages and comments of the sources name documents and headings that exist', () => {
+  const sources = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.tsx?$/.test(name))
+    .map((name) => path.join('src', name));
+  const named = sources.flatMap((source) =>
+    [...read(source).matchAll(/(docs\/[\w/-]+\.md)(?:#([\w-]+))?|operations guide/g)].map(
+      ([text, target = text, anchor]) => ({
+        source,
+        target,
+        anchor,
+      }),
+    ),
+  );
+  expect(named.length).toBeGreaterThan(3);
+  expect(named.filter(({ anchor, target }) => !leadsSomewhere(target, anchor))).toEqual([]);
 });
 
 test('docs/adr/README.md lists every decision by its title', () => {

@@ -252,7 +252,7 @@ export class EventSegments {
     if (!isDamage(damage)) throw damage;
     await this.#report(segment, damage);
     throw new EventsDamagedError(
-      `The server's copy of events ${segment.firstSequence} to ${segment.lastSequence} of this update is damaged. Ask an administrator to see "Damaged documents" in its operations guide.`,
+      `The server's copy of events ${segment.firstSequence} to ${segment.lastSequence} of this update is damaged. Ask an administrator to see docs/runbook.md#holdfastdocumentsdamaged.`,
       { cause: damage },
     );
   }

@@ -25,7 +25,7 @@ export class DocumentDamagedError extends FaultError {
       : 'a state of this stack';
     super(
       `The server's copy of ${what} is damaged and is not used. Ask an administrator to run "holdfast admin scrub" and to see ` +
-        '"Damaged documents" in its operations guide; other versions can still be exported.',
+        'docs/runbook.md#holdfastdocumentsdamaged; other versions can still be exported.',
       options,
     );
   }
