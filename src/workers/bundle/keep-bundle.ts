@@ -22,7 +22,7 @@ const pageRows = 100;
  * The bundle takes a twentieth of the processor time of a process. The time is estimated, in ms: for each stack, and by the bytes of its state,
  * which is read and encrypted twice, compressed once, and read back before the next write.
  */
-const stackMs = 5;
+const stackMs = 12;
 const bytesPerMs = 14_000;
 const share = 20;
 const maxPauseMs = 30_000;
