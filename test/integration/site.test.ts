@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { lookAtSite } from '../../src/shared/platform/site/site-watch.ts';
+import { bytesOf } from '../../src/shared/state/documents/byte-source.ts';
 import { secondStoreTasks } from '../../src/workers/state/second-store.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { runAdminWith } from '../support/admin.ts';
@@ -143,4 +144,23 @@ test('a blob that cannot be copied does not keep the others from the second stor
   const [copy] = secondStoreTasks(old.context, { ...mirror, second: refusing(mirror.second, bad as string) });
   expect(await copy?.run(new AbortController().signal, { place: null, holder: 'test' })).toBe(keys.length - 1);
   expect(await query(old, 'select key from blob_copies_due')).toEqual([{ key: bad }]);
+});
+
+test('a blob that is written again after its deletion stays in both stores', async () => {
+  await using old = await openSite('old', oldDatabase);
+  const { blobs, mirror } = old.context;
+  if (!mirror) throw new Error('there is no second store');
+  const key = 'audit/again';
+  const write = () => blobs.put(key, bytesOf(Buffer.from('again'))());
+  await write();
+  const away = path.join(folder, 'away');
+  renameSync(secondStoreOf('old'), away);
+  writeFileSync(secondStoreOf('old'), 'no folder');
+  await blobs.delete(key);
+  await write();
+  rmSync(secondStoreOf('old'));
+  renameSync(away, secondStoreOf('old'));
+  const [copy] = secondStoreTasks(old.context, mirror);
+  await copy?.run(new AbortController().signal, { place: null, holder: 'test' });
+  expect([await mirror.main.findAbsent([key]), await mirror.second.findAbsent([key])]).toEqual([[], []]);
 });

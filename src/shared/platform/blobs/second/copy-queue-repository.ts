@@ -14,8 +14,8 @@ export function createCopyQueueRepository(db: Queryable) {
     add: (key: string, { bytes, isDeletion }: { readonly bytes: number; readonly isDeletion: boolean }) =>
       db.query(sql.nothing`
         /* copyQueue.add */
-        insert into blob_copies_due as d (key, is_deletion, bytes) values (${key}, ${isDeletion}, ${bytes})
-        on conflict (key) do update set is_deletion = d.is_deletion or excluded.is_deletion`),
+        insert into blob_copies_due (key, is_deletion, bytes) values (${key}, ${isDeletion}, ${bytes})
+        on conflict (key) do update set is_deletion = excluded.is_deletion`),
 
     /** Adds blobs whose size is not known. */
     addAll: (keys: readonly string[]) =>
