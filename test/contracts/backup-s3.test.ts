@@ -6,7 +6,7 @@ import { expect, test } from '@jest/globals';
 import { findBackups, pruneBackups } from '../../src/shared/backup/backup-list.ts';
 import { places } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
-import { once } from '../../src/shared/backup/stored-bytes.ts';
+import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import { damageEach, openPlain } from '../support/backup-damage.ts';
 import { runBackup } from '../support/backups.ts';

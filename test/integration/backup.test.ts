@@ -9,8 +9,8 @@ import { type FoundBackup, findBackups, readVerification } from '../../src/share
 import { createBlobHoldRepository } from '../../src/shared/backup/blob-hold-repository.ts';
 import { type Manifest, places, writeManifest } from '../../src/shared/backup/manifest.ts';
 import { unsealed } from '../../src/shared/backup/sealing.ts';
-import { once } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
+import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { describeLoss } from '../../src/shared/updates/lease.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';

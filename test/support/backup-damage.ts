@@ -2,8 +2,9 @@ import { findDamage } from '../../src/shared/backup/backup-content.ts';
 import { BackupError } from '../../src/shared/backup/backup-error.ts';
 import { findBackups, openBackup } from '../../src/shared/backup/backup-list.ts';
 import { type Manifest, places, readManifest } from '../../src/shared/backup/manifest.ts';
-import { once, readSmall } from '../../src/shared/backup/stored-bytes.ts';
+import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
+import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { flipBit, spread } from './damage.ts';
 
 /** The manifest of the newest backup, which is not encrypted. */

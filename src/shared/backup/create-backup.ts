@@ -1,6 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
+import { once } from '../platform/blobs/blob-streams.ts';
 import { holdfastVersion } from '../platform/config/config.ts';
 import { listBlobs } from './backup-content.ts';
 import { BackupError } from './backup-error.ts';
@@ -15,7 +16,7 @@ import {
   writeManifest,
 } from './manifest.ts';
 import { blobPrefix, type Sealing } from './sealing.ts';
-import { Meter, once, type Pace, readSmall, type StoredObject, store } from './stored-bytes.ts';
+import { Meter, type Pace, readSmall, type StoredObject, store } from './stored-bytes.ts';
 import type { TableCopyRepository } from './table-copy-repository.ts';
 
 /** What a backup has done so far. */

@@ -31,10 +31,6 @@ export async function readSmall(target: BlobStore, key: string): Promise<Buffer>
   return Buffer.concat(await Array.fromAsync(await target.open(key)));
 }
 
-export async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes;
-}
-
 /** Counts and hashes bytes that pass. */
 export class Meter {
   readonly #hash = createHash('sha256');

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
-import { once } from '../backup/stored-bytes.ts';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import { type BlobStoreConfig, openBlobStore } from '../platform/blobs/blob-stores.ts';
+import { once } from '../platform/blobs/blob-streams.ts';
 import type { BlobPlaceRepository, BlobPlaces } from '../platform/blobs/places/blob-place-repository.ts';
 import { formatPlace, parsePlace } from '../platform/blobs/places/place-url.ts';
 import { type PlacedBlobStore, placeKey } from '../platform/blobs/places/placed-blob-store.ts';

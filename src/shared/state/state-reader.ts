@@ -1,3 +1,4 @@
+import { once } from '../platform/blobs/blob-streams.ts';
 import type { Replica } from '../platform/db/replica/replica.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
@@ -208,10 +209,6 @@ function describeWarnings(update: UpdateRow, warning: string | null): string | n
 
 function asFault({ id, ...update }: UpdateRow): JournalFault {
   return { updateId: id, ...update };
-}
-
-async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes;
 }
 
 /**

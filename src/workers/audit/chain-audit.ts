@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ChainedEventRow, createAuditChainRepository } from '../../shared/audit/audit-chain-repository.ts';
 import { type HashedBatch, hashBatch, hashEvent, headKey } from '../../shared/audit/audit-hash.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { once } from '../../shared/platform/blobs/blob-streams.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';
 
@@ -88,7 +89,7 @@ export async function storeAuditHeads(
       if (signal?.aborted) return stored;
       try {
         const key = headKey(organizationId, batch, hash);
-        await blobs.put(key, bodyOf({ organizationId, batch, hash: hash.toString('hex') }));
+        await blobs.put(key, once(bodyOf({ organizationId, batch, hash: hash.toString('hex') })));
         await auditChains.noteStored(organizationId, batch);
         stored++;
       } catch (error) {
@@ -104,6 +105,6 @@ export async function storeAuditHeads(
   return stored;
 }
 
-async function* bodyOf(head: object): AsyncGenerator<Buffer> {
-  yield Buffer.from(`${JSON.stringify(head)}\n`);
+function bodyOf(head: object): Buffer {
+  return Buffer.from(`${JSON.stringify(head)}\n`);
 }

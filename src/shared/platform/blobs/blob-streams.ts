@@ -183,3 +183,8 @@ export class OpenedBlob implements AsyncIterableIterator<Buffer> {
 function stalled(stallTimeoutMs: number): BlobStoreUnavailableError {
   return new BlobStoreUnavailableError('timeout', `blob store sent nothing for ${stallTimeoutMs} ms`);
 }
+
+/** A body of one chunk. */
+export async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes;
+}

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { BlobNotFoundError, type BlobStore } from '../blobs/blob-store.ts';
+import { once } from '../blobs/blob-streams.ts';
 import type { Queryable } from '../db/sql.ts';
 import { OperatorError } from '../errors/errors.ts';
 import { createSiteRepository, type Site } from './site-repository.ts';
@@ -100,8 +101,4 @@ async function readMark(store: BlobStore, key: string): Promise<SiteMark | null>
   const [, term, id] = rule.exec(text) ?? [];
   if (term === undefined || id === undefined) throw new SiteError(`The object ${key} is not a mark of a site`);
   return { term: Number(term), id };
-}
-
-async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes;
 }
