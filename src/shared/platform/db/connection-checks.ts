@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import type { DatabasePoolConnection, Interceptor } from 'slonik';
 
 type Check = (connection: DatabasePoolConnection) => Promise<void>;
@@ -6,27 +5,33 @@ type Check = (connection: DatabasePoolConnection) => Promise<void>;
 /** Checks that each connection of a pool must pass before its first use. */
 export class ConnectionChecks {
   readonly #checks: Check[] = [];
-  /** Ids of connections. One that is forgotten is checked again. */
-  readonly #passed: LRUCache<string, true>;
-
-  constructor(poolSize: number) {
-    this.#passed = new LRUCache({ max: 4 * poolSize });
-  }
+  #passed = new WeakSet<object>();
 
   /** Applies to all connections from now on, and to the ones that are open. */
   add(check: Check): void {
     this.#checks.push(check);
-    this.#passed.clear();
+    this.#passed = new WeakSet();
   }
 
   /** slonik closes a connection if this throws. */
   readonly interceptor: Interceptor = {
     name: 'connection-checks',
-    afterPoolConnection: async ({ connectionId }, connection) => {
-      if (this.#checks.length === 0 || this.#passed.get(connectionId)) return null;
+    afterPoolConnection: async (_context, connection) => {
+      if (this.#checks.length === 0) return null;
+      const client = clientOf(connection);
+      if (this.#passed.has(client)) return null;
+      const passed = this.#passed;
       for (const check of this.#checks) await check(connection);
-      this.#passed.set(connectionId, true);
+      passed.add(client);
       return null;
     },
   };
+}
+
+/**
+ * The client that is the same for as long as the connection to Postgres is open: slonik makes a new wrapper, with a new id, each time that
+ * it takes the connection from the pool. Without it, the connection is checked before every use.
+ */
+function clientOf(connection: DatabasePoolConnection): object {
+  return (connection as DatabasePoolConnection & { readonly connection?: object }).connection ?? connection;
 }

@@ -83,7 +83,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const onRaised = (message: RaisedMessage): void => {
     for (const listener of listeners) listener(message);
   };
-  const checks = new ConnectionChecks(poolSize);
+  const checks = new ConnectionChecks();
   const pool = await createPool('postgres://', {
     driverFactory: createPostgresDriver(connector, statementTimeoutMs + connectTimeoutMs, onRaised),
     maxPoolSize: poolSize,
