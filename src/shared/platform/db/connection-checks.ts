@@ -30,7 +30,7 @@ export class ConnectionChecks {
 
 /**
  * The client that is the same for as long as the connection to Postgres is open: slonik makes a new wrapper, with a new id, each time that
- * it takes the connection from the pool. Without it, the connection is checked before every use.
+ * it takes the connection from the pool. slonik does not declare the property: if a release lacks it, every use is checked.
  */
 function clientOf(connection: DatabasePoolConnection): object {
   return (connection as DatabasePoolConnection & { readonly connection?: object }).connection ?? connection;
