@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { startS3Server } from '../testkit/s3-server.ts';
+import { tuned } from '../testkit/tuned.ts';
 import { engineEvents } from './support/engine-events.ts';
 import { DataFolder } from './support/footprint.ts';
 import { cpuSecondsOf, loadAverage, percentile, printTable } from './support/measures.ts';
@@ -79,7 +80,7 @@ async function readPages(
 async function measure(store: string, settings: Record<string, string>): Promise<void> {
   await using server = await startOwnHoldfast({
     // Not more often, because the CPU time of sweeps counts, too.
-    HOLDFAST_SWEEP_SECONDS: '10',
+    ...tuned({ sweepSeconds: 10, eventArchiveDelaySeconds: 20 }),
     HOLDFAST_LOG_LEVEL: 'warn',
     ...settings,
   });

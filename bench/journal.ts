@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
+import { tuned } from '../testkit/tuned.ts';
 import { DataFolder } from './support/footprint.ts';
 import { cpuSecondsOf, loadAverage, loopDelayOf, median, memoryOf, printTable, resetPeak } from './support/measures.ts';
 import { RawClient, type Update } from './support/raw-client.ts';
@@ -172,7 +173,7 @@ async function slices(client: RawClient, rounds: number): Promise<Map<number, nu
 }
 
 await using server = await startOwnHoldfast({
-  HOLDFAST_SWEEP_SECONDS: '1',
+  ...tuned({ sweepSeconds: 1, eventArchiveDelaySeconds: 2 }),
   HOLDFAST_BLOB_RETENTION_SECONDS: '5',
 });
 const client = new RawClient(server.url, server.token);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
+import { tuned } from '../testkit/tuned.ts';
 import { DataFolder } from './support/footprint.ts';
 import { cpuSecondsOf, loadAverage, median, memoryOf, percentile, printTable, resetPeak } from './support/measures.ts';
 import { RawClient } from './support/raw-client.ts';
@@ -148,7 +149,7 @@ function changeOf<T>(before: T, after: T, value: (of: T) => number): string {
 }
 
 await using server = await startOwnHoldfast({
-  HOLDFAST_SWEEP_SECONDS: '1',
+  ...tuned({ sweepSeconds: 1, eventArchiveDelaySeconds: 2 }),
   HOLDFAST_BACKGROUND_BYTES_PER_SECOND: '250000000000',
 });
 const client = new RawClient(server.url, server.token);

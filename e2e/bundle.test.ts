@@ -9,12 +9,13 @@ import { pollUntil } from '../testkit/poll.ts';
 import { newProject, unattended } from '../testkit/scenario.ts';
 import { reference, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { tuned } from '../testkit/tuned.ts';
 
 await suite('the break-glass bundle', { ownServer: true }, () => {
   const directory = mkdtempSync(join(tmpdir(), 'holdfast-bundle-'));
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
   const bundle = { HOLDFAST_BUNDLE_URL: `file://${directory}`, HOLDFAST_BUNDLE_PASSPHRASE: 'correct horse battery' };
-  const server = fileServer(() => startOwnHoldfast({ ...bundle, HOLDFAST_SWEEP_SECONDS: '1' }));
+  const server = fileServer(() => startOwnHoldfast({ ...bundle, ...tuned({ sweepSeconds: 1 }) }));
 
   test(
     'work goes on in it while no server runs, and comes back; a stack that moved on both sides is named',

@@ -5,6 +5,7 @@ import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { suite } from '../testkit/suite.ts';
+import { tuned } from '../testkit/tuned.ts';
 import { fileWebServer } from '../testkit/web-server.ts';
 import { runCommand, submitPassword, untilAsWide } from '../testkit/web-session.ts';
 
@@ -44,7 +45,7 @@ async function update(server: OwnHoldfastServer, stack: string, status: 'running
 
 await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
   // The update that is left running must not end by itself.
-  const web = fileWebServer({ settings: { HOLDFAST_LEASE_SECONDS: '3600' } });
+  const web = fileWebServer({ settings: tuned({ leaseSeconds: 3600 }) });
   let server: OwnHoldfastServer;
   let browser: TestBrowser;
   let page: Page;

@@ -9,6 +9,7 @@ import { pollUntil } from '../testkit/poll.ts';
 import { Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { tuned } from '../testkit/tuned.ts';
 
 interface Received {
   readonly path: string;
@@ -37,7 +38,7 @@ const url = (path = '') => `http://127.0.0.1:${(outside.address() as AddressInfo
 const until = (what: string, isSo: () => boolean) => pollUntil(what, isSo, { timeoutMs: 120_000, everyMs: 50 });
 
 await suite('notifications of webhooks', { ownServer: true }, () => {
-  const server = fileServer(() => startOwnHoldfast({ HOLDFAST_OUTGOING_ALLOW: url(), HOLDFAST_SWEEP_SECONDS: '1' }));
+  const server = fileServer(() => startOwnHoldfast({ HOLDFAST_OUTGOING_ALLOW: url(), ...tuned({ sweepSeconds: 1 }) }));
 
   test(
     'webhooks that the CLI sets up are notified of updates, and of drift that its refreshes find',

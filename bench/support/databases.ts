@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { tuned } from '../../testkit/tuned.ts';
 
 /** Creates and migrates a database beside the one of `postgresUrl`. Returns its URL. */
 export async function createDatabase(postgresUrl: string, name: string): Promise<string> {
@@ -22,8 +23,7 @@ export function ownDatabaseSettings(url: string): Record<string, string> {
   return {
     HOLDFAST_DATABASE_URL: url,
     HOLDFAST_MASTER_KEYS: `bench:${randomBytes(32).toString('base64')}`,
-    HOLDFAST_SWEEP_SECONDS: '3600',
     HOLDFAST_BACKGROUND_BYTES_PER_SECOND: '0',
-    HOLDFAST_RECONCILE_HOURS: '0',
+    ...tuned({ sweepSeconds: 3600, eventArchiveDelaySeconds: 7200, reconcileSeconds: 0 }),
   };
 }

@@ -11,6 +11,7 @@ import { createUpdateRepository } from '../../src/shared/updates/update-reposito
 import { createDeletedStackRepository } from '../../src/workers/stacks/deleted-stack-repository.ts';
 import type { OwnHoldfastServer } from '../../testkit/holdfast-server.ts';
 import { busiestScan, explainingPool } from '../../testkit/query-plan.ts';
+import { tuned } from '../../testkit/tuned.ts';
 import { memoryOf, printTable, resetPeak } from './measures.ts';
 import { RawClient } from './raw-client.ts';
 import { seeded } from './scale-seed.ts';
@@ -101,7 +102,7 @@ export async function measureDeletion({ url, serve }: ServedDatabase, updates: n
     const [stack] = rows;
     if (!stack) throw new Error('The stack to delete is missing');
     await client.query(`update updates set expires_at = now() + interval '5 minutes' where status = 'running'`);
-    await using server = await serve({ HOLDFAST_SWEEP_SECONDS: '1', HOLDFAST_DELETED_STACK_DAYS: '0' });
+    await using server = await serve({ ...tuned({ sweepSeconds: 1 }), HOLDFAST_DELETED_STACK_DAYS: '0' });
     const begun = performance.now();
     await new RawClient(server.url, server.token).once(
       'DELETE',

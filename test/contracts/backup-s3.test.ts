@@ -46,7 +46,6 @@ await describeOnS3('versitygw', (server) => {
       HOLDFAST_S3_BUCKET: 'restored',
       HOLDFAST_S3_ENDPOINT: endpoint,
       HOLDFAST_S3_REGION: region,
-      HOLDFAST_S3_PATH_STYLE: 'true',
     };
     const options = { bucket: 'restored', endpoint, region, forcePathStyle: true, requestTimeoutMs: 10_000 };
     const blobs = new S3BlobStore({ ...options, accessKeyId, secretAccessKey });

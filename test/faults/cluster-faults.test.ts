@@ -7,6 +7,7 @@ import { RawClient, ResponseError, verbatimBody } from '../../bench/support/raw-
 import type { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 import { readRequestCounts } from '../../testkit/request-counts.ts';
+import { tuned } from '../../testkit/tuned.ts';
 import { countArchivedEvents, findLostWrites, inspectBlobs, query, reconcileBlobs } from './support/audit.ts';
 import { documentOf, sha256 } from './support/documents.ts';
 import { GuardedPipeline } from './support/guarded-pipeline.ts';
@@ -499,9 +500,12 @@ describe('afterwards', () => {
     await Promise.all(
       cluster.workers.map((worker) =>
         worker.restart({
-          HOLDFAST_SWEEP_SECONDS: '1',
+          ...tuned({
+            ...{ sweepSeconds: 1, eventArchiveDelaySeconds: 2 },
+            statementTimeoutMs: 20_000,
+            s3TimeoutMs: 20_000,
+          }),
           HOLDFAST_BLOB_RETENTION_SECONDS: '1',
-          HOLDFAST_STORE_TIMEOUT_MS: '20000',
         }),
       ),
     );

@@ -11,6 +11,7 @@ import { runHoldfast } from '../../testkit/admin-command.ts';
 import { type Cluster, startCluster } from '../../testkit/cluster.ts';
 import { type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
 import { type S3Server, startS3Server } from '../../testkit/s3-server.ts';
+import { tuned } from '../../testkit/tuned.ts';
 import { findLostWrites } from './support/audit.ts';
 import { type Pipeline, pipelineMix } from './support/pipelines.ts';
 import { countAcknowledged, goOn } from './support/small-cluster.ts';
@@ -74,7 +75,11 @@ function startSite(databaseUrl: string, settings: Record<string, string>): Promi
   return startCluster({
     ...{ apis: 1, workers: 1, s3Kind: 'versitygw', databaseUrl },
     settings: {
-      ...{ HOLDFAST_INLINE_BYTES: '4096', HOLDFAST_DIRECT_BYTES: '16384', HOLDFAST_SWEEP_SECONDS: '2' },
+      ...{
+        HOLDFAST_INLINE_BYTES: '4096',
+        HOLDFAST_DIRECT_BYTES: '16384',
+        ...tuned({ sweepSeconds: 2, eventArchiveDelaySeconds: 4 }),
+      },
       HOLDFAST_MASTER_KEYS: masterKeys,
       ...settings,
     },

@@ -34,7 +34,7 @@ beforeAll(async () => {
     database: { ...database, url: proxy.url },
     settings: {
       HOLDFAST_DATABASE_POOL_SIZE: String(poolSize),
-      HOLDFAST_STORE_TIMEOUT_MS: '1000',
+      statementTimeoutMs: 1000,
       databaseConnectMs: 1500,
       databaseAcquireMs: 1500,
     },

@@ -97,7 +97,7 @@ test('the primary goes silent and the standby is promoted: acknowledged writes a
       [Symbol.asyncDispose]: async () => {},
     },
     settings: {
-      HOLDFAST_STORE_TIMEOUT_MS: '5000',
+      statementTimeoutMs: 5000,
       databaseConnectMs: 5000,
       databaseAcquireMs: 15_000,
     },

@@ -10,7 +10,7 @@ import { expectRejection, type WireAnswer, type WireConnection, WireServer } fro
 const accept = 'application/vnd.pulumi+9';
 const mib = 1024 * 1024;
 
-const app = testApp({ settings: { headersTimeoutSeconds: 1, HOLDFAST_KEEP_ALIVE_SECONDS: '1' } });
+const app = testApp({ settings: { headersTimeoutSeconds: 1, keepAliveSeconds: 1 } });
 /** With the usual limits, for clients that keep their connection. */
 const patientApp = testApp();
 let server: WireServer;

@@ -15,7 +15,7 @@ beforeAll(async () => {
   proxy = await openTcpProxy(database.url);
   app = await createTestApp({
     database: { ...database, url: proxy.url },
-    settings: { HOLDFAST_DATABASE_POOL_SIZE: '4', HOLDFAST_STORE_TIMEOUT_MS: '3000' },
+    settings: { HOLDFAST_DATABASE_POOL_SIZE: '4', statementTimeoutMs: 3000, databaseConnectMs: 1000 },
   });
 });
 afterAll(async () => {

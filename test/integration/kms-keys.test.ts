@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
-import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { OperatorError } from '../../src/shared/platform/errors/errors.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { query } from '../support/database.ts';
@@ -13,6 +12,7 @@ import {
 } from '../support/kms/fake-services.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import { configOf, type TestSettings } from '../support/test-settings.ts';
 
 const cleanUp: (() => void)[] = [];
 afterEach(() => {
@@ -21,12 +21,12 @@ afterEach(() => {
 });
 
 /** Makes this process one that may use the services. Returns the settings. */
-function use(...services: readonly FakeService[]): Record<string, string> {
+function use(...services: readonly FakeService[]): TestSettings {
   const environment = Object.assign({}, ...services.map((service) => service.environment)) as Record<string, string>;
   const entries = Object.entries(environment);
   const isSetting = ([name]: [string, string]): boolean => name.startsWith('HOLDFAST_');
   cleanUp.push(setEnvironment(Object.fromEntries(entries.filter((entry) => !isSetting(entry)))));
-  return { ...Object.fromEntries(entries.filter(isSetting)), HOLDFAST_START_WAIT_SECONDS: '0' };
+  return { ...Object.fromEntries(entries.filter(isSetting)), startWaitSeconds: 0 };
 }
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
@@ -57,14 +57,14 @@ async function refusalOf(started: Promise<TestApp>): Promise<string> {
 
 /** Runs `holdfast admin` in this process. */
 async function admin(
-  { database, settings }: { database: TestDatabase; settings: Readonly<Record<string, string>> },
+  { database, settings }: { database: TestDatabase; settings: TestSettings },
   masterKeys: string,
   command: string,
 ) {
   const lines: string[] = [];
   jest.spyOn(console, 'log').mockImplementation((line: string) => void lines.push(line));
   jest.spyOn(console, 'error').mockImplementation((line: string) => void lines.push(line));
-  const config = parseConfig({
+  const config = configOf({
     ...settings,
     HOLDFAST_DATABASE_URL: database.url,
     HOLDFAST_MASTER_KEYS: masterKeys,
@@ -100,7 +100,7 @@ describe.each(fakeServices)('a master key in %s', (_name, start) => {
     expect(service.kms.requests.length).toBe(asked);
     expect(await refusalOf(createTestApp(options))).toMatch(/^Master key "kms1": .* is not available/);
     // A start waits for the service.
-    const waiting = createTestApp({ ...options, settings: { ...settings, HOLDFAST_START_WAIT_SECONDS: '600' } });
+    const waiting = createTestApp({ ...options, settings: { ...settings, startWaitSeconds: 600 } });
     await service.kms.listen();
     await using late = await waiting;
     expect(await decrypt(late, stack, ciphertext)).toBe('kept');

@@ -14,7 +14,7 @@ import { createTestApp, type TestApp, type TestResponse } from '../support/test-
 let app: TestApp;
 let client: pg.Client;
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_LEASE_SECONDS: '3600' } });
+  app = await createTestApp({ settings: { leaseSeconds: 3600 } });
   client = new pg.Client({ connectionString: app.database.ownerUrl });
   await client.connect();
 });

@@ -32,10 +32,10 @@ beforeAll(async () => {
   app = await createTestApp({
     settings: {
       HOLDFAST_INLINE_BYTES: '1',
-      HOLDFAST_SWEEP_SECONDS: '1',
+      sweepSeconds: 1,
       blobGraceSeconds: 1,
       HOLDFAST_BLOB_RETENTION_SECONDS: '1',
-      HOLDFAST_RECONCILE_HOURS: '1',
+      reconcileSeconds: 3600,
       journalGraceSeconds: 0,
     },
     overrides: { blobs: gated },

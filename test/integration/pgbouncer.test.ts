@@ -30,7 +30,7 @@ await describeWithTools('behind PgBouncer', ['pgbouncer'], () => {
 
   test('a pooler that refuses parameters ends the start with a message, at once', async () => {
     await using strict = await startPgBouncer(database.url, { poolMode: 'transaction', poolSize: 3 });
-    const settings = { HOLDFAST_START_WAIT_SECONDS: '3600' };
+    const settings = { startWaitSeconds: 3600 };
     await expect(createTestApp({ database: { ...database, url: strict.url }, settings })).rejects.toThrow(
       /refuses the parameter \w+_timeout\. Add ignore_startup_parameters/,
     );

@@ -252,6 +252,21 @@ describe('signing in with the provider', () => {
 });
 
 describe('groups', () => {
+  test('are asked for if they give anything, and the provider has a scope for them', async () => {
+    await using without = await TestProvider.start(callback, 'teams');
+    const scopes: (string | null)[] = [];
+    for (const [at, file] of [
+      [provider, {}],
+      [provider, { HOLDFAST_OIDC_GROUPS_FILE: path.join(directory, 'groups.json') }],
+      [without, { HOLDFAST_OIDC_GROUPS_FILE: path.join(directory, 'groups.json') }],
+    ] as const) {
+      await using other = await createTestApp({ database: app.database, settings: at.settings(file) });
+      const { headers } = await new PageBrowser(other).get('/sign-in/provider');
+      scopes.push(new URL(headers['location'] as string).searchParams.get('scope'));
+    }
+    expect(scopes).toEqual(['openid profile email', 'openid profile email groups', 'openid profile email']);
+  });
+
   test('grant and revoke at each sign-in, with the sessions and updates that depend on them', async () => {
     const { login, sub } = newcomer();
     await signIn(sub);

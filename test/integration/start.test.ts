@@ -12,6 +12,7 @@ import { startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-pos
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
+import { tuned } from '../../testkit/tuned.ts';
 import { temporaryClusterDir } from '../support/cluster-dir.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { createTestDatabase, masterKeys, type TestDatabase } from '../support/test-app.ts';
@@ -101,7 +102,7 @@ describe('without Postgres', () => {
       const url = await away();
       const started = start(
         words.filter((word) => word !== undefined),
-        { HOLDFAST_DATABASE_URL: url, HOLDFAST_START_WAIT_SECONDS: '2' },
+        { HOLDFAST_DATABASE_URL: url, ...tuned({ startWaitSeconds: 2 }) },
       );
       await expectSentence(started, /^holdfast: Postgres at 127\.0\.0\.1:\d+ .*ECONNREFUSED.*; gave up after 2 s$/m);
       expect(waits(started)).toHaveLength(1);
@@ -110,7 +111,7 @@ describe('without Postgres', () => {
   );
 
   test('0 does not wait', async () => {
-    const started = start(['migrate'], { HOLDFAST_DATABASE_URL: await away(), HOLDFAST_START_WAIT_SECONDS: '0' });
+    const started = start(['migrate'], { HOLDFAST_DATABASE_URL: await away(), ...tuned({ startWaitSeconds: 0 }) });
     await expectSentence(started, /is not available: .*ECONNREFUSED/);
     expect(waits(started)).toEqual([]);
   });
@@ -128,7 +129,7 @@ describe('without Postgres', () => {
   test('a server that hangs counts as away', async () => {
     await using proxy = await openTcpProxy(database.url);
     proxy.hang();
-    const settings = { HOLDFAST_STORE_TIMEOUT_MS: '3000', HOLDFAST_START_WAIT_SECONDS: '1' };
+    const settings = tuned({ databaseConnectMs: 1000, startWaitSeconds: 1 });
     const started = start(['server'], { HOLDFAST_DATABASE_URL: proxy.url, ...settings });
     await expectSentence(started, /no answer within 1000 ms; gave up/);
   });
@@ -145,7 +146,7 @@ describe('faults that waiting cannot fix end the start at once', () => {
     const url = wrong((each) => {
       each.password = 'wrong';
     });
-    const started = start(['server'], { HOLDFAST_DATABASE_URL: url, HOLDFAST_START_WAIT_SECONDS: '3600' });
+    const started = start(['server'], { HOLDFAST_DATABASE_URL: url, ...tuned({ startWaitSeconds: 3600 }) });
     await expectSentence(started, /cannot be used: password authentication failed/);
     expect(waits(started)).toEqual([]);
   });
@@ -154,7 +155,7 @@ describe('faults that waiting cannot fix end the start at once', () => {
     const url = wrong((each) => {
       each.password = 'wrong';
     }).replace(/@([^/]+)/, `@127.0.0.1:${await findFreePort()},$1`);
-    const started = start(['migrate'], { HOLDFAST_DATABASE_URL: url, HOLDFAST_START_WAIT_SECONDS: '3600' });
+    const started = start(['migrate'], { HOLDFAST_DATABASE_URL: url, ...tuned({ startWaitSeconds: 3600 }) });
     await expectSentence(started, /cannot be used: .*password authentication failed/);
   });
 
@@ -162,7 +163,7 @@ describe('faults that waiting cannot fix end the start at once', () => {
     const url = wrong((each) => {
       each.pathname = '/nowhere';
     });
-    const started = start(['migrate'], { HOLDFAST_DATABASE_URL: url, HOLDFAST_START_WAIT_SECONDS: '3600' });
+    const started = start(['migrate'], { HOLDFAST_DATABASE_URL: url, ...tuned({ startWaitSeconds: 3600 }) });
     await expectSentence(started, /cannot be used: database "nowhere" does not exist/);
   });
 
@@ -175,7 +176,7 @@ describe('faults that waiting cannot fix end the start at once', () => {
       const url = wrong((each) => {
         each.pathname = `/${name}`;
       });
-      const started = start(['server'], { HOLDFAST_DATABASE_URL: url, HOLDFAST_START_WAIT_SECONDS: '3600' });
+      const started = start(['server'], { HOLDFAST_DATABASE_URL: url, ...tuned({ startWaitSeconds: 3600 }) });
       await expectSentence(started, /The database lacks \d+ migration\(s\): 0001_platform/);
     } finally {
       await admin.query(`drop database ${name} with (force)`);
@@ -221,7 +222,7 @@ describe('without S3', () => {
 
   test.each(['server', 'create-bucket'])('%s waits and ends with a sentence', async (verb) => {
     const endpoint = `http://127.0.0.1:${await findFreePort()}`;
-    const started = start([verb], { ...settings(endpoint), HOLDFAST_START_WAIT_SECONDS: '1' });
+    const started = start([verb], { ...settings(endpoint), ...tuned({ startWaitSeconds: 1 }) });
     await expectSentence(
       started,
       /^holdfast: S3 at 127\.0\.0\.1:\d+, bucket states .*cannot be reached.*; gave up after 1 s$/m,
@@ -245,7 +246,7 @@ describe('without S3', () => {
   test('a missing bucket ends it at once', async () => {
     await using bucket = await openBucket();
     bucket.status = 404;
-    const started = start(['server'], { ...settings(bucket.url), HOLDFAST_START_WAIT_SECONDS: '3600' });
+    const started = start(['server'], { ...settings(bucket.url), ...tuned({ startWaitSeconds: 3600 }) });
     await expectSentence(started, /bucket states .* cannot be used/);
     expect(waits(started)).toEqual([]);
   });

@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { tuned } from '../../testkit/tuned.ts';
 import { randomOf } from '../faults/support/chaos.ts';
 import { type FuzzCase, RawFuzz } from '../support/raw-fuzz.ts';
 import { type ServerChild, startServerChild } from '../support/server-child.ts';
@@ -20,9 +21,7 @@ let stack: TestStack;
 beforeAll(async () => {
   app = await createTestApp();
   stack = await createStack(app);
-  server = await startServerChild(app.database, {
-    HOLDFAST_KEEP_ALIVE_SECONDS: '1',
-  });
+  server = await startServerChild(app.database, tuned({ headersTimeoutSeconds: 1, keepAliveSeconds: 1 }));
 });
 afterAll(async () => {
   await server?.[Symbol.asyncDispose]();

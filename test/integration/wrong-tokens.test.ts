@@ -19,7 +19,7 @@ let replicaStatements: NotedStatements;
 beforeAll(async () => {
   app = await createTestApp({ settings });
   replica = await createTestApp({
-    settings: { ...settings, HOLDFAST_SWEEP_SECONDS: '1' },
+    settings: { ...settings, sweepSeconds: 1 },
     database: app.database,
     dataDir: app.dataDir,
   });

@@ -27,15 +27,18 @@ export class TestProvider implements AsyncDisposable {
   /** Answers in place of the provider if it returns true. */
   instead: ((path: string, response: ServerResponse) => boolean) | null = null;
 
-  private constructor(server: Server) {
+  readonly #groupsScope: string;
+
+  private constructor(server: Server, groupsScope: string) {
     this.#server = server;
+    this.#groupsScope = groupsScope;
   }
 
-  /** `redirectUri`: of the client. */
-  static async start(redirectUri: string): Promise<TestProvider> {
+  /** `redirectUri`: of the client; `groupsScope`: the scope for which the provider tells groups. */
+  static async start(redirectUri: string, groupsScope = 'groups'): Promise<TestProvider> {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const provider = new TestProvider(server);
+    const provider = new TestProvider(server, groupsScope);
     server.on('request', (request, response) => void provider.#answer(request, response));
     await provider.rotateKeys(redirectUri);
     return provider;
@@ -68,8 +71,9 @@ export class TestProvider implements AsyncDisposable {
       cookies: { keys: ['a key of the test'] },
       claims: {
         openid: ['sub'],
-        profile: ['name', 'preferred_username', 'groups'],
+        profile: ['name', 'preferred_username'],
         email: ['email', 'email_verified'],
+        [this.#groupsScope]: ['groups'],
       },
       pkce: { required: () => true },
       findAccount: (_context, sub) => ({
@@ -79,7 +83,7 @@ export class TestProvider implements AsyncDisposable {
       loadExistingGrant: async (context) => {
         const { client, provider: own, session } = context.oidc;
         const grant = new own.Grant({ clientId: client?.clientId as string, accountId: session?.accountId as string });
-        grant.addOIDCScope('openid profile email');
+        grant.addOIDCScope(`openid profile email ${this.#groupsScope}`);
         await grant.save();
         return grant;
       },

@@ -1,6 +1,7 @@
 import { startCluster } from '../../../testkit/cluster.ts';
 import { pollUntil } from '../../../testkit/poll.ts';
 import { joinUrls, type PostgresPair } from '../../../testkit/postgres-pair.ts';
+import { tuned } from '../../../testkit/tuned.ts';
 
 /** A cluster of few processes that stores small documents in the bucket, too, and notes which of them end by themselves. */
 export async function startSmallCluster(
@@ -12,7 +13,11 @@ export async function startSmallCluster(
     workers: 1,
     s3Kind: 'versitygw',
     databaseUrl,
-    settings: { HOLDFAST_INLINE_BYTES: '4096', HOLDFAST_DIRECT_BYTES: '16384', HOLDFAST_SWEEP_SECONDS: '2' },
+    settings: {
+      HOLDFAST_INLINE_BYTES: '4096',
+      HOLDFAST_DIRECT_BYTES: '16384',
+      ...tuned({ sweepSeconds: 2, eventArchiveDelaySeconds: 4 }),
+    },
     onCrash: (part) => crashes.push(`${part.name}:\n${part.log.slice(-2_000)}`),
   });
 }

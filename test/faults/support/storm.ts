@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Cluster, startCluster } from '../../../testkit/cluster.ts';
 import { holdfastProgram } from '../../../testkit/holdfast-program.ts';
 import { ToolUnavailableError } from '../../../testkit/toolchain/command.ts';
+import { tuned } from '../../../testkit/tuned.ts';
 import { SmallDisk } from '../../support/small-disk.ts';
 import { query } from './audit.ts';
 import { Chaos, randomOf } from './chaos.ts';
@@ -72,8 +73,10 @@ export async function startStorm(seed: number): Promise<Storm> {
     workers: workerGates.length,
     settings: {
       HOLDFAST_INLINE_BYTES: '4096',
-      HOLDFAST_STORE_TIMEOUT_MS: '10000',
-      HOLDFAST_SWEEP_SECONDS: '2',
+      ...tuned({
+        ...{ sweepSeconds: 2, eventArchiveDelaySeconds: 4 },
+        ...{ statementTimeoutMs: 10_000, databaseConnectMs: 3_500, s3TimeoutMs: 10_000 },
+      }),
       HOLDFAST_BLOB_RETENTION_SECONDS: '60',
       // Longer than a busy proxy takes to ask whether a replica is ready.
       HOLDFAST_DRAIN_SECONDS: '5',

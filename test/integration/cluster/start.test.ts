@@ -5,7 +5,6 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { startApi } from '../../../src/api/main.ts';
-import { parseConfig } from '../../../src/shared/platform/config/config.ts';
 import { mintToken } from '../../../src/shared/platform/crypto/secret-token.ts';
 import { migrate } from '../../../src/shared/platform/db/migrate.ts';
 import { PartUnavailableError } from '../../../src/shared/platform/lifecycle/start-wait.ts';
@@ -17,6 +16,7 @@ import { type RedisServer, startRedisServer } from '../../../testkit/redis-serve
 import { findFreePort } from '../../../testkit/server-process.ts';
 import { deployment } from '../../support/state.ts';
 import { cliAccept, createTestDatabase, masterKeys, type TestDatabase } from '../../support/test-app.ts';
+import { configOf, type TestSettings } from '../../support/test-settings.ts';
 import { describeWithTools } from '../../support/tools.ts';
 import { until } from '../../support/until.ts';
 
@@ -34,8 +34,8 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
 
   const waiting = (lines: readonly string[]): string[] =>
     lines.map((line) => JSON.parse(line)).flatMap(({ msg, part }) => (msg === 'waiting' ? [part] : []));
-  const configFor = (redisUrl: string, settings: Readonly<Record<string, string>> = {}) =>
-    parseConfig({
+  const configFor = (redisUrl: string, settings: TestSettings = {}) =>
+    configOf({
       HOLDFAST_DATABASE_URL: database.url,
       HOLDFAST_REDIS_URL: redisUrl,
       HOLDFAST_MASTER_KEYS: masterKeys,
@@ -140,7 +140,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
   test('without Redis the start fails with a message that names the setting and no password', async () => {
     const logger = createLogger({ level: 'silent' });
     const url = `redis://user:hunter2@127.0.0.1:${await findFreePort()}`;
-    const error: unknown = await startApi(configFor(url, { HOLDFAST_START_WAIT_SECONDS: '1' }), logger).catch(
+    const error: unknown = await startApi(configFor(url, { startWaitSeconds: 1 }), logger).catch(
       (thrown: unknown) => thrown,
     );
     expect(error).toBeInstanceOf(PartUnavailableError);

@@ -56,7 +56,7 @@ export async function playBy<A>(
   const dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-ways-'));
   const replicas: TestApp[] = [];
   try {
-    const options = { database, dataDir, settings: { HOLDFAST_LEASE_SECONDS: '3600', ...settings } };
+    const options = { database, dataDir, settings: { leaseSeconds: 3600, ...settings } };
     while (replicas.length < count) replicas.push(await createTestApp(options));
     const left = [...worlds];
     const answers = new Map<string, readonly A[]>();

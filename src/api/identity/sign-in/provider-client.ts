@@ -40,7 +40,7 @@ export class ProviderClient {
       const checks = { state: openid.randomState(), nonce: openid.randomNonce(), verifier };
       const address = openid.buildAuthorizationUrl(client, {
         redirect_uri: this.#redirectUri,
-        scope: this.#config.scopes,
+        scope: this.#scopeOf(client.serverMetadata()),
         code_challenge: await openid.calculatePKCECodeChallenge(verifier),
         code_challenge_method: 'S256',
         state: checks.state,
@@ -101,6 +101,12 @@ export class ProviderClient {
     // TLS to the token endpoint would do by the standard; the signature says so independently of it.
     openid.enableNonRepudiationChecks(client);
     return client;
+  }
+
+  /** Some providers tell groups only to a client that asks for a scope of that name. */
+  #scopeOf({ scopes_supported: known = [] }: openid.ServerMetadata): string {
+    const needsGroups = this.#config.groupsFile !== null && known.includes('groups');
+    return ['openid', 'profile', 'email', ...(needsGroups ? ['groups'] : [])].join(' ');
   }
 
   async #asked<T>(step: string, ask: () => Promise<T>): Promise<T> {

@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { Config } from '../config/config.ts';
+import { addressingOf } from '../config/s3-addressing.ts';
 import { OperatorError } from '../errors/errors.ts';
 import { FileFolder } from './file-folder.ts';
 import type { Folder } from './folder.ts';
@@ -37,7 +38,9 @@ export async function openFolder(place: string, defaults: BucketDefaults): Promi
   if (url.hostname === '') throw new PlaceError(`${place} names no bucket: s3://BUCKET/PREFIX`);
   const prefix = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '');
   const { searchParams } = url;
-  const endpoint = searchParams.get('endpoint') ?? defaults.endpoint;
+  const given = searchParams.get('endpoint');
+  const named = given === null || /^https?:\/\//.test(given) ? given : `https://${given}`;
+  const addressing = named === null ? defaults : addressingOf(url.hostname, named);
   const pathStyle = searchParams.get('s3ForcePathStyle') ?? searchParams.get('use_path_style');
   // Imported on demand: the AWS SDK costs startup time and memory.
   const { S3Folder } = await import('./s3-folder.ts');
@@ -45,8 +48,8 @@ export async function openFolder(place: string, defaults: BucketDefaults): Promi
     bucket: url.hostname,
     prefix: prefix === '' ? '' : `${prefix}/`,
     region: searchParams.get('region') ?? defaults.region,
-    endpoint: endpoint === null || /^https?:\/\//.test(endpoint) ? endpoint : `https://${endpoint}`,
-    forcePathStyle: pathStyle === null ? defaults.forcePathStyle || endpoint !== null : pathStyle === 'true',
+    endpoint: addressing.endpoint,
+    forcePathStyle: pathStyle === null ? addressing.forcePathStyle : pathStyle === 'true',
     requestTimeoutMs: defaults.requestTimeoutMs,
   });
 }

@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals';
 import { ConfigError, holdfastVersion, parseConfig } from './config.ts';
 import { expected } from './expected.ts';
 import { Settings, secretSettings } from './settings.ts';
+import { tuningFrom } from './tuning.ts';
 
 function problemsOf(environment: Record<string, string>): string {
   try {
@@ -31,10 +32,10 @@ test('reports all invalid variables at once, each with its description', () => {
     HOLDFAST_LISTEN: 'localhost:99999',
     HOLDFAST_DATABASE_URL: 'mysql://x',
     HOLDFAST_DATABASE_POOL_SIZE: '0',
-    HOLDFAST_LEASE_SECONDS: '60',
+    HOLDFAST_DRAIN_SECONDS: '301',
     HOLDFAST_ORGANIZATION_CREATION: 'nobody',
     HOLDFAST_CHECKPOINT_MODE: 'fast',
-    HOLDFAST_S3_PATH_STYLE: 'maybe',
+    HOLDFAST_AUDIT_EXPORT: 'maybe',
     HOLDFAST_INLINE_BYTES: '1.5',
     HOLDFAST_LOG_LEVEL: 'loud',
     HOLDFAST_MASTER_KEYS: 'k1:short',
@@ -49,7 +50,7 @@ test('reports all invalid variables at once, each with its description', () => {
 
 test.each([
   ['HOLDFAST_JOB_CONCURRENCY', 'many', 'must be a whole number from 1 to 256. Jobs of'],
-  ['HOLDFAST_LEASE_SECONDS', '60', 'must be a whole number from 300 to '],
+  ['HOLDFAST_DRAIN_SECONDS', '301', 'must be a whole number from 0 to 300. '],
   ['HOLDFAST_INLINE_BYTES', '1.5', 'must be a whole number from 1 to '],
   ['HOLDFAST_ENCRYPT_DOCUMENTS', 'yes', 'must be true or false. '],
   ['HOLDFAST_CHECKPOINT_MODE', 'fast', 'must be one of auto, journal, delta, full. '],
@@ -85,7 +86,7 @@ test('error messages do not contain secret values', () => {
 });
 
 test('ignores empty variables and those without our prefix', () => {
-  expect(parseConfig({ HOLDFAST_LISTEN: '', HOLDFAST_S3_BUCKET: '', HOME: '/x', LEASE_SECONDS: '1' })).toEqual(
+  expect(parseConfig({ HOLDFAST_LISTEN: '', HOLDFAST_S3_BUCKET: '', HOME: '/x', DRAIN_SECONDS: '1' })).toEqual(
     parseConfig({}),
   );
 });
@@ -109,12 +110,14 @@ test.each([{}, { HOLDFAST_DATABASE_URL: 'postgres://h/d' }])(
 );
 
 test('a bucket turns on the S3 store', () => {
-  const config = parseConfig({
-    HOLDFAST_S3_BUCKET: 'b',
-    HOLDFAST_S3_ENDPOINT: 'http://s3:9000',
-    HOLDFAST_S3_PATH_STYLE: 'false',
-  });
-  expect(config.blobs).toMatchObject({ kind: 's3', bucket: 'b', endpoint: 'http://s3:9000', forcePathStyle: false });
+  const config = parseConfig({ HOLDFAST_S3_BUCKET: 'b', HOLDFAST_S3_ENDPOINT: 'http://s3:9000' });
+  expect(config.blobs).toMatchObject({ kind: 's3', bucket: 'b', endpoint: 'http://s3:9000', forcePathStyle: true });
+});
+
+test('a test starts a process with other values than the constants', () => {
+  expect(parseConfig({}, tuningFrom('{"leaseSeconds":3600}')).leaseSeconds).toBe(3600);
+  expect(tuningFrom(undefined)).toEqual({});
+  expect(() => tuningFrom('{"leaseSeconds":"3600"}')).toThrow('HOLDFAST_TEST_TUNING');
 });
 
 test('accepts several master keys', () => {
@@ -135,7 +138,7 @@ test('rejects secrets that are placeholders or not random, without quoting them'
 });
 
 test.each(['5s', '-1', '0', '0.5', 'NaN', '99999999999999999999'])('rejects %j as a number', (value) => {
-  expect(problemsOf({ HOLDFAST_SWEEP_SECONDS: value })).toContain('HOLDFAST_SWEEP_SECONDS');
+  expect(problemsOf({ HOLDFAST_BACKUP_KEEP: value })).toContain('HOLDFAST_BACKUP_KEEP');
 });
 
 test('budgets, shares and rates follow from the settings, and tests replace single ones', () => {

@@ -30,7 +30,7 @@ export function frontConfig(settings: Settings, tuning: Tuning) {
     /** Maximum time to receive the headers, counted from the connection or from the first byte of the request. */
     headMs: tuning.headersTimeoutSeconds * 1000,
     /** How long an idle connection is kept open. */
-    idleMs: settings.HOLDFAST_KEEP_ALIVE_SECONDS * 1000,
+    idleMs: tuning.keepAliveSeconds * 1000,
     /** PEM files; null: plain HTTP. */
     tls: certFile === undefined || keyFile === undefined ? null : ({ certFile, keyFile } as const),
   } as const;

@@ -28,6 +28,5 @@ test('a provider of identities needs a client, an https address, and a public UR
   expect(problemsOf({ HOLDFAST_OIDC_ISSUER: issuer })).toMatch(/CLIENT_ID: needed[\s\S]*PUBLIC_URL: needed/);
   expect(problemsOf({ ...complete, HOLDFAST_OIDC_ISSUER: 'http://login.example.com' })).toMatch(/must be an https URL/);
   expect(problemsOf({ ...complete, HOLDFAST_OIDC_ISSUER: 'http://127.0.0.1:5000' })).toBe('');
-  expect(problemsOf({ ...complete, HOLDFAST_OIDC_SCOPES: 'profile' })).toMatch(/HOLDFAST_OIDC_SCOPES/);
   expect(problemsOf({ HOLDFAST_OIDC_CLIENT_SECRET: 'x' })).toMatch(/CLIENT_SECRET: needs HOLDFAST_OIDC_ISSUER/);
 });

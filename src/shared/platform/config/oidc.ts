@@ -34,7 +34,6 @@ export function oidcConfig(settings: Settings) {
     clientId,
     clientSecret: settings.HOLDFAST_OIDC_CLIENT_SECRET ?? null,
     name: settings.HOLDFAST_OIDC_NAME,
-    scopes: settings.HOLDFAST_OIDC_SCOPES,
     /** Lower case; empty: any. */
     allowedDomains: (settings.HOLDFAST_OIDC_ALLOWED_DOMAINS ?? '')
       .toLowerCase()

@@ -3,7 +3,7 @@ import type { Settings } from './settings.ts';
 
 /**
  * Values that no operator sets: constants, and values derived from settings. Sizes are in bytes. Tests replace single values
- * (`parseConfig`).
+ * (`parseConfig`, `tuningFrom`).
  */
 export type Tuning = ReturnType<typeof tuningOf>;
 
@@ -15,7 +15,6 @@ const maxDefaultMemoryBytes = 2 * gib;
 
 export function tuningOf(settings: Settings) {
   const memoryBytes = settings.HOLDFAST_MEMORY_BYTES ?? Math.min(availableMemory(), maxDefaultMemoryBytes);
-  const storeTimeoutMs = settings.HOLDFAST_STORE_TIMEOUT_MS;
   const requestsPerMinute = settings.HOLDFAST_REQUESTS_PER_MINUTE;
   return {
     // ---- Memory of a process ----
@@ -46,7 +45,9 @@ export function tuningOf(settings: Settings) {
     // ---- Clients ----
     maxConnectionsPerAddress: Math.ceil(settings.HOLDFAST_MAX_CONNECTIONS / 4),
     /** To receive the headers of a request. */
-    headersTimeoutSeconds: Math.min(20, settings.HOLDFAST_KEEP_ALIVE_SECONDS),
+    headersTimeoutSeconds: 20,
+    /** How long an idle connection is kept open. */
+    keepAliveSeconds: 75,
     /** Averaged over about a minute. */
     minBodyBytesPerSecond: 16 * 1024,
     /** A user is signed out after this time without a request. */
@@ -59,12 +60,21 @@ export function tuningOf(settings: Settings) {
     issuerOutageSeconds: 3600,
 
     // ---- Stores ----
-    databaseConnectMs: Math.min(5_000, Math.max(1_000, Math.ceil(storeTimeoutMs / 3))),
+    /** How long a starting process waits for unavailable dependencies; 0: not at all. */
+    startWaitSeconds: 60,
+    /** Of one SQL statement. */
+    statementTimeoutMs: 60_000,
+    databaseConnectMs: 5_000,
     /** For a free connection of the pool. */
     databaseAcquireMs: 10_000,
-    s3TimeoutMs: Math.min(30_000, storeTimeoutMs),
+    /** Without progress of a request. */
+    s3TimeoutMs: 30_000,
 
     // ---- Updates and the work in the background ----
+    /** The CLI relies on it. */
+    leaseSeconds: 300,
+    /** Between sweeps for expired leases and orphaned blobs. */
+    sweepSeconds: 30,
     /** Webhooks are notified of a waiting update after this time, unless a rule says otherwise. */
     waitAlertSeconds: 600,
     largeJobConcurrency: Math.ceil(settings.HOLDFAST_JOB_CONCURRENCY / 2),
@@ -73,16 +83,29 @@ export function tuningOf(settings: Settings) {
     /** A damaged state can be rebuilt from the journal of its update for this long. */
     journalGraceSeconds: 3600,
     /** How long after the end of an update its engine events are archived: the last of them may arrive late. */
-    eventArchiveDelaySeconds: 2 * settings.HOLDFAST_SWEEP_SECONDS,
+    eventArchiveDelaySeconds: 60,
     /** How long an upload may take to arrive. No blob is deleted sooner, and a deleted one is deleted again after it. */
     blobGraceSeconds: Math.min(3600, settings.HOLDFAST_BLOB_RETENTION_SECONDS),
     /** Each stored checkpoint is read back within this time. */
     scrubDays: 30,
     /** Rate for the text of states, for one worker: about a quarter of a core with the default. */
     encodeBytesPerSecond: 4 * settings.HOLDFAST_BACKGROUND_BYTES_PER_SECOND,
+    /** Between runs that compare the blob store with the database; 0: none. */
+    reconcileSeconds: 24 * 3600,
     /** Objects and rows that a run which compares the blob store with the database checks. */
     reconcileObjectsPerSecond: 500,
   };
+}
+
+/**
+ * Reads values with which a test starts a process, as JSON. They are no setting: releases may rename them. Throws TypeError.
+ */
+export function tuningFrom(json: string | undefined): Partial<Tuning> {
+  const given: unknown = JSON.parse(json ?? '{}');
+  const entries = Object.entries(given as object);
+  const isNumber = ([, value]: [string, unknown]): boolean => typeof value === 'number';
+  if (!entries.every(isNumber)) throw new TypeError('HOLDFAST_TEST_TUNING is no object of numbers');
+  return Object.fromEntries(entries) as Partial<Tuning>;
 }
 
 /** The limit of the container, or the memory of the machine. */

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { Config } from '../../config/config.ts';
+import { addressingOf } from '../../config/s3-addressing.ts';
 import { OperatorError } from '../../errors/errors.ts';
 import type { BlobStoreConfig } from '../blob-stores.ts';
 
@@ -26,14 +27,13 @@ export function parsePlace(place: string, own: Config['blobs']): BlobStoreConfig
   const like = own.kind === 's3' ? own : null;
   const prefix = url.pathname.replace(/^\/|\/$/g, '');
   const { searchParams: options } = url;
-  const endpoint = options.get('endpoint') ?? like?.endpoint ?? null;
+  const named = options.get('endpoint');
+  const addressing = named === null && like ? like : addressingOf(url.hostname, named);
   const profile = options.get('profile');
   return {
-    ...{ kind: 's3', bucket: url.hostname, endpoint, prefix: prefix === '' ? '' : `${prefix}/` },
+    ...{ kind: 's3', bucket: url.hostname, endpoint: addressing.endpoint, prefix: prefix === '' ? '' : `${prefix}/` },
     region: options.get('region') ?? like?.region ?? 'us-east-1',
-    forcePathStyle: options.has('path-style')
-      ? options.get('path-style') === 'true'
-      : (like?.forcePathStyle ?? endpoint !== null),
+    forcePathStyle: options.has('path-style') ? options.get('path-style') === 'true' : addressing.forcePathStyle,
     requestTimeoutMs: like?.requestTimeoutMs ?? timeoutMs,
     ...(profile === null ? {} : { profile }),
   };

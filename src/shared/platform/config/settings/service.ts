@@ -39,11 +39,6 @@ export const serviceSettings = {
     4096,
     1_000_000,
   ),
-  HOLDFAST_KEEP_ALIVE_SECONDS: positive(
-    'How long an idle connection is kept open, in seconds. The headers of a request must arrive within this time, and within 20 s. A proxy in front should close its idle connections sooner.',
-    75,
-    3600,
-  ),
   HOLDFAST_PUBLIC_URL: Type.Optional(
     Type.String({
       description:
@@ -77,12 +72,6 @@ export const serviceSettings = {
     minLength: 1,
     maxLength: 60,
   }),
-  HOLDFAST_OIDC_SCOPES: Type.String({
-    description: 'Scopes to ask the provider for, separated by spaces.',
-    default: 'openid profile email',
-    pattern: '^(.* )?openid( .*)?$',
-    form: 'a list of scopes with `openid` among them',
-  }),
   HOLDFAST_OIDC_ALLOWED_DOMAINS: Type.Optional(
     Type.String({
       description:
@@ -104,7 +93,7 @@ export const serviceSettings = {
   HOLDFAST_OIDC_GROUPS_FILE: Type.Optional(
     Type.String({
       description:
-        'JSON file with the roles and teams that groups of the provider give: a list of `{"group", "organization", "role", "teams"}`. Applied at each sign-in.',
+        'JSON file with the roles and teams that groups of the provider give: a list of `{"group", "organization", "role", "teams"}`. Applied at each sign-in. With it, the scope `groups` is asked for if the provider lists it.',
       minLength: 1,
     }),
   ),

@@ -32,17 +32,6 @@ export const storesSettings = {
       form: 'a URL that begins with postgres://',
     }),
   ),
-  HOLDFAST_STORE_TIMEOUT_MS: positive(
-    'Timeout of one SQL statement, in ms. A request to S3 must make progress within this time, and within 30 s.',
-    60_000,
-  ),
-  HOLDFAST_START_WAIT_SECONDS: Type.Integer({
-    description:
-      'How long a starting process waits for Postgres, Redis and S3 before it exits, in seconds. 0 does not wait.',
-    default: 60,
-    minimum: 0,
-    maximum: 3600,
-  }),
   HOLDFAST_SECOND_STORE: Type.Optional(
     Type.String({
       description:
@@ -97,16 +86,13 @@ export const storesSettings = {
   ),
   HOLDFAST_S3_ENDPOINT: Type.Optional(
     Type.String({
-      description: 'URL of an S3-compatible server. Without it, AWS.',
+      description:
+        'URL of an S3-compatible server. Without it, AWS. An `https` URL whose host begins with the bucket puts it into the host name of requests rather than the path.',
       pattern: '^https?://[^\\s]+$',
       form: 'a URL that begins with http:// or https://',
     }),
   ),
   HOLDFAST_S3_REGION: Type.String({ description: 'Region of the bucket.', default: 'us-east-1', minLength: 1 }),
-  HOLDFAST_S3_PATH_STYLE: Type.Boolean({
-    description: 'Put the bucket name into the path rather than the host name.',
-    default: true,
-  }),
   HOLDFAST_REDIS_URL: Type.Optional(
     Type.String({
       description:

@@ -15,12 +15,6 @@ export const updatesSettings = {
     description: 'Role of members whom the identity provider of an organization adds (SCIM): `viewer` or `member`.',
     default: 'member',
   }),
-  HOLDFAST_LEASE_SECONDS: Type.Integer({
-    description: 'Duration of a lease before it must be renewed, in seconds. The CLI relies on 300.',
-    default: 300,
-    minimum: 300,
-    maximum: 3600,
-  }),
   HOLDFAST_LOCK_WAIT_SECONDS: Type.Integer({
     description:
       'How long an update waits for a stack that another update holds, in seconds; 0: it is refused at once. The stack tag `lock-wait` overrides it.',
@@ -37,11 +31,6 @@ export const updatesSettings = {
     'Maximum duration of an update, in hours. After that its lease is not renewed, and the update is cancelled; what it has saved is kept.',
     24,
     8760,
-  ),
-  HOLDFAST_SWEEP_SECONDS: positive(
-    'Interval between sweeps for expired leases and orphaned blobs, in seconds.',
-    30,
-    86_400,
   ),
   HOLDFAST_BACKGROUND_BYTES_PER_SECOND: Type.Integer({
     description:
@@ -61,11 +50,4 @@ export const updatesSettings = {
     'How long a blob is kept after its last reference is gone, in seconds; an upload may take as long, and an hour at most. Postgres can be restored to a point this far back with the current bucket.',
     86_400,
   ),
-  HOLDFAST_RECONCILE_HOURS: Type.Integer({
-    description:
-      'Interval between runs that compare the blob store with the database, in hours. 0 turns them off (`holdfast admin reconcile` does one run).',
-    default: 24,
-    minimum: 0,
-    maximum: 8760,
-  }),
 };
