@@ -116,7 +116,7 @@ test('a stack gets another name on the way, in every state', async () => {
 });
 
 /** Answers in the shapes that the vendor documents for its own service. */
-async function startVendor(): Promise<SourceFront> {
+async function startVendor(others: Readonly<Record<string, unknown>> = {}): Promise<SourceFront> {
   const path = '/api/stacks/acme/shop/prod';
   const prod = { organization: 'acme', project: 'shop', stack: 'prod' };
   const user = { name: 'Ann Smith', githubLogin: 'ann', avatarUrl: 'https://avatars.example/ann' };
@@ -171,12 +171,13 @@ async function startVendor(): Promise<SourceFront> {
     [`${path}/export/4`]: stateWith(prod, own, 4),
     [`${path}/update/id-1/events`]: { events: [event], continuationToken: null },
     [`${path}/update/id-2/events`]: { events: [], continuationToken: null },
+    ...others,
   };
   return startFront((call, response) => {
     const key = call.url ?? '';
     if (call.headers.authorization !== 'token pul-test')
       return sendJson(response, { code: 401, message: 'Unauthorized' }, 401);
-    if (key !== `${path}/batch-decrypt`)
+    if (!key.endsWith('/batch-decrypt'))
       return answers[key] === undefined
         ? sendJson(response, { code: 404, message: 'Not Found: Update not found' }, 404)
         : sendJson(response, answers[key]);
@@ -216,4 +217,69 @@ test("answers in the vendor's documented shapes are read, and what could not com
   expect(events).toHaveLength(1);
   const kept = (await ok(target.call('GET', '/api/stacks/acme/shop/prod/export/2', { auth }))).json;
   expect(JSON.stringify(kept)).toContain(base64('of another stack'));
+});
+
+test('what a service leaves out, answers with null, or adds, stops no import', async () => {
+  const path = '/api/stacks/acme/shop';
+  const history = (stack: string) => `${path}/${stack}/updates?output-type=service&pageSize=100&page=1`;
+  const prod = { organization: 'acme', project: 'shop', stack: 'odd' };
+  const nothing = { message: null, environment: null, config: null, resourceChanges: null, version: null };
+  const times = { startTime: 1_700_000_001, endTime: 1_700_000_002, result: 'succeeded', kind: 'update' };
+  const absent = { updateID: null, requestedBy: null, stateDeletedAt: null, eventsDeletedAt: null };
+  const config = { 'shop:none': null, 'shop:key': { string: base64('v1-of-the-vendor'), secret: true, object: null } };
+  await using vendor = await startVendor({
+    '/api/user': { githubLogin: 'ann', name: null, email: null, organizations: null, added: { by: 'a release' } },
+    '/api/user/stacks?organization=acme': { stacks: null, continuationToken: 'a+b' },
+    '/api/user/stacks?organization=acme&continuationToken=a%2Bb': {
+      stacks: [
+        null,
+        ...['empty', 'missing', 'odd', 'strange'].map((stackName) => ({
+          ...{ orgName: 'acme', projectName: 'shop', stackName, lastUpdate: null, links: null },
+        })),
+      ],
+      continuationToken: null,
+    },
+    ...Object.fromEntries(['empty', 'odd', 'strange'].map((stack) => [`${path}/${stack}`, { tags: null, id: null }])),
+    [`${path}/missing`]: null,
+    [history('empty')]: { updates: null, itemsPerPage: null },
+    [history('missing')]: {},
+    [history('strange')]: { updates: { '1': 'not a list' } },
+    [`${path}/empty/export`]: { version: 3, deployment: null },
+    [`${path}/missing/export`]: { version: 3, deployment: { resources: null, manifest: null } },
+    [history('odd')]: {
+      updates: [
+        { ...nothing, ...times, ...absent, info: null, version: 3 },
+        { info: { ...nothing, ...times, config }, ...absent, version: 2, updateID: 'id-2', requestedBy: {} },
+        { info: { ...nothing, ...times, startTime: null, kind: null }, version: 1, updateID: 'id-1' },
+        { info: null, version: null },
+        null,
+      ],
+    },
+    ...Object.fromEntries(
+      [1, 2, 3].map((version) => [
+        `${path}/odd/export/${version}`,
+        stateWith(prod, base64('v1-of-the-vendor'), version),
+      ]),
+    ),
+    [`${path}/odd/update/id-1/events`]: { events: null },
+    [`${path}/odd/update/id-2/events`]: null,
+  });
+  const auth = `token ${await target.createUser('odd', 'admin')}`;
+  const from = { url: vendor.url, token: 'pul-test' };
+  const run = (...options: string[]) => runImport(target, from, 'odd', '--source-organization', 'acme', ...options);
+  const applied = await run('--apply');
+  expect(applied.text).toContain(`shop/strange: it cannot be read: ${vendor.url}${history('strange')}`);
+  expect(applied.text).toContain('/updates must be array');
+  expect([applied.code, applied.text]).toEqual([
+    1,
+    expect.stringContaining('Imported 3 versions of 1 stack into odd.'),
+  ]);
+  expect(applied.text.split('\n')).toHaveLength(4);
+  const { updates } = (await ok(target.call('GET', '/api/stacks/odd/shop/odd/updates', { auth }))).json;
+  expect(updates.map(({ version }: { version: number }) => version)).toEqual([3, 2, 1]);
+  expect(updates[0]).toMatchObject({ message: '', environment: {}, config: {}, resourceChanges: {} });
+  expect(Object.keys(updates[1].config)).toEqual(['shop:key']);
+  for (const stack of ['empty', 'missing'])
+    expect((await ok(target.call('GET', `/api/stacks/odd/shop/${stack}/updates`, { auth }))).json.updates).toEqual([]);
+  expect((await run('--verify', '--stack', 'shop/odd')).text).toContain('no differences');
 });

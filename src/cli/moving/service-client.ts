@@ -25,7 +25,7 @@ const maxJsonBytes = 256 * 1024 * 1024;
 /** Errors of a connection that another attempt does not cure. */
 const finalCodes = /^(ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_SSL)/;
 
-interface Call {
+export interface Call {
   readonly method?: 'GET' | 'POST';
   readonly body?: object;
 }

@@ -1,8 +1,10 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
+import type { Static, TSchema } from 'typebox';
 import { MovingError } from '../../shared/diy/diy-layout.ts';
-import { readServiceInfo, type ServiceUpdate } from '../../shared/diy/history-info.ts';
+import { readServiceInfo } from '../../shared/diy/history-info.ts';
 import type { MovingSource, SourceContent, SourceEntry, SourceStack } from './moving-source.ts';
-import { ServiceClient, SourceRefusedError } from './service-client.ts';
+import { answers, type ListedUpdate, readAnswer } from './service-answers.ts';
+import { type Call, ServiceClient, SourceRefusedError } from './service-client.ts';
 
 /** Updates of one call. */
 const pageSize = 100;
@@ -26,15 +28,15 @@ export class ServiceSource implements MovingSource {
   }
 
   async list() {
-    const { githubLogin } = (await this.#client.json('/api/user')) as { githubLogin?: unknown };
-    if (typeof githubLogin !== 'string')
+    const { githubLogin } = await this.#read(answers.user, '/api/user');
+    if (githubLogin === undefined)
       throw new MovingError(`${this.#client.origin}/api/user does not answer as a service of the Pulumi CLI`);
     const stacks: SourceStack[] = [];
     let token = '';
     do {
       const after = token === '' ? '' : `&continuationToken=${encodeURIComponent(token)}`;
       const path = `/api/user/stacks?organization=${encodeURIComponent(this.#organization)}${after}`;
-      const page = (await this.#client.json(path)) as StackPage;
+      const page = await this.#read(answers.stacks, path);
       for (const { orgName, projectName, stackName } of page.stacks ?? [])
         if (orgName === this.#organization) stacks.push(this.#stackOf(projectName, stackName));
       // The same one again would never end.
@@ -64,7 +66,7 @@ export class ServiceSource implements MovingSource {
       },
       mayHaveUnrecordedState: newest === undefined,
       ...{ history: updates, notes, fault: null, isBusy },
-      tags: async () => ((await this.#client.json(path)) as { tags?: object }).tags ?? {},
+      tags: async () => (await this.#read(answers.stack, path)).tags ?? {},
       decrypt: (ciphertexts) => this.#decrypt(path, ciphertexts),
     };
   }
@@ -77,7 +79,7 @@ export class ServiceSource implements MovingSource {
     let withoutState = 0;
     for (let number = 1; ; number++) {
       const call = `${path}/updates?output-type=service&pageSize=${pageSize}&page=${number}`;
-      const { updates = [] } = (await this.#client.json(call)) as { updates?: ListedUpdate[] };
+      const { updates = [] } = await this.#read(answers.updates, call);
       const page = new PackedPage(updates);
       for (const [at, update] of updates.entries()) {
         const { kind, result, startTime } = update.info ?? update;
@@ -112,15 +114,18 @@ export class ServiceSource implements MovingSource {
       for (let token: string | null = null; ; ) {
         const after: string = token === null ? '' : `?continuationToken=${encodeURIComponent(token)}`;
         const page = await client.buffer(`${path}/update/${encodeURIComponent(updateID)}/events${after}`);
-        const answer = JSON.parse(page.toString('utf8')) as {
-          events?: unknown[] | null;
-          continuationToken?: string | null;
-        };
-        if (answer.events?.length) yield page;
-        if (!answer.continuationToken || answer.continuationToken === token) return;
-        token = answer.continuationToken;
+        const answer = JSON.parse(page.toString('utf8')) as { events?: unknown; continuationToken?: unknown } | null;
+        const { continuationToken: next, events } = answer ?? {};
+        // Something else than a list is refused where its events are read.
+        if (events && !(Array.isArray(events) && events.length === 0)) yield page;
+        if (typeof next !== 'string' || next === '' || next === token) return;
+        token = next;
       }
     };
+  }
+
+  async #read<Schema extends TSchema>(schema: Schema, path: string, call: Call = {}): Promise<Static<Schema>> {
+    return readAnswer(schema, await this.#client.json(path, call), `${this.#client.origin}${path}`);
   }
 
   async #decrypt(path: string, ciphertexts: readonly string[]): Promise<(Buffer | null)[]> {
@@ -133,8 +138,8 @@ export class ServiceSource implements MovingSource {
   /** A service refuses a batch with a ciphertext of another stack, so the others are found by halves. */
   async #decryptBatch(path: string, ciphertexts: readonly string[]): Promise<(Buffer | null)[]> {
     try {
-      const answer = await this.#client.json(`${path}/batch-decrypt`, { method: 'POST', body: { ciphertexts } });
-      const { plaintexts = {} } = answer as { plaintexts?: Readonly<Record<string, string>> };
+      const call = { method: 'POST', body: { ciphertexts } } as const;
+      const { plaintexts = {} } = await this.#read(answers.plaintexts, `${path}/batch-decrypt`, call);
       return ciphertexts.map((each) =>
         plaintexts[each] === undefined ? null : Buffer.from(plaintexts[each], 'base64'),
       );
@@ -146,17 +151,6 @@ export class ServiceSource implements MovingSource {
       return [...first, ...(await this.#decryptBatch(path, ciphertexts.slice(middle)))];
     }
   }
-}
-
-interface StackPage {
-  readonly stacks?: readonly { readonly orgName: string; readonly projectName: string; readonly stackName: string }[];
-  readonly continuationToken?: string | null;
-}
-
-interface ListedUpdate extends ServiceUpdate {
-  /** Another Holdfast says when retention has deleted the state, or the events. */
-  readonly stateDeletedAt?: string;
-  readonly eventsDeletedAt?: string;
 }
 
 /** A page of updates, which may be large, until its entries are imported. */

@@ -1,0 +1,56 @@
+import { type Static, type TSchema, Type } from 'typebox';
+import { MovingError } from '../../shared/diy/diy-layout.ts';
+import { standard } from '../../shared/platform/schema/standard-schema.ts';
+
+/** What imports read of the answers of a service. Every other member may be there, and each optional one may be null. */
+const text = Type.Optional(Type.String());
+const texts = <Value extends TSchema>(value: Value) => Type.Optional(Type.Record(Type.String(), value));
+
+const ConfigValue = Type.Object({
+  string: text,
+  secret: Type.Optional(Type.Boolean()),
+  object: Type.Optional(Type.Boolean()),
+});
+
+const info = {
+  ...{ kind: text, message: text, result: text },
+  ...{ startTime: Type.Optional(Type.Number()), endTime: Type.Optional(Type.Number()) },
+  ...{ environment: texts(Type.Unknown()), config: texts(ConfigValue), resourceChanges: texts(Type.Number()) },
+  version: Type.Optional(Type.Integer()),
+};
+
+const ListedUpdate = Type.Object({
+  ...info,
+  info: Type.Optional(Type.Object(info)),
+  updateID: text,
+  requestedBy: Type.Optional(Type.Object({ name: text, githubLogin: text })),
+  // Another Holdfast says when retention has deleted the state, or the events.
+  ...{ stateDeletedAt: text, eventsDeletedAt: text },
+});
+export type ListedUpdate = Static<typeof ListedUpdate>;
+
+const ListedStack = Type.Object({ orgName: Type.String(), projectName: Type.String(), stackName: Type.String() });
+
+/** The answers, by what is asked for. */
+export const answers = {
+  user: Type.Object({ githubLogin: text }),
+  stacks: Type.Object({ stacks: Type.Optional(Type.Array(ListedStack)), continuationToken: text }),
+  stack: Type.Object({ tags: texts(Type.Unknown()) }),
+  updates: Type.Object({ updates: Type.Optional(Type.Array(ListedUpdate)) }),
+  plaintexts: Type.Object({ plaintexts: texts(Type.String()) }),
+};
+
+/** The answer without members and items that are null; an object without members instead of none. Throws MovingError. */
+export function readAnswer<Schema extends TSchema>(schema: Schema, answer: unknown, of: string): Static<Schema> {
+  const checked = standard(schema)['~standard'].validate(withoutNulls(answer ?? {}));
+  if ('value' in checked) return checked.value;
+  const [{ message, path } = { message: '', path: [] }] = checked.issues;
+  throw new MovingError(`${of} answers in an unknown shape: /${path.join('/')} ${message}`);
+}
+
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.filter((each) => each !== null).map(withoutNulls);
+  if (typeof value !== 'object' || value === null) return value;
+  const members = Object.entries(value).filter(([, each]) => each !== null);
+  return Object.fromEntries(members.map(([name, each]) => [name, withoutNulls(each)]));
+}
