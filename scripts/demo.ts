@@ -23,6 +23,7 @@ import { type Moment, spreadRefusals, spreadTimes } from './demo/times.ts';
 
 const { values } = parseArgs({
   options: {
+    /** At least 16. */
     stacks: { type: 'string', default: '1000' },
     port: { type: 'string', default: '9090' },
     data: { type: 'string', default: 'data/demo' },
@@ -114,6 +115,11 @@ async function follow(live: LiveRun): Promise<void> {
   await live.end();
 }
 
+const seededFile = path.join(home, 'seeded');
+if (existsSync(tokensFile) && !existsSync(seededFile)) {
+  console.error(`Seeding ${home} was interrupted, or has not ended. Remove that directory, and start again.`);
+  process.exit(1);
+}
 // In a fresh checkout there is no web UI to look at yet.
 await buildWeb();
 const tokens = await readTokens();
@@ -122,7 +128,6 @@ const server = await startDemoServer({ home, port, organizations: list, tokens, 
 const clientOf = (login: string): RawClient => new RawClient(server.url, tokens[login] as string);
 const callsOf = (login: string) => callsWith(server.url, tokens[login] as string);
 const plans = planStacks(list, Number(values.stacks));
-const seededFile = path.join(home, 'seeded');
 if (!existsSync(seededFile)) {
   console.log(`Seeding ${plans.length} stacks …`);
   const { moments, played } = await seed(server.url, clientOf, plans);

@@ -114,11 +114,12 @@ export function organizations(): DemoOrganization[] {
   });
 }
 
-/** Plans `count` stacks over all organizations. A few of the first one have a long history. */
+/** Plans `count` stacks over all organizations, and at least those of the first one that the rest of the demo is about. */
 export function planStacks(list: readonly DemoOrganization[], count: number): StackPlan[] {
   const plans: StackPlan[] = [];
+  const large = [programs.storefront, programs.cluster, programs.analytics, programs.site];
   const add = (organization: DemoOrganization, program: DemoProgram, project: string, stack: string): void => {
-    if (plans.length >= count) return;
+    if (plans.length >= count && !(organization === list[0] && large.includes(program))) return;
     const scale = stack.startsWith('prod') ? 3 : stack === 'staging' ? 2 : 1;
     const region = stack.endsWith('-us') ? 'us-east-1' : 'eu-west-1';
     const place = { organization: organization.name, project, stack, scale, region };
@@ -126,8 +127,6 @@ export function planStacks(list: readonly DemoOrganization[], count: number): St
     plans.push({ stack: place, program, runs: historyOf(place, organization, isMain ? 12 : 1) });
   };
   const [main, ...others] = list;
-  const large = [programs.storefront, programs.cluster, programs.analytics, programs.site];
-  // A small demo has all of the first one, too.
   for (const organization of main ? [main, ...others] : [])
     for (const program of large)
       for (const stack of ['prod', 'staging', 'dev', 'prod-us'].slice(0, organization === main ? 4 : 2))
