@@ -20,7 +20,11 @@ Visitor.prototype.visitStatement = function (statement) {
  *
  * @type {import('dependency-cruiser').IConfiguration}
  */
-const bytesOnly = ['^src/shared/state/deployments/', '^src/shared/state/journal/replay/rules/'];
+const bytesOnly = [
+  '^src/shared/state/deployments/',
+  '^src/shared/state/checkpoints/(deployment-scanner|document-cut)\\.ts$',
+  '^src/shared/state/journal/replay/rules/',
+];
 /** Code that handles requests: routes and procedures, and what of the platform does. */
 const routes = '^src/api/(.+\\.(routes|trpc)\\.ts$|platform/http/|identity/plugins/)';
 const entry = '^src/main\\.ts$';
@@ -112,6 +116,7 @@ module.exports = {
         path: '^src/',
         pathNot: [
           '^src/shared/(state/deployments|platform/json|platform/errors)/',
+          '^src/shared/state/checkpoints/deployment-scanner\\.ts$',
           '^src/shared/state/journal/(replay/rules/|journal-batch\\.ts$)',
           '^src/shared/stacks/names\\.ts$',
         ],

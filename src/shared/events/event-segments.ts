@@ -4,10 +4,10 @@ import { FaultError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { Slices } from '../platform/slices/slices.ts';
 import { formatStackRef } from '../stacks/names.ts';
-import type { CheckClaim } from '../state/checks/check-claim.ts';
-import { asDamage, DamagedBytesError } from '../state/documents/document-codec.ts';
-import { isDamage } from '../state/documents/document-damage.ts';
-import type { DocumentStore, StoredDocument } from '../state/documents/document-store.ts';
+import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
+import { asDamage, DamagedBytesError } from '../state/checkpoints/document-codec.ts';
+import { isDamage } from '../state/checkpoints/document-damage.ts';
+import type { DocumentStore, StoredDocument } from '../state/checkpoints/document-store.ts';
 import { eventsOf } from './event-frame.ts';
 import type { EventSegmentRepository, SegmentRow, SequenceRange } from './event-segment-repository.ts';
 import {

@@ -2,10 +2,10 @@ import { type Static, type TObject, type TProperties, type TUnsafe, Type } from 
 import type { EventWriter } from '../events/event-writer.ts';
 import { currentRequest } from '../platform/logger/request-lines.ts';
 import type { BudgetName } from '../platform/payloads/in-flight-rules.ts';
+import { BodyEncoding } from '../state/checkpoints/byte-source.ts';
 import type { CheckpointWriter } from '../state/checkpoints/checkpoint-writer.ts';
+import type { WriteBody } from '../state/checkpoints/write-body.ts';
 import type { DeploymentImporter } from '../state/deployment-importer.ts';
-import { BodyEncoding } from '../state/documents/byte-source.ts';
-import type { WriteBody } from '../state/documents/write-body.ts';
 import type { IncrementalCompaction } from '../state/journal/incremental/incremental-compaction.ts';
 import type { JournalCompactor } from '../state/journal/journal-compactor.ts';
 import type { JournalWriter } from '../state/journal/journal-writer.ts';

@@ -3,8 +3,8 @@ import { createAuditRepository } from '../audit/audit-repository.ts';
 import { PayloadMissingError } from '../platform/payloads/payload-store.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { AdmittedChange, AdmittedChanges } from '../updates/admitted-changes.ts';
-import { type BodyEncoding, type ByteSource, inflate } from './documents/byte-source.ts';
-import type { DocumentStore } from './documents/document-store.ts';
+import { type BodyEncoding, type ByteSource, inflate } from './checkpoints/byte-source.ts';
+import type { DocumentStore } from './checkpoints/document-store.ts';
 import { storeDeployment } from './store-deployment.ts';
 import { recordVersion } from './versions/record-version.ts';
 

@@ -11,9 +11,9 @@ import {
 } from '../../shared/jobs/definitions.ts';
 import type { JobServices } from '../../shared/jobs/job-definition.ts';
 import type { BodyEncryption, PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
-import type { BodyBuffer } from '../../shared/state/documents/body-buffer.ts';
-import type { BodyEncoding, ByteSource } from '../../shared/state/documents/byte-source.ts';
-import type { OpenedBody, WriteBody } from '../../shared/state/documents/write-body.ts';
+import type { BodyBuffer } from '../../shared/state/checkpoints/body-buffer.ts';
+import type { BodyEncoding, ByteSource } from '../../shared/state/checkpoints/byte-source.ts';
+import type { OpenedBody, WriteBody } from '../../shared/state/checkpoints/write-body.ts';
 
 /** Runs a job; `seal` belongs to its body. A job without a handler does not compile. */
 export type JobHandlers = {

@@ -27,7 +27,7 @@ export class NextRelease implements Disposable {
         "envelope: job.envelope ?? 'cli', arrivalSequence: job.schema === 2 ? job.place : job.arrivalSequence,",
       ],
     ]);
-    this.#edit('src/api/state/checkpoints.routes.ts', [
+    this.#edit('src/api/state/writes/checkpoints.routes.ts', [
       ['{ kind, envelope, fence, arrivalSequence }', '{ kind, envelope, fence, place: arrivalSequence }'],
     ]);
     writeFileSync(

@@ -9,8 +9,8 @@ import {
 } from '../../../shared/platform/errors/errors.ts';
 import { parseInSlices } from '../../../shared/platform/json/parse-in-slices.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
-import { type BodyBuffer, type InflatedBody, parsedWeight } from '../../../shared/state/documents/body-buffer.ts';
-import type { BodyEncoding } from '../../../shared/state/documents/byte-source.ts';
+import { type BodyBuffer, type InflatedBody, parsedWeight } from '../../../shared/state/checkpoints/body-buffer.ts';
+import type { BodyEncoding } from '../../../shared/state/checkpoints/byte-source.ts';
 import { sendContinue } from '../server/unread-bodies.ts';
 
 /** Limit for control bodies, in bytes: this, or `maxFieldsPerBody` of the largest fields, up to the configured maximum. */

@@ -2,9 +2,9 @@ import type { FastifyRequest } from 'fastify';
 import type { Config } from '../../../shared/platform/config/config.ts';
 import { PayloadTooLargeError } from '../../../shared/platform/errors/errors.ts';
 import { freeBuffer } from '../../../shared/platform/memory/free-buffer.ts';
-import { type BodyBuffer, parsedWeight, rawWeight } from '../../../shared/state/documents/body-buffer.ts';
-import { type BodyEncoding, bytesOf, claimedBytes } from '../../../shared/state/documents/byte-source.ts';
-import type { OpenedBody, WriteBody } from '../../../shared/state/documents/write-body.ts';
+import { type BodyBuffer, parsedWeight, rawWeight } from '../../../shared/state/checkpoints/body-buffer.ts';
+import { type BodyEncoding, bytesOf, claimedBytes } from '../../../shared/state/checkpoints/byte-source.ts';
+import type { OpenedBody, WriteBody } from '../../../shared/state/checkpoints/write-body.ts';
 import { bodyEncoding, checkedBody, collectBody, declaredBytes } from '../../platform/http/body.ts';
 
 /** Bodies that declare a larger inflated size go to a worker, however small they arrived; so do deltas of a larger document. */

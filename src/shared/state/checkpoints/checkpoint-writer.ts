@@ -5,20 +5,20 @@ import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
 import { type LeaseFence, LeaseLostError } from '../../updates/lease.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import { isActive } from '../../updates/update-state.ts';
-import type { DocumentVerifier } from '../checks/document-verifier.ts';
+import type { BodyBuffer } from './body-buffer.ts';
+import { type BodyEncoding, type ByteSource, bytesOf, inflate } from './byte-source.ts';
+import type { CheckpointOrder, CheckpointRepository, NewCheckpoint } from './checkpoint-repository.ts';
+import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
+import { DeltaBases } from './delta-bases.ts';
 import {
   assertDeploymentVersion,
   type DeploymentScan,
   DeploymentScanner,
   type ScannedMember,
-} from '../deployments/deployment-scanner.ts';
-import type { BodyBuffer } from '../documents/body-buffer.ts';
-import { type BodyEncoding, type ByteSource, bytesOf, inflate } from '../documents/byte-source.ts';
-import type { DocumentStore } from '../documents/document-store.ts';
-import { saveDocument } from '../documents/save-document.ts';
-import type { CheckpointOrder, CheckpointRepository, NewCheckpoint } from './checkpoint-repository.ts';
-import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
-import { DeltaBases } from './delta-bases.ts';
+} from './deployment-scanner.ts';
+import type { DocumentStore } from './document-store.ts';
+import type { DocumentVerifier } from './document-verifier.ts';
+import { saveDocument } from './save-document.ts';
 
 export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]);
 export type CheckpointKind = Static<typeof CheckpointKind>;

@@ -7,8 +7,8 @@ import { UnavailableError } from '../../platform/errors/errors.ts';
 import type { DataKeys } from '../../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';
 import { type ByteSource, bytesOf } from './byte-source.ts';
-import { ChunkReader } from './chunk-reader.ts';
-import type { ChunkPosition, ChunkRepository, ChunkRow } from './chunk-repository.ts';
+import { ChunkReader } from './chunks/chunk-reader.ts';
+import type { ChunkPosition, ChunkRepository, ChunkRow } from './chunks/chunk-repository.ts';
 import {
   asDamage,
   checkText,
