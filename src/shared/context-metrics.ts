@@ -78,7 +78,7 @@ function registerProcessGauges(
   metrics.gauge(
     'holdfast_control_body_bytes',
     'Bytes received of control call bodies above 64 KiB.',
-    () => bodyBuffer.bytesArrived,
+    () => bodyBuffer.arrivals.bytes,
   );
   metrics.gauge(
     'holdfast_buffered_bodies_waiting',

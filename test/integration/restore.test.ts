@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { reconcileOnce } from '../../src/cli/admin/reconcile-command.ts';
 import { takeStore } from '../../src/shared/state/blobs/store-ownership.ts';
-import { bytesOf } from '../../src/shared/state/checkpoints/byte-source.ts';
+import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { query } from '../support/database.ts';

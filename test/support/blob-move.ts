@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { bytesOf } from '../../src/shared/state/checkpoints/byte-source.ts';
+import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import type { StoredDocument } from '../../src/shared/state/checkpoints/document-store.ts';
 import { type AdminRun, runHoldfast } from './admin.ts';
 import { query } from './database.ts';

@@ -4,7 +4,7 @@ import { inSlices } from '../../shared/platform/slices/slices.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
-import { type ByteSource, cutOut } from '../../shared/state/checkpoints/byte-source.ts';
+import { type ByteSource, cutOut } from '../../shared/state/checkpoints/body-buffer.ts';
 import type { NewCheckpoint } from '../../shared/state/checkpoints/checkpoint-repository.ts';
 import { copyVersion } from '../../shared/state/copy-version.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';

@@ -1,7 +1,7 @@
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
-import type { ByteSource } from '../state/checkpoints/byte-source.ts';
+import type { ByteSource } from '../state/checkpoints/body-buffer.ts';
 import { assertDeploymentVersion } from '../state/checkpoints/deployment-scanner.ts';
 
 /** The members that precede the deployment. */

@@ -10,7 +10,7 @@ import type { StackCipher } from '../secrets/stack-cipher.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { StackRow } from '../stacks/stack-repository.ts';
 import { readTags } from '../stacks/tags.ts';
-import { bytesOf } from '../state/checkpoints/byte-source.ts';
+import { bytesOf } from '../state/checkpoints/body-buffer.ts';
 import { DocumentDamagedError } from '../state/checkpoints/document-verifier.ts';
 import { StateDeletedError } from '../state/retention/deleted-errors.ts';
 import type { StateDocument, StateReader } from '../state/state-reader.ts';

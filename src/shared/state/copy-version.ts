@@ -3,7 +3,7 @@ import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
 import { inSlices } from '../platform/slices/slices.ts';
 import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
-import type { ByteSource } from './checkpoints/byte-source.ts';
+import type { ByteSource } from './checkpoints/body-buffer.ts';
 import type { NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
 import type { DocumentStore } from './checkpoints/document-store.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';

@@ -4,7 +4,7 @@ import type { BlobStore } from '../../platform/blobs/blob-store.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { BlobRepository } from '../checkpoints/blob-repository.ts';
-import { bytesOf } from '../checkpoints/byte-source.ts';
+import { bytesOf } from '../checkpoints/body-buffer.ts';
 
 /** Counts of a round so far. */
 export const ReconcileCounts = Type.Object({

@@ -1,11 +1,51 @@
-import { PayloadTooLargeError } from '../../platform/errors/errors.ts';
-import { arriving } from '../../platform/payloads/arriving-body.ts';
+import { pipeline, Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { createGunzip, gunzip, gunzipSync } from 'node:zlib';
+import { type Static, Type } from 'typebox';
+import { InvalidRequestError, PayloadTooLargeError } from '../../platform/errors/errors.ts';
+import type { Span } from '../../platform/json/json-scanner.ts';
+import { ArrivalBuffer, type BufferedBody, freeBytes, once } from '../../platform/payloads/arrival-buffer.ts';
 import type { ByteBudget } from '../../platform/payloads/byte-budget.ts';
-import { MemoryInFlightBudget } from '../../platform/payloads/memory-in-flight-budget.ts';
-import { type BodyEncoding, type ByteSource, bytesOf, claimedBytes, inflate, inflateWhole } from './byte-source.ts';
+import { inSlices } from '../../platform/slices/slices.ts';
 
-/** Bodies up to this size, inflated, are not charged: a lease can be renewed whatever else is being processed. */
-const freeBytes = 64 * 1024;
+/** Bytes that can be read more than once, with the same result each time. */
+export type ByteSource = () => AsyncIterable<Buffer>;
+
+/** How the bytes of a request body were encoded on the wire. */
+export const BodyEncoding = Type.Union([Type.Literal('gzip'), Type.Literal('identity')]);
+export type BodyEncoding = Static<typeof BodyEncoding>;
+
+/** A body that can be read several times. */
+export interface OpenedBody {
+  readonly body: ByteSource;
+  readonly encoding: BodyEncoding;
+  /** The whole body, if it is already inflated and in memory. */
+  readonly inflated: Buffer | null;
+  /** Set where a worker can take over: documents larger than this many bytes must not be read here. */
+  readonly maxBaseBytes?: number;
+  /** Frees the memory of the body before the commit; the body cannot be read again. */
+  readonly free?: () => void;
+}
+
+/** The body of a write, in the memory of the API or in the payload store. */
+export interface WriteBody {
+  /** For work that reads the body as a stream. Set `parsed` if the body is parsed, which takes more memory than its bytes. */
+  open(options?: { readonly parsed?: boolean }): Promise<OpenedBody>;
+  /** Calls `work` with the whole inflated body and returns its result. Throws PayloadTooLargeError, InvalidRequestError. */
+  use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T>;
+}
+
+/**
+ * Bodies that inflate to no more than this are inflated synchronously, in 1 to 2 ms: a round trip to another thread costs as much CPU
+ * again, and reading them as a stream three times as much. Larger ones are inflated in one call up to `wholeInflatedBytes`.
+ */
+const syncInflatedBytes = 512 * 1024;
+const wholeInflatedBytes = 8 * 1024 * 1024;
+
+/** For bodies that are larger than they claim. */
+const minChunkBytes = 16 * 1024;
+const gunzipInPool = promisify(gunzip);
+
 /** Step in which a body of unknown size acquires more of the budget. */
 const stepBytes = 1024 * 1024;
 
@@ -23,58 +63,18 @@ export interface InflateOptions {
   readonly fairnessKey?: string;
 }
 
-/** A body in memory. Holds its part of the budget until it is released. */
-export interface InflatedBody {
-  readonly body: Buffer;
-  release(): void;
-}
-
-/** Receives and inflates bodies that are buffered in memory, within the process's budgets for all of them. */
+/** Inflates bodies in memory, within the process's budget for all of them. */
 export class BodyBuffer {
   readonly #maxBytes: number;
   readonly #budget: ByteBudget;
-  readonly #inFlight: MemoryInFlightBudget;
-  readonly #budgetBytes: number;
+  /** For bodies that have not arrived yet. */
+  readonly arrivals: ArrivalBuffer;
 
   /** `maxBytes`: largest inflated body that a worker parses. `budgetBytes`: budget for bodies while they are received. */
   constructor(maxBytes: number, budget: ByteBudget, budgetBytes: number) {
     this.#maxBytes = maxBytes;
     this.#budget = budget;
-    this.#inFlight = new MemoryInFlightBudget(budgetBytes);
-    this.#budgetBytes = budgetBytes;
-  }
-
-  /** Bytes of the bodies that `receive` has returned and that are not released yet. */
-  get bytesArrived(): number {
-    return this.#inFlight.used;
-  }
-
-  /**
-   * Buffers a whole body, still encoded. Reads no further than the budget allows. Bodies declared as small are not charged.
-   * Throws PayloadTooLargeError, BudgetExhaustedError, ReservationLostError and the body's own error.
-   */
-  async receive(
-    body: AsyncIterable<Buffer>,
-    {
-      declaredBytes,
-      maxBytes,
-      fairnessKey = '',
-    }: { declaredBytes: number | null; maxBytes: number; fairnessKey?: string },
-  ): Promise<InflatedBody> {
-    const claim = declaredBytes ?? maxBytes;
-    const place = claim <= freeBytes ? null : this.#inFlight.enter({ claim: declaredBytes, waits: true, fairnessKey });
-    const buffer = new GrowingBuffer(declaredBytes ?? 0);
-    try {
-      const options = { declaredBytes, maxBytes, budget: 'imports', fairnessKey } as const;
-      for await (const chunk of place ? arriving(body, place, options, this.#budgetBytes) : body) buffer.push(chunk);
-      const bytes = buffer.bytes.length;
-      if (!place) return { body: buffer.bytes, release: () => {} };
-      this.#inFlight.keep(place, bytes);
-      return { body: buffer.bytes, release: once(() => this.#inFlight.release(bytes, fairnessKey)) };
-    } catch (error) {
-      if (place) this.#inFlight.leave(place);
-      throw error;
-    }
+    this.arrivals = new ArrivalBuffer(budgetBytes);
   }
 
   /**
@@ -82,14 +82,14 @@ export class BodyBuffer {
    * measures the body, which takes no memory. Throws PayloadTooLargeError, InvalidRequestError, and UnavailableError if the
    * wait was too long.
    */
-  async inflate(body: Buffer, encoding: BodyEncoding, options: InflateOptions): Promise<InflatedBody> {
+  async inflate(body: Buffer, encoding: BodyEncoding, options: InflateOptions): Promise<BufferedBody> {
     const { maxBytes } = options;
     const claimed = Math.max(claimedBytes(body, encoding), Math.min(freeBytes, maxBytes));
     const asClaimed = claimed <= maxBytes ? await this.#inflateTo(claimed, body, encoding, options) : null;
     if (asClaimed) return asClaimed;
     let bytes = 0;
     for await (const chunk of inflate(bytesOf(body), encoding, maxBytes)) bytes += chunk.length;
-    return (await this.#inflateTo(bytes, body, encoding, options)) as InflatedBody;
+    return (await this.#inflateTo(bytes, body, encoding, options)) as BufferedBody;
   }
 
   /** The body, or null if it is larger than `expected` bytes. */
@@ -98,7 +98,7 @@ export class BodyBuffer {
     body: Buffer,
     encoding: BodyEncoding,
     { weight, waitMs, fairnessKey = '' }: InflateOptions,
-  ): Promise<InflatedBody | null> {
+  ): Promise<BufferedBody | null> {
     const cost = costOf(expected, weight);
     await this.#budget.acquire(cost, waitMs, fairnessKey);
     try {
@@ -132,7 +132,7 @@ export class BodyBuffer {
     }
   }
 
-  async #collect(source: ByteSource, encoding: BodyEncoding, fairnessKey: string): Promise<InflatedBody> {
+  async #collect(source: ByteSource, encoding: BodyEncoding, fairnessKey: string): Promise<BufferedBody> {
     for (let expected = 0; ; ) {
       const collected = await this.#attempt(source, encoding, { expected, fairnessKey });
       if (typeof collected !== 'number') return collected;
@@ -148,7 +148,7 @@ export class BodyBuffer {
     source: ByteSource,
     encoding: BodyEncoding,
     { expected, fairnessKey }: { expected: number; fairnessKey: string },
-  ): Promise<InflatedBody | number> {
+  ): Promise<BufferedBody | number> {
     let held = costOf(expected, parsedWeight);
     await this.#budget.acquire(held, null, fairnessKey);
     let chunks: Buffer[] | null = [];
@@ -181,38 +181,110 @@ export class BodyBuffer {
   }
 }
 
-/** Collects chunks in one contiguous buffer. Allocated pages that are never written take no memory. */
-class GrowingBuffer {
-  #buffer: Buffer;
-  #length = 0;
-
-  constructor(expectedBytes: number) {
-    this.#buffer = Buffer.allocUnsafeSlow(expectedBytes);
-  }
-
-  get bytes(): Buffer {
-    return this.#buffer.subarray(0, this.#length);
-  }
-
-  push(chunk: Buffer): void {
-    if (this.#length + chunk.length > this.#buffer.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(this.#length + chunk.length, this.#buffer.length * 2));
-      this.#buffer.copy(larger, 0, 0, this.#length);
-      this.#buffer = larger;
-    }
-    this.#length += chunk.copy(this.#buffer, this.#length);
-  }
+function costOf(bytes: number, weight: number): number {
+  return bytes <= freeBytes ? 0 : bytes * weight;
 }
 
-function once(work: () => void): () => void {
-  let isDone = false;
-  return () => {
-    if (isDone) return;
-    isDone = true;
-    work();
+/** A source of bytes in memory. */
+export function bytesOf(...parts: readonly Buffer[]): ByteSource {
+  return () => inSlices(parts);
+}
+
+/** Concatenates the parts. Ranges are cut out of `source` and must be in ascending order. */
+export function cutOut(source: ByteSource, parts: readonly (Buffer | Span)[]): ByteSource {
+  return async function* () {
+    for (const part of parts) {
+      if (Buffer.isBuffer(part)) yield part;
+      else yield* range(source, part.start, part.end);
+    }
   };
 }
 
-function costOf(bytes: number, weight: number): number {
-  return bytes <= freeBytes ? 0 : bytes * weight;
+/**
+ * The inflated bytes of `source`. Throws InvalidRequestError if they are not gzip or are cut short, and PayloadTooLargeError
+ * once the output exceeds `maxBytes`: a small body can inflate to a very large one.
+ */
+export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
+  let total = 0;
+  // Otherwise a body in memory would be read completely in one event loop tick.
+  for await (const chunk of inSlices(encoding === 'gzip' ? gunzipStream(source) : source())) {
+    total += chunk.length;
+    if (total > maxBytes) throw tooLarge(maxBytes);
+    yield chunk;
+  }
+}
+
+/** Like `inflate`, for a body in memory. */
+export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxBytes: number): Promise<Buffer> {
+  if (encoding === 'identity') {
+    if (body.length > maxBytes) throw tooLarge(maxBytes);
+    return body;
+  }
+  if (maxBytes <= wholeInflatedBytes) return gunzipAtOnce(body, maxBytes);
+  // Concatenating chunks at the end would take twice the memory. Allocated pages that are never written take none.
+  const whole = Buffer.allocUnsafeSlow(maxBytes);
+  let bytes = 0;
+  for await (const chunk of inflate(bytesOf(body), encoding, maxBytes)) bytes += chunk.copy(whole, bytes);
+  return whole.subarray(0, bytes);
+}
+
+/** Inflated size (modulo 4 GiB) that a gzip body states at its end for its last member; the actual size may be larger. */
+export function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
+  if (encoding === 'identity' || body.length < 18) return body.length;
+  return body.readUInt32LE(body.length - 4);
+}
+
+/** Throws InvalidRequestError and PayloadTooLargeError. */
+async function gunzipAtOnce(body: Buffer, maxBytes: number): Promise<Buffer> {
+  // One chunk for all of it, and a byte more: zlib allocates another chunk when one is full.
+  const claimed = Math.min(claimedBytes(body, 'gzip'), maxBytes) + 1;
+  const options = { maxOutputLength: maxBytes, chunkSize: Math.max(claimed, minChunkBytes) };
+  try {
+    return maxBytes <= syncInflatedBytes ? gunzipSync(body, options) : await gunzipInPool(body, options);
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(maxBytes) : badGzip(error);
+  }
+}
+
+async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
+  const decoder = createGunzip({ chunkSize: 128 * 1024 });
+  let sourceError: unknown;
+  const encoded = async function* (): AsyncGenerator<Buffer> {
+    try {
+      yield* source();
+    } catch (error) {
+      // Kept, so that an error of the source is not reported as bad gzip. The decoder's own error is thrown in here too.
+      if (decoder.errored === null) sourceError = error;
+      throw error;
+    }
+  };
+  const stream = pipeline(Readable.from(encoded()), decoder, () => {});
+  try {
+    for await (const chunk of stream) yield chunk as Buffer;
+  } catch (error) {
+    throw sourceError ?? badGzip(error);
+  } finally {
+    stream.destroy();
+  }
+}
+
+async function* range(source: ByteSource, start: number, end: number): AsyncGenerator<Buffer> {
+  let offset = 0;
+  for await (const chunk of source()) {
+    const from = Math.max(start - offset, 0);
+    const to = Math.min(end - offset, chunk.length);
+    if (from < to) yield chunk.subarray(from, to);
+    offset += chunk.length;
+    if (offset >= end) return;
+  }
+}
+
+function tooLarge(maxBytes: number): PayloadTooLargeError {
+  return new PayloadTooLargeError(
+    `The body is larger than the ${maxBytes} bytes that this server accepts (decompressed)`,
+  );
+}
+
+function badGzip(cause: unknown): InvalidRequestError {
+  return new InvalidRequestError('The body is not complete, valid gzip', { cause });
 }

@@ -1,12 +1,35 @@
 import { createHash, type Hash } from 'node:crypto';
-import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { pipeline, Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import {
+  constants,
+  createZstdCompress,
+  createZstdDecompress,
+  zstdCompress,
+  zstdCompressSync,
+  zstdDecompress,
+  zstdDecompressSync,
+} from 'node:zlib';
+
+const compressWhole = promisify(zstdCompress);
+const decompressWhole = promisify(zstdDecompress);
+
+/** Documents up to this size are compressed and read in one call rather than as a stream. */
+export const wholeLimitBytes = 1024 * 1024;
+/** Documents up to this size are compressed in this thread, in 1 ms: a round trip to another one costs half as much again. */
+const syncLimitBytes = 512 * 1024;
+/** Chunk size of decoded bytes. Node's default of 16 KiB would cost a large document a thousand event loop ticks. */
+const openChunkBytes = 128 * 1024;
+
+/** Lets an encoder accept further chunks while it compresses one in a thread. */
+const incrementalOptions = { chunkSize: 64 * 1024, writableHighWaterMark: 512 * 1024 };
 
 /**
  * On states, level 1 compresses as well as level 3 (0.029 and 0.032 of the size in one of many similar resources, 0.163 in one full of
  * ciphertexts) for half to a third of the CPU time. The checksum lets a reader detect most damage within the frame. Frames without one
  * can be read too.
  */
-export const zstdOptions = {
+const zstdOptions = {
   params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
 };
 
@@ -49,7 +72,7 @@ export class DamagedBytesError extends Error {
 }
 
 /** Checks, chunk by chunk, that the text of a document is the one that was written. */
-export class DigestCheck {
+class DigestCheck {
   readonly #expected: DocumentDigest;
   readonly #hash: Hash = createHash('sha256');
   #sizeBytes = 0;
@@ -100,7 +123,7 @@ export function decodeDocument(document: EncodedDocument): Buffer {
 }
 
 /** Throws DamagedBytesError unless the text has the expected hash and size. */
-export function checkText(text: Buffer, expected: DocumentDigest): void {
+function checkText(text: Buffer, expected: DocumentDigest): void {
   const check = new DigestCheck(expected);
   check.update(text);
   check.end();
@@ -117,4 +140,118 @@ export function asDamage(error: unknown): unknown {
 /** Upper limit for the compressed size of a document of `sizeBytes`. */
 export function maxEncodedBytes(sizeBytes: number): number {
   return sizeBytes + Math.ceil(sizeBytes / 128) + 1024;
+}
+
+/** Compresses a document of at most `wholeLimitBytes`. */
+export async function compress(text: Buffer): Promise<Buffer> {
+  const options = wholeZstdOptions(text.length);
+  return text.length <= syncLimitBytes ? zstdCompressSync(text, options) : compressWhole(text, options);
+}
+
+/** Compresses a document of any size. */
+export async function* compressed(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const encoder = createZstdCompress({ ...zstdOptions, ...incrementalOptions });
+  const stream = pipeline(Readable.from(text), encoder, () => {});
+  try {
+    for await (const chunk of stream) yield chunk as Buffer;
+  } finally {
+    stream.destroy();
+  }
+}
+
+/** Reverses `compress`. Throws DamagedBytesError unless the text is the expected one. */
+export async function decompressed(encoded: Buffer, expected: DocumentDigest): Promise<Buffer> {
+  const text = await decompressWhole(encoded, wholeUnzstdOptions(expected.sizeBytes)).catch((error: unknown) => {
+    throw asDamage(error);
+  });
+  checkText(text, expected);
+  return text;
+}
+
+/** Reverses `compressed`, and checks like `checked`. */
+export async function* decompressedStream(
+  encoded: Iterable<Buffer> | AsyncIterable<Buffer>,
+  expected: DocumentDigest,
+): AsyncGenerator<Buffer> {
+  const decoder = createZstdDecompress({ chunkSize: openChunkBytes });
+  // If the caller stops early, its return() ends this generator, which must not leave the blob's socket open.
+  const stream = pipeline(Readable.from(encoded), decoder, () => {});
+  try {
+    yield* checked(stream as AsyncIterable<Buffer>, expected);
+  } catch (error) {
+    throw asDamage(error);
+  } finally {
+    stream.destroy();
+  }
+}
+
+/** Passes a text through, but its last chunk only once all of it is the expected one. Throws DamagedBytesError. */
+export async function* checked(text: AsyncIterable<Buffer>, expected: DocumentDigest): AsyncGenerator<Buffer> {
+  const check = new DigestCheck(expected);
+  let held: Buffer | null = null;
+  for await (const chunk of text) {
+    check.update(chunk);
+    if (held) yield held;
+    held = chunk;
+  }
+  check.end();
+  if (held) yield held;
+}
+
+/** Called with the hash once a document has been read completely; may throw to reject it. */
+export type Verify = (sha256: Buffer) => void | Promise<void>;
+
+/** The text of a document that is read once and hashed on the way. */
+export class HashedText {
+  readonly #chunks: AsyncIterator<Buffer>;
+  readonly #verify: Verify | undefined;
+  readonly #hash = createHash('sha256');
+  #sizeBytes = 0;
+  #digest: (DocumentDigest & { sha256: Buffer }) | null = null;
+
+  constructor(source: AsyncIterable<Buffer>, verify: Verify | undefined) {
+    this.#chunks = source[Symbol.asyncIterator]();
+    this.#verify = verify;
+  }
+
+  /** Hash and size; null until the text has been read completely and was verified. */
+  get digest(): (DocumentDigest & { readonly sha256: Buffer }) | null {
+    return this.#digest;
+  }
+
+  /** Reads until there are more than `limitBytes`, or to the end. */
+  async readHead(limitBytes: number): Promise<Buffer[]> {
+    const head: Buffer[] = [];
+    while (this.#sizeBytes <= limitBytes) {
+      const chunk = await this.#next();
+      if (!chunk) break;
+      head.push(chunk);
+    }
+    return head;
+  }
+
+  /** The whole text, of which `head` was read already. It ends only if the text was verified. */
+  async *from(head: readonly Buffer[]): AsyncGenerator<Buffer> {
+    yield* head;
+    for (let chunk = await this.#next(); chunk; chunk = await this.#next()) yield chunk;
+  }
+
+  /** Call when no more will be read. */
+  close(): void {
+    // Not awaited: a source that waits for its own source returns only after that.
+    if (!this.#digest) this.#chunks.return?.()?.catch(() => undefined);
+  }
+
+  async #next(): Promise<Buffer | null> {
+    const { done, value } = await this.#chunks.next();
+    if (done !== true) {
+      this.#hash.update(value);
+      this.#sizeBytes += value.length;
+      return value;
+    }
+    const sha256 = this.#hash.digest();
+    await this.#verify?.(sha256);
+    this.#digest = { sha256, sizeBytes: this.#sizeBytes };
+    return null;
+  }
 }
