@@ -39,7 +39,7 @@ const onlyIn = (name, packages, places) => ({
 });
 
 /**
- * The domains of each part of the program, lower ones first. A domain imports lower ones only, so there is no circle. Files directly in
+ * The domains of each part of the program, and the folders of the state, lower ones first. A domain imports lower ones only, so there is no circle. Files directly in
  * the folder of a part put it together and may import all domains.
  */
 const domains = {
@@ -48,10 +48,11 @@ const domains = {
   api: 'platform access audit drift policies search updates state events secrets stacks identity operator statistics webhooks',
   workers: 'platform access audit backup bundle drift events identity policies search stacks state statistics updates webhooks',
   web: 'platform access audit drift identity policies search secrets updates operator state statistics webhooks stacks',
+  'shared/state': 'deployments checkpoints journal versions retention blobs',
 };
 const domainRules = Object.entries(domains).flatMap(([part, names]) =>
   names.split(' ').map((domain, at, all) => ({
-    name: `${part}-${domain}-imports-lower-domains`,
+    name: `${part.replace('/', '-')}-${domain}-imports-lower-domains`,
     severity: 'error',
     from: { path: `^src/${part}/${domain}/`, pathNot: test },
     to: { path: `^src/${part}/`, pathNot: all.slice(0, at + 1).map((lower) => `^src/${part}/${lower}/`) },
