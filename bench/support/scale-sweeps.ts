@@ -4,8 +4,8 @@ import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repo
 import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
-import { createDocumentCheckRepository } from '../../src/shared/state/checks/document-check-repository.ts';
-import { createBlobRepository } from '../../src/shared/state/documents/blob-repository.ts';
+import { createBlobRepository } from '../../src/shared/state/checkpoints/blob-repository.ts';
+import { createDocumentCheckRepository } from '../../src/shared/state/checkpoints/document-check-repository.ts';
 import { createCompactionRepository } from '../../src/shared/state/journal/compaction-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
 import { createDeletedStackRepository } from '../../src/workers/stacks/deleted-stack-repository.ts';

@@ -3,7 +3,7 @@ import { type AppContext, createContext } from '../../src/shared/context.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
-import { bytesOf } from '../../src/shared/state/documents/byte-source.ts';
+import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { recordVersion } from '../../src/shared/state/versions/record-version.ts';
 import { DataFolder } from './footprint.ts';
 

@@ -11,7 +11,7 @@ import type { PayloadStore } from './platform/payloads/payload-store.ts';
 import type { ReadOnlyMode } from './platform/read-only/read-only-mode.ts';
 import type { Metrics } from './platform/telemetry/metrics.ts';
 import { createStateIndexRepository } from './search/state-index-repository.ts';
-import type { BodyBuffer } from './state/documents/body-buffer.ts';
+import type { BodyBuffer } from './state/checkpoints/body-buffer.ts';
 import type { CompactionRepository } from './state/journal/compaction-repository.ts';
 import type { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';
 import type { OpenReplays } from './state/journal/incremental/open-replays.ts';
@@ -78,7 +78,7 @@ function registerProcessGauges(
   metrics.gauge(
     'holdfast_control_body_bytes',
     'Bytes received of control call bodies above 64 KiB.',
-    () => bodyBuffer.bytesArrived,
+    () => bodyBuffer.arrivals.bytes,
   );
   metrics.gauge(
     'holdfast_buffered_bodies_waiting',

@@ -44,19 +44,19 @@ import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
+import { type BlobRepository, createBlobRepository } from './state/checkpoints/blob-repository.ts';
+import { BodyBuffer } from './state/checkpoints/body-buffer.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './state/checkpoints/checkpoint-repository.ts';
 import { CheckpointWriter } from './state/checkpoints/checkpoint-writer.ts';
+import { type ChunkRepository, createChunkRepository } from './state/checkpoints/chunks/chunk-repository.ts';
 import {
   createDocumentCheckRepository,
   type DocumentCheckRepository,
-} from './state/checks/document-check-repository.ts';
-import { DocumentRepair } from './state/checks/document-repair.ts';
-import { DocumentVerifier } from './state/checks/document-verifier.ts';
+} from './state/checkpoints/document-check-repository.ts';
+import { DocumentRepair } from './state/checkpoints/document-repair.ts';
+import { DocumentStore } from './state/checkpoints/document-store.ts';
+import { DocumentVerifier } from './state/checkpoints/document-verifier.ts';
 import { DeploymentImporter } from './state/deployment-importer.ts';
-import { type BlobRepository, createBlobRepository } from './state/documents/blob-repository.ts';
-import { BodyBuffer } from './state/documents/body-buffer.ts';
-import { type ChunkRepository, createChunkRepository } from './state/documents/chunk-repository.ts';
-import { DocumentStore } from './state/documents/document-store.ts';
 import { BaseUrns } from './state/journal/change-limits/base-urns.ts';
 import { type CompactionRepository, createCompactionRepository } from './state/journal/compaction-repository.ts';
 import { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import type { Folder } from '../../src/shared/platform/blobs/folder.ts';
 import { openFolder, PlaceError } from '../../src/shared/platform/blobs/open-folder.ts';
-import { bytesOf } from '../../src/shared/state/documents/byte-source.ts';
+import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { runHoldfast } from '../support/admin.ts';
 import { writeDiyFolder } from '../support/diy-folder.ts';
 import { masterKeys, testApp } from '../support/test-app.ts';

@@ -16,7 +16,7 @@ import { type BlobStore, BlobStoreUnavailableError } from '../../src/shared/plat
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { createBlobPlaceRepository } from '../../src/shared/platform/blobs/places/blob-place-repository.ts';
 import { PlacedBlobStore } from '../../src/shared/platform/blobs/places/placed-blob-store.ts';
-import { bytesOf } from '../../src/shared/state/documents/byte-source.ts';
+import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { blobsEnv, runBlobs, seedBlobs, smallBlobs, Traffic } from '../support/blob-move.ts';

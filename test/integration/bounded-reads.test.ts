@@ -256,14 +256,14 @@ describe('bodies of control calls', () => {
       return connection;
     };
     const connections = [await begin(5 * mib)];
-    await until(() => small.context.bodyBuffer.bytesArrived >= 5 * mib, 'the first has arrived');
+    await until(() => small.context.bodyBuffer.arrivals.bytes >= 5 * mib, 'the first has arrived');
     for (let index = 0; index < 5; index++) connections.push(await begin(64 * 1024));
     // Small calls continue meanwhile.
     for (let round = 0; round < 5; round++)
       await ok(small.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body: { plaintext: 'AAAA' } }));
-    expect(small.context.bodyBuffer.bytesArrived).toBeLessThanOrEqual(8 * mib);
+    expect(small.context.bodyBuffer.arrivals.bytes).toBeLessThanOrEqual(8 * mib);
     for (const connection of connections) connection.destroy();
-    await until(() => small.context.bodyBuffer.bytesArrived === 0, 'all room is free');
+    await until(() => small.context.bodyBuffer.arrivals.bytes === 0, 'all room is free');
   });
 
   test('of a large batch release their budget with the response, complete or not', async () => {
@@ -298,7 +298,7 @@ describe('bodies of control calls', () => {
     await until(() => app.context.bufferedBodyBytes.used > 0, 'the body is held');
     connection.destroy();
     await until(
-      () => app.context.bufferedBodyBytes.used === 0 && app.context.bodyBuffer.bytesArrived === 0,
+      () => app.context.bufferedBodyBytes.used === 0 && app.context.bodyBuffer.arrivals.bytes === 0,
       'all is free',
     );
   });

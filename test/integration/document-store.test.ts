@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { StoredDocument } from '../../src/shared/state/documents/document-store.ts';
+import type { StoredDocument } from '../../src/shared/state/checkpoints/document-store.ts';
 import { testApp } from '../support/test-app.ts';
 
 const inlineLimit = 2_000;

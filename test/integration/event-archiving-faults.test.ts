@@ -2,9 +2,9 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createEventRepository } from '../../src/shared/events/event-repository.ts';
 import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
 import { EventSegments } from '../../src/shared/events/event-segments.ts';
-import { createBlobRepository } from '../../src/shared/state/documents/blob-repository.ts';
-import { createChunkRepository } from '../../src/shared/state/documents/chunk-repository.ts';
-import { DocumentStore } from '../../src/shared/state/documents/document-store.ts';
+import { createBlobRepository } from '../../src/shared/state/checkpoints/blob-repository.ts';
+import { createChunkRepository } from '../../src/shared/state/checkpoints/chunks/chunk-repository.ts';
+import { DocumentStore } from '../../src/shared/state/checkpoints/document-store.ts';
 import { EventArchiver } from '../../src/workers/events/event-archiver.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import {

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
-import { beginReconcile, reconcile } from '../../src/shared/state/documents/reconcile-blobs.ts';
+import { beginReconcile, reconcile } from '../../src/shared/state/blobs/reconcile-blobs.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { reconcileInSlices } from '../../src/workers/state/reconcile.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';

@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ArchiveUrls } from '../../src/api/policies/archive-urls.ts';
 import { createPolicyPackRepository } from '../../src/api/policies/policy-pack-repository.ts';
 import { checkDocuments } from '../../src/cli/state/check-documents.ts';
-import { bytesOf } from '../../src/shared/state/documents/byte-source.ts';
+import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { blobRowKeys, letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { blobFile, flipBit } from '../support/damage.ts';

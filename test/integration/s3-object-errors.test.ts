@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import { beginReconcile, reconcile } from '../../src/shared/state/documents/reconcile-blobs.ts';
+import { beginReconcile, reconcile } from '../../src/shared/state/blobs/reconcile-blobs.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { sendError, shareErrorWithCore } from '../contracts/fake-s3.ts';

@@ -6,7 +6,7 @@ import { createEventSegmentRepository } from '../../src/shared/events/event-segm
 import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
-import { createDocumentCheckRepository } from '../../src/shared/state/checks/document-check-repository.ts';
+import { createDocumentCheckRepository } from '../../src/shared/state/checkpoints/document-check-repository.ts';
 import { createCompactionRepository } from '../../src/shared/state/journal/compaction-repository.ts';
 import { createJournalSnapshotRepository } from '../../src/shared/state/journal/journal-snapshot-repository.ts';
 import { createUpdateRuleRepository } from '../../src/shared/updates/rules/update-rule-repository.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
-import { createBlobRepository } from '../../src/shared/state/documents/blob-repository.ts';
+import { createBlobRepository } from '../../src/shared/state/checkpoints/blob-repository.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 
 let database: TestDatabase;

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createQuotaRepository } from '../../src/shared/access/quotas/quota-repository.ts';
-import { decodeDocument } from '../../src/shared/state/documents/document-codec.ts';
+import { decodeDocument } from '../../src/shared/state/checkpoints/document-codec.ts';
 import { createStackDeletion } from '../../src/workers/stacks/delete-stacks.ts';
 import { encodeVersions } from '../../src/workers/state/encode-versions.ts';
 import { query } from '../support/database.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { bytesOf } from '../../src/shared/state/documents/byte-source.ts';
-import type { StoredDocument } from '../../src/shared/state/documents/document-store.ts';
+import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
+import type { StoredDocument } from '../../src/shared/state/checkpoints/document-store.ts';
 import { type AdminRun, runHoldfast } from './admin.ts';
 import { query } from './database.ts';
 import { createStack, deployment, startUpdate, type TestStack } from './state.ts';

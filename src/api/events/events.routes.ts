@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { appendEvents } from '../../shared/jobs/definitions.ts';
+import { appendEvents } from '../../shared/events/event-writer.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { apiToken, updatePath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
@@ -7,8 +7,7 @@ import { sendChunks } from '../platform/http/streamed-response.ts';
 import { ContractEventsResponse } from '../platform/protocol/contract.ts';
 import { UpdateParams } from '../platform/protocol/core.ts';
 import { EventBatchRequest, EventsResponse } from '../platform/protocol/payloads.ts';
-import { fencedWrite, fenceOf } from '../state/writes/fenced-write.ts';
-import type { SubmitWrite } from '../state/writes/submit-write.ts';
+import { fencedWrite, fenceOf, type SubmitWrite } from '../state/writes/submit-write.ts';
 import { assertUpdateId } from '../updates/updates.routes.ts';
 import { EventsQuery } from '../updates/updates.schemas.ts';
 import type { EventService } from './event-service.ts';

@@ -1,7 +1,6 @@
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { sliceOf } from '../../shared/platform/json/json-text.ts';
+import { scanMembersInSlices, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { replaceRanges } from '../../shared/platform/json/member-edits.ts';
-import { scanMembersInSlices } from '../../shared/platform/json/scan-in-slices.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../platform/api-context.ts';

@@ -18,8 +18,8 @@ import {
 } from '../../shared/stacks/stack-list-repository.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import { createCheckpointRepository } from '../../shared/state/checkpoints/checkpoint-repository.ts';
-import { bytesOf } from '../../shared/state/documents/byte-source.ts';
 import { assertNoFault } from '../../shared/state/journal/journal-fault.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { reclaimStack } from '../../shared/state/reclaim-stack.ts';

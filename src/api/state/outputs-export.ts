@@ -1,7 +1,6 @@
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { scanMembers, scanMembersInSlices, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { joinParts, nameText, replaceRanges } from '../../shared/platform/json/member-edits.ts';
-import { scanMembersInSlices } from '../../shared/platform/json/scan-in-slices.ts';
 import { Slices } from '../../shared/platform/slices/slices.ts';
 import { listSecretsInSlices } from './resources/redacted-json.ts';
 import { readRootOutputs } from './resources/root-outputs.ts';

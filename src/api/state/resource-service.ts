@@ -1,6 +1,5 @@
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
-import { scanJsonInSlices } from '../../shared/platform/json/scan-in-slices.ts';
+import { type JsonSpan, scanJsonInSlices, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { denseSliceBytes } from '../../shared/platform/slices/slices.ts';
 import { listLeafPathsInSlices } from '../../shared/search/property-leaves.ts';
 import { joinPath, type ResourceView, viewResource } from '../../shared/search/resource-facts.ts';

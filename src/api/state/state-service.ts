@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { ImportInput } from '../../shared/jobs/definitions.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { describeQuarantine } from '../../shared/stacks/quarantine.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { bytesOf } from '../../shared/state/documents/byte-source.ts';
+import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
+import type { ImportInput } from '../../shared/state/deployment-importer.ts';
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import { type StateDocument, StateReader } from '../../shared/state/state-reader.ts';
 import type { ApiContext } from '../platform/api-context.ts';

@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type JsonSpan, sliceOf } from '../../shared/platform/json/json-text.ts';
-import { scanMembersInSlices } from '../../shared/platform/json/scan-in-slices.ts';
+import { type JsonSpan, scanMembersInSlices, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { inSlices, Slices } from '../../shared/platform/slices/slices.ts';
 import type { StateScan } from '../platform/scans/state-scans.ts';
 import { PendingStepScanner } from './resources/pending-operations.ts';

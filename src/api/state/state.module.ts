@@ -1,8 +1,6 @@
 import type { Reclaim } from '../../shared/state/reclaim-stack.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
-import { registerCheckpointRoutes } from './checkpoints.routes.ts';
-import { registerJournalRoutes } from './journal.routes.ts';
 import { ResourceService } from './resource-service.ts';
 import { registerRetentionRoutes } from './retention.routes.ts';
 import { RetentionService } from './retention-service.ts';
@@ -12,6 +10,8 @@ import { StateChanges } from './state-changes.ts';
 import { StateService } from './state-service.ts';
 import { StateView } from './state-view.ts';
 import { VersionService } from './version-service.ts';
+import { registerCheckpointRoutes } from './writes/checkpoints.routes.ts';
+import { registerJournalRoutes } from './writes/journal.routes.ts';
 import { createSubmitWrite } from './writes/submit-write.ts';
 
 /** The services of states: exports, imports, versions and the writes of running updates. Called once per app. */

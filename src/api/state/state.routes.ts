@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { hasPermission, isOutputsOnly } from '../../shared/access/permissions.ts';
-import { importDeployment } from '../../shared/jobs/definitions.ts';
+import { importDeployment } from '../../shared/state/deployment-importer.ts';
 import { asHeader, warningHeader } from '../../shared/state/journal/journal-fault.ts';
 import type { StateDocument } from '../../shared/state/state-reader.ts';
 import { permissionsInPath } from '../access/stack-access.ts';

@@ -12,7 +12,7 @@ import { createMasterKeyRepository } from '../../shared/secrets/master-key-repos
 import { openMasterKeys, type WrappedMasterKey } from '../../shared/secrets/open-master-keys.ts';
 import { parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
-import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
+import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 import { checkKeys, type LostKey, renewWrapping, rewrapKeys } from './rewrap-keys.ts';

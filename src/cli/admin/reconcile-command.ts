@@ -4,8 +4,8 @@ import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
-import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
-import { beginReconcile, reconcile } from '../../shared/state/documents/reconcile-blobs.ts';
+import { beginReconcile, reconcile } from '../../shared/state/blobs/reconcile-blobs.ts';
+import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
 /** Adds `holdfast admin reconcile`. */

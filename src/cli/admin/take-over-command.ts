@@ -7,7 +7,7 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
 import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import { claimSite } from '../../shared/platform/site/site-mark.ts';
-import { takeStore } from '../../shared/state/documents/store-ownership.ts';
+import { takeStore } from '../../shared/state/blobs/store-ownership.ts';
 import type { OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 import { withSiteStores } from './site-status.ts';

@@ -4,10 +4,10 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
-import type { DocumentStore } from '../../shared/state/documents/document-store.ts';
+import type { DocumentStore } from '../../shared/state/checkpoints/document-store.ts';
+import { copyVersion } from '../../shared/state/copy-version.ts';
 import { createCompactionRepository } from '../../shared/state/journal/compaction-repository.ts';
 import type { StateReader } from '../../shared/state/state-reader.ts';
-import { copyVersion } from '../../shared/state/versions/copy-version.ts';
 import { recordVersion } from '../../shared/state/versions/record-version.ts';
 import { StackChangedError } from '../../shared/updates/admitted-changes.ts';
 

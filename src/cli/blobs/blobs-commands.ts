@@ -7,7 +7,7 @@ import { createBlobPlaceRepository } from '../../shared/platform/blobs/places/bl
 import { formatPlace } from '../../shared/platform/blobs/places/place-url.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
-import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
+import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';

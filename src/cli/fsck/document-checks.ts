@@ -1,6 +1,6 @@
 import type { AppContext } from '../../shared/context.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
-import type { CheckOutcome } from '../../shared/state/checks/document-verifier.ts';
+import type { CheckOutcome } from '../../shared/state/checkpoints/document-verifier.ts';
 import { checkDocuments, type DocumentKind, inPages, someOf } from '../state/check-documents.ts';
 import type { FsckRun } from './fsck-run.ts';
 

@@ -3,7 +3,7 @@ import { serverId } from '../../shared/audit/audit-repository.ts';
 import { verifyAudit } from '../../shared/audit/verify-audit.ts';
 import { EncryptedSecrets } from '../../shared/secrets/encrypted-secrets.ts';
 import type { KeyRing } from '../../shared/secrets/key-ring.ts';
-import { beginReconcile, findOtherInstallations, reconcile } from '../../shared/state/documents/reconcile-blobs.ts';
+import { beginReconcile, findOtherInstallations, reconcile } from '../../shared/state/blobs/reconcile-blobs.ts';
 import { checkKeys } from '../admin/rewrap-keys.ts';
 import { checkSecrets } from '../admin/rewrap-secrets.ts';
 import type { FsckRun } from './fsck-run.ts';

@@ -10,7 +10,7 @@ import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-fol
 import { readConfigPassphrase } from '../../shared/platform/config/passphrase.ts';
 import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
-import { bytesOf } from '../../shared/state/documents/byte-source.ts';
+import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import { AdminSession } from '../admin/admin-session.ts';
 import { operator } from '../admin/operator.ts';
 import type { CommandRun } from '../command-run.ts';

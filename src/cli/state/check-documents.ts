@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { EventSegments } from '../../shared/events/event-segments.ts';
 import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
-import type { DocumentCheckRepository } from '../../shared/state/checks/document-check-repository.ts';
-import type { CheckOutcome, DocumentVerifier } from '../../shared/state/checks/document-verifier.ts';
+import type { DocumentCheckRepository } from '../../shared/state/checkpoints/document-check-repository.ts';
+import type { CheckOutcome, DocumentVerifier } from '../../shared/state/checkpoints/document-verifier.ts';
 import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
 
 /** The result of checking many documents. Documents that were deleted in the meantime are not counted. */

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
-import { isReferenced } from '../state/documents/blob-repository.ts';
+import { isReferenced } from '../state/checkpoints/blob-repository.ts';
 import type { SequenceValue, TableCopy } from './manifest.ts';
 
 type TableShape = Pick<TableCopy, 'name' | 'columns' | 'partitions'>;

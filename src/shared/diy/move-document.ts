@@ -1,8 +1,8 @@
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
-import { assertDeploymentVersion } from '../state/deployments/deployment-scanner.ts';
-import type { ByteSource } from '../state/documents/byte-source.ts';
+import type { ByteSource } from '../state/checkpoints/body-buffer.ts';
+import { assertDeploymentVersion } from '../state/checkpoints/deployment-scanner.ts';
 
 /** The members that precede the deployment. */
 interface Envelope {

@@ -1,6 +1,5 @@
-import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { decodeJsonString, JsonScanner } from '../platform/json/json-scanner.ts';
 import { type Replacement, replaceRanges } from '../platform/json/member-edits.ts';
-import { decodeJsonString } from '../platform/json/rewrite-strings.ts';
 
 /** A secret value is an object with this member (sdk/go/common/resource/sig). */
 const signatureKey = '4dabf18193072939515e22adb298388d';

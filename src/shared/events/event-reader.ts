@@ -1,7 +1,8 @@
 import { StringDecoder } from 'node:string_decoder';
 import { textInChunks } from '../platform/db/text-chunks.ts';
 import type { EventRepository, EventRow, EventSelection } from './event-repository.ts';
-import { type Appetite, bytesIn, type EventSegments, type EventText, type StoredEvent } from './event-segments.ts';
+import { bytesIn, type EventSegments, type EventText, type StoredEvent } from './event-segments.ts';
+import type { Appetite } from './segment-frames.ts';
 
 /** Bytes of rows read at once. */
 const chunkBytes = 256 * 1024;

@@ -1,8 +1,13 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
-import { type CheckClaim, CheckStatisticsRow, damagedPeriodSeconds, MarkedRow } from '../state/checks/check-claim.ts';
-import type { StoredDocument } from '../state/documents/document-store.ts';
+import {
+  type CheckClaim,
+  CheckStatisticsRow,
+  damagedPeriodSeconds,
+  MarkedRow,
+} from '../state/checkpoints/check-claim.ts';
+import type { StoredDocument } from '../state/checkpoints/document-store.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 

@@ -1,26 +1,17 @@
-import { createHash, hash } from 'node:crypto';
-import { zstdDecompressSync } from 'node:zlib';
+import { createHash } from 'node:crypto';
 import { FaultError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { Slices } from '../platform/slices/slices.ts';
 import { formatStackRef } from '../stacks/names.ts';
-import type { CheckClaim } from '../state/checks/check-claim.ts';
-import { asDamage, DamagedBytesError } from '../state/documents/document-codec.ts';
-import { isDamage } from '../state/documents/document-damage.ts';
-import type { DocumentStore, StoredDocument } from '../state/documents/document-store.ts';
+import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
+import { DamagedBytesError } from '../state/checkpoints/document-codec.ts';
+import { isDamage } from '../state/checkpoints/document-damage.ts';
+import type { DocumentStore, StoredDocument } from '../state/checkpoints/document-store.ts';
 import { eventsOf } from './event-frame.ts';
 import type { EventSegmentRepository, SegmentRow, SequenceRange } from './event-segment-repository.ts';
-import {
-  type EventFilter,
-  frameFilter,
-  type IndexedFrame,
-  parseIndex,
-  type SegmentIndex,
-  selects,
-} from './segment-index.ts';
+import { type Appetite, decodeFrame, type PlacedFrame, placeFrames, runLength } from './segment-frames.ts';
+import { type EventFilter, frameFilter, parseIndex, type SegmentIndex, selects } from './segment-index.ts';
 
-/** Smallest chunk that Node's decoder accepts. */
-const minChunkBytes = 64;
 /** Number of frames of one event that are read at once. */
 const framesAtOnce = 4;
 /** Segments per statement. */
@@ -37,12 +28,6 @@ export interface StoredEvent {
   readonly bytes: number;
   /** The text, or how to read one that is too large to be read with others. */
   readonly text: EventText | (() => AsyncIterable<EventText>);
-}
-
-/** How much the reader will take, so that the same number of frames is read at once. */
-export interface Appetite {
-  readonly events: number;
-  readonly bytes: number;
 }
 
 /** Archived events are damaged. A retry does not help. */
@@ -278,57 +263,4 @@ export class EventSegments {
 /** Bytes of the texts of some events. */
 export function bytesIn(events: readonly StoredEvent[]): number {
   return events.reduce((sum, { bytes }) => sum + bytes, 0);
-}
-
-/** A frame with its position among the others. */
-interface PlacedFrame extends IndexedFrame {
-  readonly number: number;
-  /** Position of its compressed bytes. */
-  readonly at: number;
-}
-
-function placeFrames(index: SegmentIndex): { index: SegmentIndex; all: readonly PlacedFrame[] } {
-  let at = 0;
-  const all = index.frames.map((frame, number) => {
-    const placed = { ...frame, number, at };
-    at += frame.stored;
-    return placed;
-  });
-  return { index, all };
-}
-
-/** How many of the frames, which must be adjacent, the reader will need. An estimate, and at least one. */
-function runLength(
-  frames: readonly PlacedFrame[],
-  { low, high }: { readonly low: number; readonly high: number },
-  left: Appetite,
-): number {
-  let { events, bytes } = left;
-  let length = 0;
-  for (const frame of frames) {
-    const before = frames[length - 1];
-    if (before && (events <= 0 || bytes <= 0 || Math.abs(frame.number - before.number) !== 1)) return length;
-    length++;
-    const inRange = Math.min(high, frame.last) - Math.max(low, frame.first) + 1;
-    const share = inRange / (frame.last - frame.first + 1);
-    events -= frame.count * share;
-    bytes -= frame.size * share;
-  }
-  return length;
-}
-
-/** Synchronous: a frame takes a third of a millisecond, and in another thread twice the CPU. */
-function decodeFrame(frame: IndexedFrame, encoded: Buffer): Buffer {
-  // One chunk: with chunks of 16 KiB, the default, decompression takes three times as long.
-  const options = { maxOutputLength: frame.size, chunkSize: Math.max(frame.size, minChunkBytes) };
-  let text: Buffer;
-  try {
-    text = zstdDecompressSync(encoded, options);
-  } catch (error) {
-    throw asDamage(error);
-  }
-  if (hash('sha256', text, 'base64') !== frame.sha256) {
-    throw new DamagedBytesError('The SHA-256 of a frame does not match the bytes that were written');
-  }
-  return text;
 }

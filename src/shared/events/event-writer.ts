@@ -1,6 +1,21 @@
-import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
+import type { WriteBody } from '../state/checkpoints/body-buffer.ts';
+import { LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import { splitEventBatch } from './event-batch.ts';
 import type { EventRepository } from './event-repository.ts';
+
+/** Records a batch of engine events of a running update. */
+export const appendEvents = {
+  name: 'append-events',
+  schemas: [1],
+  payload: { fence: LeaseFence },
+  label: () => 'events',
+  budget: 'writes',
+  run: (
+    { eventWriter }: { readonly eventWriter: EventWriter },
+    { fence }: { readonly fence: LeaseFence },
+    body: WriteBody,
+  ) => body.use((events) => eventWriter.append(fence, events)),
+} as const;
 
 /** Records engine events. */
 export class EventWriter {

@@ -1,98 +1,18 @@
 import { type Static, Type } from 'typebox';
-import { AuditSource } from '../audit/audit-event.ts';
-import { Nullable } from '../platform/schema/standard-schema.ts';
+import { appendEvents } from '../events/event-writer.ts';
+import type { BudgetName } from '../platform/payloads/in-flight-rules.ts';
 import { StackRef } from '../stacks/names.ts';
-import { CheckpointEnvelope, CheckpointKind } from '../state/checkpoints/checkpoint-writer.ts';
-import { Admission, type StackHead } from '../updates/admitted-changes.ts';
-import { LeaseFence } from '../updates/lease.ts';
-import { defineTask, defineWrite } from './job-definition.ts';
-
-/** Saves a checkpoint of a running update, as sent by a CLI without journaling. */
-export const applyCheckpoint = defineWrite({
-  name: 'apply-checkpoint',
-  schemas: [1],
-  payload: {
-    kind: CheckpointKind,
-    /** Missing in jobs of the previous release; `cli` then. */
-    envelope: Type.Optional(CheckpointEnvelope),
-    fence: LeaseFence,
-    /** Position in the order of arrival; full checkpoints only. */
-    arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),
-  },
-  label: ({ kind }) => kind,
-  budget: 'writes',
-  // A process that was frozen could give an old call a later position than its repeat.
-  onlyWhileAwaited: ({ kind }) => kind === 'full',
-  run: async ({ writer }, job, body) =>
-    writer.write({
-      ...job,
-      envelope: job.envelope ?? 'cli',
-      ...(await body.open({ parsed: job.kind === 'delta' })),
-    }),
-});
-
-/** Adds a batch of entries to the journal of a running update. */
-export const appendJournal = defineWrite({
-  name: 'append-journal',
-  schemas: [1],
-  payload: { fence: LeaseFence },
-  label: () => 'journal',
-  budget: 'writes',
-  run: async ({ journalWriter, requestIncremental, requestSnapshot }, { fence }, body) => {
-    const { snapshotDue, incrementalDue } = await body.use((entries) => journalWriter.append(fence, entries));
-    // Separate jobs: the entries stay committed if one fails, and the call does not wait for it.
-    if (snapshotDue) await requestSnapshot(fence.updateId);
-    else if (incrementalDue) await requestIncremental(fence.updateId);
-  },
-});
-
-/** Records a batch of engine events of a running update. */
-export const appendEvents = defineWrite({
-  name: 'append-events',
-  schemas: [1],
-  payload: { fence: LeaseFence },
-  label: () => 'events',
-  budget: 'writes',
-  run: ({ eventWriter }, { fence }, body) => body.use((events) => eventWriter.append(fence, events)),
-});
-
-const importTarget = {
-  stackId: Type.String(),
-  /** Chosen before the job is queued, so that a second run finds what the first one committed. */
-  updateId: Type.String(),
-  /** Null for a token that belongs to no user. */
-  requestedBy: Nullable(Type.String()),
-  /** For the audit log. */
-  source: AuditSource,
-};
-
-/** An import before its body has arrived: the head that it may replace, without a deadline. */
-export interface ImportInput {
-  readonly stackId: string;
-  readonly updateId: string;
-  readonly requestedBy: string | null;
-  readonly source: AuditSource;
-  readonly head: StackHead;
-}
-
-/** Imports a deployment document as a new version of a stack. */
-export const importDeployment = defineWrite({
-  name: 'import-deployment',
-  schemas: [1],
-  payload: { ...importTarget, admission: Admission },
-  label: () => 'import',
-  budget: 'imports',
-  onlyWhileAwaited: () => true,
-  admit: async ({ changes }, { head, ...target }: ImportInput) => ({ ...target, admission: await changes.admit(head) }),
-  run: async ({ importer }, job, body) => importer.import({ ...job, ...(await body.open()) }),
-  resolveFailure: ({ changes }, { updateId }, error) => changes.resolveFailure(updateId, error),
-});
+import type { WriteBody } from '../state/checkpoints/body-buffer.ts';
+import { applyCheckpoint } from '../state/checkpoints/checkpoint-writer.ts';
+import { changeTarget, importDeployment } from '../state/deployment-importer.ts';
+import { appendJournal } from '../state/journal/journal-writer.ts';
+import { defineTask, type JobServices, type QueuedBody, queuedWrite } from './job-definition.ts';
 
 /** Renames a stack, including all references in its state. */
 export const renameStack = defineTask({
   name: 'rename-stack',
   schemas: [1],
-  payload: { ...importTarget, admission: Admission, from: StackRef, to: StackRef },
+  payload: { ...changeTarget, from: StackRef, to: StackRef },
   run: ({ renamer }, job, beforeCommit) => renamer.rename(job, beforeCommit),
 });
 
@@ -121,16 +41,47 @@ export const snapshotJournal = defineTask({
 
 /** A queued job: ids only. Bodies are in the payload store under `payloadKey`. */
 export const Job = Type.Union([
-  applyCheckpoint.record,
-  appendJournal.record,
-  appendEvents.record,
-  importDeployment.record,
+  queuedWrite(applyCheckpoint),
+  queuedWrite(appendJournal),
+  queuedWrite(appendEvents),
+  queuedWrite(importDeployment),
   renameStack.record,
   compactJournal.record,
   snapshotJournal.record,
 ]);
 export type Job = Static<typeof Job>;
 export type JobName = Job['name'];
+
+/** The jobs that are queued with a body. */
+export type WriteName = Extract<Job, QueuedBody>['name'];
+/** A job without the fields of its body. */
+export type BodilessJob<N extends WriteName> = Omit<Extract<Job, { name: N }>, keyof QueuedBody>;
+
+/**
+ * A job with a body: a write, as routes submit it. `I` is what a route knows before the body has arrived. Without `admit` it is the payload
+ * of the job.
+ */
+export interface WriteDefinition<N extends WriteName, I> {
+  readonly name: N;
+  readonly schemas: readonly number[];
+  /** Label in the metrics. */
+  readonly label: (input: I) => string;
+  /** `imports`: for calls that the CLI does not repeat; they wait for capacity instead of being refused. */
+  readonly budget: BudgetName;
+  /**
+   * Skip the write if the client has disconnected by the time its body is complete: it may have repeated the call elsewhere,
+   * and this call has no number to detect that.
+   */
+  readonly onlyWhileAwaited?: (input: I) => boolean;
+  /** Builds the payload of the job. Called when the body is complete. */
+  readonly admit?: (services: JobServices, input: I) => Promise<Omit<BodilessJob<N>, 'name' | 'schema' | 'requestId'>>;
+  readonly run: (services: JobServices, job: BodilessJob<N>, body: WriteBody) => Promise<void>;
+  /**
+   * For writes that must not be committed after their client got an error. Receives the error of the attempt to commit.
+   * Resolves if the write is committed nevertheless; otherwise throws the error for the client and prevents the commit.
+   */
+  readonly resolveFailure?: (services: JobServices, job: BodilessJob<N>, error: unknown) => Promise<void>;
+}
 
 /** Fields that jobs of all releases have. */
 export const JobHead = Type.Object({ name: Type.String(), schema: Type.Integer() });

@@ -1,11 +1,9 @@
 import { type Static, type TObject, type TProperties, type TUnsafe, Type } from 'typebox';
 import type { EventWriter } from '../events/event-writer.ts';
 import { currentRequest } from '../platform/logger/request-lines.ts';
-import type { BudgetName } from '../platform/payloads/in-flight-rules.ts';
+import { BodyEncoding } from '../state/checkpoints/body-buffer.ts';
 import type { CheckpointWriter } from '../state/checkpoints/checkpoint-writer.ts';
 import type { DeploymentImporter } from '../state/deployment-importer.ts';
-import { BodyEncoding } from '../state/documents/byte-source.ts';
-import type { WriteBody } from '../state/documents/write-body.ts';
 import type { IncrementalCompaction } from '../state/journal/incremental/incremental-compaction.ts';
 import type { JournalCompactor } from '../state/journal/journal-compactor.ts';
 import type { JournalWriter } from '../state/journal/journal-writer.ts';
@@ -50,31 +48,6 @@ export interface TaskDefinition<N extends string, P extends TProperties> {
   run(services: JobServices, job: JobOf<N, P>, beforeCommit?: () => Promise<void>): Promise<void>;
 }
 
-/**
- * A job with a body: a write, as routes submit it. `I` is what a route knows before the body has arrived, `J` the job without its
- * body.
- */
-export interface WriteDefinition<I, J> {
-  readonly record: TUnsafe<J & QueuedBody>;
-  /** Label in the metrics. */
-  readonly label: (input: I) => string;
-  /** `imports`: for calls that the CLI does not repeat; they wait for capacity instead of being refused. */
-  readonly budget: BudgetName;
-  /**
-   * Skip the write if the client has disconnected by the time its body is complete: it may have repeated the call elsewhere,
-   * and this call has no number to detect that.
-   */
-  readonly onlyWhileAwaited?: ((input: I) => boolean) | undefined;
-  /** Creates the job as of this release. Called when the body is complete. */
-  admit(services: JobServices, input: I): Promise<J>;
-  run(services: JobServices, job: J, body: WriteBody): Promise<void>;
-  /**
-   * For writes that must not be committed after their client got an error. Receives the error of the attempt to commit.
-   * Resolves if the write is committed nevertheless; otherwise throws the error for the client and prevents the commit.
-   */
-  readonly resolveFailure?: ((services: JobServices, job: J, error: unknown) => Promise<void>) | undefined;
-}
-
 interface Common<N extends string, P extends TProperties> {
   readonly name: N;
   /**
@@ -89,30 +62,20 @@ interface Common<N extends string, P extends TProperties> {
 export function defineTask<const N extends string, P extends TProperties>(
   definition: Common<N, P> & Pick<TaskDefinition<N, P>, 'run'>,
 ): TaskDefinition<N, P> {
-  const { run } = definition;
-  return { record: Type.Unsafe(recordOf(definition)), create: creatorOf(definition), run };
+  const { name, schemas, run } = definition;
+  const schema = schemas.at(-1) as number;
+  const create = (payload: Static<TObject<P>>): JobOf<N, P> => {
+    const requestId = currentRequest();
+    return { ...payload, name, schema, ...(requestId === undefined ? {} : { requestId }) };
+  };
+  return { record: Type.Unsafe(recordOf(definition)), create, run };
 }
 
-/** Defines a job with a body. `admit` builds the payload from the input of a route; by default the input is the payload. */
-export function defineWrite<const N extends string, P extends TProperties, I = Static<TObject<P>>>({
-  admit,
-  ...definition
-}: Common<N, P> &
-  Pick<WriteDefinition<I, JobOf<N, P>>, 'label' | 'budget' | 'onlyWhileAwaited' | 'run' | 'resolveFailure'> & {
-    readonly admit?: (services: JobServices, input: I) => Promise<Static<TObject<P>>>;
-  }): WriteDefinition<I, JobOf<N, P>> {
-  const { label, budget, onlyWhileAwaited, run, resolveFailure } = definition;
-  const create = creatorOf(definition);
-  const payloadOf = admit ?? (async (_services: JobServices, input: I) => input as unknown as Static<TObject<P>>);
-  return {
-    record: Type.Unsafe(recordOf(definition, QueuedBody.properties)),
-    label,
-    budget,
-    onlyWhileAwaited,
-    admit: async (services, input) => create(await payloadOf(services, input)),
-    run,
-    resolveFailure,
-  };
+/** The schema of a queued write: a job with a body, which is defined beside the code that commits it. */
+export function queuedWrite<const N extends string, P extends TProperties>(
+  definition: Common<N, P>,
+): TUnsafe<JobOf<N, P> & QueuedBody> {
+  return Type.Unsafe(recordOf(definition, QueuedBody.properties));
 }
 
 function recordOf<N extends string, P extends TProperties>(
@@ -122,12 +85,4 @@ function recordOf<N extends string, P extends TProperties>(
   const schema = Type.Union(schemas.map((version) => Type.Literal(version)));
   const requestId = Type.Optional(Type.String());
   return Type.Object({ name: Type.Literal(name), schema, requestId, ...payload, ...body });
-}
-
-function creatorOf<N extends string, P extends TProperties>({ name, schemas }: Common<N, P>) {
-  const schema = schemas.at(-1) as number;
-  return (payload: Static<TObject<P>>): JobOf<N, P> => {
-    const requestId = currentRequest();
-    return { ...payload, name, schema, ...(requestId === undefined ? {} : { requestId }) };
-  };
 }

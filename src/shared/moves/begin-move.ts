@@ -8,7 +8,7 @@ import { formatPlace, parsePlace } from '../platform/blobs/places/place-url.ts';
 import { type PlacedBlobStore, placeKey } from '../platform/blobs/places/placed-blob-store.ts';
 import type { Config } from '../platform/config/config.ts';
 import { OperatorError } from '../platform/errors/errors.ts';
-import type { BlobRepository } from '../state/documents/blob-repository.ts';
+import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
 
 /** The blobs cannot be moved this way, or not now. */
 export class MoveError extends OperatorError {

@@ -1,7 +1,7 @@
 import { Meter } from '../backup/stored-bytes.ts';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
 import { readBlob } from '../platform/blobs/places/placed-blob-store.ts';
-import type { BlobRepository } from '../state/documents/blob-repository.ts';
+import type { BlobRepository } from '../state/checkpoints/blob-repository.ts';
 import { type Move, MoveError, type MoveParts } from './begin-move.ts';
 
 /** What a pass over all blobs has done. */

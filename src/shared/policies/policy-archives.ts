@@ -6,9 +6,9 @@ import {
   PayloadTooLargeError,
 } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import type { CheckClaim } from '../state/checks/check-claim.ts';
-import { findDamage, isDamage } from '../state/documents/document-damage.ts';
-import type { DocumentStore } from '../state/documents/document-store.ts';
+import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
+import { findDamage, isDamage } from '../state/checkpoints/document-damage.ts';
+import type { DocumentStore } from '../state/checkpoints/document-store.ts';
 import type { ArchiveRow, PolicyArchiveRepository } from './policy-archive-repository.ts';
 
 /** An archive holds a program of some files, without its dependencies. */

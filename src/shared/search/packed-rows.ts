@@ -1,5 +1,5 @@
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
-import { wholeUnzstdOptions, wholeZstdOptions } from '../state/documents/document-codec.ts';
+import { wholeUnzstdOptions, wholeZstdOptions } from '../state/checkpoints/document-codec.ts';
 
 /** Text of a block, in characters. Takes about 1 ms to compress; a reader holds one block at a time. */
 const defaultBlockChars = 256 * 1024;

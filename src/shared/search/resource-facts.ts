@@ -1,5 +1,10 @@
-import { type JsonSpan, scanMembers, sliceOf } from '../platform/json/json-text.ts';
-import { scanJsonInSlices, scanMembersInSlices } from '../platform/json/scan-in-slices.ts';
+import {
+  type JsonSpan,
+  scanJsonInSlices,
+  scanMembers,
+  scanMembersInSlices,
+  sliceOf,
+} from '../platform/json/json-text.ts';
 import { denseSliceBytes, nextSlice, Slices } from '../platform/slices/slices.ts';
 import { parseQualifiedName, type StackRef } from '../stacks/names.ts';
 import { diffProperties } from './property-leaves.ts';

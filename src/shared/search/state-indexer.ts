@@ -1,8 +1,8 @@
 import type { Database } from '../platform/db/database.ts';
 import { TimeSlices } from '../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
-import type { DocumentVerifier } from '../state/checks/document-verifier.ts';
-import { DocumentMissingError } from '../state/documents/document-store.ts';
+import { DocumentMissingError } from '../state/checkpoints/document-store.ts';
+import type { DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
 import { IndexStepBuilder } from './index-step.ts';
 import { scanResources } from './scan-resources.ts';
 import {

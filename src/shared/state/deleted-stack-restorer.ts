@@ -15,9 +15,9 @@ import { createStackRepository } from '../stacks/stack-repository.ts';
 import { readTags, tagsIn } from '../stacks/tags.ts';
 import { createUpdateRepository } from '../updates/update-repository.ts';
 import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
-import type { DocumentVerifier } from './checks/document-verifier.ts';
+import type { DocumentStore } from './checkpoints/document-store.ts';
+import type { DocumentVerifier } from './checkpoints/document-verifier.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';
-import type { DocumentStore } from './documents/document-store.ts';
 import { recordVersion } from './versions/record-version.ts';
 
 /** A deleted stack, and its new name. */

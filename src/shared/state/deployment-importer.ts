@@ -1,12 +1,55 @@
-import type { AuditSource } from '../audit/audit-event.ts';
+import { type Static, type TObject, Type } from 'typebox';
+import { AuditSource } from '../audit/audit-event.ts';
 import { createAuditRepository } from '../audit/audit-repository.ts';
 import { PayloadMissingError } from '../platform/payloads/payload-store.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
 import { formatStackRef } from '../stacks/names.ts';
-import type { AdmittedChange, AdmittedChanges } from '../updates/admitted-changes.ts';
-import { type BodyEncoding, type ByteSource, inflate } from './documents/byte-source.ts';
-import type { DocumentStore } from './documents/document-store.ts';
+import { Admission, type AdmittedChange, type AdmittedChanges, type StackHead } from '../updates/admitted-changes.ts';
+import { type BodyEncoding, type ByteSource, inflate, type WriteBody } from './checkpoints/body-buffer.ts';
+import type { DocumentStore } from './checkpoints/document-store.ts';
 import { storeDeployment } from './store-deployment.ts';
 import { recordVersion } from './versions/record-version.ts';
+
+/** The payload of a job that makes a new version. */
+export const changeTarget = {
+  stackId: Type.String(),
+  /** Chosen before the job is queued, so that a second run finds what the first one committed. */
+  updateId: Type.String(),
+  /** Null for a token that belongs to no user. */
+  requestedBy: Nullable(Type.String()),
+  /** For the audit log. */
+  source: AuditSource,
+  admission: Admission,
+};
+type ImportJob = Static<TObject<typeof changeTarget>>;
+
+/** An import before its body has arrived: the head that it may replace, without a deadline. */
+export interface ImportInput extends Omit<ImportJob, 'admission'> {
+  readonly head: StackHead;
+}
+
+interface Services {
+  readonly changes: AdmittedChanges;
+  readonly importer: DeploymentImporter;
+}
+
+/** Imports a deployment document as a new version of a stack. */
+export const importDeployment = {
+  name: 'import-deployment',
+  schemas: [1],
+  payload: changeTarget,
+  label: () => 'import',
+  budget: 'imports',
+  onlyWhileAwaited: () => true,
+  admit: async ({ changes }: Services, { head, ...target }: ImportInput) => ({
+    ...target,
+    admission: await changes.admit(head),
+  }),
+  run: async ({ importer }: Services, job: ImportJob, body: WriteBody) =>
+    importer.import({ ...job, ...(await body.open()) }),
+  resolveFailure: ({ changes }: Services, { updateId }: ImportJob, error: unknown) =>
+    changes.resolveFailure(updateId, error),
+} as const;
 
 /** Idempotent: running the same import twice commits it once. */
 export interface DeploymentImport extends AdmittedChange {

@@ -8,9 +8,9 @@ import { createStackRepository, type StackRow } from '../stacks/stack-repository
 import { readTags, tagsIn } from '../stacks/tags.ts';
 import { type AdmittedChange, type AdmittedChanges, StackChangedError } from '../updates/admitted-changes.ts';
 import type { CheckpointRepository, NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
-import type { DocumentVerifier } from './checks/document-verifier.ts';
+import type { DocumentStore } from './checkpoints/document-store.ts';
+import type { DocumentVerifier } from './checkpoints/document-verifier.ts';
 import { renameDeployment } from './deployments/rename-deployment.ts';
-import type { DocumentStore } from './documents/document-store.ts';
 import { recordVersion } from './versions/record-version.ts';
 
 /** Idempotent: running the same rename twice commits it once. */

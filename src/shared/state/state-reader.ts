@@ -7,9 +7,9 @@ import { createStackRepository, type StackRepository, type StackRow } from '../s
 import { createUpdateRepository, type UpdateRepository, type UpdateRow } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
-import type { DocumentVerifier } from './checks/document-verifier.ts';
-import { type ChunkRepository, createChunkRepository } from './documents/chunk-repository.ts';
-import { DocumentMissingError } from './documents/document-store.ts';
+import { type ChunkRepository, createChunkRepository } from './checkpoints/chunks/chunk-repository.ts';
+import { DocumentMissingError } from './checkpoints/document-store.ts';
+import type { DocumentVerifier } from './checkpoints/document-verifier.ts';
 import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
 import type { JournalCompactor } from './journal/journal-compactor.ts';
 import { describeFault, type JournalFault } from './journal/journal-fault.ts';

@@ -1,7 +1,7 @@
+import type { ByteSource } from './checkpoints/body-buffer.ts';
 import type { NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
-import type { ByteSource } from './documents/byte-source.ts';
-import type { DocumentStore } from './documents/document-store.ts';
-import { saveDocument } from './documents/save-document.ts';
+import type { DocumentStore } from './checkpoints/document-store.ts';
+import { saveDocument } from './checkpoints/save-document.ts';
 
 /**
  * Validates a deployment document `{version, features?, deployment}` and stores its bytes, without making it the state of a stack.

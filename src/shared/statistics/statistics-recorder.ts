@@ -3,7 +3,7 @@ import { textOf } from '../events/event-text.ts';
 import type { Database } from '../platform/db/database.ts';
 import { inSlices } from '../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../state/checkpoints/checkpoint-repository.ts';
-import type { DocumentVerifier } from '../state/checks/document-verifier.ts';
+import type { DocumentVerifier } from '../state/checkpoints/document-verifier.ts';
 import { urnKey } from '../state/deployments/live-urns.ts';
 import { commitOf } from '../state/journal/change-limits/approvals.ts';
 import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';

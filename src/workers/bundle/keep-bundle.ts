@@ -9,7 +9,7 @@ import { PassphraseCrypter } from '../../shared/diy/passphrase-crypter.ts';
 import type { Folder } from '../../shared/platform/blobs/folder.ts';
 import { bucketDefaults, openFolder } from '../../shared/platform/blobs/open-folder.ts';
 import { SubFolder } from '../../shared/platform/blobs/sub-folder.ts';
-import { bytesOf } from '../../shared/state/documents/byte-source.ts';
+import { bytesOf } from '../../shared/state/checkpoints/body-buffer.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 import { BundleWriter, ClaimLostError } from './bundle-writer.ts';

@@ -8,7 +8,7 @@ import type { EventSegments } from '../../shared/events/event-segments.ts';
 import { IndexWriter } from '../../shared/events/segment-index.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { textInChunks } from '../../shared/platform/db/text-chunks.ts';
-import type { DocumentStore } from '../../shared/state/documents/document-store.ts';
+import type { DocumentStore } from '../../shared/state/checkpoints/document-store.ts';
 
 const compress = promisify(zstdCompress);
 

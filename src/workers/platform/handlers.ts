@@ -1,19 +1,17 @@
-import {
-  appendEvents,
-  appendJournal,
-  applyCheckpoint,
-  compactJournal,
-  importDeployment,
-  type Job,
-  type JobName,
-  renameStack,
-  snapshotJournal,
-} from '../../shared/jobs/definitions.ts';
+import { appendEvents } from '../../shared/events/event-writer.ts';
+import { compactJournal, type Job, type JobName, renameStack, snapshotJournal } from '../../shared/jobs/definitions.ts';
 import type { JobServices } from '../../shared/jobs/job-definition.ts';
 import type { BodyEncryption, PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
-import type { BodyBuffer } from '../../shared/state/documents/body-buffer.ts';
-import type { BodyEncoding, ByteSource } from '../../shared/state/documents/byte-source.ts';
-import type { OpenedBody, WriteBody } from '../../shared/state/documents/write-body.ts';
+import type {
+  BodyBuffer,
+  BodyEncoding,
+  ByteSource,
+  OpenedBody,
+  WriteBody,
+} from '../../shared/state/checkpoints/body-buffer.ts';
+import { applyCheckpoint } from '../../shared/state/checkpoints/checkpoint-writer.ts';
+import { importDeployment } from '../../shared/state/deployment-importer.ts';
+import { appendJournal } from '../../shared/state/journal/journal-writer.ts';
 
 /** Runs a job; `seal` belongs to its body. A job without a handler does not compile. */
 export type JobHandlers = {

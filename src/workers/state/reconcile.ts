@@ -6,7 +6,7 @@ import {
   ReconcileCounts,
   ReconcilePlace,
   reconcile,
-} from '../../shared/state/documents/reconcile-blobs.ts';
+} from '../../shared/state/blobs/reconcile-blobs.ts';
 import type { Maintenance } from '../platform/maintenance.ts';
 
 /** Name of the task. */

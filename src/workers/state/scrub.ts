@@ -3,8 +3,8 @@ import type { BlobStore } from '../../shared/platform/blobs/blob-store.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
-import type { DocumentCheckRepository } from '../../shared/state/checks/document-check-repository.ts';
-import type { CheckOutcome, DocumentVerifier } from '../../shared/state/checks/document-verifier.ts';
+import type { DocumentCheckRepository } from '../../shared/state/checkpoints/document-check-repository.ts';
+import type { CheckOutcome, DocumentVerifier } from '../../shared/state/checkpoints/document-verifier.ts';
 import type { JournalSnapshots } from '../../shared/state/journal/journal-snapshots.ts';
 import { assertStoreReachable } from '../platform/bad-items.ts';
 

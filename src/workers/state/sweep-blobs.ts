@@ -1,7 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import { lookAtSite } from '../../shared/platform/site/site-watch.ts';
-import { createBlobRepository } from '../../shared/state/documents/blob-repository.ts';
-import { ownsStore } from '../../shared/state/documents/store-ownership.ts';
+import { ownsStore } from '../../shared/state/blobs/store-ownership.ts';
+import { createBlobRepository } from '../../shared/state/checkpoints/blob-repository.ts';
 
 const batchSize = 200;
 const concurrentDeletes = 8;

@@ -1,16 +1,21 @@
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { CheckpointRepository, CheckpointRow } from '../../shared/state/checkpoints/checkpoint-repository.ts';
-import type { DocumentVerifier } from '../../shared/state/checks/document-verifier.ts';
-import { checkChunk, decodeChunk, encodeChunk, hashInSlices } from '../../shared/state/documents/chunk-codec.ts';
+import {
+  checkChunk,
+  decodeChunk,
+  encodeChunk,
+  hashInSlices,
+} from '../../shared/state/checkpoints/chunks/chunk-codec.ts';
 import {
   type ChunkSizes,
   chunkSizes,
   cutAtResources,
   type TextChunk,
-} from '../../shared/state/documents/chunk-cutter.ts';
-import type { ChunkRepository, ChunkRow } from '../../shared/state/documents/chunk-repository.ts';
-import { isDamage } from '../../shared/state/documents/document-damage.ts';
-import { chunksCodec, type DocumentStore } from '../../shared/state/documents/document-store.ts';
+} from '../../shared/state/checkpoints/chunks/chunk-cutter.ts';
+import type { ChunkRepository, ChunkRow } from '../../shared/state/checkpoints/chunks/chunk-repository.ts';
+import { isDamage } from '../../shared/state/checkpoints/document-damage.ts';
+import { chunksCodec, type DocumentStore } from '../../shared/state/checkpoints/document-store.ts';
+import type { DocumentVerifier } from '../../shared/state/checkpoints/document-verifier.ts';
 import type {
   DueState,
   NewChunk,

@@ -5,12 +5,8 @@ import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts
 import { parseConfig } from '../../../src/shared/platform/config/config.ts';
 import { openDatabase } from '../../../src/shared/platform/db/database.ts';
 import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
-import { createBlobRepository } from '../../../src/shared/state/documents/blob-repository.ts';
-import {
-  beginReconcile,
-  type ReconcileCounts,
-  reconcile,
-} from '../../../src/shared/state/documents/reconcile-blobs.ts';
+import { beginReconcile, type ReconcileCounts, reconcile } from '../../../src/shared/state/blobs/reconcile-blobs.ts';
+import { createBlobRepository } from '../../../src/shared/state/checkpoints/blob-repository.ts';
 import type { Cluster } from '../../../testkit/cluster.ts';
 import type { CliPipeline } from './cli-pipeline.ts';
 import { sha256 } from './documents.ts';

@@ -16,7 +16,7 @@ export class NextRelease implements Disposable {
       cpSync(path.join(root, part), path.join(this.directory, part), { recursive: true });
     }
     symlinkSync(path.join(root, 'node_modules'), path.join(this.directory, 'node_modules'));
-    this.#edit('src/shared/jobs/definitions.ts', [
+    this.#edit('src/shared/state/checkpoints/checkpoint-writer.ts', [
       ["name: 'apply-checkpoint',\n  schemas: [1],", "name: 'apply-checkpoint',\n  schemas: [1, 2],"],
       [
         'arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),',
@@ -27,7 +27,7 @@ export class NextRelease implements Disposable {
         "envelope: job.envelope ?? 'cli', arrivalSequence: job.schema === 2 ? job.place : job.arrivalSequence,",
       ],
     ]);
-    this.#edit('src/api/state/checkpoints.routes.ts', [
+    this.#edit('src/api/state/writes/checkpoints.routes.ts', [
       ['{ kind, envelope, fence, arrivalSequence }', '{ kind, envelope, fence, place: arrivalSequence }'],
     ]);
     writeFileSync(

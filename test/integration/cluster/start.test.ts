@@ -10,7 +10,7 @@ import { migrate } from '../../../src/shared/platform/db/migrate.ts';
 import { PartUnavailableError } from '../../../src/shared/platform/lifecycle/start-wait.ts';
 import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
 import { RedisPolicyError } from '../../../src/shared/platform/redis/redis.ts';
-import { encodeDocument } from '../../../src/shared/state/documents/document-codec.ts';
+import { encodeDocument } from '../../../src/shared/state/checkpoints/document-codec.ts';
 import { startWorker } from '../../../src/workers/main.ts';
 import { type RedisServer, startRedisServer } from '../../../testkit/redis-server.ts';
 import { findFreePort } from '../../../testkit/server-process.ts';

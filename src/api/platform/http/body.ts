@@ -8,9 +8,15 @@ import {
   UnsupportedMediaTypeError,
 } from '../../../shared/platform/errors/errors.ts';
 import { parseInSlices } from '../../../shared/platform/json/parse-in-slices.ts';
+import type { BufferedBody } from '../../../shared/platform/payloads/arrival-buffer.ts';
 import { withTimeout } from '../../../shared/platform/timeout/with-timeout.ts';
-import { type BodyBuffer, type InflatedBody, parsedWeight } from '../../../shared/state/documents/body-buffer.ts';
-import type { BodyEncoding } from '../../../shared/state/documents/byte-source.ts';
+import {
+  type BodyBuffer,
+  type BodyEncoding,
+  bytesOf,
+  claimedBytes,
+  parsedWeight,
+} from '../../../shared/state/checkpoints/body-buffer.ts';
 import { sendContinue } from '../server/unread-bodies.ts';
 
 /** Limit for control bodies, in bytes: this, or `maxFieldsPerBody` of the largest fields, up to the configured maximum. */
@@ -26,6 +32,9 @@ const inflateWaitMs = 30_000;
 /** Time credit of a sender at the start, and its maximum, in ms. The maximum is also the longest silence. */
 const initialCreditMs = 15_000;
 const maxCreditMs = 60_000;
+
+/** Bodies that declare a larger inflated size go to a worker, however small they arrived; so do deltas of a larger document. */
+export const maxDirectInflatedBytes = 8 * 1024 * 1024;
 
 /** Dependencies for reading bodies: the limits, and the memory for buffered bodies. */
 export interface BodyParts {
@@ -63,12 +72,15 @@ export async function receiveBody(
   { config, bodyBuffer }: BodyParts,
   request: FastifyRequest,
   maxBytes: number,
-): Promise<InflatedBody> {
+): Promise<BufferedBody> {
   const encoding = bodyEncoding(request);
   const fairnessKey = (request.params as { organization?: string }).organization ?? '';
   const bounds = { declaredBytes: declaredBytes(request), maxBytes, fairnessKey };
   assertDeclaredSize(bounds.declaredBytes, maxBytes);
-  const arrived = await bodyBuffer.receive(checkedBody(request.raw, config.limits.minBodyBytesPerSecond), bounds);
+  const arrived = await bodyBuffer.arrivals.receive(
+    checkedBody(request.raw, config.limits.minBodyBytesPerSecond),
+    bounds,
+  );
   try {
     const options = { maxBytes, weight: parsedWeight, waitMs: inflateWaitMs, fairnessKey };
     const inflated = await bodyBuffer.inflate(arrived.body, encoding, options);
@@ -108,11 +120,37 @@ export function declaredBytes(request: FastifyRequest): number | null {
   return header === undefined ? null : Number(header);
 }
 
+/** A body as the API receives it: buffered if small, otherwise a stream. */
+export interface PayloadBody {
+  readonly encoding: BodyEncoding;
+  readonly declared: number | null;
+  /** The buffered body if the API commits it itself, otherwise null. */
+  readonly direct: Buffer | null;
+  /** The body for a worker, still compressed. */
+  readonly stream: AsyncIterable<Buffer>;
+}
+
+/**
+ * Buffers a small body (up to `HOLDFAST_DIRECT_BYTES`, as sent) and leaves a larger one to be read as a stream. Throws
+ * UnsupportedMediaTypeError, PayloadTooLargeError, InvalidRequestError and SlowRequestError.
+ */
+export async function readBody(request: FastifyRequest, { limits }: Pick<Config, 'limits'>): Promise<PayloadBody> {
+  const encoding = bodyEncoding(request);
+  const declared = declaredBytes(request);
+  const { directBytes: maxBytes, minBodyBytesPerSecond } = limits;
+  if (declared === null || declared > maxBytes) {
+    return { encoding, declared, direct: null, stream: checkedBody(request.raw, minBodyBytesPerSecond) };
+  }
+  const body = await collectBody(request.raw, declared, { maxBytes, minBodyBytesPerSecond });
+  const isSmall = claimedBytes(body, encoding) <= maxDirectInflatedBytes;
+  return { encoding, declared, direct: isSmall ? body : null, stream: bytesOf(body)() };
+}
+
 /**
  * Reads the complete body without inflating it. Throws PayloadTooLargeError as soon as it is known to exceed the limit,
  * InvalidRequestError if it is cut off, and SlowRequestError.
  */
-export async function collectBody(
+async function collectBody(
   payload: IncomingBody,
   declared: number | null,
   { maxBytes, minBodyBytesPerSecond }: { maxBytes: number; minBodyBytesPerSecond: number },

@@ -1,20 +1,66 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
+import { type TSchema, Type } from 'typebox';
 import type { Quotas } from '../../../shared/access/quotas/quota-service.ts';
 import { TooManyInFlightError } from '../../../shared/access/quotas/quotas.ts';
-import type { Job } from '../../../shared/jobs/definitions.ts';
+import type { BodilessJob, Job, WriteDefinition, WriteName } from '../../../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../../shared/jobs/dispatcher.ts';
-import type { JobServices, QueuedBody, WriteDefinition } from '../../../shared/jobs/job-definition.ts';
+import type { JobServices } from '../../../shared/jobs/job-definition.ts';
 import type { Config } from '../../../shared/platform/config/config.ts';
+import { PayloadTooLargeError } from '../../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../../shared/platform/errors/outcome.ts';
+import { currentRequest } from '../../../shared/platform/logger/request-lines.ts';
+import { freeBuffer } from '../../../shared/platform/memory/free-buffer.ts';
 import { BudgetExhaustedError, type PayloadStore } from '../../../shared/platform/payloads/payload-store.ts';
 import type { Metrics } from '../../../shared/platform/telemetry/metrics.ts';
+import {
+  type BodyBuffer,
+  type BodyEncoding,
+  bytesOf,
+  type OpenedBody,
+  parsedWeight,
+  rawWeight,
+  type WriteBody,
+} from '../../../shared/state/checkpoints/body-buffer.ts';
 import { LargeBaseError } from '../../../shared/state/checkpoints/checkpoint-writer.ts';
-import type { BodyBuffer } from '../../../shared/state/documents/body-buffer.ts';
-import { type BodyEncoding, bytesOf } from '../../../shared/state/documents/byte-source.ts';
+import type { LeaseFence } from '../../../shared/updates/lease.ts';
 import { assertAwaited } from '../../platform/http/awaited.ts';
-import { declaredBytes } from '../../platform/http/body.ts';
-import { type IncomingBody, MemoryBody, readBody } from './read-body.ts';
+import { declaredBytes, maxDirectInflatedBytes, type PayloadBody, readBody } from '../../platform/http/body.ts';
+import { leaseToken } from '../../platform/http/paths.ts';
+import type { Lease } from '../../platform/http/request.ts';
+import { UpdateParams } from '../../platform/protocol/core.ts';
+
+/**
+ * Options of the routes by which a running update sends checkpoints, journal entries and engine events. Their bodies are not parsed
+ * here, because exact bytes matter. `body`: for the OpenAPI document.
+ */
+export function fencedWrite(
+  body: TSchema,
+  { summary, tag, errorStatuses = [] }: { summary: string; tag: string; errorStatuses?: readonly number[] },
+) {
+  return {
+    compress: false,
+    config: {
+      access: { kind: 'lease', fenced: true },
+      rate: 'never',
+      audit: { none: 'part of its update, whose start and end are recorded' },
+      body: 'payload',
+      described: { body, errorStatuses },
+    },
+    schema: {
+      tags: [tag],
+      summary,
+      security: leaseToken,
+      params: UpdateParams,
+      response: { 204: Type.Null() },
+    },
+  } as const;
+}
+
+/** The part of a lease that a write checks again when it commits. */
+export function fenceOf({ updateId, stackId, epoch }: Lease): LeaseFence {
+  return { updateId, stackId, epoch };
+}
 
 /** Maximum wait for memory to inflate a body, in ms: for calls that the CLI retries, and for others. */
 const retriedWaitMs = 30_000;
@@ -32,19 +78,15 @@ export interface WriteParts {
 }
 
 /** Submits a write with the body of a request; resolves once it is committed. */
-export type SubmitWrite = <I, J extends BodilessJob>(
+export type SubmitWrite = <N extends WriteName, I>(
   request: FastifyRequest,
-  write: WriteDefinition<I, J>,
+  write: WriteDefinition<N, I>,
   input: I,
 ) => Promise<void>;
 
-/** A job that is queued with a body, without its body fields. */
-type BodilessJob = WithoutBody<Extract<Job, QueuedBody>>;
-type WithoutBody<J> = J extends unknown ? Omit<J, keyof QueuedBody> : never;
-
 /**
  * The only path for writes with a body. Small bodies are committed here. Larger ones go to the payload store, still compressed, and
- * a job with their key goes to the workers. Both run the same job definition.
+ * a job with their key goes to the workers. Both run the same definition, which is beside the code that commits it.
  */
 export function createSubmitWrite(parts: WriteParts): SubmitWrite {
   const { config, metrics } = parts;
@@ -61,18 +103,18 @@ export function createSubmitWrite(parts: WriteParts): SubmitWrite {
   };
 }
 
-interface Submission<I, J> {
+interface Submission<N extends WriteName, I> {
   readonly request: FastifyRequest;
-  readonly write: WriteDefinition<I, J>;
+  readonly write: WriteDefinition<N, I>;
   readonly input: I;
   /** The organization whose share of in-flight budget, memory and workers the call counts against. */
   readonly fairnessKey: string;
 }
 
 /** Commits a body in this process. The memory for the inflated body is reserved until the commit ends. */
-async function commitHere<I, J extends BodilessJob>(
+async function commitHere<N extends WriteName, I>(
   parts: WriteParts,
-  submission: Submission<I, J>,
+  submission: Submission<N, I>,
   bytes: Buffer,
   encoding: BodyEncoding,
 ): Promise<void> {
@@ -101,10 +143,10 @@ async function commitHere<I, J extends BodilessJob>(
 }
 
 /** `workBytes`: size of what the job reads, if that is more than its body. */
-async function commitOnWorker<I, J extends BodilessJob>(
+async function commitOnWorker<N extends WriteName, I>(
   { config, dispatcher, payloads, quotas, services }: WriteParts,
-  submission: Submission<I, J>,
-  { declared, encoding, stream }: Omit<IncomingBody, 'direct'>,
+  submission: Submission<N, I>,
+  { declared, encoding, stream }: Omit<PayloadBody, 'direct'>,
   workBytes = 0,
 ): Promise<void> {
   const { request, write, fairnessKey } = submission;
@@ -131,10 +173,11 @@ async function commitOnWorker<I, J extends BodilessJob>(
   try {
     const job = await admit(services, submission);
     // From here on the body is committed even if the client disconnects.
-    const running = dispatcher.run(
-      { ...job, payloadKey, encoding },
-      { bytes: Math.max(bytes, workBytes), encryption, fairnessKey },
-    );
+    const running = dispatcher.run({ ...job, payloadKey, encoding } as unknown as Job, {
+      bytes: Math.max(bytes, workBytes),
+      encryption,
+      fairnessKey,
+    });
     await awaitCommit(services, write, job, running);
   } catch (error) {
     // A job that may still be running needs its body.
@@ -145,16 +188,22 @@ async function commitOnWorker<I, J extends BodilessJob>(
   void release();
 }
 
-/** Creates the job, once its body has arrived completely. */
-async function admit<I, J>(services: JobServices, { request, write, input }: Submission<I, J>): Promise<J> {
+/** Creates the job as of this release, once its body has arrived completely. */
+async function admit<N extends WriteName, I>(
+  services: JobServices,
+  { request, write, input }: Submission<N, I>,
+): Promise<BodilessJob<N>> {
   if (write.onlyWhileAwaited?.(input)) await assertAwaited(request.raw);
-  return write.admit(services, input);
+  const payload = write.admit ? await write.admit(services, input) : input;
+  const requestId = currentRequest();
+  const head = { name: write.name, schema: write.schemas.at(-1), ...(requestId === undefined ? {} : { requestId }) };
+  return { ...payload, ...head } as unknown as BodilessJob<N>;
 }
 
-async function awaitCommit<I, J>(
+async function awaitCommit<N extends WriteName, I>(
   services: JobServices,
-  { resolveFailure }: WriteDefinition<I, J>,
-  job: J,
+  { resolveFailure }: WriteDefinition<N, I>,
+  job: BodilessJob<N>,
   commit: Promise<void>,
 ): Promise<void> {
   if (resolveFailure) await commit.catch((error: unknown) => resolveFailure(services, job, error));
@@ -163,4 +212,77 @@ async function awaitCommit<I, J>(
 
 function fairnessKeyOf(request: FastifyRequest): string {
   return (request.params as { organization: string }).organization;
+}
+
+interface MemoryBodyOptions {
+  readonly bodyBuffer: BodyBuffer;
+  /** Maximum inflated size of a body that is parsed, in bytes. */
+  readonly maxBatchBytes: number;
+  /** Maximum wait for memory, in ms. */
+  readonly waitMs: number;
+  /** The organization whose share of the memory it counts against. */
+  readonly fairnessKey: string;
+}
+
+/**
+ * A small body in memory, inflated only once unless it turns out larger than it declares. The memory it reserves for the inflated
+ * body is released when it is disposed.
+ */
+class MemoryBody implements WriteBody, Disposable {
+  readonly #body: Buffer;
+  readonly #encoding: BodyEncoding;
+  readonly #options: MemoryBodyOptions;
+  #release = (): void => {};
+
+  constructor(body: Buffer, encoding: BodyEncoding, options: MemoryBodyOptions) {
+    this.#body = body;
+    this.#encoding = encoding;
+    this.#options = options;
+  }
+
+  async open({ parsed = false } = {}): Promise<OpenedBody> {
+    try {
+      const inflated = await (parsed
+        ? this.#inflate(this.#options.maxBatchBytes, parsedWeight)
+        : this.#inflate(maxDirectInflatedBytes, rawWeight));
+      return {
+        body: bytesOf(inflated),
+        encoding: 'identity',
+        inflated,
+        maxBaseBytes: maxDirectInflatedBytes,
+        free: () => this.#free(inflated),
+      };
+    } catch (error) {
+      if (!(error instanceof PayloadTooLargeError)) throw error;
+      // With several gzip members, only the size of the last one is known in advance, so the body is read as a stream, like any
+      // large body. So is a delta that is too large, which is refused there.
+      return {
+        body: bytesOf(this.#body),
+        encoding: this.#encoding,
+        inflated: null,
+        maxBaseBytes: maxDirectInflatedBytes,
+      };
+    }
+  }
+
+  async use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T> {
+    return work(await this.#inflate(this.#options.maxBatchBytes, parsedWeight));
+  }
+
+  [Symbol.dispose](): void {
+    this.#release();
+  }
+
+  #free(inflated: Buffer): void {
+    // The memory of an uncompressed body is accounted for by the socket.
+    if (this.#encoding === 'gzip') freeBuffer(inflated);
+    this.#release();
+  }
+
+  async #inflate(maxBytes: number, weight: number): Promise<Buffer> {
+    const { bodyBuffer, waitMs, fairnessKey } = this.#options;
+    const inflated = await bodyBuffer.inflate(this.#body, this.#encoding, { maxBytes, weight, waitMs, fairnessKey });
+    this.#release = inflated.release;
+    return inflated.body;
+  }
 }

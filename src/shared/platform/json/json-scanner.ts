@@ -1,6 +1,15 @@
-import { isUtf8 } from 'node:buffer';
 import { InvalidRequestError } from '../errors/errors.ts';
-import { isHex, type SkimCursor, State, skim, stringEnd } from './json-skim.ts';
+import {
+  canNumberEnd,
+  isHex,
+  literalsByFirst,
+  nextState,
+  type SkimCursor,
+  State,
+  skim,
+  stringEnd,
+  Utf8Check,
+} from './json-skim.ts';
 
 /** Half-open range of byte offsets into the scanned text. */
 export interface Span {
@@ -41,12 +50,6 @@ export class JsonSyntaxError extends InvalidRequestError {
 const defaultMaxDepth = 10_000;
 const maxKeyBytes = 1024 * 1024;
 
-const literals = new Map<number, Buffer>([
-  [0x74, Buffer.from('true')],
-  [0x66, Buffer.from('false')],
-  [0x6e, Buffer.from('null')],
-]);
-
 /**
  * Validates one JSON text, fed in chunks, and reports the positions of its outer values without building them.
  * Memory use does not depend on the size of the text (one byte per open container).
@@ -72,7 +75,7 @@ export class JsonScanner {
   #scalarStart = 0;
   #keyParts: Buffer[] = [];
   #keyBytes = 0;
-  #utf8Carry: Buffer = Buffer.alloc(0);
+  readonly #utf8 = new Utf8Check();
 
   constructor(options: JsonScannerOptions) {
     this.#reportDepth = options.reportDepth;
@@ -85,7 +88,7 @@ export class JsonScanner {
 
   /** Scans the next chunk. Throws JsonSyntaxError. */
   write(chunk: Buffer): void {
-    this.#checkUtf8(chunk);
+    if (!this.#utf8.write(chunk)) throw new JsonSyntaxError('Text is not UTF-8', this.#offset);
     const base = this.#offset;
     const length = chunk.length;
     let state = this.#state;
@@ -113,18 +116,18 @@ export class JsonScanner {
               state = this.#endScalar('string', base + i + 1);
             }
           } else if (c === 0x5c) state = State.escape;
-          else throw this.#error('Control character in string', base + i);
+          else throw new JsonSyntaxError('Control character in string', base + i);
           break;
         }
         case State.escape:
           if (byte === 0x75) {
             this.#hexLeft = 4;
             state = State.hex;
-          } else if (isSimpleEscape(byte)) state = State.string;
-          else throw this.#error('Bad escape in string', base + i);
+          } else if (nextState(state, byte) === State.string) state = State.string;
+          else throw new JsonSyntaxError('Bad escape in string', base + i);
           break;
         case State.hex:
-          if (!isHex(byte)) throw this.#error('Bad \\u escape in string', base + i);
+          if (!isHex(byte)) throw new JsonSyntaxError('Bad \\u escape in string', base + i);
           if (--this.#hexLeft === 0) state = State.string;
           break;
         case State.literal:
@@ -133,12 +136,12 @@ export class JsonScanner {
           break;
         default: {
           if (state >= State.minus && state <= State.exponentDigits) {
-            const next = numberStep(state, byte);
+            const next = nextState(state, byte);
             if (next >= 0) {
               state = next;
               break;
             }
-            if (!canNumberEnd(state)) throw this.#error('Bad number', base + i);
+            if (!canNumberEnd(state)) throw new JsonSyntaxError('Bad number', base + i);
             state = this.#endScalar('number', base + i);
             continue;
           }
@@ -156,9 +159,9 @@ export class JsonScanner {
 
   /** Ends the text and returns its length in bytes. Throws JsonSyntaxError if it is incomplete. */
   end(): number {
-    if (this.#utf8Carry.length > 0) throw this.#error('Text is not UTF-8', this.#offset);
+    if (this.#utf8.isCut) throw new JsonSyntaxError('Text is not UTF-8', this.#offset);
     if (this.#depth === 0 && canNumberEnd(this.#state)) this.#state = this.#endScalar('number', this.#offset);
-    if (this.#state !== State.done) throw this.#error('Unexpected end of JSON', this.#offset);
+    if (this.#state !== State.done) throw new JsonSyntaxError('Unexpected end of JSON', this.#offset);
     return this.#offset;
   }
 
@@ -179,13 +182,11 @@ export class JsonScanner {
   #structural(state: number, byte: number, at: number): number {
     switch (state) {
       case State.valueOrEnd:
-        if (byte === 0x5d) return this.#close(at);
-        return this.#beginValue(byte, at);
+        return byte === 0x5d ? this.#close(at) : this.#beginValue(byte, at);
       case State.value:
         return this.#beginValue(byte, at);
       case State.keyOrEnd:
-        if (byte === 0x7d) return this.#close(at);
-        return this.#beginKey(byte, at);
+        return byte === 0x7d ? this.#close(at) : this.#beginKey(byte, at);
       case State.key:
         return this.#beginKey(byte, at);
       case State.colon:
@@ -204,7 +205,7 @@ export class JsonScanner {
         throw this.#unexpected(byte, at);
       }
       default:
-        throw this.#error('Text after the JSON value', at);
+        throw new JsonSyntaxError('Text after the JSON value', at);
     }
   }
 
@@ -216,7 +217,7 @@ export class JsonScanner {
 
   #beginValue(byte: number, at: number): number {
     if (byte === 0x7b || byte === 0x5b) {
-      if (this.#depth >= this.#maxDepth) throw this.#error(`Nesting deeper than ${this.#maxDepth}`, at);
+      if (this.#depth >= this.#maxDepth) throw new JsonSyntaxError(`Nesting deeper than ${this.#maxDepth}`, at);
       if (this.#depth === this.#containers.length) {
         const larger = new Uint8Array(this.#containers.length * 4);
         larger.set(this.#containers);
@@ -239,7 +240,7 @@ export class JsonScanner {
     if (byte === 0x2d) return State.minus;
     if (byte === 0x30) return State.zero;
     if (byte >= 0x31 && byte <= 0x39) return State.int;
-    const literal = literals.get(byte);
+    const literal = literalsByFirst[byte];
     if (!literal) throw this.#unexpected(byte, at);
     this.#literal = literal;
     this.#literalOffset = 1;
@@ -266,7 +267,7 @@ export class JsonScanner {
   #addKeyPart(part: Buffer, at: number): void {
     if (this.#depth > this.#reportDepth) return;
     this.#keyBytes += part.length;
-    if (this.#keyBytes > maxKeyBytes) throw this.#error('Member name too long', at);
+    if (this.#keyBytes > maxKeyBytes) throw new JsonSyntaxError('Member name too long', at);
     this.#keyParts.push(Buffer.from(part));
   }
 
@@ -285,76 +286,14 @@ export class JsonScanner {
     this.#path[this.#depth - 1] = text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
   }
 
-  #checkUtf8(chunk: Buffer): void {
-    const text = this.#utf8Carry.length > 0 ? Buffer.concat([this.#utf8Carry, chunk]) : chunk;
-    const cut = text.length - incompleteTail(text);
-    if (!isUtf8(cut === text.length ? text : text.subarray(0, cut))) {
-      throw this.#error('Text is not UTF-8', this.#offset);
-    }
-    this.#utf8Carry = cut === text.length ? Buffer.alloc(0) : Buffer.from(text.subarray(cut));
-  }
-
   #unexpected(byte: number, at: number): JsonSyntaxError {
     const shown = byte > 0x20 && byte < 0x7f ? `'${String.fromCharCode(byte)}'` : `byte 0x${byte.toString(16)}`;
-    return this.#error(`Unexpected ${shown}`, at);
-  }
-
-  #error(message: string, at: number): JsonSyntaxError {
-    return new JsonSyntaxError(message, at);
+    return new JsonSyntaxError(`Unexpected ${shown}`, at);
   }
 }
 
-/** Number of bytes at the end of `text` that start an incomplete UTF-8 sequence: 0 to 3. */
-function incompleteTail(text: Buffer): number {
-  for (let back = 1; back <= 3 && back <= text.length; back++) {
-    const byte = text[text.length - back] as number;
-    if (byte < 0x80) return 0;
-    if (byte >= 0xc0) {
-      const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
-      return needed > back ? back : 0;
-    }
-  }
-  return 0;
-}
-
-function isSimpleEscape(byte: number): boolean {
-  // " \ / b f n r t
-  return (
-    byte === 0x22 ||
-    byte === 0x5c ||
-    byte === 0x2f ||
-    byte === 0x62 ||
-    byte === 0x66 ||
-    byte === 0x6e ||
-    byte === 0x72 ||
-    byte === 0x74
-  );
-}
-
-/** Returns the state after `byte` inside a number, or -1 if the byte is not part of the number. */
-function numberStep(state: number, byte: number): number {
-  const digit = byte >= 0x30 && byte <= 0x39;
-  switch (state) {
-    case State.minus:
-      return byte === 0x30 ? State.zero : digit ? State.int : -1;
-    case State.zero:
-    case State.int:
-      if (digit && state === State.int) return State.int;
-      if (byte === 0x2e) return State.dot;
-      return byte === 0x65 || byte === 0x45 ? State.exponent : -1;
-    case State.dot:
-      return digit ? State.fraction : -1;
-    case State.fraction:
-      if (digit) return State.fraction;
-      return byte === 0x65 || byte === 0x45 ? State.exponent : -1;
-    case State.exponent:
-      if (byte === 0x2b || byte === 0x2d) return State.exponentSign;
-      return digit ? State.exponentDigits : -1;
-    default:
-      return digit ? State.exponentDigits : -1;
-  }
-}
-
-function canNumberEnd(state: number): boolean {
-  return state === State.zero || state === State.int || state === State.fraction || state === State.exponentDigits;
+/** Decodes the JSON string at [start, end), quotes included, like Go: a lone surrogate becomes U+FFFD. */
+export function decodeJsonString(text: Buffer, start: number, end: number): string {
+  const inner = text.toString('utf8', start + 1, end - 1);
+  return inner.includes('\\') ? (JSON.parse(`"${inner}"`) as string).toWellFormed() : inner;
 }

@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer';
+
 /** States of the JSON scanner between two bytes. */
 export const State = {
   value: 0,
@@ -49,7 +51,8 @@ const steps = createSteps();
 /** 0 for the bytes that a string may contain as they are. */
 const special = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === 0x22 || byte === 0x5c ? 1 : 0));
 
-const literalsByFirst: readonly (Buffer | undefined)[] = Array.from({ length: 128 }, (_, byte) =>
+/** `true`, `false` and `null` by their first bytes. */
+export const literalsByFirst: readonly (Buffer | undefined)[] = Array.from({ length: 128 }, (_, byte) =>
   [Buffer.from('true'), Buffer.from('false'), Buffer.from('null')].find((literal) => literal[0] === byte),
 );
 
@@ -136,6 +139,17 @@ export function skim(chunk: Buffer, from: number, cursor: SkimCursor, floor: num
   return i;
 }
 
+/** The state after `byte` in a number or an escape; -1 if it does not belong there. */
+export function nextState(state: number, byte: number): number {
+  const step = steps[(state << 8) | byte] as number;
+  return step < Action.beginKey ? step : -1;
+}
+
+/** Whether a number is complete in this state. */
+export function canNumberEnd(state: number): boolean {
+  return state === State.zero || state === State.int || state === State.fraction || state === State.exponentDigits;
+}
+
 /** Returns the first byte from `from` on that a string cannot contain as it is, or the chunk's length. */
 export function stringEnd(chunk: Buffer, from: number): number {
   const length = chunk.length;
@@ -170,6 +184,38 @@ function isEscapedUnit(chunk: Buffer, at: number): boolean {
 
 export function isHex(byte: number): boolean {
   return (byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66);
+}
+
+/** Checks that a text is UTF-8, chunk by chunk. */
+export class Utf8Check {
+  #carry: Buffer = Buffer.alloc(0);
+
+  /** Whether the text so far ends within a character. */
+  get isCut(): boolean {
+    return this.#carry.length > 0;
+  }
+
+  /** Returns false if the text is not UTF-8. */
+  write(chunk: Buffer): boolean {
+    const text = this.#carry.length > 0 ? Buffer.concat([this.#carry, chunk]) : chunk;
+    const cut = text.length - incompleteTail(text);
+    if (!isUtf8(cut === text.length ? text : text.subarray(0, cut))) return false;
+    this.#carry = cut === text.length ? Buffer.alloc(0) : Buffer.from(text.subarray(cut));
+    return true;
+  }
+}
+
+/** Number of bytes at the end of `text` that start an incomplete UTF-8 sequence: 0 to 3. */
+function incompleteTail(text: Buffer): number {
+  for (let back = 1; back <= 3 && back <= text.length; back++) {
+    const byte = text[text.length - back] as number;
+    if (byte < 0x80) return 0;
+    if (byte >= 0xc0) {
+      const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+      return needed > back ? back : 0;
+    }
+  }
+  return 0;
 }
 
 function createSteps(): Uint8Array {

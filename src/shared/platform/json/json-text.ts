@@ -1,3 +1,4 @@
+import { denseSliceBytes, scanInSlices, timeSliceBytes } from '../slices/slices.ts';
 import { type JsonKind, JsonScanner, type Span } from './json-scanner.ts';
 
 /** Position and kind of a value in a text. */
@@ -48,6 +49,36 @@ export function scanElements(text: Buffer): JsonSpan[] | null {
     else isArray = span.kind === 'array';
   });
   return isArray ? elements : null;
+}
+
+/**
+ * Like `scanJson`, but scans at most about `sliceBytes` per event loop tick: `denseSliceBytes` where values to report may be as dense as
+ * possible. Throws JsonSyntaxError.
+ */
+export async function scanJsonInSlices(
+  text: Buffer,
+  reportDepth: number,
+  onValue: (path: readonly (string | number)[], span: JsonSpan) => void,
+  sliceBytes = timeSliceBytes,
+): Promise<void> {
+  const scanner = new JsonScanner({
+    reportDepth,
+    onValue: (path, kind, start, end) => onValue(path, { kind, start, end }),
+  });
+  await scanInSlices(scanner, text, sliceBytes);
+  scanner.end();
+}
+
+/** Like `scanMembers`, for objects with any number of members. Throws JsonSyntaxError. */
+export async function scanMembersInSlices(text: Buffer): Promise<Map<string, JsonSpan> | null> {
+  const members = new Map<string, JsonSpan>();
+  let isObject = false;
+  const onValue = (path: readonly (string | number)[], span: JsonSpan): void => {
+    if (path.length === 1) members.set(String(path[0]), span);
+    else isObject = span.kind === 'object';
+  };
+  await scanJsonInSlices(text, 1, onValue, denseSliceBytes);
+  return isObject ? members : null;
 }
 
 /** Returns the bytes of `span`; they share memory with `text`. */

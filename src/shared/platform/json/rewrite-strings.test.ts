@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { decodeJsonString, encodeJsonString, rewriteStrings, StringPlaces } from './rewrite-strings.ts';
+import { decodeJsonString } from './json-scanner.ts';
+import { encodeJsonString, rewriteStrings, StringPlaces } from './rewrite-strings.ts';
 
 function decode(json: string): string {
   const text = Buffer.from(`  ${json} `);

@@ -1,8 +1,4 @@
-/** Decodes the JSON string at [start, end), quotes included, like Go: a lone surrogate becomes U+FFFD. */
-export function decodeJsonString(text: Buffer, start: number, end: number): string {
-  const inner = text.toString('utf8', start + 1, end - 1);
-  return inner.includes('\\') ? (JSON.parse(`"${inner}"`) as string).toWellFormed() : inner;
-}
+import { decodeJsonString } from './json-scanner.ts';
 
 /** Encodes a JSON string, quotes included, like Go's encoding/json: as JSON.stringify, plus escaped HTML characters. */
 export function encodeJsonString(value: string): string {

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { chunkKeyBytes, encryptChunk, openChunk, tagBytes } from '../crypto/encrypted-chunk.ts';
 import { UnavailableError } from '../errors/errors.ts';
 import { isCluster, type RedisConnection, redisCall, untilReady } from '../redis/redis.ts';
 import { SetChunkCommand } from '../redis/set-chunk-command.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
-import { arriving, Pace, type Place } from './arriving-body.ts';
+import { arriving } from './arriving-body.ts';
 import { BodyReleases, type CompleteBody } from './body-releases.ts';
-import { type BudgetName, type BudgetTimes, budgetNames, defaultBudgetTimes } from './in-flight-rules.ts';
+import { type BudgetName, budgetNames } from './in-flight-rules.ts';
+import { defaultTimes, OwnBody, type RedisPayloadTimes } from './own-body.ts';
 import {
   type BodyEncryption,
   BudgetExhaustedError,
@@ -18,11 +18,10 @@ import {
   PayloadTamperedError,
   ReservationLostError,
 } from './payload-store.ts';
-import { type RedisBudgetTimes, RedisInFlightBudget } from './redis-in-flight-budget.ts';
+import { RedisInFlightBudget } from './redis-in-flight-budget.ts';
 
 /** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
 const maxChunkBytes = 512 * 1024;
-const budgetPollMs = 200;
 /** More chunks than any body has. Limits the cost of untrusted metadata from Redis. */
 const maxChunks = 65_536;
 const maxMetaBytes = 100;
@@ -32,78 +31,6 @@ const leavePreviousReleaseScript = `
 local member = ARGV[1] .. ':' .. ARGV[2]
 if redis.call('ZREM', KEYS[2], member) == 1 then redis.call('DECRBY', KEYS[1], ARGV[2]) end
 return 1`;
-
-export interface RedisPayloadTimes extends BudgetTimes, RedisBudgetTimes {
-  /** How often a process renews its bodies, and repeats releases. */
-  readonly renewMs: number;
-  /** How long after a release a lost connection may mean that it was undone. */
-  readonly repeatMs: number;
-}
-
-const defaultTimes: RedisPayloadTimes = {
-  ...defaultBudgetTimes,
-  lifeMs: 15_000,
-  renewMs: 2_000,
-  // Sentinels replace a server that has been silent for 30 s, unless configured otherwise.
-  repeatMs: 60_000,
-  jobLifeMs: 720_000,
-};
-
-/** A body that this process has received or is receiving. */
-class OwnBody implements Place {
-  readonly key: string;
-  readonly claim: number | null;
-  readonly waits: boolean;
-  readonly fairnessKey: string;
-  readonly keyLimit: number | null;
-  readonly budget: RedisInFlightBudget;
-  readonly pace = new Pace();
-  readonly #times: RedisPayloadTimes;
-  isInside = false;
-  isComplete = false;
-  /** From the end of the body until it is complete, its reservation must not be renewed as that of an arriving one. */
-  isEnding = false;
-  isBeingRenewed = false;
-  lost = false;
-  chunks = 0;
-  bytes = 0;
-  onLost: (error: Error) => void = () => {};
-
-  constructor(key: string, budget: RedisInFlightBudget, options: PayloadOptions, times: RedisPayloadTimes) {
-    this.key = key;
-    this.budget = budget;
-    this.claim = options.declaredBytes;
-    this.waits = options.budget === 'imports';
-    this.fairnessKey = options.fairnessKey ?? '';
-    this.keyLimit = options.keyLimit ?? null;
-    this.#times = times;
-  }
-
-  async acquire(bytes: number): Promise<void> {
-    const { waitMs, yieldingWaitMs } = this.#times;
-    const deadline = performance.now() + (this.waits ? waitMs : yieldingWaitMs);
-    for (;;) {
-      const result = this.lost ? 'lost' : await this.budget.acquire(this, bytes, this.isInside);
-      if (result === 'lost') throw new ReservationLostError();
-      if (result === 'refused') throw new BudgetExhaustedError();
-      // A body that waits has its position in the queue from here on.
-      this.isInside = true;
-      if (result === 'acquired') return;
-      if (performance.now() >= deadline) throw new BudgetExhaustedError(result === 'key limit');
-      await sleep(budgetPollMs);
-    }
-  }
-
-  get stalled(): boolean {
-    const { stallMs } = this.#times;
-    return this.pace.waitedMs >= (this.waits && this.claim !== null ? stallMs.withOthers : stallMs.withYielding);
-  }
-
-  lose(): void {
-    this.lost = true;
-    this.onLost(new ReservationLostError());
-  }
-}
 
 /**
  * Payload store in Redis. A body is stored as binary chunks, separate from the jobs, until it is deleted or expires. Each chunk is

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { decodeStringInSlices } from '../../state/checkpoints/delta.ts';
+import { decodeJsonString } from '../json/json-scanner.ts';
 import { parseInSlices } from '../json/parse-in-slices.ts';
-import { decodeJsonString } from '../json/rewrite-strings.ts';
-import { decodeStringInSlices } from '../json/scan-in-slices.ts';
 import { inSlices, scanInSlices, timeSliceBytes } from './slices.ts';
 
 /** Returns the result of `work` and how many event loop ticks passed meanwhile. */

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../../updates/lease.ts';
-import type { StoredDocument } from '../documents/document-store.ts';
+import type { StoredDocument } from './document-store.ts';
 
 const CheckpointRow = Type.Object({
   id: Type.String(),

@@ -1,24 +1,24 @@
-import { type Static, Type } from 'typebox';
+import { type Static, type TObject, Type } from 'typebox';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
 import { freeBuffer } from '../../platform/memory/free-buffer.ts';
 import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
-import { type LeaseFence, LeaseLostError } from '../../updates/lease.ts';
+import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import { isActive } from '../../updates/update-state.ts';
-import type { DocumentVerifier } from '../checks/document-verifier.ts';
 import {
-  assertDeploymentVersion,
-  type DeploymentScan,
-  DeploymentScanner,
-  type ScannedMember,
-} from '../deployments/deployment-scanner.ts';
-import type { BodyBuffer } from '../documents/body-buffer.ts';
-import { type BodyEncoding, type ByteSource, bytesOf, inflate } from '../documents/byte-source.ts';
-import type { DocumentStore } from '../documents/document-store.ts';
-import { saveDocument } from '../documents/save-document.ts';
+  type BodyBuffer,
+  type BodyEncoding,
+  type ByteSource,
+  bytesOf,
+  inflate,
+  type WriteBody,
+} from './body-buffer.ts';
 import type { CheckpointOrder, CheckpointRepository, NewCheckpoint } from './checkpoint-repository.ts';
-import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
-import { DeltaBases } from './delta-bases.ts';
+import { type CheckpointDelta, DeltaBases, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
+import { LateScan, type ScannedMember } from './deployment-scanner.ts';
+import type { DocumentStore } from './document-store.ts';
+import type { DocumentVerifier } from './document-verifier.ts';
+import { saveDocument } from './save-document.ts';
 
 export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]);
 export type CheckpointKind = Static<typeof CheckpointKind>;
@@ -29,6 +29,36 @@ export type CheckpointKind = Static<typeof CheckpointKind>;
  */
 export const CheckpointEnvelope = Type.Union([Type.Literal('cli'), Type.Literal('contract')]);
 export type CheckpointEnvelope = Static<typeof CheckpointEnvelope>;
+
+const payload = {
+  kind: CheckpointKind,
+  /** Missing in jobs of the previous release; `cli` then. */
+  envelope: Type.Optional(CheckpointEnvelope),
+  fence: LeaseFence,
+  /** Position in the order of arrival (`updates.assignArrivalSequence`); full checkpoints only. */
+  arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),
+};
+type CheckpointJob = Static<TObject<typeof payload>>;
+
+/**
+ * Saves a checkpoint of a running update, as sent by a CLI without journaling. The API runs it for a small body, a worker for a large
+ * one.
+ */
+export const applyCheckpoint = {
+  name: 'apply-checkpoint',
+  schemas: [1],
+  payload,
+  label: ({ kind }: CheckpointJob) => kind,
+  budget: 'writes',
+  // A process that was frozen could give an old call a later position than its repeat.
+  onlyWhileAwaited: ({ kind }: CheckpointJob) => kind === 'full',
+  run: async ({ writer }: { readonly writer: CheckpointWriter }, job: CheckpointJob, body: WriteBody) =>
+    writer.write({
+      ...job,
+      envelope: job.envelope ?? 'cli',
+      ...(await body.open({ parsed: job.kind === 'delta' })),
+    }),
+} as const;
 
 /** One checkpoint call, with its body as received, readable more than once. */
 export interface CheckpointWrite {
@@ -238,36 +268,6 @@ function isHeld(update: UpdateRow, fence: LeaseFence): boolean {
 
 /** Ends the save of a checkpoint that is already committed. */
 class DuplicateWrite extends Error {}
-
-/** Scans a document as it streams by, and defers its error until the hash is known, which is more informative for a delta. */
-class LateScan {
-  readonly #scanner = new DeploymentScanner({ nested: null });
-  #failure: { readonly error: unknown } | null = null;
-
-  async *watch(document: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-    for await (const chunk of document) {
-      this.#write(chunk);
-      yield chunk;
-    }
-  }
-
-  /** Throws JsonSyntaxError and InvalidDeploymentError. */
-  end(): DeploymentScan {
-    if (this.#failure) throw this.#failure.error;
-    const scan = this.#scanner.end();
-    assertDeploymentVersion(scan.document.get('version')?.text);
-    return scan;
-  }
-
-  #write(chunk: Buffer): void {
-    if (this.#failure) return;
-    try {
-      this.#scanner.write(chunk);
-    } catch (error) {
-      this.#failure = { error };
-    }
-  }
-}
 
 /** The number that identifies a repeat. The contract's full checkpoints have one too; it is checked but otherwise unused. */
 function sequenceNumberOf({ kind, envelope }: CheckpointWrite, member: ScannedMember | undefined): number | null {

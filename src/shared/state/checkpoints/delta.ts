@@ -1,8 +1,8 @@
+import { LRUCache } from 'lru-cache';
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
-import { type JsonSpan, sliceOf } from '../../platform/json/json-text.ts';
-import { decodeJsonString } from '../../platform/json/rewrite-strings.ts';
-import { decodeStringInSlices, scanJsonInSlices } from '../../platform/json/scan-in-slices.ts';
-import { denseSliceBytes, Slices } from '../../platform/slices/slices.ts';
+import { decodeJsonString, JsonScanner } from '../../platform/json/json-scanner.ts';
+import type { JsonSpan } from '../../platform/json/json-text.ts';
+import { denseSliceBytes, nextSlice, Slices, scanInSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
 
 /** Limit of the column. There is one number per checkpoint, so no update comes near it. */
 const maxSequenceNumber = 2 ** 31 - 1;
@@ -33,10 +33,15 @@ export class InvalidDeltaError extends InvalidRequestError {
 export async function parseDelta(body: Buffer): Promise<CheckpointDelta> {
   const members = new Map<string, JsonSpan>();
   let isObject = false;
-  await scanJsonInSlices(body, 1, (path, span) => {
-    if (path.length === 1) members.set(String(path[0]), span);
-    else isObject = span.kind === 'object';
+  const scanner = new JsonScanner({
+    reportDepth: 1,
+    onValue: (path, kind, start, end) => {
+      if (path.length === 1) members.set(String(path[0]), { kind, start, end });
+      else isObject = kind === 'object';
+    },
   });
+  await scanInSlices(scanner, body);
+  scanner.end();
   if (!isObject) throw new InvalidDeltaError('The checkpoint delta is not an object');
   const hash = readString(body, members.get('checkpointHash'));
   if (hash === null || !/^[0-9a-f]{64}$/i.test(hash)) {
@@ -44,7 +49,7 @@ export async function parseDelta(body: Buffer): Promise<CheckpointDelta> {
   }
   const list = members.get('deploymentDelta');
   if (list?.kind !== 'array') throw new InvalidDeltaError('deploymentDelta is not an array');
-  const edits = await parseEdits(sliceOf(body, list));
+  const edits = await parseEdits(body.subarray(list.start, list.end));
   assertEdits(edits);
   return {
     deploymentVersion: readNatural(body, members.get('version'), 'version'),
@@ -158,26 +163,27 @@ interface RawEdit {
 async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
   const edits: Required<RawEdit>[] = [];
   let raw: RawEdit = {};
-  await scanJsonInSlices(
-    list,
-    4,
-    (path, span) => {
+  const scanner = new JsonScanner({
+    reportDepth: 4,
+    onValue: (path, kind, start, end) => {
       if (path.length === 1) {
         edits.push(assertComplete(raw, edits.length));
         raw = {};
         return;
       }
+      const span = { kind, start, end };
       const [, first, second, third] = path.map((key) => String(key).toLowerCase());
       if (path.length === 4 && first === 'span' && third === 'offset') {
         if (second === 'start') raw.start = readNatural(list, span, `The start of edit ${edits.length}`);
         else if (second === 'end') raw.end = readNatural(list, span, `The end of edit ${edits.length}`);
       } else if (path.length === 2 && first === 'newtext') {
-        if (span.kind !== 'string') throw new InvalidDeltaError(`NewText of edit ${edits.length} is not a string`);
+        if (kind !== 'string') throw new InvalidDeltaError(`NewText of edit ${edits.length} is not a string`);
         raw.newText = span;
       }
     },
-    denseSliceBytes,
-  );
+  });
+  await scanInSlices(scanner, list, denseSliceBytes);
+  scanner.end();
   const slices = new Slices();
   const parsed: DeltaEdit[] = [];
   for (const { start, end, newText } of edits) {
@@ -204,8 +210,80 @@ function readNatural(
   what: string,
   max: number = Number.MAX_SAFE_INTEGER,
 ): number {
-  const digits = span?.kind === 'number' ? sliceOf(text, span).toString('latin1') : '';
+  const digits = span?.kind === 'number' ? text.toString('latin1', span.start, span.end) : '';
   const value = /^\d+$/.test(digits) ? Number(digits) : Number.NaN;
   if (!(value <= max)) throw new InvalidDeltaError(`${what} is not an integer from 0 to ${max}`);
   return value;
+}
+
+const backslash = 0x5c;
+const unicode = 0x75;
+const surrogatePair = /^\\ud[89ab]..\\ud[c-f]/i;
+
+/** Like `decodeJsonString`, but returns UTF-8 and decodes at most about 1 MiB per event loop tick. */
+export async function decodeStringInSlices(text: Buffer, start: number, end: number): Promise<Buffer> {
+  if (end - start <= timeSliceBytes) return Buffer.from(decodeJsonString(text, start, end));
+  const inner = text.subarray(start + 1, end - 1);
+  const parts: Buffer[] = [];
+  for (let from = 0; from < inner.length; ) {
+    const to = chunkEnd(inner, from, Math.min(from + timeSliceBytes, inner.length));
+    parts.push(Buffer.from(decodeJsonString(inner, from - 1, to + 1)));
+    from = to;
+    await nextSlice();
+  }
+  return Buffer.concat(parts);
+}
+
+/** Returns the last offset up to `to` that splits no escape, surrogate pair or character. */
+function chunkEnd(inner: Buffer, from: number, to: number): number {
+  if (to === inner.length) return to;
+  const chunk = inner.subarray(0, to);
+  for (let at = chunk.indexOf(backslash, from); at >= 0; ) {
+    const next = at + escapeBytes(inner, at);
+    if (next > to) return at;
+    at = chunk.indexOf(backslash, next);
+  }
+  let end = to;
+  while (((inner[end] as number) & 0xc0) === 0x80) end -= 1;
+  return end;
+}
+
+function escapeBytes(inner: Buffer, at: number): number {
+  if (inner[at + 1] !== unicode) return 2;
+  return surrogatePair.test(inner.toString('latin1', at, at + 12)) ? 12 : 6;
+}
+
+/** Memory of all texts in a process, in bytes. */
+const maxBaseBytes = 16 * 1024 * 1024;
+/** A text is dropped when its update has written no delta for this long, in ms. */
+const idleMs = 60_000;
+
+/** The checkpoint of an update that was committed last, as far as this process knows. */
+export interface DeltaBase {
+  readonly checkpointId: string;
+  readonly text: Buffer;
+}
+
+/**
+ * Texts of checkpoints that this process has written as deltas, for the next delta of the same update. One may be out of date: the
+ * hash in the delta and the statement that commits it tell.
+ */
+export class DeltaBases {
+  readonly #bases = new LRUCache<string, DeltaBase>({
+    maxSize: maxBaseBytes,
+    sizeCalculation: ({ text }) => Math.max(text.length, 1),
+    ttl: idleMs,
+    ttlAutopurge: true,
+  });
+
+  /** Removes and returns the base for the next delta of the update. */
+  take(updateId: string): DeltaBase | null {
+    const base = this.#bases.get(updateId) ?? null;
+    this.#bases.delete(updateId);
+    return base;
+  }
+
+  keep(updateId: string, base: DeltaBase): void {
+    this.#bases.set(updateId, base);
+  }
 }

@@ -1,7 +1,7 @@
 import { InvalidRequestError } from '../../platform/errors/errors.ts';
-import { type JsonKind, JsonScanner } from '../../platform/json/json-scanner.ts';
+import { decodeJsonString, type JsonKind, JsonScanner } from '../../platform/json/json-scanner.ts';
 import { RecentText } from '../../platform/json/recent-text.ts';
-import { decodeJsonString, rewriteStrings, StringPlaces } from '../../platform/json/rewrite-strings.ts';
+import { rewriteStrings, StringPlaces } from '../../platform/json/rewrite-strings.ts';
 import type { StackRef } from '../../stacks/names.ts';
 import { referenceFieldAt } from './references.ts';
 import { renameUrn, type StackRename } from './urn.ts';

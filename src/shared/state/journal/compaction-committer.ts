@@ -1,7 +1,7 @@
 import type { Logger } from '../../platform/logger/logger.ts';
 import { clientVersionOf, type UpdateRow } from '../../updates/update-repository.ts';
 import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
-import type { DocumentStore } from '../documents/document-store.ts';
+import type { DocumentStore } from '../checkpoints/document-store.ts';
 import type { ClaimedRow, CompactionRepository } from './compaction-repository.ts';
 import { describeUnknownKinds } from './journal-fault.ts';
 import type { CaughtUp, JournalReplayer, LongestPrefix } from './replay/journal-replayer.ts';

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
-import type { StoredDocument } from '../documents/document-store.ts';
+import type { StoredDocument } from '../checkpoints/document-store.ts';
 
 const JournalSnapshotRow = Type.Object({
   entries: Type.Integer(),

@@ -1,7 +1,7 @@
 import type { Logger } from '../../platform/logger/logger.ts';
-import type { EncodedDocument } from '../documents/document-codec.ts';
-import { findDamage } from '../documents/document-damage.ts';
-import type { DocumentStore } from '../documents/document-store.ts';
+import type { EncodedDocument } from '../checkpoints/document-codec.ts';
+import { findDamage } from '../checkpoints/document-damage.ts';
+import type { DocumentStore } from '../checkpoints/document-store.ts';
 import type { JournalSnapshotRepository, JournalSnapshotRow } from './journal-snapshot-repository.ts';
 
 /**

@@ -1,5 +1,6 @@
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
-import { type LeaseFence, LeaseLostError } from '../../updates/lease.ts';
+import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
+import type { WriteBody } from '../checkpoints/body-buffer.ts';
 import { appendLimited, BeginRefusedError, type LimitParts } from './change-limits/limited-append.ts';
 import type { JournalBacklog } from './incremental/journal-backlog.ts';
 import { type BatchEntry, splitJournalBatch } from './journal-batch.ts';
@@ -19,6 +20,28 @@ export interface Appended {
   /** Incremental compaction; see JournalBacklog. */
   readonly incrementalDue: boolean;
 }
+
+interface Services {
+  readonly journalWriter: JournalWriter;
+  readonly requestSnapshot: (updateId: string) => Promise<void>;
+  readonly requestIncremental: (updateId: string) => Promise<void>;
+}
+
+/** Adds a batch of entries to the journal of a running update. */
+export const appendJournal = {
+  name: 'append-journal',
+  schemas: [1],
+  payload: { fence: LeaseFence },
+  label: () => 'journal',
+  budget: 'writes',
+  run: async (services: Services, { fence }: { readonly fence: LeaseFence }, body: WriteBody) => {
+    const { journalWriter, requestIncremental, requestSnapshot } = services;
+    const { snapshotDue, incrementalDue } = await body.use((entries) => journalWriter.append(fence, entries));
+    // Separate jobs: the entries stay committed if one fails, and the call does not wait for it.
+    if (snapshotDue) await requestSnapshot(fence.updateId);
+    else if (incrementalDue) await requestIncremental(fence.updateId);
+  },
+} as const;
 
 /** Stores batches of journal entries. Splits them without parsing the entries. */
 export class JournalWriter {

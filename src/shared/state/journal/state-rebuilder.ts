@@ -1,8 +1,8 @@
 import type { Logger } from '../../platform/logger/logger.ts';
 import type { UpdateRow } from '../../updates/update-repository.ts';
 import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
-import { findDamage } from '../documents/document-damage.ts';
-import type { DocumentStore } from '../documents/document-store.ts';
+import { findDamage } from '../checkpoints/document-damage.ts';
+import type { DocumentStore } from '../checkpoints/document-store.ts';
 import type { CompactionRepository } from './compaction-repository.ts';
 import type { JournalReplayer } from './replay/journal-replayer.ts';
 

@@ -2,8 +2,8 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
 import type { CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
-import type { ChunkPosition } from '../documents/chunk-repository.ts';
-import { chunksCodec } from '../documents/document-store.ts';
+import type { ChunkPosition } from '../checkpoints/chunks/chunk-repository.ts';
+import { chunksCodec } from '../checkpoints/document-store.ts';
 
 const DueRow = Type.Object({ id: Type.String(), encodeAt: Type.String() });
 export type DueState = Row<typeof DueRow>;

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { inSlices } from '../../../platform/slices/slices.ts';
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
-import type { DocumentVerifier } from '../../checks/document-verifier.ts';
+import { DocumentMissingError } from '../../checkpoints/document-store.ts';
+import type { DocumentVerifier } from '../../checkpoints/document-verifier.ts';
 import { LiveUrns } from '../../deployments/live-urns.ts';
-import { DocumentMissingError } from '../../documents/document-store.ts';
 
 /** About 100 bytes each. */
 const maxKeptUrns = 200_000;

@@ -1,8 +1,8 @@
 import type { UpdateRepository, UpdateRow } from '../../../updates/update-repository.ts';
 import { isActive } from '../../../updates/update-state.ts';
-import type { DocumentVerifier } from '../../checks/document-verifier.ts';
+import { DocumentMissingError } from '../../checkpoints/document-store.ts';
+import type { DocumentVerifier } from '../../checkpoints/document-verifier.ts';
 import type { ManifestSource } from '../../deployments/write-document.ts';
-import { DocumentMissingError } from '../../documents/document-store.ts';
 import type { OpenReplays, WarmReplay } from '../incremental/open-replays.ts';
 import type { JournalSnapshots } from '../journal-snapshots.ts';
 import { type Applied, type ReplayParts, ReplaySteps } from './replay-steps.ts';

@@ -1,7 +1,7 @@
 import type { UpdateRow } from '../../../updates/update-repository.ts';
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
-import type { DocumentVerifier } from '../../checks/document-verifier.ts';
-import { isDamage } from '../../documents/document-damage.ts';
+import { isDamage } from '../../checkpoints/document-damage.ts';
+import type { DocumentVerifier } from '../../checkpoints/document-verifier.ts';
 import type { OpenReplays, WarmReplay } from '../incremental/open-replays.ts';
 import type { JournalRepository } from '../journal-repository.ts';
 import type { JournalSnapshotRow } from '../journal-snapshot-repository.ts';

@@ -1,11 +1,11 @@
 import { JsonSyntaxError } from '../../../../platform/json/json-scanner.ts';
-import type { ManifestSource } from '../../../deployments/write-document.ts';
 import {
   DamagedBytesError,
   decodeDocument,
   type EncodedDocument,
   encodeDocument,
-} from '../../../documents/document-codec.ts';
+} from '../../../checkpoints/document-codec.ts';
+import type { ManifestSource } from '../../../deployments/write-document.ts';
 import { JournalReplay, type UnknownKinds } from '../rules/replay.ts';
 import { JournalReplayError } from '../rules/replay-error.ts';
 import { ReplaySnapshotError } from '../rules/replay-snapshot.ts';

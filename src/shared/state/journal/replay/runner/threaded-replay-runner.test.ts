@@ -5,7 +5,7 @@ import {
   loadLargeCase,
   loadSmallCases,
 } from '../../../../../../test/fixtures/journal/journal-cases.ts';
-import { encodeDocument } from '../../../documents/document-codec.ts';
+import { encodeDocument } from '../../../checkpoints/document-codec.ts';
 import { InvalidJournalError, type ReplayRunner, replayHere } from './replay-runner.ts';
 import type { JournalPage } from './replay-work.ts';
 import { ThreadedReplayRunner } from './threaded-replay-runner.ts';

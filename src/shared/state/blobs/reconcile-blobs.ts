@@ -3,8 +3,8 @@ import { type Static, Type } from 'typebox';
 import type { BlobStore } from '../../platform/blobs/blob-store.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
-import type { BlobRepository } from './blob-repository.ts';
-import { bytesOf } from './byte-source.ts';
+import type { BlobRepository } from '../checkpoints/blob-repository.ts';
+import { bytesOf } from '../checkpoints/body-buffer.ts';
 
 /** Counts of a round so far. */
 export const ReconcileCounts = Type.Object({

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
-import { nextSlice, slicesOf } from '../../platform/slices/slices.ts';
-import { asDamage, DamagedBytesError, type DocumentDigest } from './document-codec.ts';
+import { nextSlice, slicesOf } from '../../../platform/slices/slices.ts';
+import { asDamage, DamagedBytesError, type DocumentDigest } from '../document-codec.ts';
 
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);

@@ -1,14 +1,14 @@
-import { NotFoundError } from '../../platform/errors/errors.ts';
-import { JsonScanner } from '../../platform/json/json-scanner.ts';
-import { RecentText } from '../../platform/json/recent-text.ts';
-import { inSlices } from '../../platform/slices/slices.ts';
-import type { StackRepository, StackRow } from '../../stacks/stack-repository.ts';
-import type { NewCheckpoint } from '../checkpoints/checkpoint-repository.ts';
-import { renameDeployment } from '../deployments/rename-deployment.ts';
-import { parseUrn, toProjectPath } from '../deployments/urn.ts';
-import type { ByteSource } from '../documents/byte-source.ts';
-import type { DocumentStore } from '../documents/document-store.ts';
-import type { StateReader } from '../state-reader.ts';
+import { NotFoundError } from '../platform/errors/errors.ts';
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { RecentText } from '../platform/json/recent-text.ts';
+import { inSlices } from '../platform/slices/slices.ts';
+import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
+import type { ByteSource } from './checkpoints/body-buffer.ts';
+import type { NewCheckpoint } from './checkpoints/checkpoint-repository.ts';
+import type { DocumentStore } from './checkpoints/document-store.ts';
+import { renameDeployment } from './deployments/rename-deployment.ts';
+import { parseUrn, toProjectPath } from './deployments/urn.ts';
+import type { StateReader } from './state-reader.ts';
 
 /** The services that make a copy. */
 export interface CopyParts {

@@ -1,6 +1,6 @@
-import { freeBuffer } from '../../platform/memory/free-buffer.ts';
-import { ByteBudget } from '../../platform/payloads/byte-budget.ts';
-import { inSlices } from '../../platform/slices/slices.ts';
+import { freeBuffer } from '../../../platform/memory/free-buffer.ts';
+import { ByteBudget } from '../../../platform/payloads/byte-budget.ts';
+import { inSlices } from '../../../platform/slices/slices.ts';
 import { checkChunk, decodeChunk } from './chunk-codec.ts';
 import { chunkSizes } from './chunk-cutter.ts';
 import type { ChunkRepository, ChunkRow, StoredChunkRow } from './chunk-repository.ts';

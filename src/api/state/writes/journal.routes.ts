@@ -1,10 +1,9 @@
-import { appendJournal } from '../../shared/jobs/definitions.ts';
-import { ConflictError } from '../../shared/platform/errors/errors.ts';
-import { updatePath } from '../platform/http/paths.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { JournalEntriesRequest } from '../platform/protocol/payloads.ts';
-import { fencedWrite, fenceOf } from './writes/fenced-write.ts';
-import type { SubmitWrite } from './writes/submit-write.ts';
+import { ConflictError } from '../../../shared/platform/errors/errors.ts';
+import { appendJournal } from '../../../shared/state/journal/journal-writer.ts';
+import { updatePath } from '../../platform/http/paths.ts';
+import type { RouteScope } from '../../platform/http/route-scope.ts';
+import { JournalEntriesRequest } from '../../platform/protocol/payloads.ts';
+import { fencedWrite, fenceOf, type SubmitWrite } from './submit-write.ts';
 
 /** What the routes call. */
 export interface Services {

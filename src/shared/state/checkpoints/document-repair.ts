@@ -1,10 +1,10 @@
 import type { Logger } from '../../platform/logger/logger.ts';
-import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
-import type { ChunkRepository, ChunkRow } from '../documents/chunk-repository.ts';
-import { DamagedBytesError } from '../documents/document-codec.ts';
-import { chunksCodec, type DocumentStore } from '../documents/document-store.ts';
-import { repairChunks } from '../documents/repair-chunks.ts';
+import type { CheckpointRepository, CheckpointRow } from './checkpoint-repository.ts';
+import type { ChunkRepository, ChunkRow } from './chunks/chunk-repository.ts';
+import { repairChunks } from './chunks/repair-chunks.ts';
 import type { DocumentCheckRepository } from './document-check-repository.ts';
+import { DamagedBytesError } from './document-codec.ts';
+import { chunksCodec, type DocumentStore } from './document-store.ts';
 
 /**
  * Rebuilds the state of an update from the previous version and its journal, and replaces the damaged one wherever it is

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../../platform/db/sql.ts';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
-import type { CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
-import { chunksCodec, type StoredDocument } from '../documents/document-store.ts';
 import { type CheckClaim, CheckStatisticsRow, damagedPeriodSeconds, MarkedRow } from './check-claim.ts';
+import type { CheckpointRow } from './checkpoint-repository.ts';
+import { chunksCodec, type StoredDocument } from './document-store.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 const UpdateRow = Type.Object({ id: Type.String(), number: Type.Integer() });

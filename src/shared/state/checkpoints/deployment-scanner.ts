@@ -184,6 +184,36 @@ export class DeploymentScanner {
   }
 }
 
+/** Scans a document as it streams by, and defers its error until the hash is known, which is more informative for a delta. */
+export class LateScan {
+  readonly #scanner = new DeploymentScanner({ nested: null });
+  #failure: { readonly error: unknown } | null = null;
+
+  async *watch(document: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of document) {
+      this.#write(chunk);
+      yield chunk;
+    }
+  }
+
+  /** Throws JsonSyntaxError and InvalidDeploymentError. */
+  end(): DeploymentScan {
+    if (this.#failure) throw this.#failure.error;
+    const scan = this.#scanner.end();
+    assertDeploymentVersion(scan.document.get('version')?.text);
+    return scan;
+  }
+
+  #write(chunk: Buffer): void {
+    if (this.#failure) return;
+    try {
+      this.#scanner.write(chunk);
+    } catch (error) {
+      this.#failure = { error };
+    }
+  }
+}
+
 /**
  * Parses the schema version of a document from the raw JSON of its `version` member. Throws InvalidDeploymentError for
  * versions that the CLI would refuse to load (pkg/resource/stack/deployment.go).

@@ -4,8 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { InvalidRequestError, PayloadTooLargeError, UnavailableError } from '../../platform/errors/errors.ts';
 import { ByteBudget } from '../../platform/payloads/byte-budget.ts';
-import { BodyBuffer, parsedWeight, rawWeight } from './body-buffer.ts';
-import { bytesOf } from './byte-source.ts';
+import { BodyBuffer, bytesOf, parsedWeight, rawWeight } from './body-buffer.ts';
 
 const mib = 1024 * 1024;
 const heavy = gzipSync(Buffer.alloc(9 * mib, 'x'));

@@ -1,15 +1,17 @@
 import { type TSchema, Type } from 'typebox';
-import { applyCheckpoint } from '../../shared/jobs/definitions.ts';
-import { ConflictError } from '../../shared/platform/errors/errors.ts';
-import type { CheckpointKind } from '../../shared/state/checkpoints/checkpoint-writer.ts';
-import { updatePath } from '../platform/http/paths.ts';
-import type { Lease } from '../platform/http/request.ts';
-import type { RouteScope } from '../platform/http/route-scope.ts';
-import { ContractVerbatimCheckpointRequest } from '../platform/protocol/contract.ts';
-import { CheckpointDeltaRequest, CheckpointRequest, VerbatimCheckpointRequest } from '../platform/protocol/payloads.ts';
-import type { UpdateService } from '../updates/update-service.ts';
-import { fencedWrite, fenceOf } from './writes/fenced-write.ts';
-import type { SubmitWrite } from './writes/submit-write.ts';
+import { ConflictError } from '../../../shared/platform/errors/errors.ts';
+import { applyCheckpoint, type CheckpointKind } from '../../../shared/state/checkpoints/checkpoint-writer.ts';
+import { updatePath } from '../../platform/http/paths.ts';
+import type { Lease } from '../../platform/http/request.ts';
+import type { RouteScope } from '../../platform/http/route-scope.ts';
+import { ContractVerbatimCheckpointRequest } from '../../platform/protocol/contract.ts';
+import {
+  CheckpointDeltaRequest,
+  CheckpointRequest,
+  VerbatimCheckpointRequest,
+} from '../../platform/protocol/payloads.ts';
+import type { UpdateService } from '../../updates/update-service.ts';
+import { fencedWrite, fenceOf, type SubmitWrite } from './submit-write.ts';
 
 /** What the routes call. */
 export interface Services {

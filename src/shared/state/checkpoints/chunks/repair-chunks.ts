@@ -1,7 +1,7 @@
+import { isDamage } from '../document-damage.ts';
+import type { DocumentStore } from '../document-store.ts';
 import { encodeChunk, hashInSlices } from './chunk-codec.ts';
 import type { ChunkRepository, ChunkRow } from './chunk-repository.ts';
-import { isDamage } from './document-damage.ts';
-import type { DocumentStore } from './document-store.ts';
 
 /**
  * Replaces chunks of a version that cannot be decoded, so that other versions that refer to them can be read again. `text` is

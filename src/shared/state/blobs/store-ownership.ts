@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { BlobNotFoundError, type BlobStore } from '../../platform/blobs/blob-store.ts';
 import type { Queryable } from '../../platform/db/sql.ts';
-import { bytesOf } from './byte-source.ts';
+import { bytesOf } from '../checkpoints/body-buffer.ts';
 import { createStoreOwnershipRepository } from './store-ownership-repository.ts';
 
 interface Parts {

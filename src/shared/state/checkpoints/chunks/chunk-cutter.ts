@@ -1,6 +1,6 @@
-import { JsonSyntaxError } from '../../platform/json/json-scanner.ts';
-import { inSlices } from '../../platform/slices/slices.ts';
-import { ResourceBoundaries, type ResourceBoundary } from '../deployments/resource-boundaries.ts';
+import { JsonSyntaxError } from '../../../platform/json/json-scanner.ts';
+import { inSlices } from '../../../platform/slices/slices.ts';
+import { ResourceBoundaries, type ResourceBoundary } from '../../deployments/resource-boundaries.ts';
 
 /** A part of a document's text. */
 export interface TextChunk {

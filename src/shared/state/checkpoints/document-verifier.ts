@@ -1,13 +1,13 @@
 import { FaultError, UnavailableError } from '../../platform/errors/errors.ts';
 import type { Logger } from '../../platform/logger/logger.ts';
 import { formatStackRef, type StackRef } from '../../stacks/names.ts';
-import type { CheckpointRepository, CheckpointRow } from '../checkpoints/checkpoint-repository.ts';
-import type { ChunkRepository } from '../documents/chunk-repository.ts';
-import type { EncodedDocument } from '../documents/document-codec.ts';
-import { findDamage, isDamage } from '../documents/document-damage.ts';
-import { DocumentMissingError, type DocumentStore } from '../documents/document-store.ts';
+import type { CheckpointRepository, CheckpointRow } from './checkpoint-repository.ts';
+import type { ChunkRepository } from './chunks/chunk-repository.ts';
 import type { DocumentCheckRepository } from './document-check-repository.ts';
+import type { EncodedDocument } from './document-codec.ts';
+import { findDamage, isDamage } from './document-damage.ts';
 import type { DocumentRepair } from './document-repair.ts';
+import { DocumentMissingError, type DocumentStore } from './document-store.ts';
 
 /** Result of a check. `restored`: the document was damaged, and its bytes are now correct again. */
 export type CheckOutcome = 'intact' | 'restored' | 'repaired' | 'damaged' | 'gone';

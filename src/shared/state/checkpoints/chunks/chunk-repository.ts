@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
-import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
+import { type Queryable, type Row, sql } from '../../../platform/db/sql.ts';
+import { Bytes, Nullable } from '../../../platform/schema/standard-schema.ts';
 
 const ChunkRow = Type.Object({
   id: Type.Integer(),

@@ -1,41 +1,26 @@
 import { randomBytes } from 'node:crypto';
-import { pipeline, Readable } from 'node:stream';
-import { promisify } from 'node:util';
-import { createZstdCompress, createZstdDecompress, zstdCompress, zstdCompressSync, zstdDecompress } from 'node:zlib';
 import { BlobNotFoundError, type BlobStore } from '../../platform/blobs/blob-store.ts';
 import { UnavailableError } from '../../platform/errors/errors.ts';
 import type { DataKeys } from '../../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';
-import { type ByteSource, bytesOf } from './byte-source.ts';
-import { ChunkReader } from './chunk-reader.ts';
-import type { ChunkPosition, ChunkRepository, ChunkRow } from './chunk-repository.ts';
+import { type ByteSource, bytesOf } from './body-buffer.ts';
+import { ChunkReader } from './chunks/chunk-reader.ts';
+import type { ChunkPosition, ChunkRepository, ChunkRow } from './chunks/chunk-repository.ts';
 import {
-  asDamage,
-  checkText,
+  checked,
+  compress,
+  compressed,
   DamagedBytesError,
-  DigestCheck,
   type DocumentDigest,
+  decompressed,
+  decompressedStream,
   type EncodedDocument,
+  HashedText,
   maxEncodedBytes,
-  wholeUnzstdOptions,
-  wholeZstdOptions,
-  zstdOptions,
+  type Verify,
+  wholeLimitBytes,
 } from './document-codec.ts';
 import { decryptBytes, decryptRange, encryptBytes } from './document-encryption.ts';
-import { HashedText, type Verify } from './hashed-text.ts';
-
-const compressWhole = promisify(zstdCompress);
-const decompressWhole = promisify(zstdDecompress);
-
-/** Documents up to this size are compressed and read in one call rather than as a stream. */
-const wholeLimitBytes = 1024 * 1024;
-/** Documents up to this size are compressed in this thread, in 1 ms: a round trip to another one costs half as much again. */
-const syncLimitBytes = 512 * 1024;
-/** Chunk size of decoded bytes. Node's default of 16 KiB would cost a large document a thousand event loop ticks. */
-const openChunkBytes = 128 * 1024;
-
-/** Lets an encoder accept further chunks while it compresses one in a thread. */
-const incrementalOptions = { chunkSize: 64 * 1024, writableHighWaterMark: 512 * 1024 };
 
 /** Values of `codec`: how the stored bytes were encoded. Only objects in the blob store are encrypted. */
 const plainCodec = 'zstd';
@@ -107,7 +92,7 @@ export class DocumentStore {
     const text = new HashedText(source(), verify);
     try {
       const head = await text.readHead(wholeLimitBytes);
-      if (text.digest) return await this.saveEncoded({ ...text.digest, bytes: await encoded(joined(head)) });
+      if (text.digest) return await this.saveEncoded({ ...text.digest, bytes: await compress(joined(head)) });
       const stored = await this.#put(newBlobKey(), compressed(text.from(head)));
       if (!text.digest) throw new TypeError('The blob store stored a document without reading all of it');
       return { ...(text.digest as DocumentDigest & { sha256: Buffer }), ...stored };
@@ -182,38 +167,14 @@ export class DocumentStore {
    */
   async *open(place: DocumentPlace, chunks?: ChunkRepository): AsyncGenerator<Buffer> {
     if (place.codec === chunksCodec) {
-      yield* this.#openChunks(place, chunks);
+      yield* checked(this.#chunks.open(place.id as string, chunks), place);
       return;
     }
     if (place.sizeBytes <= wholeLimitBytes) {
-      const encoded = await this.#readWhole(place);
-      const options = wholeUnzstdOptions(place.sizeBytes);
-      const text = await decompressWhole(encoded, options).catch((error: unknown) => {
-        throw asDamage(error);
-      });
-      checkText(text, place);
-      yield text;
+      yield await decompressed(await this.#readWhole(place), place);
       return;
     }
-    const encoded = place.inlineBytes ? [place.inlineBytes] : await this.#openBlob(place);
-    const decoder = createZstdDecompress({ chunkSize: openChunkBytes });
-    // If the caller stops early, its return() ends this generator, which must not leave the blob's socket open.
-    const stream = pipeline(Readable.from(encoded), decoder, () => {});
-    const check = new DigestCheck(place);
-    let held: Buffer | null = null;
-    try {
-      for await (const chunk of stream) {
-        check.update(chunk as Buffer);
-        if (held) yield held;
-        held = chunk as Buffer;
-      }
-      check.end();
-      if (held) yield held;
-    } catch (error) {
-      throw asDamage(error);
-    } finally {
-      stream.destroy();
-    }
+    yield* decompressedStream(place.inlineBytes ? [place.inlineBytes] : await this.#openBlob(place), place);
   }
 
   /** The whole document in memory, checked like `open`. */
@@ -251,18 +212,6 @@ export class DocumentStore {
   /** The stored bytes of a chunk, unencrypted. */
   readStoredChunk(chunk: BytesPlace): Promise<Buffer> {
     return this.#readWhole(chunk);
-  }
-
-  async *#openChunks(place: DocumentPlace, chunks?: ChunkRepository): AsyncGenerator<Buffer> {
-    const check = new DigestCheck(place);
-    let held: Buffer | null = null;
-    for await (const chunk of this.#chunks.open(place.id as string, chunks)) {
-      check.update(chunk);
-      if (held) yield held;
-      held = chunk;
-    }
-    check.end();
-    if (held) yield held;
   }
 
   /** Throws DamagedBytesError as soon as there are more bytes than the document can have. */
@@ -336,21 +285,6 @@ function newNamedBlobKey(sha256: Buffer): string {
 function newBlobKey(): string {
   const hex = randomBytes(16).toString('hex');
   return `checkpoints/${hex.slice(0, 2)}/${hex}`;
-}
-
-async function* compressed(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const encoder = createZstdCompress({ ...zstdOptions, ...incrementalOptions });
-  const stream = pipeline(Readable.from(text), encoder, () => {});
-  try {
-    for await (const chunk of stream) yield chunk as Buffer;
-  } finally {
-    stream.destroy();
-  }
-}
-
-async function encoded(text: Buffer): Promise<Buffer> {
-  const options = wholeZstdOptions(text.length);
-  return text.length <= syncLimitBytes ? zstdCompressSync(text, options) : compressWhole(text, options);
 }
 
 function joined(parts: readonly Buffer[]): Buffer {

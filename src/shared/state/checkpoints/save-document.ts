@@ -1,6 +1,6 @@
-import { assertDeploymentVersion, type DeploymentScan, DeploymentScanner } from '../deployments/deployment-scanner.ts';
-import { DocumentCut, type DocumentShape, documentParts, ScatteredDocumentError } from '../deployments/document-cut.ts';
-import { type ByteSource, cutOut } from './byte-source.ts';
+import { type ByteSource, cutOut } from './body-buffer.ts';
+import { assertDeploymentVersion, type DeploymentScan, DeploymentScanner } from './deployment-scanner.ts';
+import { DocumentCut, type DocumentShape, documentParts, ScatteredDocumentError } from './document-cut.ts';
 import type { DocumentStore, StoredDocument } from './document-store.ts';
 
 export interface SavedDocument {

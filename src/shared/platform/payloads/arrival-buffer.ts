@@ -1,0 +1,88 @@
+import { arriving } from './arriving-body.ts';
+import { MemoryInFlightBudget } from './memory-in-flight-budget.ts';
+
+/** Bodies up to this size, inflated, are not charged: a lease can be renewed whatever else is being processed. */
+export const freeBytes = 64 * 1024;
+
+/** A body in memory. Holds its part of the budget until it is released. */
+export interface BufferedBody {
+  readonly body: Buffer;
+  release(): void;
+}
+
+/** Receives bodies that are buffered in memory, within the process's budget for all of them. */
+export class ArrivalBuffer {
+  readonly #inFlight: MemoryInFlightBudget;
+  readonly #budgetBytes: number;
+
+  constructor(budgetBytes: number) {
+    this.#inFlight = new MemoryInFlightBudget(budgetBytes);
+    this.#budgetBytes = budgetBytes;
+  }
+
+  /** Bytes of the bodies that `receive` has returned and that are not released yet. */
+  get bytes(): number {
+    return this.#inFlight.used;
+  }
+
+  /**
+   * Buffers a whole body, still encoded. Reads no further than the budget allows. Bodies declared as small are not charged.
+   * Throws PayloadTooLargeError, BudgetExhaustedError, ReservationLostError and the body's own error.
+   */
+  async receive(
+    body: AsyncIterable<Buffer>,
+    {
+      declaredBytes,
+      maxBytes,
+      fairnessKey = '',
+    }: { declaredBytes: number | null; maxBytes: number; fairnessKey?: string },
+  ): Promise<BufferedBody> {
+    const claim = declaredBytes ?? maxBytes;
+    const place = claim <= freeBytes ? null : this.#inFlight.enter({ claim: declaredBytes, waits: true, fairnessKey });
+    const buffer = new GrowingBuffer(declaredBytes ?? 0);
+    try {
+      const options = { declaredBytes, maxBytes, budget: 'imports', fairnessKey } as const;
+      for await (const chunk of place ? arriving(body, place, options, this.#budgetBytes) : body) buffer.push(chunk);
+      const bytes = buffer.bytes.length;
+      if (!place) return { body: buffer.bytes, release: () => {} };
+      this.#inFlight.keep(place, bytes);
+      return { body: buffer.bytes, release: once(() => this.#inFlight.release(bytes, fairnessKey)) };
+    } catch (error) {
+      if (place) this.#inFlight.leave(place);
+      throw error;
+    }
+  }
+}
+
+/** Collects chunks in one contiguous buffer. Allocated pages that are never written take no memory. */
+class GrowingBuffer {
+  #buffer: Buffer;
+  #length = 0;
+
+  constructor(expectedBytes: number) {
+    this.#buffer = Buffer.allocUnsafeSlow(expectedBytes);
+  }
+
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  push(chunk: Buffer): void {
+    if (this.#length + chunk.length > this.#buffer.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(this.#length + chunk.length, this.#buffer.length * 2));
+      this.#buffer.copy(larger, 0, 0, this.#length);
+      this.#buffer = larger;
+    }
+    this.#length += chunk.copy(this.#buffer, this.#length);
+  }
+}
+
+/** `work`, which runs only the first time. */
+export function once(work: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    work();
+  };
+}

@@ -1,0 +1,80 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Pace, type Place } from './arriving-body.ts';
+import { type BudgetTimes, defaultBudgetTimes } from './in-flight-rules.ts';
+import { BudgetExhaustedError, type PayloadOptions, ReservationLostError } from './payload-store.ts';
+import type { RedisBudgetTimes, RedisInFlightBudget } from './redis-in-flight-budget.ts';
+
+const budgetPollMs = 200;
+
+/** The times of a payload store in Redis, in ms. */
+export interface RedisPayloadTimes extends BudgetTimes, RedisBudgetTimes {
+  /** How often a process renews its bodies, and repeats releases. */
+  readonly renewMs: number;
+  /** How long after a release a lost connection may mean that it was undone. */
+  readonly repeatMs: number;
+}
+
+export const defaultTimes: RedisPayloadTimes = {
+  ...defaultBudgetTimes,
+  lifeMs: 15_000,
+  renewMs: 2_000,
+  // Sentinels replace a server that has been silent for 30 s, unless configured otherwise.
+  repeatMs: 60_000,
+  jobLifeMs: 720_000,
+};
+
+/** A body that this process has received or is receiving. */
+export class OwnBody implements Place {
+  readonly key: string;
+  readonly claim: number | null;
+  readonly waits: boolean;
+  readonly fairnessKey: string;
+  readonly keyLimit: number | null;
+  readonly budget: RedisInFlightBudget;
+  readonly pace = new Pace();
+  readonly #times: RedisPayloadTimes;
+  isInside = false;
+  isComplete = false;
+  /** From the end of the body until it is complete, its reservation must not be renewed as that of an arriving one. */
+  isEnding = false;
+  isBeingRenewed = false;
+  lost = false;
+  chunks = 0;
+  bytes = 0;
+  onLost: (error: Error) => void = () => {};
+
+  constructor(key: string, budget: RedisInFlightBudget, options: PayloadOptions, times: RedisPayloadTimes) {
+    this.key = key;
+    this.budget = budget;
+    this.claim = options.declaredBytes;
+    this.waits = options.budget === 'imports';
+    this.fairnessKey = options.fairnessKey ?? '';
+    this.keyLimit = options.keyLimit ?? null;
+    this.#times = times;
+  }
+
+  async acquire(bytes: number): Promise<void> {
+    const { waitMs, yieldingWaitMs } = this.#times;
+    const deadline = performance.now() + (this.waits ? waitMs : yieldingWaitMs);
+    for (;;) {
+      const result = this.lost ? 'lost' : await this.budget.acquire(this, bytes, this.isInside);
+      if (result === 'lost') throw new ReservationLostError();
+      if (result === 'refused') throw new BudgetExhaustedError();
+      // A body that waits has its position in the queue from here on.
+      this.isInside = true;
+      if (result === 'acquired') return;
+      if (performance.now() >= deadline) throw new BudgetExhaustedError(result === 'key limit');
+      await sleep(budgetPollMs);
+    }
+  }
+
+  get stalled(): boolean {
+    const { stallMs } = this.#times;
+    return this.pace.waitedMs >= (this.waits && this.claim !== null ? stallMs.withOthers : stallMs.withYielding);
+  }
+
+  lose(): void {
+    this.lost = true;
+    this.onLost(new ReservationLostError());
+  }
+}
