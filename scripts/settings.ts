@@ -50,10 +50,10 @@ const settings: readonly Setting[] = Object.entries(Settings.properties).map(([n
 
 function renderTable(): string {
   const rows = settings.map(({ name, description, default: value }) => {
-    const cells = [`\`${name}\``, value === null ? '' : `\`${value}\``, description];
+    const cells = [`\`${name}${value === null ? '' : `=${value}`}\``, description];
     return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   });
-  return ['| Variable | Default | Meaning |', '| --- | --- | --- |', ...rows].join('\n');
+  return ['| Variable and default | Meaning |', '| --- | --- |', ...rows].join('\n');
 }
 
 function renderExample(): string {
