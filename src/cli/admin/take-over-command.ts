@@ -16,7 +16,9 @@ import { withSiteStores } from './site-status.ts';
 export function addTakeOverCommand(admin: Command, open: OpenSession): void {
   admin
     .command('take-over')
-    .description('after a restore or failover: servers of this database send webhooks and delete from the blob store')
+    .description(
+      'let servers of this database send webhooks and delete from the blob store, after a restore or failover',
+    )
     .addHelpText(
       'after',
       '\nServers of its copies delete nothing there, and refuse writes. It also needs the settings of the blob store.',
