@@ -60,7 +60,8 @@ async function promote(open: OpenSession, options: Output & { readonly force?: t
     return { ...claimed, ended: await afterRestore(db) };
   });
   const missed = lacking.map(
-    (name) => `The ${name} store is away: a server that reaches only that one goes on until it gets the mark.`,
+    (name) =>
+      `The ${name} store cannot be reached: a server that reaches only this store continues until it has the mark.`,
   );
   print(options, await status(open), [`This site writes. ${endedText(ended)}`, ...missed]);
 }

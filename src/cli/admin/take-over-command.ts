@@ -27,7 +27,8 @@ export function addTakeOverCommand(admin: Command, open: OpenSession): void {
       const session = open();
       const { lacking } = await session.withDatabase((db) => takeOver(db, session.config));
       console.log('This database owns the blob store, and its servers send webhooks and audit events.');
-      for (const name of lacking) console.log(`The ${name} store is away: it gets the mark of this database later.`);
+      for (const name of lacking)
+        console.log(`The ${name} store cannot be reached: it gets the mark of this database later.`);
     });
 }
 

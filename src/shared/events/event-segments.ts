@@ -39,7 +39,7 @@ export interface StoredEvent {
   readonly text: EventText | (() => AsyncIterable<EventText>);
 }
 
-/** How much the reader will take, so that the same number of frames is read at once. */
+/** How much the reader will take, which decides how many frames are read at once. */
 export interface Appetite {
   readonly events: number;
   readonly bytes: number;

@@ -7,7 +7,7 @@ import { type BodyEncoding, bytesOf, claimedBytes } from '../../../shared/state/
 import type { OpenedBody, WriteBody } from '../../../shared/state/documents/write-body.ts';
 import { bodyEncoding, checkedBody, collectBody, declaredBytes } from '../../platform/http/body.ts';
 
-/** Bodies that declare a larger inflated size go to a worker, however small they arrived; so do deltas of a larger document. */
+/** Bodies that declare a larger inflated size go to a worker, however small they arrive; so do deltas of a larger document. */
 const maxDirectInflatedBytes = 8 * 1024 * 1024;
 
 /** A body as the API receives it: buffered if small, otherwise a stream. */
