@@ -12,7 +12,7 @@ const lineWidth = 100;
 const composeVariables = [
   [
     'HOLDFAST_PUBLIC_URL',
-    'The address that people use, without a path: `https://` and a name that leads to this machine, `https://localhost`, or `http://localhost:9090` without TLS.',
+    'Address that people use, without a path: `https://` and a DNS name of this machine, `https://localhost`, or `http://localhost:9090` without TLS.',
   ],
   ['POSTGRES_PASSWORD', 'Password of the compose database. Letters and digits only: it becomes part of a URL.'],
   ['S3_ACCESS_KEY', 'Access key id of the compose S3 server.'],
@@ -23,14 +23,14 @@ const composeVariables = [
   ],
   [
     'HOLDFAST_MASTER_KEYS',
-    'Key ring as described in docs/keys.md, e.g. k1: followed by the output of `openssl rand -base64 32`. Secrets in states cannot be read without it: keep a copy elsewhere.',
+    'Master keys (docs/keys.md): k1: followed by the output of `openssl rand -base64 32`. Keep a copy elsewhere: without them, secrets in states cannot be read.',
   ],
 ] as const;
 
 /** Other variables that docker-compose.yml reads, with their defaults. */
 const optionalComposeVariables = [
   ['WORKER_REPLICAS', '2', 'Workers of a cluster.'],
-  ['REDIS_MEMORY', '2gb', 'Limit for the data of Redis: docs/deploy.md has what it must hold.'],
+  ['REDIS_MEMORY', '2gb', 'Limit for the data of Redis; docs/deploy.md says what it must hold.'],
   ['IMAGE_TAG', 'local', 'Tag of the images that are built from this checkout.'],
 ] as const;
 
@@ -50,10 +50,10 @@ const settings: readonly Setting[] = Object.entries(Settings.properties).map(([n
 
 function renderTable(): string {
   const rows = settings.map(({ name, description, default: value }) => {
-    const cells = [`\`${name}\``, value === null ? '' : `\`${value}\``, description];
+    const cells = [`\`${name}${value === null ? '' : `=${value}`}\``, description];
     return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   });
-  return ['| Variable | Default | Meaning |', '| --- | --- | --- |', ...rows].join('\n');
+  return ['| Variable and default | Meaning |', '| --- | --- |', ...rows].join('\n');
 }
 
 function renderExample(): string {
@@ -79,10 +79,12 @@ function renderExample(): string {
     .concat('\n');
 }
 
+/** Returns a text as lines of a comment, which name the page of a link instead of linking to it. */
 function wrapped(text: string): string[] {
   const lines: string[] = [];
   let line = '#';
-  for (const word of text.split(' ')) {
+  const plain = text.replaceAll(/\[([^\]]+)\]\(([^)#]+)[^)]*\)/g, '$1 (docs/$2)');
+  for (const word of plain.split(' ')) {
     if (line.length + 1 + word.length > lineWidth) {
       lines.push(line);
       line = '#';
@@ -97,8 +99,8 @@ function renderPage(): string {
 
 # Settings
 
-All settings are environment variables. An unknown name or an invalid value stops the process at startup with a message that names
-it. To read them from a file: \`holdfast --settings FILE server\`.
+Settings are environment variables, or lines of a file: \`holdfast --settings FILE server\`. An unknown name or an invalid value
+stops the process at startup.
 
 ${renderTable()}
 `;

@@ -68,20 +68,20 @@ function createProgram(run: CommandRun): Command {
     .addHelpText('after', '\nSettings are environment variables; docs/settings.md lists them.');
   program
     .command('server')
-    .description('API and workers in one process; with its own Postgres unless HOLDFAST_DATABASE_URL is set')
+    .description('run API and workers in one process, with its own Postgres unless HOLDFAST_DATABASE_URL is set')
     .option('--migrate', 'migrate the database first, as an embedded server does')
     .action(async (options: { migrate?: true }) => (await import('./serve.ts')).serve(run, 'server', options));
   program
     .command('api')
-    .description('an API replica; needs HOLDFAST_REDIS_URL and workers')
+    .description('run an API replica; needs HOLDFAST_REDIS_URL and workers')
     .action(async () => (await import('./serve.ts')).serve(run, 'api'));
   program
     .command('worker')
-    .description('a worker process; needs HOLDFAST_REDIS_URL')
+    .description('run a worker; needs HOLDFAST_REDIS_URL')
     .action(async () => (await import('./serve.ts')).serve(run, 'worker'));
   program
     .command('setup')
-    .description('write a file of settings: asks at a terminal, otherwise takes options and the environment');
+    .description('write a file of settings: ask at a terminal, otherwise take options and the environment');
   program
     .command('create-bucket')
     .description('create the bucket HOLDFAST_S3_BUCKET if it does not exist')
@@ -89,23 +89,20 @@ function createProgram(run: CommandRun): Command {
   program
     .command('migrate')
     .description('migrate the database to this release')
-    .option(
-      '--app-role <name>',
-      'also grant this Postgres role the privileges to run everything else, with another HOLDFAST_DATABASE_URL',
-    )
+    .option('--app-role <name>', 'also grant this Postgres role the privileges that servers need')
     .action(async (options: { appRole?: string }) =>
       (await import('./migrate.ts')).migrateDatabase(run.loadConfig(), options),
     );
   program
     .command('upgrade-database')
-    .description('bring the embedded database to the Postgres of this release, while no server runs')
-    .option('--old-postgres <folder>', 'with the programs of the Postgres that wrote the database')
+    .description('upgrade the embedded database to the Postgres of this release, while no server runs')
+    .option('--old-postgres <folder>', 'folder with the programs of the Postgres that wrote the database')
     .action(async (options: { oldPostgres?: string }) =>
       (await import('./upgrade-database.ts')).upgradeEmbeddedDatabase(run.loadConfig(), options),
     );
   program
     .command('admin')
-    .description('organizations, users, tokens, keys, quotas and stored states')
+    .description('manage organizations, users, tokens, keys, quotas and stored states')
     .usage('<command>');
   program.command('backup').description('create, verify, restore and delete backups').usage('<command>');
   program.command('blobs').description('move the blob store while servers run').usage('<command>');
@@ -116,10 +113,10 @@ function createProgram(run: CommandRun): Command {
     );
   program
     .command('export')
-    .description('export the stacks of an organization as a folder or bucket for `pulumi login file://…`, `s3://…`');
+    .description('export the stacks of an organization to a folder (`file://…`) or bucket (`s3://…`) of the CLI');
   program
     .command('bundle')
-    .description('the break-glass bundle: how far it is behind, and what was done in it meanwhile')
+    .description('show how far the break-glass bundle is behind, and import what was done in it')
     .usage('<command>');
   program.hook('preSubcommand', async (_, command) => {
     if (command.name() === 'backup') (await import('./backup/backup-commands.ts')).addBackupCommands(command, run);

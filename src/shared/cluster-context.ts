@@ -26,7 +26,7 @@ const jobLifeBeyondWaitMs = 600_000;
 
 /** The context of a process that works with others through Redis. */
 export interface ClusterContext extends AppContext {
-  /** Fails fast while Redis is away. */
+  /** Fails fast while Redis is down. */
   readonly producer: RedisConnection;
   readonly admissions: AdmissionRepository;
   readonly jobResults: JobResultRepository;

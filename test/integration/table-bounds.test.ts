@@ -4,10 +4,9 @@ import { expect, test } from '@jest/globals';
 import { query } from '../support/database.ts';
 import { testApp } from '../support/test-app.ts';
 
-// Nothing grows without a bound: docs/scale.md has an entry for each table, and each has what shows that it holds.
+// Nothing grows without a bound: each table has an entry here that shows it. docs/scale.md names the bounds that operators notice.
 
 const app = testApp();
-const root = path.join(import.meta.dirname, '../..');
 
 /** Deleted with the stack, or the update, that they refer to. */
 const cascade = 'cascade';
@@ -104,15 +103,8 @@ async function listTables(): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-test('each table has one entry in docs/scale.md, and something that shows its bound', async () => {
-  const page = readFileSync(path.join(root, 'docs/scale.md'), 'utf8');
-  const section = page.slice(page.indexOf('## What bounds each table'));
-  const entries = [...section.matchAll(/^\| (`.+?) \| .+ \|$/gm)].flatMap(([, names]) =>
-    (names as string).split(', ').map((name) => name.slice(1, -1)),
-  );
-  const tables = await listTables();
-  expect(entries.toSorted()).toEqual(tables.toSorted());
-  expect(Object.keys(proofs).toSorted()).toEqual(tables.toSorted());
+test('each table has something that shows its bound', async () => {
+  expect(Object.keys(proofs).toSorted()).toEqual((await listTables()).toSorted());
 });
 
 test('what is named as bounded by a stack or an update is deleted with it', async () => {

@@ -176,7 +176,7 @@ export class RoleService {
       const former = await grants.listAssigned(team.id);
       const kept = former.find((grant) => roleIdOf(grant) === id);
       if (kept && former.length === 1) return audit.settle();
-      // The new grant first: updates that both permit go on.
+      // The new grant comes first, so that updates that both permit go on.
       if (!kept)
         await grants.insert({
           organizationId: place.id,

@@ -27,10 +27,10 @@ interface RestoreOptions extends PlaceOptions {
 
 /** Adds the commands for stacks that were deleted and can be restored. */
 export function addDeletedStackCommands(admin: Command, open: OpenSession): void {
-  const deleted = admin.command('deleted').description('stacks that were deleted and can be restored');
+  const deleted = admin.command('deleted').description('list, restore and purge deleted stacks');
   deleted
     .command('list')
-    .description('print their ids, names and times')
+    .description('list deleted stacks with their ids and times')
     .requiredOption('--organization <name>', 'organization')
     .action(({ organization }: PlaceOptions) => open().withDatabase((db) => list(db, organization)));
   deleted

@@ -15,7 +15,7 @@ const organizationOption = ['--organization <organization>', 'the organization (
 
 /** Adds the commands for legal holds. */
 export function addHoldCommands(admin: Command, open: OpenSession): void {
-  const hold = admin.command('hold').description('legal holds: nothing of such a stack is deleted');
+  const hold = admin.command('hold').description('manage legal holds: nothing of a stack under a hold is deleted');
   hold
     .command('set')
     .description('put a stack under a legal hold')

@@ -19,9 +19,7 @@ interface Output {
 
 /** Adds the commands of `holdfast admin site`. */
 export function addSiteCommands(admin: Command, open: OpenSession): void {
-  const site = admin
-    .command('site')
-    .description('a second site: which one writes, and how far the other one is behind');
+  const site = admin.command('site').description('manage a second site');
   site
     .command('status')
     .description('show whether this site writes, and the replication of Postgres and blobs')
@@ -31,7 +29,7 @@ export function addSiteCommands(admin: Command, open: OpenSession): void {
     .command('promote')
     .description('make this site the one that writes; servers of the other one refuse writes within 15 seconds')
     .requiredOption('--yes', 'confirm: running updates end, webhooks are sent from here (required)')
-    .option('--force', 'although the primary of this Postgres still runs, and was not demoted')
+    .option('--force', 'promote although the primary of this Postgres still runs and was not demoted')
     .option('--json', 'print the status as JSON')
     .action((options: Output & { readonly force?: true }) => promote(open, options));
   site
@@ -62,7 +60,8 @@ async function promote(open: OpenSession, options: Output & { readonly force?: t
     return { ...claimed, ended: await afterRestore(db) };
   });
   const missed = lacking.map(
-    (name) => `The ${name} store is away: a server that reaches only that one goes on until it gets the mark.`,
+    (name) =>
+      `The ${name} store cannot be reached: a server that reaches only this store continues until it has the mark.`,
   );
   print(options, await status(open), [`This site writes. ${endedText(ended)}`, ...missed]);
 }

@@ -12,7 +12,7 @@ import { createSiteRepository } from '../../shared/platform/site/site-repository
 /** What `holdfast admin site status` prints. */
 export type SiteStatus = Awaited<ReturnType<typeof readSiteStatus>>;
 
-/** Opens the stores that have the mark of the site, without a wait for those that are away, and closes them after `work`. */
+/** Opens the stores that have the mark of the site, without waiting for unreachable ones, and closes them after `work`. */
 export async function withSiteStores<T>(
   db: Database,
   config: Config,

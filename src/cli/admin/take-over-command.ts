@@ -16,7 +16,9 @@ import { withSiteStores } from './site-status.ts';
 export function addTakeOverCommand(admin: Command, open: OpenSession): void {
   admin
     .command('take-over')
-    .description('after a restore or failover: servers of this database send webhooks and delete from the blob store')
+    .description(
+      'let servers of this database send webhooks and delete from the blob store, after a restore or failover',
+    )
     .addHelpText(
       'after',
       '\nServers of its copies delete nothing there, and refuse writes. It also needs the settings of the blob store.',
@@ -25,7 +27,8 @@ export function addTakeOverCommand(admin: Command, open: OpenSession): void {
       const session = open();
       const { lacking } = await session.withDatabase((db) => takeOver(db, session.config));
       console.log('This database owns the blob store, and its servers send webhooks and audit events.');
-      for (const name of lacking) console.log(`The ${name} store is away: it gets the mark of this database later.`);
+      for (const name of lacking)
+        console.log(`The ${name} store cannot be reached: it gets the mark of this database later.`);
     });
 }
 

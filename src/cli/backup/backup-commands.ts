@@ -24,16 +24,16 @@ export function addBackupCommands(backup: Command, run: CommandRun): void {
   backup.addHelpText(
     'after',
     `
-A place is a folder or s3://bucket/prefix. A backup contains the database and all blobs that it needs, and no master keys: keep
+A place is a folder or s3://bucket/prefix. A backup contains the database and the blobs that it needs, but no master keys: keep
 HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/backup.md.`,
   );
   backup
     .command('create')
     .description('back up the running installation')
-    .requiredOption('--to <place>', 'where to')
-    .option('--keep <count>', 'then delete all but the newest backups', toCount)
+    .requiredOption('--to <place>', 'folder or s3://bucket/prefix')
+    .option('--keep <count>', 'then keep only this many of the newest backups', toCount)
     .option('--recipient <age1...>', 'encrypt to this age recipient; repeatable', collect)
-    .option('--max-bytes-per-second <count>', 'write no faster', toCount)
+    .option('--max-bytes-per-second <count>', 'maximum rate of writing', toCount)
     .option('--json', 'print the result as JSON')
     .action(({ json, keep, maxBytesPerSecond: bytesPerSecond, recipient, to }: CreateFlags) =>
       on(
@@ -64,7 +64,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     .command('verify')
     .argument('[backup]', 'its id; by default the newest')
     .description('read a backup whole and restore it into a temporary Postgres; exits with 1 if it has a fault')
-    .requiredOption('--from <place>', 'where it is')
+    .requiredOption('--from <place>', 'place of the backup')
     .option('--identity <file>', 'age identities that decrypt it')
     .option('--json', 'print the result as JSON')
     .action((id: string | undefined, { from, identity, json }: { from: string; identity?: string; json?: true }) =>
@@ -78,7 +78,7 @@ HOLDFAST_MASTER_KEYS elsewhere. Backups in one place share the blobs. See docs/b
     .command('restore')
     .argument('[backup]', 'its id; by default the newest')
     .description('restore a backup into an empty database and the blob store of the settings')
-    .requiredOption('--from <place>', 'where it is')
+    .requiredOption('--from <place>', 'place of the backup')
     .option('--identity <file>', 'age identities that decrypt it')
     .option('--compare-with <url>', 'print the stacks that this database, the old one, has in newer versions')
     .option('--json', 'print the result as JSON')

@@ -40,12 +40,12 @@ export function addBlobsCommands(blobs: Command, run: CommandRun): void {
   blobs.addHelpText(
     'after',
     `
-A place is a folder or s3://bucket/prefix. Servers go on: they write to both places until the switch. See docs/backup.md.`,
+A place is a folder or s3://bucket/prefix. Servers keep running: they write to both places until the switch. See docs/backup.md.`,
   );
   blobs
     .command('copy')
     .description('copy all blobs to another place, and begin to write new ones to both')
-    .requiredOption('--to <place>', 'where to')
+    .requiredOption('--to <place>', 'folder or s3://bucket/prefix')
     .option('--again', 'also compare what is there already, and replace what differs')
     .option('--json', 'print the result as JSON')
     .action((options: Output & { again?: true; to: string }) => call((parts) => copy(parts, options)));
@@ -70,12 +70,12 @@ A place is a folder or s3://bucket/prefix. Servers go on: they write to both pla
     );
   blobs
     .command('finish')
-    .description('forget the place that was left')
+    .description('forget the old place')
     .option('--empty', 'delete its blobs first, except those that the new place lacks')
     .action(({ empty }: { empty?: true }) => call((parts) => finish(parts, empty === true)));
   blobs
     .command('cancel')
-    .description('give up a move before the switch; what was copied stays in the other place')
+    .description('cancel a move before the switch; copies stay in the other place')
     .action(() =>
       call(async ({ places }) => {
         if (!(await places.settle('copying'))) throw new MoveError('No blobs are being copied');

@@ -42,15 +42,15 @@ interface ReturnedStack {
 export function addBundleCommands(command: Command, run: CommandRun): void {
   command
     .command('status')
-    .description('how far the bundle is behind, and which stacks it cannot take')
+    .description('print how far the bundle is behind, and which stacks it cannot take')
     .option('--json', 'print the result as JSON')
     .action((options: { json?: true }) => status(run, options));
   command
     .command('return')
-    .description('import what was done in the bundle; without --apply, only say it')
+    .description('import what was done in the bundle; without --apply, only print it')
     .option('--apply', 'import')
     .option('--create', 'also create stacks that are only in the bundle')
-    .option('--stack <pattern>', 'only these: PROJECT/STACK, with * for any characters; repeatable', collect)
+    .option('--stack <pattern>', 'only these stacks: PROJECT/STACK, with * for any characters; repeatable', collect)
     .option('--json', 'print the result as JSON')
     .addHelpText('after', '\nExits with 1 if a stack is refused. See docs/moving.md.')
     .action((options: ReturnOptions) => returnAll(run, options));

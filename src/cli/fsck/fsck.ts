@@ -6,8 +6,8 @@ import { checkRows } from './row-checks.ts';
 import { checkAllKeys, checkAudit, checkBlobs, checkUsage } from './store-checks.ts';
 
 /**
- * Checks what always holds for database and blob store, beside running servers. Changes nothing unless it `fixes`. No failure of a
- * check stops the others.
+ * Checks what must always hold in database and blob store, while servers run. Changes nothing unless it `fixes`. A check that fails
+ * does not stop the others.
  */
 export async function fsck(context: AppContext, options: FsckOptions): Promise<FsckReport> {
   const run = new FsckRun(context, options);

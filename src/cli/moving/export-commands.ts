@@ -34,7 +34,7 @@ export function addExportOptions(command: Command, run: CommandRun): void {
   command
     .requiredOption('--organization <name>', 'organization whose stacks are exported')
     .requiredOption('--to <place>', 'file://DIR or s3://BUCKET/PREFIX, for `pulumi login`')
-    .option('--stack <pattern>', 'only these: PROJECT/STACK, with * for any characters; repeatable', collect)
+    .option('--stack <pattern>', 'only these stacks: PROJECT/STACK, with * for any characters; repeatable', collect)
     .option('--history <count>', 'how many of the newest updates of each stack; by default all', toHistory)
     .option('--parallel <count>', 'stacks at once', toCount, 4)
     .option('--json', 'print the result as JSON')

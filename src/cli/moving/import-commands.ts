@@ -58,7 +58,7 @@ export function addImportOptions(command: Command, run: CommandRun): void {
     .requiredOption('--from <place>', 'file://DIR, s3://BUCKET/PREFIX or https://HOST, as for `pulumi login`')
     .requiredOption('--organization <name>', 'organization that gets the stacks')
     .option('--source-organization <name>', 'organization of the service https://HOST; by default the same name')
-    .option('--stack <pattern>', 'only these: PROJECT/STACK, with * for any characters; repeatable', collect)
+    .option('--stack <pattern>', 'only these stacks: PROJECT/STACK, with * for any characters; repeatable', collect)
     .option('--plan <file>', 'write the plan as JSON; with --apply, import only the stacks that it lists')
     .option('--apply', 'import; without it, only the plan is printed')
     .option('--verify', 'compare what was imported with the source; exits with 1 if something differs')
@@ -71,7 +71,7 @@ export function addImportOptions(command: Command, run: CommandRun): void {
     .option('--json', 'print the result as JSON')
     .addHelpText(
       'after',
-      '\nCall it again after an interruption, and for a second pass: it goes on where it was. The token for https://HOST is in ' +
+      '\nCall it again after an interruption, and for a second pass: it continues. The token for https://HOST is in ' +
         'PULUMI_ACCESS_TOKEN. See docs/moving.md.',
     )
     .action((options: ImportOptions) => runImport(run, options));

@@ -30,7 +30,9 @@ export async function readEvents(
 export async function countEvents(read: NonNullable<SourceEntry['events']>): Promise<number> {
   const found = new Set<number>();
   for await (const page of read()) {
-    const { events } = JSON.parse(page.toString('utf8')) as { events: readonly ({ readonly sequence: number } | null)[] };
+    const { events } = JSON.parse(page.toString('utf8')) as {
+      events: readonly ({ readonly sequence: number } | null)[];
+    };
     for (const event of events) if (event) found.add(event.sequence);
   }
   return found.size;

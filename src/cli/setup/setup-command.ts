@@ -49,11 +49,11 @@ export function addSetupOptions(command: Command, runWith: RunWith): void {
   command
     .option('--organization <name>', 'first organization in a database that is not embedded (default: holdfast)')
     .option('--admin <login>', 'first admin in a database that is not embedded')
-    .option('--force', 'replace settings that the file has already')
+    .option('--force', 'replace settings that the file already has')
     .addHelpText(
       'after',
       `
-Every setting of the environment (HOLDFAST_…, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) counts like an option, so that no
+Every setting of the environment (HOLDFAST_…, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) counts as an option, so no
 secret must be on the command line. Nothing is written unless Postgres and the bucket can be reached.`,
     )
     .action((options: SetupOptions) => setup(runWith, options));

@@ -18,7 +18,7 @@ const MembershipRow = Type.Object({
 });
 const TeamRow = Type.Object({ teamId: Type.String(), team: Type.String(), organization: Type.String() });
 
-/** Users as a provider of identities knows them, and what its groups have given them. */
+/** Users as an identity provider knows them, and what its groups have given them. */
 export function createProviderRepository(db: Queryable) {
   return {
     findIdentity: (issuer: string, subject: string) =>
@@ -94,7 +94,7 @@ export function createProviderRepository(db: Queryable) {
         from mapped_team_members g join teams e on e.id = g.team_id join organizations o on o.id = e.organization_id
         where g.user_id = ${userId}`),
 
-    /** Adds the user to a team because of a group. Returns false if the user was a member already, by hand or by a group. */
+    /** Adds the user to a team because of a group. Returns false if the user was already a member, by hand or by a group. */
     addMappedTeam: async (teamId: string, userId: string): Promise<boolean> => {
       const added = await db.maybeOne(sql.rows(IdRow)`
         /* providers.addTeamMember */

@@ -5,7 +5,7 @@ import type { Queues } from './queues.ts';
 
 export interface RedisState {
   readonly up: boolean;
-  /** Round trip of the last poll; 0 while Redis is away. */
+  /** Round trip of the last poll; 0 while Redis is down. */
   readonly roundTripMs: number;
   readonly memoryBytes: number;
   /** Of all masters together; 0 is no limit. */

@@ -51,7 +51,7 @@ export class Queues {
     this.#attempts = options.attempts;
   }
 
-  /** Opens the queue once. Rejects immediately if Redis is away; the next call tries again. */
+  /** Opens the queue once. Rejects immediately if Redis is down; the next call tries again. */
   get(name: QueueName): Promise<Queue<JobData>> {
     const open = this.#open.get(name);
     if (open) return open;

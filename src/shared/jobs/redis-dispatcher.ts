@@ -200,7 +200,7 @@ export class RedisDispatcher implements JobDispatcher {
       if (state === 'failed') return 'failed';
       return state === 'unknown' || state === 'completed' ? 'gone' : 'under way';
     } catch (error) {
-      // Redis is away: a worker may still be running the job.
+      // Redis is down: a worker may still be running the job.
       this.#options.logger.debug({ jobId, err: error }, 'job could not be polled');
       return 'unreachable';
     }

@@ -70,7 +70,7 @@ export interface NewUpdate {
   readonly requestedBy: string | null;
   readonly tokenId: string;
   readonly waitSeconds: number;
-  /** How long its caller has waited for the stack, in ms; null: it has not. */
+  /** How long its caller has waited for the stack, in ms; null if it has not. */
   readonly waitedMs: number | null;
 }
 

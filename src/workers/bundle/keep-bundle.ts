@@ -26,7 +26,7 @@ const stackMs = 12;
 const bytesPerMs = 14_000;
 const share = 20;
 const maxPauseMs = 30_000;
-/** After so many stacks in a row that failed, the bundle is checked itself. */
+/** After this many failed stacks in a row, the bundle itself is checked. */
 const maxFailures = 3;
 
 /** Creates the task that keeps the bundle. `open` opens its place; `isPaced` false writes without pauses. */
@@ -144,7 +144,7 @@ async function writeDue(context: Parts, { isPaced, ...run }: Run): Promise<numbe
   return done;
 }
 
-/** Makes a folder one that the CLI reads. Forgets what it had if it was emptied. */
+/** Makes a folder readable for the CLI. Forgets what it contained if it was emptied. */
 async function begin(
   folder: Folder,
   rows: ReturnType<typeof createBundleRepository>,

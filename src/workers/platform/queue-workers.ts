@@ -269,7 +269,7 @@ class QueueWorker {
       );
   }
 
-  /** Logs each error once: while Redis is away, it repeats with every attempt to connect. */
+  /** Logs each error once: while Redis is down, it repeats with every attempt to connect. */
   #logError(error: Error): void {
     if (error.message === this.#lastError) return;
     this.#lastError = error.message;

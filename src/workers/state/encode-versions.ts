@@ -14,7 +14,7 @@ const countedStates = 10_000;
 
 /**
  * Creates the task that encodes older versions, at `config.encoding.bytesPerSecond` of their text. A run ends when nothing is due,
- * or with the signal, after the state in hand.
+ * or after the current state when the signal is aborted.
  */
 export function encodeInSlices(context: AppContext): Maintenance {
   const versions = createVersionRepository(context.db);

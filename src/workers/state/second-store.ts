@@ -28,7 +28,7 @@ export function secondStoreTasks(context: AppContext, mirror: Mirror): Maintenan
   ];
 }
 
-/** Copies or deletes the noted blobs, oldest first, and postpones those that fail. Returns how many. Throws if a store is away. */
+/** Copies or deletes the noted blobs, oldest first, and postpones those that fail. Returns how many. Throws if a store cannot be reached. */
 async function copyDue({ db, logger, metrics }: AppContext, mirror: Mirror, signal: AbortSignal): Promise<number> {
   const queue = createCopyQueueRepository(db);
   let done = 0;

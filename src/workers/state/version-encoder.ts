@@ -25,11 +25,11 @@ import type {
 
 /** The references between versions, and their chunking. */
 export interface EncodingShape {
-  /** Every so many versions one is compressed alone. A damaged one makes at most as many unreadable. */
+  /** One version in this many is compressed alone. A damaged one makes at most as many unreadable. */
   readonly keyEvery: number;
   /**
-   * Versions refer to the one before them, except that every so many one refers to the last of its kind; of those, every so many
-   * one refers to the last of its own kind, and so on. So a version is reached in fewer steps than this for each such level.
+   * A version refers to the one before it, except that one in this many refers to the last such version; of these, one in this many
+   * refers to the last of its own kind, and so on. So each level takes fewer steps than this.
    */
   readonly groupSize: number;
   readonly sizes: ChunkSizes;
@@ -100,8 +100,7 @@ export class VersionEncoder {
   /**
    * Encodes the state from which the update of a due state began, and the state itself unless it is the newest, which is encoded after the
    * next. Postpones the state while one of the two is in use or damaged, or the stack is deleted and may be restored. Throws what the blob
-   * store throws, and
-   * `signal`'s reason.
+   * store throws, and `signal`'s reason.
    */
   async encodeDue(due: DueState, signal?: AbortSignal): Promise<EncodingResult> {
     const state = await this.#versions.find(due.id);

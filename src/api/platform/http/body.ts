@@ -33,7 +33,7 @@ const inflateWaitMs = 30_000;
 const initialCreditMs = 15_000;
 const maxCreditMs = 60_000;
 
-/** Bodies that declare a larger inflated size go to a worker, however small they arrived; so do deltas of a larger document. */
+/** Bodies that declare a larger inflated size go to a worker, however small they arrive; so do deltas of a larger document. */
 export const maxDirectInflatedBytes = 8 * 1024 * 1024;
 
 /** Dependencies for reading bodies: the limits, and the memory for buffered bodies. */

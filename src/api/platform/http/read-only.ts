@@ -9,9 +9,9 @@ export interface Services {
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Refuses calls that may change something while the installation is read-only, before any byte of their body is read. Calls of
- * running updates go on, and routes that say why they do (`config.whileReadOnly`), unless another site has taken over: then only
- * users sign in and out. Procedures decide by themselves.
+ * Refuses calls that may change something while the installation is read-only, before any byte of their body is read. Exempt
+ * are calls of running updates, and routes that say why (`config.whileReadOnly`), unless another site has taken over: then users can
+ * only sign in and out. Procedures decide by themselves.
  */
 export function registerReadOnly(app: FastifyInstance, { readOnly }: Services): void {
   // After the hooks for access, which are registered later: strangers do not learn the reason.

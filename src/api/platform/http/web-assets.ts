@@ -12,7 +12,7 @@ import { isBeingBuilt } from './web-build.ts';
 const hashed = /^\/assets\/[\w.-]+\.(?:js|css|svg|png|woff2)$/;
 /** Files that change with a release. */
 const named = /^\/(?:fonts\/[\w.-]+\.woff2|theme\.js|mark\.svg)$/;
-/** Paths for programs and operators. A wrong path of these gives the same error in a browser as to a program. */
+/** Paths for programs and operators. A browser and a program get the same error for a wrong path among them. */
 const notPages = /^\/(?:api|trpc|scim|policy-packs|admin|assets|fonts|healthz|readyz|metrics)(?:\/|$)/;
 
 const yearMs = 365 * 24 * 60 * 60 * 1000;

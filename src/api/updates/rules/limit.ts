@@ -2,7 +2,7 @@ import type { StackRow } from '../../../shared/stacks/stack-repository.ts';
 import { DeferredError } from '../../../shared/updates/deferred.ts';
 import { type ApplicableRule, describeScope, type UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
 
-/** Updates of which only so many run at once. */
+/** A limit on updates that run at once. */
 export interface Limit {
   /** Names the limit among those of all organizations. */
   readonly key: string;

@@ -51,7 +51,7 @@ export function registerQuotaGauges(metrics: Metrics, { db, payloads, quotas, de
     const rows = await createQuotaRepository(db).listUsage({ onlyOwnLimits, limit: maxOrganizations });
     if (rows.length === 0) return [];
     const held = Promise.all([payloads.heldByKey('writes'), payloads.heldByKey('imports')]);
-    // Unknown while Redis is away.
+    // Unknown while Redis is down.
     const budgets = await held.catch(() => null);
     const values: QuotaGauge[] = [];
     for (const row of rows) {

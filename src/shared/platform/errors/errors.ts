@@ -1,7 +1,7 @@
 /** Wrong settings, a problem of the machine, or an unusable dependency. The message is all that an operator needs. */
 export abstract class OperatorError extends Error {}
 
-/** What an error may carry besides its sentence. */
+/** What an error may carry besides its message. */
 export interface AppErrorOptions extends ErrorOptions {
   /** Seconds after which a repeat may succeed; becomes `Retry-After`. */
   readonly retryAfterSeconds?: number;

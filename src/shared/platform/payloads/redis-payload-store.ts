@@ -197,7 +197,7 @@ export class RedisPayloadStore implements PayloadStore {
     this.#disown(own.key);
   }
 
-  /** If Redis is away, the body is released with the next renewals: its reservation may outlive the outage. */
+  /** If Redis is down, the body is released with the next renewals: its reservation may outlive the outage. */
   #release(key: string, body: CompleteBody | null): Promise<void> {
     this.#start();
     return this.#releases.add(key, body);

@@ -15,7 +15,7 @@ export class RedisPolicyError extends OperatorError {
 /** An open connection, as other modules see it: to a server, to the master that Sentinel names, or to a cluster. */
 export type RedisConnection = Redis | Cluster;
 
-/** How a connection is used: `producer` calls fail fast when Redis is away, `worker` calls wait for it to come back. */
+/** How a connection is used: `producer` calls fail fast when Redis is down, `worker` calls wait for it to come back. */
 export type RedisUse = 'producer' | 'worker';
 
 const commandTimeoutMs = 5_000;
@@ -26,7 +26,7 @@ const lastErrors = new WeakMap<RedisConnection, Error>();
 /** Connections that must not reconnect. */
 const ended = new WeakSet<RedisConnection>();
 
-/** Tracks its duplicates: BullMQ duplicates the connection that it is given, and does not end the duplicate while Redis is away. */
+/** Tracks its duplicates: BullMQ duplicates the connection that it is given, and does not end the duplicate while Redis is down. */
 class TrackedRedis extends Redis {
   readonly duplicates: Redis[] = [];
 

@@ -16,8 +16,8 @@ interface Parts {
 const lookEveryMs = 5_000;
 
 /**
- * Looks now, then every five seconds, whether another site was promoted. From then on this one refuses all writes, also those of running
- * updates, until an operator promotes it.
+ * Checks now, then every five seconds, whether another site was promoted. If so, this one refuses all writes, those of running updates
+ * included, until an operator promotes it.
  */
 export async function startSiteWatch(
   parts: Parts & { readonly db: Database; readonly lifecycle: Lifecycle },

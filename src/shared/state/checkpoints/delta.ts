@@ -62,7 +62,7 @@ export async function parseDelta(body: Buffer): Promise<CheckpointDelta> {
 /** Shorter chunks are copied together: a delta may have 100,000 edits of a few bytes. */
 const joinedBytes = 64 * 1024;
 
-/** What an edit costs beyond its bytes: as much as scanning so many bytes. */
+/** The cost of an edit beyond its bytes, in bytes that could be scanned instead. */
 const editCost = 1024;
 
 /**

@@ -141,7 +141,7 @@ export function createRetentionRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Makes previews forget these states: at most so many, and one if any is left. Returns how many did. */
+    /** Makes previews forget these states: at most `limit` of them, and at least one if any is left. Returns how many did. */
     detachPreviews: async (checkpointIds: readonly string[], limit: number): Promise<number> => {
       const ids = sql.array([...checkpointIds], 'uuid');
       const { rowCount } = await db.query(sql.command('retention_detach_previews')`

@@ -118,9 +118,9 @@ export const ruleKinds = {
         newest: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
         /** All of the last days. */
         days: Type.Optional(Days),
-        /** The last one of each day, for so many days. */
+        /** The last one of each day, for this many days. */
         daily: Type.Optional(Days),
-        /** The last one of each month, for so many months. */
+        /** The last one of each month, for this many months. */
         monthly: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_200 })),
       },
       { ...closed, minProperties: 1 },

@@ -66,7 +66,8 @@ export class PlacedBlobStore implements BlobStore {
         const store = await this.#orNull(place, place === main);
         if (store && present.has(store)) continue;
         try {
-          if (!store) throw new BlobStoreUnavailableError('misconfigured', 'the other place of the blobs is away');
+          if (!store)
+            throw new BlobStoreUnavailableError('misconfigured', 'the other place of the blobs cannot be reached');
           await copyAgain(first, store, key);
           present.add(store);
           isComplete = false;
@@ -223,7 +224,7 @@ export class PlacedBlobStore implements BlobStore {
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = null;
     });
-    // Reads go on with what is known while the database is away.
+    // Reads go on with what is known while the database is down.
     return this.#asking.catch((error: unknown) => {
       if (this.#known) return this.#known.places;
       throw error;

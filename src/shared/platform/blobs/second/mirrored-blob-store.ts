@@ -16,7 +16,7 @@ const pauseMs = 10_000;
 
 /**
  * Writes each blob to both stores before the call returns. If the second one fails, the call notes the blob in the database instead, and a
- * task copies it later: the installation goes on while the other site is away. Reads what the main store lacks from the second one.
+ * task copies it later: the installation goes on while the other site is down. Reads what the main store lacks from the second one.
  */
 export class MirroredBlobStore implements BlobStore {
   readonly #main: BlobStore;

@@ -3,7 +3,7 @@ import { positive } from './integers.ts';
 
 const quota = (description: string) =>
   Type.Integer({
-    description: `${description} 0: no limit. \`holdfast admin set-quota\` sets another limit for one organization.`,
+    description: `${description} 0: no limit.`,
     default: 0,
     minimum: 0,
     maximum: 2 ** 50,
@@ -14,7 +14,7 @@ export const limitsSettings = {
   HOLDFAST_MEMORY_BYTES: Type.Optional(
     Type.Integer({
       description:
-        'Memory budget of a process, in bytes: an eighth is for bodies that wait for workers, a sixteenth for such imports, a thirty-second for bodies that are parsed. A single body may take more. Default: the limit of the container or the memory of the machine, at most 2 GiB.',
+        'Memory budget of a process, in bytes: an eighth for bodies that wait for workers, a sixteenth for imports that wait, a thirty-second for parsed bodies. A single body may take more. Default: the limit of the container or the memory of the machine, at most 2 GiB.',
       minimum: 64 * 1024 * 1024,
       maximum: 2 ** 40,
     }),
@@ -24,42 +24,38 @@ export const limitsSettings = {
     1024 * 1024 * 1024,
   ),
   HOLDFAST_INLINE_BYTES: positive(
-    'Compressed checkpoints up to this size are stored in Postgres, larger ones in the blob store; in bytes.',
+    'Compressed checkpoints up to this size, in bytes, are stored in Postgres, larger ones in the blob store.',
     64 * 1024,
   ),
   HOLDFAST_DIRECT_BYTES: positive(
-    'Bodies up to this size, as sent, are committed by the API itself, larger ones by a worker; in bytes.',
+    'The API itself commits bodies up to this size as sent, in bytes; workers commit larger ones.',
     256 * 1024,
   ),
   HOLDFAST_REDIS_IN_FLIGHT_BYTES: positive(
-    'Maximum bytes of checkpoint, journal and event bodies in Redis, of all processes together, in bytes. Imports may take half of it in addition. A single body may be larger.',
+    'Maximum bytes of request bodies in Redis, of all processes together. Imports may take half as much in addition. A single body may be larger.',
     1024 * 1024 * 1024,
   ),
   HOLDFAST_QUOTA_STACKS: quota('Maximum stacks of an organization.'),
   HOLDFAST_QUOTA_BYTES: quota(
-    'Bytes of states, journals and events above which an organization may not start updates or imports, or create stacks. Measured about every minute.',
+    'Bytes of states, journals and events above which an organization may not start updates or imports, or create stacks.',
   ),
   HOLDFAST_QUOTA_UPDATES: quota('Maximum concurrent updates of an organization, previews included.'),
   HOLDFAST_QUOTA_REQUESTS_PER_SECOND: quota(
-    'Requests that the members of an organization may make, per second and API process. Requests of running updates are never rejected.',
+    'Requests of an organization per second and API process. Requests of running updates are never rejected.',
   ),
   HOLDFAST_JOB_CONCURRENCY: positive(
-    'Jobs of the small queue that one worker process runs at once; half as many of the large queue run beside them.',
+    'Small jobs that a worker process runs at once; half as many large jobs run beside them.',
     4,
     256,
   ),
   HOLDFAST_DRAIN_SECONDS: Type.Integer({
     description:
-      'Time between the stop signal and the end of new requests, in seconds. /readyz answers 503 meanwhile, so that a proxy can notice.',
+      'How long a stopping process still accepts requests, in seconds, while `/readyz` answers 503 so that proxies notice.',
     default: 0,
     minimum: 0,
     maximum: 300,
   }),
-  HOLDFAST_SHUTDOWN_SECONDS: positive(
-    'Time limit for the rest of a graceful shutdown, in seconds: give a process this time and HOLDFAST_DRAIN_SECONDS between the stop signal and a kill.',
-    60,
-    3600,
-  ),
+  HOLDFAST_SHUTDOWN_SECONDS: positive('Time limit for the rest of a shutdown, in seconds.', 60, 3600),
   HOLDFAST_LOG_LEVEL: Type.Union(
     [
       Type.Literal('fatal'),
@@ -71,7 +67,7 @@ export const limitsSettings = {
       Type.Literal('silent'),
     ],
     {
-      description: 'Minimum level of log lines: fatal, error, warn, info, debug, trace or silent.',
+      description: 'Minimum level of log lines: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`.',
       default: 'info',
     },
   ),

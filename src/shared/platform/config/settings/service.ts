@@ -4,15 +4,14 @@ import { positive } from './integers.ts';
 /** Settings of the listeners and of sign-in. */
 export const serviceSettings = {
   HOLDFAST_LISTEN: Type.String({
-    description:
-      'Address and port of the service. The image sets `0.0.0.0:9090`. Beyond this machine, use TLS, here or in a proxy.',
+    description: 'Address and port of the service. The image sets `0.0.0.0:9090`.',
     default: '127.0.0.1:9090',
     pattern: '^(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5}$',
     form: 'an address and a port, such as 0.0.0.0:9090',
   }),
   HOLDFAST_MANAGEMENT_LISTEN: Type.String({
     description:
-      'Address and port for `/metrics`, `/healthz` and `/readyz` of every process. It has no login. The image sets `0.0.0.0:9092`. `same`: use the port of the service.',
+      'Address and port of `/metrics`, `/healthz` and `/readyz`, without a login. The image sets `0.0.0.0:9092`. `same`: the port of the service.',
     default: '127.0.0.1:9092',
     pattern: '^(same|(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5})$',
     form: '`same`, or an address and a port, such as 127.0.0.1:9092',
@@ -20,7 +19,7 @@ export const serviceSettings = {
   HOLDFAST_TLS_CERT_FILE: Type.Optional(
     Type.String({
       description:
-        'PEM file with the certificate of the service and its intermediates. The service then speaks TLS (1.2 or later) only. Reloaded when it changes.',
+        'PEM file with the certificate of the service and its intermediates; turns on TLS (1.2 or later). Reloaded when it changes.',
       minLength: 1,
     }),
   ),
@@ -30,41 +29,44 @@ export const serviceSettings = {
   HOLDFAST_TRUSTED_PROXIES: Type.Optional(
     Type.String({
       description:
-        'Addresses and networks of the reverse proxies in front, comma separated (`10.0.0.0/8,fd00::1`). Their X-Forwarded-For is trusted, and the connection limit per address does not apply to them.',
+        'Addresses and networks of reverse proxies whose X-Forwarded-For is trusted, comma separated (`10.0.0.0/8,fd00::1`).',
       minLength: 1,
     }),
   ),
   HOLDFAST_MAX_CONNECTIONS: positive(
-    'Maximum client connections per process; one address, or IPv6 /64 network, may have a quarter of them. Trusted proxies have the same number again for themselves. Further connections get 503.',
+    'Maximum client connections per process, a quarter of them from one address (IPv6: a /64 network). Trusted proxies together may have as many again. Others get 503.',
     4096,
     1_000_000,
   ),
   HOLDFAST_PUBLIC_URL: Type.Optional(
     Type.String({
       description:
-        'URL under which users reach the service. Shown in the login hint, and part of the addresses of policy packs and secrets providers.',
+        'URL at which users reach the service. Links, addresses of policy packs and imported states contain it.',
       pattern: '^https?://[^\\s]+$',
       form: 'a URL that begins with http:// or https://',
     }),
   ),
   HOLDFAST_SESSION_HOURS: positive(
-    'A person who is signed in by a browser must sign in again after this time, and after 12 hours without a request; in hours.',
+    'Hours after which a browser must sign in again; also after 12 hours without a request.',
     168,
     8760,
   ),
   HOLDFAST_OIDC_ISSUER: Type.Optional(
     Type.String({
       description:
-        'Issuer of an OpenID Connect provider for signing in, such as `https://login.example.com/realms/main`. Needs HOLDFAST_PUBLIC_URL; the provider must permit the redirect to its path `/sign-in/provider/callback`.',
+        'Issuer of the OpenID Connect [provider](administration.md#identity-providers) for signing in. Needs HOLDFAST_PUBLIC_URL.',
       pattern: '^https?://[^\\s]+$',
       form: 'a URL that begins with http:// or https://',
     }),
   ),
   HOLDFAST_OIDC_CLIENT_ID: Type.Optional(
-    Type.String({ description: 'Id of this service as a client of the provider.', minLength: 1 }),
+    Type.String({ description: 'Id of this service at the provider.', minLength: 1 }),
   ),
   HOLDFAST_OIDC_CLIENT_SECRET: Type.Optional(
-    Type.String({ description: 'Secret of that client. Without it, a public client with PKCE.', minLength: 1 }),
+    Type.String({
+      description: 'Secret of this service at the provider. Without it, a public client with PKCE.',
+      minLength: 1,
+    }),
   ),
   HOLDFAST_OIDC_NAME: Type.String({
     description: 'Name of the provider on the sign-in page.',
@@ -75,31 +77,30 @@ export const serviceSettings = {
   HOLDFAST_OIDC_ALLOWED_DOMAINS: Type.Optional(
     Type.String({
       description:
-        'Only people with a verified e-mail address in one of these domains may sign in with the provider; comma separated.',
+        'Domains, comma separated: only people with a verified e-mail address in one of them may sign in with the provider.',
       minLength: 1,
     }),
   ),
   HOLDFAST_OIDC_LOGIN_CLAIM: Type.String({
-    description:
-      'Claim that becomes the login of a user whom the first sign-in creates. Later, the subject identifies users. With `email`, the address must be verified.',
+    description: 'Claim that becomes the login of a new user. With `email`, the address must be verified.',
     default: 'preferred_username',
     minLength: 1,
   }),
   HOLDFAST_OIDC_GROUPS_CLAIM: Type.String({
-    description: 'Claim with the groups of a person: a list of texts.',
+    description: "Claim with a person's groups.",
     default: 'groups',
     minLength: 1,
   }),
   HOLDFAST_OIDC_GROUPS_FILE: Type.Optional(
     Type.String({
       description:
-        'JSON file with the roles and teams that groups of the provider give: a list of `{"group", "organization", "role", "teams"}`. Applied at each sign-in. With it, the scope `groups` is asked for if the provider lists it.',
+        'JSON [file](administration.md#identity-providers) with the roles and teams that groups of the provider give. With it, the scope `groups` is requested if the provider lists it.',
       minLength: 1,
     }),
   ),
   HOLDFAST_OIDC_CREATE_USERS: Type.Union([Type.Literal('mapped'), Type.Literal('all'), Type.Literal('none')], {
     description:
-      'For whom the first sign-in creates a user: people whose groups give them a role (`mapped`), everyone (`all`), or no one (`none`; see `holdfast admin user link`).',
+      'Who becomes a user at the first sign-in: people whose groups give them a role (`mapped`), everyone (`all`), or nobody (`none`: use `holdfast admin user link`).',
     default: 'mapped',
   }),
 };

@@ -7,47 +7,47 @@ export const updatesSettings = {
     [Type.Literal('auto'), Type.Literal('journal'), Type.Literal('delta'), Type.Literal('full')],
     {
       description:
-        'How the CLI is asked to send state: `journal` (entries; whole documents from CLIs without journaling), `delta` (changed bytes; a CLI that is killed then loses pending operations), `full` (whole documents). `auto` is the safest mode that the CLI supports, currently `journal`.',
+        'How CLIs send state: `journal` (entries; whole documents from CLIs without journaling), `delta` (changed bytes; a killed CLI loses its pending operations) or `full` (whole documents). `auto`: the safest that the CLI supports, currently `journal`.',
       default: 'auto',
     },
   ),
   HOLDFAST_SCIM_DEFAULT_ROLE: Type.Union([Type.Literal('viewer'), Type.Literal('member')], {
-    description: 'Role of members whom the identity provider of an organization adds (SCIM): `viewer` or `member`.',
+    description:
+      'Role of members whom [SCIM](administration.md#members-from-an-identity-provider-scim) adds: `viewer` or `member`.',
     default: 'member',
   }),
   HOLDFAST_LOCK_WAIT_SECONDS: Type.Integer({
-    description:
-      'How long an update waits for a stack that another update holds, in seconds; 0: it is refused at once. The stack tag `lock-wait` overrides it.',
+    description: 'How long an update [waits](ci.md#update-queue) for a locked stack, in seconds. 0: it fails at once.',
     default: 0,
     minimum: 0,
     maximum: 86_400,
   }),
   HOLDFAST_HOLD_SECONDS: positive(
-    'How long a call waits before its client is asked to call again, in seconds. Less than the idle limit of every proxy in between. The CLI calls again nine times.',
+    'Seconds after which the CLI must repeat a waiting call: less than the [idle timeout of every proxy](ci.md#idle-timeouts-of-proxies).',
     50,
     3600,
   ),
   HOLDFAST_UPDATE_HOURS: positive(
-    'Maximum duration of an update, in hours. After that its lease is not renewed, and the update is cancelled; what it has saved is kept.',
+    'Maximum duration of an update, in hours. Then it is cancelled, and keeps what it has saved.',
     24,
     8760,
   ),
   HOLDFAST_BACKGROUND_BYTES_PER_SECOND: Type.Integer({
     description:
-      'Rate at which each worker compares stored checkpoints with their hashes, in stored bytes per second. It encodes older versions as differences at four times this rate, in bytes of their text. 0 turns both off.',
+      'Stored bytes per second that each worker compares with their hashes. It encodes older versions at four times this rate, in bytes of text. 0 turns both off.',
     default: 1024 * 1024,
     minimum: 0,
     maximum: 2 ** 40,
   }),
   HOLDFAST_DELETED_STACK_DAYS: Type.Integer({
     description:
-      'How long a stack that is deleted from then on can be restored, in days. Its data is deleted afterwards; 0: at once.',
+      'How long [deleted stacks](administration.md#deleted-stacks) can be restored, in days. Applies to stacks deleted from then on.',
     default: 7,
     minimum: 0,
     maximum: 3_650,
   }),
   HOLDFAST_BLOB_RETENTION_SECONDS: positive(
-    'How long a blob is kept after its last reference is gone, in seconds; an upload may take as long, and an hour at most. Postgres can be restored to a point this far back with the current bucket.',
+    'How long unused blobs are kept, in seconds. Postgres can be [restored](backup.md#restore) to a point this far back with the current bucket. If shorter than an hour, it also limits the duration of an upload.',
     86_400,
   ),
 };

@@ -73,7 +73,7 @@ export class ReplicaRead {
         }
         this.#lose(answer);
       } catch (error) {
-        // Any error: one that the replica did not cause recurs.
+        // Any error: one that the replica did not cause recurs at the primary.
         this.#lose({ reason: reasonOf(error), error });
       }
     }

@@ -40,7 +40,7 @@ async function isReadable(documents: DocumentStore, chunk: ChunkRow): Promise<bo
   }
 }
 
-/** Cuts a text into parts as long as these. */
+/** Cuts a text into parts of these lengths. */
 async function* inSizes(
   text: AsyncIterable<Buffer>,
   sizes: readonly { readonly sizeBytes: number }[],
