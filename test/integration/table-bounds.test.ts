@@ -32,6 +32,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   event_segments: cascade,
   engine_events: cascade,
   imported_versions: cascade,
+  imported_previews: cascade,
   journals: cascade,
   journal_entries: cascade,
   journal_snapshots: cascade,
