@@ -49,7 +49,7 @@ export function RunsView({
             value: sum && duration(sum.waitedMs / 1000),
             note: sum && `${sum.waits.toLocaleString()} waited`,
           },
-          { name: 'Refused', value: sum?.refused.toLocaleString(), note: 'including removed and stopped runs' },
+          { name: 'Refused', value: sum?.refused.toLocaleString(), note: 'including evicted and stopped runs' },
           {
             name: 'Mean duration',
             value: sum && duration(meanMs(sum) / 1000),
@@ -105,7 +105,7 @@ function ChartSkeletons() {
 const orders: Readonly<Record<ProjectOrder, string>> = {
   slowest: 'Slowest first',
   failures: 'Most failures first',
-  line: 'Longest in queue first',
+  queue: 'Longest in queue first',
   runs: 'Most runs first',
 };
 
