@@ -70,7 +70,7 @@ await suite('pages about CI and for operators', {
       const second = await commit('2');
       const older = await workspace.spawn(up);
       await run(second)
-        .getByRole('button', { name: /^Evict number 1/ })
+        .getByRole('button', { name: /^Remove number 1/ })
         .waitFor();
       expect(await run(second).textContent()).toContain('Update by ada');
       const third = await commit('3');
@@ -85,7 +85,7 @@ await suite('pages about CI and for operators', {
       const viewer = await signIn(browser, holdfast.url, 'vera');
       await viewer.page.goto(ciUrl);
       await viewer.page.getByText(third).waitFor();
-      expect(await viewer.page.getByRole('button', { name: /Evict number|Drain|Cancel/ }).count()).toBe(0);
+      expect(await viewer.page.getByRole('button', { name: /Remove number|Drain|Cancel/ }).count()).toBe(0);
       await viewer.page.close();
 
       const { page: again, refused: refusedAgain } = await signIn(browser, holdfast.url, 'ada');

@@ -7,7 +7,7 @@ begin
   select p.organization_id, new.stack_id, case when new.superseded_by ? 'evictedBy' then 'evicted' else 'superseded' end,
     new.shown ->> 'kind',
     case when new.superseded_by ? 'evictedBy'
-      then left(concat_ws(': ', 'Evicted by ' || (new.superseded_by ->> 'evictedBy'), nullif(new.superseded_by ->> 'reason', '')), 1000)
+      then left(concat_ws(': ', 'Removed from the queue by ' || (new.superseded_by ->> 'evictedBy'), nullif(new.superseded_by ->> 'reason', '')), 1000)
       else left('Superseded by commit ' || coalesce(new.superseded_by ->> 'commit', '') || coalesce(' (' || (new.superseded_by ->> 'url') || ')', ''), 1000) end,
     coalesce(a.login, t.kind || ':' || t.name), coalesce(new.shown ->> 'commit', new.run ->> 'commit'), new.shown ->> 'branch',
     coalesce(new.shown ->> 'url', new.run ->> 'url'), greatest(0, floor(1000 * extract(epoch from clock_timestamp() - new.arrived_at)))
@@ -15,4 +15,4 @@ begin
   where s.id = new.stack_id;
   return null;
 end $$;
-update refused_runs set reason = 'evicted', message = regexp_replace(message, '^Sent away by', 'Evicted by') where reason = 'sent-away';
+update refused_runs set reason = 'evicted', message = regexp_replace(message, '^Sent away by', 'Removed from the queue by') where reason = 'sent-away';

@@ -148,7 +148,7 @@ test('a waiting run is visible, and the user who evicts it is named to it, recor
   expect((await list()).map(({ position }: { position: number }) => position)).toEqual([0]);
   const [found] = (await refusals(stack)).items;
   expect(found).toMatchObject({ reason: 'evicted', commit: 'aaaa111', branch: 'main', kind: 'update', times: 1 });
-  expect(found.message).toMatch(/^Evicted by .*: not on a Friday$/);
+  expect(found.message).toMatch(/^Removed from the queue by .*: not on a Friday$/);
   const actions = await query<{ action: string; object: string }>(
     apps[0],
     `select action, object from audit_events where action = 'update.evict'`,

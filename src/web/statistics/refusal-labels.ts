@@ -7,7 +7,7 @@ export const refusalLabels: Readonly<Record<CiRefusal['reason'], string>> = {
   'preview-needed': 'No preview',
   'has-consumers': 'Read by other stacks',
   superseded: 'Superseded',
-  evicted: 'Evicted from the queue',
+  evicted: 'Removed from the queue',
   'change-limit': 'Change limit exceeded',
   'protected-types': 'Protected resource',
   'require-preview': 'Not as previewed',

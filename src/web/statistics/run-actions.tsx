@@ -10,10 +10,10 @@ type Way = 'evict' | 'drain' | 'cancel';
 
 const texts = {
   evict: {
-    title: 'Evict this run from the queue?',
+    title: 'Remove this run from the queue?',
     description:
       'Its pulumi command ends with an error that says so. It has changed nothing; the runs behind it move up.',
-    action: 'Evict it',
+    action: 'Remove it',
     stay: 'Keep it waiting',
   },
   drain: {
@@ -39,8 +39,8 @@ export function RunActions({ run }: { readonly run: QueueItem }) {
   return (
     <>
       {run.updateId === null ? (
-        <Button size="small" aria-label={`Evict number ${run.position} of ${name}`} onClick={() => setAsked('evict')}>
-          Evict
+        <Button size="small" aria-label={`Remove number ${run.position} of ${name}`} onClick={() => setAsked('evict')}>
+          Remove
         </Button>
       ) : (
         <>

@@ -49,7 +49,7 @@ export function RunsView({
             value: sum && duration(sum.waitedMs / 1000),
             note: sum && `${sum.waits.toLocaleString()} waited`,
           },
-          { name: 'Refused', value: sum?.refused.toLocaleString(), note: 'including evicted and stopped runs' },
+          { name: 'Refused', value: sum?.refused.toLocaleString(), note: 'including removed and stopped runs' },
           {
             name: 'Mean duration',
             value: sum && duration(meanMs(sum) / 1000),
