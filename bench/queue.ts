@@ -47,7 +47,7 @@ async function waitingCalls(): Promise<number> {
   return Number(/^holdfast_update_queue_calls (\d+)/m.exec(text)?.[1] ?? Number.NaN);
 }
 
-interface Line {
+interface Queue {
   readonly path: string;
   /** Id of the update that holds the stack. */
   holder: string;
@@ -59,21 +59,21 @@ const create = (path: string) => call('POST', `${path}/update`, {});
 const idOf = ({ text }: { text: string }): string => (JSON.parse(text) as { updateID: string }).updateID;
 
 /** Ends the update that holds the stack. Returns how long the next one waited for its response, in ms. */
-async function release(line: Line): Promise<number> {
-  const next = line.waiting.shift();
+async function release(queue: Queue): Promise<number> {
+  const next = queue.waiting.shift();
   if (!next) throw new Error('Nobody waits');
   const began = performance.now();
-  await call('POST', `${line.path}/update/${line.holder}/cancel`, {});
+  await call('POST', `${queue.path}/update/${queue.holder}/cancel`, {});
   const created = await next;
-  line.holder = idOf(created);
+  queue.holder = idOf(created);
   return created.at - began;
 }
 
-const lines: Line[] = [];
+const queues: Queue[] = [];
 for (let at = 0; at < stackCount; at++) {
   await call('POST', project, { stackName: `s${at}` });
   const path = `${project}/s${at}`;
-  lines.push({ path, holder: idOf(await create(path)), waiting: [] });
+  queues.push({ path, holder: idOf(await create(path)), waiting: [] });
 }
 const data = new DataFolder(server.dataDir);
 const sessions = async (): Promise<number> =>
@@ -82,8 +82,8 @@ const sessions = async (): Promise<number> =>
   );
 const [memoryBefore, sessionsBefore] = [(await memoryOf(server.pid())).now, await sessions()];
 for (let at = 0; at < waiterCount; at++) {
-  const line = lines[at % stackCount] as Line;
-  line.waiting.push(create(line.path));
+  const queue = queues[at % stackCount] as Queue;
+  queue.waiting.push(create(queue.path));
   // In a known order on each stack.
   if (at % stackCount === stackCount - 1) while ((await waitingCalls()) < at + 1) await sleep(20);
 }
@@ -113,10 +113,10 @@ await loopDelayOf(server.managementUrl);
 const rounds = Math.floor(waiterCount / stackCount);
 const oneByOne: number[] = [];
 for (let round = 0; round < Math.ceil(rounds / 2); round++)
-  for (const line of lines) oneByOne.push(await release(line));
+  for (const queue of queues) oneByOne.push(await release(queue));
 const atOnce: number[] = [];
 for (let round = Math.ceil(rounds / 2); round < rounds; round++)
-  atOnce.push(...(await Promise.all(lines.map((line) => release(line)))));
+  atOnce.push(...(await Promise.all(queues.map((queue) => release(queue)))));
 const loop = await loopDelayOf(server.managementUrl);
 console.log('');
 printTable(

@@ -53,9 +53,9 @@ export function testSuperseding(server: () => Promise<OwnHoldfastServer>, cli: P
       await pollUntil('the older one waits', async () => (await readWaiting(holdfast)) === 1);
       const newest = await commit('3');
       const newer = await workspace.spawn(up);
-      const sentAway = await older.done;
-      expect(sentAway.exitCode).not.toBe(0);
-      expect(outputOf(sentAway)).toContain(`[409] Superseded by commit ${newest}`);
+      const superseded = await older.done;
+      expect(superseded.exitCode).not.toBe(0);
+      expect(outputOf(superseded)).toContain(`[409] Superseded by commit ${newest}`);
       await workspace.cloud.control({});
       expect(await first.done).toMatchObject({ exitCode: 0 });
       const last = await newer.done;

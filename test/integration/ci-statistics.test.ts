@@ -132,11 +132,11 @@ test('a waiting run is visible, and the user who evicts it is named to it, recor
   // A place of another stack is none of this one.
   const elsewhere = await createStack(apps[0]);
   const wrong = { organization: elsewhere.organization, project, stack: name, placeId: waiter.placeId };
-  expect(await command(apps[0], tokenOf(elsewhere), 'ci.sendAway', wrong)).toMatchObject({ status: 404 });
-  expect(await command(apps[0], tokenOf(stack), 'ci.sendAway', { ...place, reason: 'a\nb' })).toMatchObject({
+  expect(await command(apps[0], tokenOf(elsewhere), 'ci.evict', wrong)).toMatchObject({ status: 404 });
+  expect(await command(apps[0], tokenOf(stack), 'ci.evict', { ...place, reason: 'a\nb' })).toMatchObject({
     status: 400,
   });
-  expect(await command(apps[0], tokenOf(stack), 'ci.sendAway', { ...place, reason: 'not on a Friday' })).toMatchObject({
+  expect(await command(apps[0], tokenOf(stack), 'ci.evict', { ...place, reason: 'not on a Friday' })).toMatchObject({
     error: null,
   });
   const { json, status } = await waiting;
@@ -144,16 +144,16 @@ test('a waiting run is visible, and the user who evicts it is named to it, recor
   expect(json.message).toMatch(
     / has removed this run from the queue of the stack: not on a Friday\. It has changed nothing$/,
   );
-  expect(await command(apps[0], tokenOf(stack), 'ci.sendAway', place)).toMatchObject({ status: 404 });
+  expect(await command(apps[0], tokenOf(stack), 'ci.evict', place)).toMatchObject({ status: 404 });
   expect((await list()).map(({ position }: { position: number }) => position)).toEqual([0]);
   const [found] = (await refusals(stack)).items;
-  expect(found).toMatchObject({ reason: 'sent-away', commit: 'aaaa111', branch: 'main', kind: 'update', times: 1 });
-  expect(found.message).toMatch(/^Sent away by .*: not on a Friday$/);
+  expect(found).toMatchObject({ reason: 'evicted', commit: 'aaaa111', branch: 'main', kind: 'update', times: 1 });
+  expect(found.message).toMatch(/^Removed from the queue by .*: not on a Friday$/);
   const actions = await query<{ action: string; object: string }>(
     apps[0],
-    `select action, object from audit_events where action = 'update.send-away'`,
+    `select action, object from audit_events where action = 'update.evict'`,
   );
-  expect(actions).toEqual([{ action: 'update.send-away', object: `${organization}/${project}/${name}` }]);
+  expect(actions).toEqual([{ action: 'update.evict', object: `${organization}/${project}/${name}` }]);
   await ok(complete(apps[0], holder));
 });
 

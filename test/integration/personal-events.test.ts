@@ -46,7 +46,7 @@ const decisions: Readonly<Record<AuditAction, AuditPlaceRule>> = {
         'release',
       ].map((each) => `stack.${each}`),
       ...['stack.journal', 'stack.accept', 'stack.recompact', 'secret.decrypt', 'secret.show'],
-      ...['create', 'start', 'end', 'cancel', 'drain', 'send-away', 'stop', 'expire', 'break-glass'].map(
+      ...['create', 'start', 'end', 'cancel', 'drain', 'evict', 'stop', 'expire', 'break-glass'].map(
         (each) => `update.${each}`,
       ),
       ...['version.pin', 'version.unpin'],

@@ -40,7 +40,7 @@ export const procedureTable: Record<
   'ci.statistics': { needs: 'organization', input: { days: 7 } },
   'ci.refusals': { needs: 'organization', input: { days: 7 } },
   'ci.drift': { needs: 'organization', input: { days: 7 } },
-  'ci.sendAway': { needs: 'write', input: { placeId: randomUUID() } },
+  'ci.evict': { needs: 'write', input: { placeId: randomUUID() } },
   'operator.health': { needs: 'operator' },
   'operator.queues': { needs: 'operator' },
   'operator.retryJob': { needs: 'operator', input: { queue: 'small', id: randomUUID() } },

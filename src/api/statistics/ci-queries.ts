@@ -54,7 +54,7 @@ export class CiQueries {
     };
   }
 
-  /** Runs that were refused, removed from the queue or stopped, the newest first, and the place to continue after. Throws NotFoundError. */
+  /** Runs that were refused, evicted from the queue or stopped, the newest first, and the place to continue after. Throws NotFoundError. */
   async listRefused(caller: Caller, name: string, query: RefusedQuery) {
     const organization = await getListedOrganization(this.#db, caller.tokenId, name);
     const limit = query.limit + 1;

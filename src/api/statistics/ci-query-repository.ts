@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
 import type { ListedOrganization } from '../../shared/stacks/stack-list-repository.ts';
+import type { RefusalReason } from '../../shared/updates/refused-run-repository.ts';
 
 const Text = Nullable(Type.String());
 
@@ -25,7 +26,7 @@ const RefusalCountRow = Type.Object({
   /** Some of these. */
   day: Text,
   project: Text,
-  reason: Text,
+  reason: Nullable(Type.Unsafe<RefusalReason>(Type.String())),
   times: Type.Integer(),
   waitedMs: Type.Number(),
 });
@@ -37,7 +38,7 @@ const RefusedRow = Type.Object({
   place: Type.String(),
   project: Type.String(),
   stack: Type.String(),
-  reason: Type.String(),
+  reason: Type.Unsafe<RefusalReason>(Type.String()),
   kind: Text,
   message: Type.String(),
   by: Text,

@@ -7,7 +7,7 @@ import type { CiQueries } from './ci-queries.ts';
 declare module '../access/procedures/context.ts' {
   interface ProcedureServices {
     readonly ciQueries: CiQueries;
-    readonly line: QueueService;
+    readonly queue: QueueService;
   }
 }
 
@@ -25,7 +25,7 @@ export const ciRouter = router({
       services.ciQueries.sum(caller, organization, days),
     ),
 
-  /** Runs that were refused, removed from the queue, or stopped by a rule; the newest first. */
+  /** Runs that were refused, evicted from the queue, or stopped by a rule; the newest first. */
   refusals: organizationProcedure('read')
     .input(
       input(
@@ -58,10 +58,10 @@ export const ciRouter = router({
       return { items, next: next && encodeCursor(next) };
     }),
 
-  /** Removes a waiting run from the queue. */
-  sendAway: stackMutation('write', 'update.send-away')
+  /** Evicts a waiting run from the queue. */
+  evict: stackMutation('write', 'update.evict')
     .input(input(Type.Object({ placeId: Id, reason: Type.Optional(text(200)) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { placeId, reason = '', ...ref } }) => {
-      await services.line.sendAway(ref, caller, { placeId, reason }, audit);
+      await services.queue.evict(ref, caller, { placeId, reason }, audit);
     }),
 });

@@ -1,6 +1,6 @@
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { DeferredError } from '../../shared/updates/deferred.ts';
-import { createRefusedRunRepository, type RefusalReason } from '../../shared/updates/refused-run-repository.ts';
+import { type CallRefusalReason, createRefusedRunRepository } from '../../shared/updates/refused-run-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { runView } from './queue/run-view.ts';
@@ -44,7 +44,7 @@ export async function noteRefusal(
     .catch((fault: unknown) => logger.warn({ err: fault }, 'a refused run could not be recorded'));
 }
 
-function reasonOf(error: unknown): RefusalReason | null {
+function reasonOf(error: unknown): CallRefusalReason | null {
   if (error instanceof StackBusyError) return 'busy';
   if (error instanceof DeferredError) return error.reason;
   if (error instanceof PreviewNeededError) return 'preview-needed';

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../shared/platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../shared/platform/schema/standard-schema.ts';
 import { type ListedOrganization, unnested } from '../../shared/stacks/stack-list-repository.ts';
+import type { EndReason } from '../../shared/updates/lease.ts';
 import type { UpdateKind, UpdateStatus } from '../../shared/updates/update-state.ts';
 
 const Text = Nullable(Type.String());
@@ -15,7 +16,7 @@ const UpdateRow = Type.Object({
   dryRun: Type.Boolean(),
   status: Type.Unsafe<UpdateStatus>(Type.String()),
   /** Why it ended without being completed by its client; null: it was. */
-  endReason: Text,
+  endReason: Nullable(Type.Unsafe<EndReason>(Type.String())),
   missingEntries: Text,
   by: Text,
   /** At most `maxMessage` characters. */

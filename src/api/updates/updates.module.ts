@@ -37,7 +37,7 @@ export function createUpdateServices(context: ApiContext) {
     updateQueries: new UpdateQueries(context),
     creations: new QueuedCreation(context, updates, updateQueue),
     updateQueue,
-    line: new QueueService(context),
+    queue: new QueueService(context),
     approvals: new ApprovalService(context),
     approvalQueries: new ApprovalQueries(context),
     changeLimits: new DrainService(context),

@@ -71,7 +71,7 @@ export const auditActions = {
   'update.end': 'An update ended',
   'update.cancel': 'Cancelled an update',
   'update.drain': 'Drained an update: it begins no more operations',
-  'update.send-away': 'Removed an update from the queue of its stack',
+  'update.evict': 'Removed an update from the queue of its stack',
   'update.stop': 'A rule stopped an update that deletes or replaces too much',
   'approval.ask': 'Asked for the approval of a commit',
   'approval.give': 'Approved what the runs of a commit delete or replace',

@@ -7,7 +7,7 @@ const Text = Type.Union([Type.String(), Type.Null()]);
  * How the actor signed in: `token` is a personal token, `id-token` a token issued for an id token, `session` a browser
  * session. With `lease`, the actor is the owner of the update.
  */
-const SignIn = Type.Union([
+export const SignIn = Type.Union([
   Type.Literal('token'),
   Type.Literal('team-token'),
   Type.Literal('organization-token'),
@@ -21,6 +21,7 @@ const SignIn = Type.Union([
   Type.Literal('system-user'),
   Type.Literal('none'),
 ]);
+export type SignIn = Static<typeof SignIn>;
 
 /** The actor and the origin of an action. Travels with jobs to the worker that commits the change. */
 export const AuditSource = Type.Object({

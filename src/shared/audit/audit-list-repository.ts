@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import type { SignIn } from './audit-event.ts';
 
 export const ListedRow = Type.Object({
   number: Type.Integer(),
@@ -13,7 +14,7 @@ export const ListedRow = Type.Object({
   login: Type.String(),
   tokenId: Nullable(Type.String()),
   tokenName: Type.String(),
-  signIn: Type.String(),
+  signIn: Type.Unsafe<SignIn>(Type.String()),
   role: Type.String(),
   grantedBy: Type.String(),
   address: Type.String(),

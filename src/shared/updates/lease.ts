@@ -9,7 +9,7 @@ export type LeaseFence = Readonly<Static<typeof LeaseFence>>;
  * Why a lease ends although its holder renews it. Triggers on tokens, users, memberships and grants set the first five, DatabaseWatch the
  * last.
  */
-const losses = {
+export const leaseLosses = {
   'token-revoked': 'the API token under which it was started was revoked',
   'token-expired': 'the API token under which it was started has expired',
   'user-deactivated': 'the user who started it was deactivated',
@@ -19,16 +19,18 @@ const losses = {
   'database-restored':
     'the database of the server was restored, or has failed over, and may lack what this update has saved',
 } as const;
-export type LeaseLoss = keyof typeof losses;
+export type LeaseLoss = keyof typeof leaseLosses;
+/** Why an update ended other than by its client. */
+export type EndReason = LeaseLoss | 'lease-expired' | 'cancelled';
 
 /** Whether an update's `endReason` is the loss of its lease. */
 export function isLeaseLoss(endReason: string | null): endReason is LeaseLoss {
-  return endReason !== null && Object.hasOwn(losses, endReason);
+  return endReason !== null && Object.hasOwn(leaseLosses, endReason);
 }
 
 /** The reason as a clause about the update. */
 export function describeLoss(loss: LeaseLoss): string {
-  return losses[loss];
+  return leaseLosses[loss];
 }
 
 /** The state that the update leaves, and what its user has to do. */

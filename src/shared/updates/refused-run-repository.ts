@@ -1,17 +1,23 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
+import { stoppingKinds } from './rules/rule-kinds.ts';
+
+/** Why a call that creates an update is refused. */
+const callReasons = ['busy', 'frozen', 'limit', 'preview-needed', 'has-consumers'] as const;
 
 /**
- * Why a run did not run, or not to its end. Triggers record `superseded` and `sent-away`, and runs that were stopped while they ran, by the names of
- * the rules: `change limit`, `protected-types`, `require-preview`.
+ * Why a run did not run, or not to its end. Triggers record how a run left the queue, and the kind of the rule that stopped a running
+ * one.
  */
-export type RefusalReason = 'busy' | 'frozen' | 'limit' | 'preview-needed' | 'has-consumers';
+export const refusalReasons = [...callReasons, 'superseded', 'evicted', ...stoppingKinds] as const;
+export type RefusalReason = (typeof refusalReasons)[number];
+export type CallRefusalReason = (typeof callReasons)[number];
 
 /** A run that was refused. */
 interface RefusedRun {
   readonly organizationId: string;
   readonly stackId: string;
-  readonly reason: RefusalReason;
+  readonly reason: CallRefusalReason;
   readonly kind: string;
   readonly message: string;
   readonly tokenId: string;

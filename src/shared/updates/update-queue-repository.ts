@@ -52,7 +52,7 @@ const keptAfterDeathSeconds = 10;
 /** The run of a waiting call, as far as newer runs may supersede it. */
 export interface WaitingRun {
   /** Identifies runs that supersede each other. */
-  readonly line: string;
+  readonly series: string;
   readonly commit: string;
   readonly url: string | null;
   /** The pipeline that `build` counts builds of; null: only the order of arrival decides. */
@@ -68,18 +68,14 @@ export interface RunView {
   readonly url: string | null;
 }
 
-/** The run that superseded a queued one, or the user who removed it from the queue. */
-export interface SupersedingRun {
-  readonly commit: string;
-  readonly url: string | null;
-  /** The user who removed it from the queue; missing: the run of a newer commit superseded it. */
-  readonly sentBy?: string;
-  readonly reason?: string;
-}
+/** Why a queued run has lost its position: a run of a newer commit superseded it, or a user evicted it. */
+export type QueueLoss =
+  | { readonly commit: string; readonly url: string | null }
+  | { readonly evictedBy: string; readonly reason: string };
 
 /** Reads the column `supersededBy`. */
-export function readSuperseding(json: string | null): SupersedingRun | null {
-  return json === null ? null : (JSON.parse(json) as SupersedingRun);
+export function readLoss(json: string | null): QueueLoss | null {
+  return json === null ? null : (JSON.parse(json) as QueueLoss);
 }
 
 /** A waiting call and its position. */
@@ -131,7 +127,7 @@ export function createUpdateQueueRepository(db: Queryable) {
         with older as (
           update update_queue_waiters w set superseded_by = ${by}::jsonb
           where w.stack_id = ${stackId} and w.number < ${place.number} and w.superseded_by is null
-            and w.run ->> 'line' = ${run.line} and w.run ->> 'commit' <> ${run.commit}
+            and w.run ->> 'series' = ${run.series} and w.run ->> 'commit' <> ${run.commit}
             -- The number of its build says that it is the newer one.
             and not coalesce(w.run ->> 'builds' = ${run.builds} and (w.run ->> 'build')::bigint > ${run.build}, false)
           returning w.id)
@@ -140,32 +136,26 @@ export function createUpdateQueueRepository(db: Queryable) {
     },
 
     /** Evicts a waiting call from the queue on behalf of a user. Returns whether the call was still waiting. */
-    sendAway: async (
+    evict: async (
       id: string,
       stackId: string,
       by: { readonly login: string; readonly reason: string },
     ): Promise<boolean> => {
-      // Replicas of the release before show the commit.
-      const superseding: SupersedingRun = {
-        commit: `none: ${by.login} has sent this run away`,
-        url: null,
-        sentBy: by.login,
-        reason: by.reason,
-      };
+      const loss: QueueLoss = { evictedBy: by.login, reason: by.reason };
       const rows = await db.any(sql.rows(GivenIdRow)`
-        /* updateQueue.sendAway */
+        /* updateQueue.evict */
         with gone as (
-          update update_queue_waiters set superseded_by = ${JSON.stringify(superseding)}::jsonb
+          update update_queue_waiters set superseded_by = ${JSON.stringify(loss)}::jsonb
           where id = ${id} and stack_id = ${stackId} and superseded_by is null returning id, stack_id)
         select gone.id, pg_notify(${updateQueueChannel}, ${supersededMessage} || gone.id)::text as told from gone`);
       return rows.length > 0;
     },
 
-    /** The run that superseded the queue entry, as JSON; null if none has. */
-    findSuperseding: async (id: string): Promise<SupersedingRun | null> => {
+    /** Why the queue entry has lost its position; null if it has not. */
+    findLoss: async (id: string): Promise<QueueLoss | null> => {
       const row = await db.maybeOne(sql.rows(SupersedingRow)`
-        /* updateQueue.findSuperseding */ select superseded_by::text as "supersededBy" from update_queue_waiters where id = ${id}`);
-      return readSuperseding(row?.supersededBy ?? null);
+        /* updateQueue.findLoss */ select superseded_by::text as "supersededBy" from update_queue_waiters where id = ${id}`);
+      return readLoss(row?.supersededBy ?? null);
     },
 
     /** Resumes a queue entry. Null if it was lost or belongs to another caller. */

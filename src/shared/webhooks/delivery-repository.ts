@@ -22,12 +22,15 @@ const ClaimedRow = Type.Object({
 });
 export type ClaimedDelivery = Row<typeof ClaimedRow>;
 
+export const deliveryStates = ['waiting', 'delivered', 'failed', 'left-out'] as const;
+export type DeliveryState = (typeof deliveryStates)[number];
+
 const DeliveryRow = Type.Object({
   id: Type.String(),
   eventId: Type.String(),
   event: Type.String(),
   facts: Nullable(Type.String()),
-  state: Type.String(),
+  state: Type.Unsafe<DeliveryState>(Type.String()),
   /** Of the last attempt; of the event, if there was none. */
   at: Timestamp,
   durationMs: Nullable(Type.Integer()),
@@ -46,7 +49,7 @@ const LoggedRow = Type.Object({
   event: Type.String(),
   project: Nullable(Type.String()),
   stack: Nullable(Type.String()),
-  state: Type.String(),
+  state: Type.Unsafe<DeliveryState>(Type.String()),
   at: Timestamp,
   attempts: Type.Integer(),
   isManual: Type.Boolean(),
@@ -67,7 +70,7 @@ export type DeliveryShare = 'all' | 'signed' | 'unsigned';
 
 /** The result of an attempt. */
 export interface AttemptRecord {
-  readonly state: 'waiting' | 'delivered' | 'failed' | 'left-out';
+  readonly state: DeliveryState;
   /** Seconds until the next attempt of a delivery that waits. */
   readonly pauseSeconds: number;
   readonly durationMs: number | null;

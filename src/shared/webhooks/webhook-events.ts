@@ -62,14 +62,21 @@ export function describeEvent(name: string): WebhookEvent {
 }
 
 /** Groups of the vendor and ours. Some have no events here. */
-const groups = new Set(['stacks', 'deployments', 'policies', 'environments', 'change_requests', 'holdfast']);
+export const eventGroups = [
+  'stacks',
+  'deployments',
+  'policies',
+  'environments',
+  'change_requests',
+  'holdfast',
+] as const;
 /** Events that the vendor's CLI offers and that do not occur here. */
 const othersEvents =
   /^(import_failed|deployment_\w+|drift_(detection|remediation)_(succeeded|failed)|policy_violation_(mandatory|advisory)|(imported_)?environment_\w+|change_request_\w+)$/;
 
 /** Whether a webhook may select events by this group. */
 export function isEventGroup(name: string): boolean {
-  return groups.has(name);
+  return (eventGroups as readonly string[]).includes(name);
 }
 
 /** Whether a webhook may select this event. */

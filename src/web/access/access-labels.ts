@@ -1,3 +1,5 @@
+import type { AccessHolder } from '../platform/app/contract.ts';
+
 /** Permissions on a stack, weakest first, and what each allows. */
 export const permissionLabels = {
   read: 'see the stack: state, history, events and tags',
@@ -19,8 +21,10 @@ export const roleLabels = {
   admin: 'also deletes stacks, and manages members, teams, grants, tokens and rules',
 } as const;
 
+type Reason = AccessHolder['decisions'][number]['reason'];
+
 /** Why a user or token has a permission, or does not have it. */
-export const reasonLabels: Readonly<Record<string, string>> = {
+export const reasonLabels: Readonly<Record<Reason, string>> = {
   role: 'by the role',
   grants: 'by a grant',
   included: 'included in read',
@@ -31,7 +35,7 @@ export const reasonLabels: Readonly<Record<string, string>> = {
 };
 
 /** Reasons for a denial, where the label differs. */
-export function reasonOf({ allowed, reason }: { readonly allowed: boolean; readonly reason: string }): string {
+export function reasonOf({ allowed, reason }: { readonly allowed: boolean; readonly reason: Reason }): string {
   if (!allowed && reason === 'scopes') return 'left out by the scopes of the token';
   return reasonLabels[reason] ?? reason;
 }

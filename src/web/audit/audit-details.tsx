@@ -1,17 +1,7 @@
 import type { AuditItem } from '../platform/app/contract.ts';
 import { FactList, FactRow } from '../platform/ui/fact-list.tsx';
 import styles from './audit-details.module.css';
-
-const signIns: Readonly<Record<string, string>> = {
-  token: 'a personal token',
-  'team-token': 'a token of a team',
-  'organization-token': 'a token of the organization',
-  'service-token': 'a token of a service',
-  'id-token': 'a trusted CI run',
-  session: 'a browser',
-  'system-user': 'a command on the server',
-  lease: 'the update itself',
-};
+import { signInLabels } from './sign-in-labels.ts';
 
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 
@@ -20,7 +10,7 @@ export function AuditDetails({ event }: { readonly event: AuditItem }) {
   const facts: readonly (readonly [string, string | null])[] = [
     ['Time', exact.format(new Date(event.at))],
     ['Action', event.action],
-    ['By', signIns[event.signIn] ?? event.signIn],
+    ['By', signInLabels[event.signIn] ?? event.signIn],
     ['Token', event.tokenName],
     ['Role', event.role],
     ['Permitted by', event.grantedBy],

@@ -37,7 +37,7 @@ test('each failing part is named, the worst first, with the page that shows it',
     ['2 jobs were given up among the small writes', '/~/operator/queues'],
     ['1 process is silent', null],
     ['The task "sweep blobs" fails', '/~/operator/tasks'],
-    ['The audit log is not redacted', '/~/operator/tasks'],
+    ['Audit events are not chained', '/~/operator/tasks'],
     ['The audit log is not sent', '/~/operator/tasks'],
   ]);
   expect(found[6]?.hint).toBe('disk full');

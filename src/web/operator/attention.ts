@@ -8,7 +8,7 @@ export interface Problem {
   readonly page: '/~/operator/queues' | '/~/operator/tasks' | null;
 }
 
-/** Unredacted or unsent events older than this indicate a problem, in seconds. */
+/** Unchained or unsent events older than this indicate a problem, in seconds. */
 export const lateSeconds = 300;
 
 /** All problems of the installation, the worst first. */
@@ -42,7 +42,7 @@ export function listProblems(
     if (failedAt !== null) add(`The task "${name.replaceAll('-', ' ')}" fails`, error ?? '', '/~/operator/tasks');
   if ((audit.unchainedSeconds ?? 0) > lateSeconds)
     add(
-      'The audit log is not redacted',
+      'Audit events are not chained',
       'Events from a few minutes ago can still be changed without a trace.',
       '/~/operator/tasks',
     );

@@ -7,7 +7,7 @@ import { every, trpc } from '../platform/app/trpc.ts';
 import { Page } from '../platform/ui/page.tsx';
 import { Tab, Tabs } from '../platform/ui/tabs.tsx';
 import styles from './ci-page.module.css';
-import { LineView } from './queue-view.tsx';
+import { QueueView } from './queue-view.tsx';
 import { RefusalsView } from './refusals-view.tsx';
 import { RunsView } from './runs-view.tsx';
 
@@ -15,7 +15,7 @@ const route = getRouteApi('/$organization/~/ci');
 const refreshMs = 60_000;
 
 const views: readonly (readonly [CiView, string])[] = [
-  ['line', 'Queue'],
+  ['queue', 'Queue'],
   ['runs', 'Runs'],
   ['refusals', 'Refused'],
   ['drift', 'Drift'],
@@ -24,7 +24,7 @@ const views: readonly (readonly [CiView, string])[] = [
 /** The runs of an organization: the current queues, and the results of recent runs. */
 export function CiPage() {
   const { organization } = route.useParams();
-  const { days = 7, view = 'line' } = route.useSearch();
+  const { days = 7, view = 'queue' } = route.useSearch();
   useEffect(() => {
     document.title = `CI of ${organization} - Holdfast`;
   }, [organization]);
@@ -40,14 +40,14 @@ export function CiPage() {
     <Page
       title="CI"
       lead="Running, waiting and refused runs, and where pipelines lose time."
-      actions={view === 'line' ? undefined : <Period days={days} />}
+      actions={view === 'queue' ? undefined : <Period days={days} />}
     >
       <Tabs label="Views of CI">
         {views.map(([name, text]) => (
           <Tab
             key={name}
             to="."
-            search={(before) => ({ ...before, view: name === 'line' ? undefined : name })}
+            search={(before) => ({ ...before, view: name === 'queue' ? undefined : name })}
             isChosen={name === view}
             count={name === 'refusals' ? refused : undefined}
           >
@@ -55,7 +55,7 @@ export function CiPage() {
           </Tab>
         ))}
       </Tabs>
-      {view === 'line' ? <LineView organization={organization} /> : null}
+      {view === 'queue' ? <QueueView organization={organization} /> : null}
       {view === 'runs' ? <RunsView organization={organization} days={days} statistics={statistics} /> : null}
       {view === 'refusals' ? (
         <RefusalsView

@@ -31,7 +31,7 @@ const causes = {
 } as const;
 
 /** The lock holder and the queue of each busy stack. Updates automatically. */
-export function LineView({ organization }: { readonly organization: string }) {
+export function QueueView({ organization }: { readonly organization: string }) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const isLive = useLive(`organization:${organization}`, () => {
     timer.current ??= setTimeout(() => {
@@ -52,19 +52,19 @@ export function LineView({ organization }: { readonly organization: string }) {
   const items = query.data?.pages.flatMap((page) => page.items);
   const problem = useProblem(query);
   if (problem) return <Problem {...problem} />;
-  if (items === undefined) return <LineSkeleton />;
+  if (items === undefined) return <QueueSkeleton />;
   if (items.length === 0) return <NobodyWaits />;
-  const lines = Map.groupBy(items, ({ project, stack }) => `${project}/${stack}`);
+  const queues = Map.groupBy(items, ({ project, stack }) => `${project}/${stack}`);
   const waiting = items.filter(({ state }) => state === 'waiting').length;
   return (
-    <div className={styles['lines']}>
+    <div className={styles['queues']}>
       <p className={styles['sum']} role="status">
         {count(items.length - waiting, 'run holds a lock', 'runs hold locks')}
         {waiting === 0 ? ', none waiting' : `, ${count(waiting, 'waits', 'wait')}`}
       </p>
       <ul className={styles['stacks']}>
-        {[...lines.values()].map((line) => (
-          <Line key={`${line[0]?.project}/${line[0]?.stack}`} line={line} />
+        {[...queues.values()].map((runs) => (
+          <StackQueue key={`${runs[0]?.project}/${runs[0]?.stack}`} runs={runs} />
         ))}
       </ul>
       {query.hasNextPage ? (
@@ -80,11 +80,11 @@ function count(number: number, one: string, many: string): string {
   return `${number.toLocaleString()} ${number === 1 ? one : many}`;
 }
 
-function Line({ line }: { readonly line: readonly QueueItem[] }) {
-  const [first] = line;
+function StackQueue({ runs }: { readonly runs: readonly QueueItem[] }) {
+  const [first] = runs;
   if (first === undefined) return null;
   const { organization, project, stack } = first;
-  const waiting = line.filter(({ state }) => state === 'waiting').length;
+  const waiting = runs.filter(({ state }) => state === 'waiting').length;
   return (
     <li className={styles['stack']}>
       <h2 className={styles['name']}>
@@ -94,7 +94,7 @@ function Line({ line }: { readonly line: readonly QueueItem[] }) {
         {waiting === 0 ? null : <span className={styles['waiting']}>{count(waiting, 'waits', 'wait')}</span>}
       </h2>
       <ol className={styles['runs']} aria-label={`Queue of ${project}/${stack}`}>
-        {line.map((run) => (
+        {runs.map((run) => (
           <Run key={run.updateId ?? run.placeId} run={run} />
         ))}
       </ol>
@@ -165,9 +165,9 @@ function NobodyWaits() {
   );
 }
 
-function LineSkeleton() {
+function QueueSkeleton() {
   return (
-    <div className={styles['lines']} aria-busy="true">
+    <div className={styles['queues']} aria-busy="true">
       <ul className={styles['stacks']}>
         {[180, 220, 160].map((width) => (
           <li key={width} className={styles['stack']}>

@@ -14,35 +14,13 @@ import { duration } from '../platform/ui/relative-time.ts';
 import { type Column, Table } from '../platform/ui/table.tsx';
 import { Time } from '../platform/ui/time.tsx';
 import { shortCommit, viewKind } from '../updates/update-status.ts';
+import { isStop, viewReason } from './refusal-labels.ts';
 import styles from './refusals-view.module.css';
-
-const reasons: Readonly<Record<string, string>> = {
-  busy: 'Stack was busy',
-  frozen: 'Frozen',
-  limit: 'Too many at once',
-  'preview-needed': 'No preview',
-  'has-consumers': 'Read by other stacks',
-  superseded: 'Superseded',
-  'sent-away': 'Sent away',
-  changeLimit: 'Change limit exceeded',
-  'protected-types': 'Protected resource',
-  'require-preview': 'Not as previewed',
-};
-
-/** Why a run was refused, in a few words. A newer server may have other reasons. */
-function viewReason(reason: string): string {
-  return Object.hasOwn(reasons, reason) ? (reasons[reason] as string) : reason.replaceAll('-', ' ');
-}
-
-/** Whether the run had begun, and a rule stopped it. */
-function isStop(reason: string): boolean {
-  return reason === 'change-limit' || reason === 'protected-types' || reason === 'require-preview';
-}
 
 const route = getRouteApi('/$organization/~/ci');
 const refreshMs = 30_000;
 
-/** Runs that were refused, removed from the queue, or stopped by a rule. */
+/** Runs that were refused, evicted from the queue, or stopped by a rule. */
 export function RefusalsView({
   days,
   statistics,

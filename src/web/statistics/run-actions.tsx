@@ -6,10 +6,10 @@ import { ActionDialog } from '../platform/ui/action-dialog.tsx';
 import { Button } from '../platform/ui/button.tsx';
 import { TextField } from '../platform/ui/field.tsx';
 
-type Way = 'send-away' | 'drain' | 'cancel';
+type Way = 'evict' | 'drain' | 'cancel';
 
 const texts = {
-  'send-away': {
+  evict: {
     title: 'Remove this run from the queue?',
     description:
       'Its pulumi command ends with an error that says so. It has changed nothing; the runs behind it move up.',
@@ -39,11 +39,7 @@ export function RunActions({ run }: { readonly run: QueueItem }) {
   return (
     <>
       {run.updateId === null ? (
-        <Button
-          size="small"
-          aria-label={`Remove number ${run.position} of ${name}`}
-          onClick={() => setAsked('send-away')}
-        >
+        <Button size="small" aria-label={`Remove number ${run.position} of ${name}`} onClick={() => setAsked('evict')}>
           Remove
         </Button>
       ) : (
@@ -67,13 +63,13 @@ function Ask({ onClose, run, way }: { readonly run: QueueItem; readonly way: Way
     await queryClient.invalidateQueries({ queryKey: trpc.queue.list.pathKey() });
     onClose();
   };
-  const sendAway = useMutation(trpc.ci.sendAway.mutationOptions({ onSuccess }));
+  const evict = useMutation(trpc.ci.evict.mutationOptions({ onSuccess }));
   const drain = useMutation(trpc.updates.drain.mutationOptions({ onSuccess }));
   const cancel = useMutation(trpc.updates.cancel.mutationOptions({ onSuccess }));
   const { organization, placeId, project, stack, updateId } = run;
   const ref = { organization, project, stack };
   const given = reason.trim() === '' ? {} : { reason: reason.trim() };
-  const mutation = { 'send-away': sendAway, drain, cancel }[way];
+  const mutation = { evict, drain, cancel }[way];
   const { title, ...text } = texts[way];
   return (
     <ActionDialog
@@ -84,7 +80,7 @@ function Ask({ onClose, run, way }: { readonly run: QueueItem; readonly way: Way
       error={mutation.error}
       onClose={onClose}
       onSubmit={() => {
-        if (way === 'send-away' && placeId !== null) sendAway.mutate({ ...ref, placeId, ...given });
+        if (way === 'evict' && placeId !== null) evict.mutate({ ...ref, placeId, ...given });
         if (way === 'drain' && updateId !== null) drain.mutate({ ...ref, updateId, ...given });
         if (way === 'cancel' && updateId !== null) cancel.mutate({ ...ref, updateId });
       }}

@@ -105,7 +105,7 @@ function ChartSkeletons() {
 const orders: Readonly<Record<ProjectOrder, string>> = {
   slowest: 'Slowest first',
   failures: 'Most failures first',
-  line: 'Longest in queue first',
+  queue: 'Longest in queue first',
   runs: 'Most runs first',
 };
 

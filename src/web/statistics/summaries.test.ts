@@ -33,5 +33,5 @@ test('projects are sorted by the selected order, then by name', () => {
     orderProjects(projects, order)
       .map(({ project }) => project)
       .join('');
-  expect([names('slowest'), names('failures'), names('line'), names('runs')]).toEqual(['abc', 'bac', 'cab', 'cab']);
+  expect([names('slowest'), names('failures'), names('queue'), names('runs')]).toEqual(['abc', 'bac', 'cab', 'cab']);
 });

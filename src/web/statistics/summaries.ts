@@ -55,7 +55,7 @@ export function orderProjects<P extends Statistics & { readonly project: string 
   const weigh: Record<ProjectOrder, (project: P) => number> = {
     slowest: meanMs,
     failures: ({ failed }) => failed,
-    line: ({ waitedMs }) => waitedMs,
+    queue: ({ waitedMs }) => waitedMs,
     runs: ({ runs }) => runs,
   };
   return projects.toSorted((a, b) => weigh[order](b) - weigh[order](a) || (a.project < b.project ? -1 : 1));

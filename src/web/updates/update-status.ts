@@ -8,7 +8,7 @@ export interface StatusView {
   tone: StatusTone;
 }
 
-const views: Readonly<Record<string, StatusView>> = {
+const views: Readonly<Record<UpdateItem['status'], StatusView>> = {
   'not started': { word: 'Waiting', tone: 'warning' },
   running: { word: 'Running', tone: 'running' },
   succeeded: { word: 'Succeeded', tone: 'success' },
@@ -19,7 +19,7 @@ const views: Readonly<Record<string, StatusView>> = {
 /** Statuses and results have several spellings in histories of the CLI. */
 export function viewStatus(status: string): StatusView {
   const plain = status === 'in-progress' ? 'running' : status === 'not-started' ? 'not started' : status;
-  return views[plain] ?? { word: status, tone: 'neutral' };
+  return Object.hasOwn(views, plain) ? views[plain as UpdateItem['status']] : { word: status, tone: 'neutral' };
 }
 
 /** Whether the update may still change. */
@@ -27,7 +27,7 @@ export function isActive(update: Pick<UpdateItem, 'status'>): boolean {
   return ['not started', 'not-started', 'running', 'in-progress', 'requested'].includes(update.status);
 }
 
-const kinds: Readonly<Record<string, string>> = {
+const kinds: Readonly<Record<UpdateItem['kind'] | 'resource-import', string>> = {
   update: 'Update',
   preview: 'Preview',
   refresh: 'Refresh',
@@ -39,7 +39,7 @@ const kinds: Readonly<Record<string, string>> = {
 
 /** The kind of an update, as named by the CLI. */
 export function viewKind({ kind, dryRun }: { kind: string; dryRun?: boolean }): string {
-  const word = kinds[kind] ?? kind;
+  const word = Object.hasOwn(kinds, kind) ? kinds[kind as UpdateItem['kind']] : kind;
   return dryRun === true && word !== 'Preview' ? `Preview of ${word.toLowerCase()}` : word;
 }
 
@@ -53,7 +53,7 @@ export function neededPermission({ dryRun }: Pick<UpdateItem, 'dryRun'>): 'previ
   return dryRun ? 'preview' : 'write';
 }
 
-const endReasons: Readonly<Record<string, string>> = {
+export const endReasons: Readonly<Record<Exclude<UpdateItem['endReason'], 'cancelled' | null>, string>> = {
   'lease-expired': 'Its CLI stopped renewing the lease, so it lost the lock',
   'token-revoked': 'Its API token was revoked while it ran',
   'token-expired': 'Its API token expired while it ran',
@@ -63,11 +63,12 @@ const endReasons: Readonly<Record<string, string>> = {
   'time-limit': 'It reached the maximum duration of an update',
   'database-restored':
     'The server’s database was restored or failed over and may lack saved state: run `pulumi refresh`',
-  superseded: 'It was superseded by a newer run',
 };
 
 /** Why an update ended other than by its CLI; null where its status says so already. A newer server may have other reasons. */
 export function viewEndReason(reason: string | null): string | null {
   if (reason === null || reason === 'cancelled') return null;
-  return Object.hasOwn(endReasons, reason) ? (endReasons[reason] as string) : `Ended: ${reason.replaceAll('-', ' ')}`;
+  return Object.hasOwn(endReasons, reason)
+    ? endReasons[reason as keyof typeof endReasons]
+    : `Ended: ${reason.replaceAll('-', ' ')}`;
 }

@@ -1,4 +1,4 @@
-import type { Webhook } from '../platform/app/contract.ts';
+import type { Delivery, Webhook } from '../platform/app/contract.ts';
 
 export const formats = [
   ['raw', 'JSON, signed'],
@@ -12,9 +12,12 @@ export function nameOfFormat(format: string): string {
   return formats.find(([each]) => each === format)?.[1] ?? format;
 }
 
-const groupNames: Readonly<Record<string, string>> = {
+export const groupNames: Readonly<Record<string, string>> = {
   stacks: 'all about stacks and updates',
   deployments: 'drift',
+  policies: 'policies (none occur)',
+  environments: 'environments (none occur)',
+  change_requests: 'change requests (none occur)',
   holdfast: 'all about queues, freezes and approvals',
 };
 
@@ -34,7 +37,7 @@ export function describeEvents({ events, groups }: Pick<Webhook, 'events' | 'gro
 }
 
 export const deliveryStates: Readonly<
-  Record<string, { readonly word: string; readonly tone: 'success' | 'failure' | 'running' | 'neutral' }>
+  Record<Delivery['state'], { readonly word: string; readonly tone: 'success' | 'failure' | 'running' | 'neutral' }>
 > = {
   delivered: { word: 'Delivered', tone: 'success' },
   failed: { word: 'Failed', tone: 'failure' },

@@ -90,7 +90,8 @@ export class PasskeyService {
   ): Promise<void> {
     this.#assertMayAdd(session);
     const kept = await this.#take('passkey-add', flowCookie);
-    if (kept['session'] !== session.id) throw new ForbiddenError('Another session started adding this passkey');
+    if (kept['session'] !== session.id)
+      throw new ForbiddenError('The adding of this passkey began in another session; begin again');
     const { verifyRegistrationResponse } = await webauthn();
     const verified = await verifyRegistrationResponse({
       response: response as RegistrationResponseJSON,

@@ -96,7 +96,7 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'update.end': 'run',
   'update.cancel': 'run',
   'update.drain': 'run',
-  'update.send-away': 'run',
+  'update.evict': 'run',
   'update.stop': 'run',
   'update.expire': 'run',
   'update.break-glass': 'person',

@@ -44,7 +44,7 @@ export class FairSemaphore {
   readonly #limits: Required<SemaphoreLimits>;
   readonly #asking = new Map<string, Asking>();
   /** In the order of their arrival. */
-  readonly #line: Waiting[] = [];
+  readonly #queue: Waiting[] = [];
   #running = 0;
   #served = 0;
 
@@ -57,7 +57,7 @@ export class FairSemaphore {
   }
 
   get waiting(): number {
-    return this.#line.length;
+    return this.#queue.length;
   }
 
   /** Runs `work` once there is a slot. Throws the errors of `take` and of `work`. */
@@ -106,19 +106,19 @@ export class FairSemaphore {
         `You have ${asking.waiting} such calls waiting; please retry when some of them are answered`,
         { retryAfterSeconds },
       );
-    if (this.#line.length >= waiting) throw tooLong();
+    if (this.#queue.length >= waiting) throw tooLong();
   }
 
   async #wait(who: string, asking: Asking, signal: AbortSignal | null): Promise<void> {
     const { promise, reject, resolve } = Promise.withResolvers<void>();
     const waiting: Waiting = { who, start: resolve };
-    this.#line.push(waiting);
+    this.#queue.push(waiting);
     asking.waiting++;
     const giveUp = (error: UnavailableError) => () => {
-      const at = this.#line.indexOf(waiting);
+      const at = this.#queue.indexOf(waiting);
       // It is the caller's turn.
       if (at < 0) return;
-      this.#line.splice(at, 1);
+      this.#queue.splice(at, 1);
       asking.waiting--;
       this.#forget(who, asking);
       reject(error);
@@ -147,12 +147,12 @@ export class FairSemaphore {
   #startNext(): void {
     for (;;) {
       let next: { readonly waiting: Waiting; readonly asking: Asking } | null = null;
-      for (const waiting of this.#line) {
+      for (const waiting of this.#queue) {
         const asking = this.#asking.get(waiting.who) as Asking;
         if (this.#mayRun(asking) && (next === null || comesBefore(asking, next.asking))) next = { waiting, asking };
       }
       if (next === null) return;
-      this.#line.splice(this.#line.indexOf(next.waiting), 1);
+      this.#queue.splice(this.#queue.indexOf(next.waiting), 1);
       next.asking.waiting--;
       this.#start(next.asking);
       next.waiting.start();

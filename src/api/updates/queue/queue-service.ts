@@ -18,8 +18,8 @@ export class QueueService {
     this.#db = db;
   }
 
-  /** Removes a run from the queue: its call is refused. Throws NotFoundError if it no longer waits, and InvalidRequestError. */
-  async sendAway(
+  /** Evicts a run from the queue: its call is refused. Throws NotFoundError if it no longer waits, and InvalidRequestError. */
+  async evict(
     ref: StackRef,
     caller: Caller,
     { placeId, reason }: { readonly placeId: string; readonly reason: string },
@@ -32,7 +32,7 @@ export class QueueService {
       const stack = await createStackRepository(tx).lock(ref);
       if (!stack) throw stackNotFound(ref);
       assertPermission(access, stack, readTags(stack.tags), 'write');
-      const isGone = await createUpdateQueueRepository(tx).sendAway(placeId, stack.id, { login: caller.login, reason });
+      const isGone = await createUpdateQueueRepository(tx).evict(placeId, stack.id, { login: caller.login, reason });
       if (!isGone) throw new NotFoundError('The update is no longer in the queue');
       const details = { stackId: stack.id, placeId, reason };
       await audit.record(tx, { organization: ref.organization, object: formatStackRef(stack), details });

@@ -219,7 +219,7 @@ export class QueuedCreation {
   }
 
   async #superseded({ id }: Place): Promise<Error> {
-    const by = await this.#places.findSuperseding(id);
+    const by = await this.#places.findLoss(id);
     return by
       ? new SupersededError(by)
       : new UnavailableError('The position in the queue was lost; please start the command again');

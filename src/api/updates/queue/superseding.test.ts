@@ -32,12 +32,12 @@ describe('what may be superseded', () => {
   });
 
   test('is one branch or pull request of one repository, and one kind of update', () => {
-    const line = (changes: object, kind = 'update') => of({ supersede: 'branch' }, undefined, changes, kind)?.line;
-    expect(line({ 'ci.build.number': '8', 'git.head': 'c' })).toBe(line({}));
+    const series = (changes: object, kind = 'update') => of({ supersede: 'branch' }, undefined, changes, kind)?.series;
+    expect(series({ 'ci.build.number': '8', 'git.head': 'c' })).toBe(series({}));
     for (const changes of [{ 'git.headName': 'refs/heads/other' }, { 'vcs.repo': 'api' }, { 'vcs.owner': undefined }])
-      expect(line(changes)).not.toBe(line({}));
-    expect(line({}, 'destroy')).not.toBe(line({}));
-    expect(of({ supersede: 'pull-request' })?.line).not.toBe(line({ 'git.headName': '12' }));
+      expect(series(changes)).not.toBe(series({}));
+    expect(series({}, 'destroy')).not.toBe(series({}));
+    expect(of({ supersede: 'pull-request' })?.series).not.toBe(series({ 'git.headName': '12' }));
   });
 
   test.each([

@@ -1,7 +1,7 @@
 import { ConflictError, InvalidRequestError } from '../../../shared/platform/errors/errors.ts';
 import type { Tags } from '../../../shared/stacks/tags.ts';
 import type { UpdateRules } from '../../../shared/updates/rules/update-rules.ts';
-import type { SupersedingRun, WaitingRun } from '../../../shared/updates/update-queue-repository.ts';
+import type { QueueLoss, WaitingRun } from '../../../shared/updates/update-queue-repository.ts';
 import { environmentTexts } from './run-view.ts';
 import { isTerminalLink } from './update-queue-messages.ts';
 
@@ -10,22 +10,22 @@ export const supersedeTag = 'supersede';
 const modes = ['branch', 'pull-request', 'nothing'] as const;
 type SupersedeMode = (typeof modes)[number];
 
-/** The update was superseded by a newer commit while it waited, or a user removed it from the queue. */
+/** The update was superseded by a newer commit while it waited, or a user evicted it. */
 export class SupersededError extends ConflictError {
   override readonly name = 'SupersededError';
   override readonly code = 'superseded';
-  constructor(by: SupersedingRun) {
-    super(by.sentBy === undefined ? describeNewer(by) : describeSender(by.sentBy, by.reason ?? ''));
+  constructor(loss: QueueLoss) {
+    super('evictedBy' in loss ? describeEviction(loss) : describeNewer(loss));
   }
 }
 
-function describeNewer({ commit, url }: SupersedingRun): string {
+function describeNewer({ commit, url }: Extract<QueueLoss, { commit: string }>): string {
   const link = url !== null && isTerminalLink(url) ? ` (${url})` : '';
   return `Superseded by commit ${commit}${link}, which also waits for the stack: this run of an older commit was removed from the queue, and has changed nothing`;
 }
 
-function describeSender(sentBy: string, reason: string): string {
-  return `${sentBy} has removed this run from the queue of the stack${reason === '' ? '' : `: ${reason}`}. It has changed nothing`;
+function describeEviction({ evictedBy, reason }: Extract<QueueLoss, { evictedBy: string }>): string {
+  return `${evictedBy} has removed this run from the queue of the stack${reason === '' ? '' : `: ${reason}`}. It has changed nothing`;
 }
 
 /** Throws InvalidRequestError if the tag exists but is invalid. */
@@ -54,7 +54,7 @@ export function waitingRun(tags: Tags, rules: UpdateRules, kind: string, environ
   const isNumber = build !== null && /^\d{1,15}$/.test(build);
   return {
     // The other parts distinguish runs of the same name.
-    line: JSON.stringify([mode, name, text('vcs.owner'), text('vcs.repo'), kind]),
+    series: JSON.stringify([mode, name, text('vcs.owner'), text('vcs.repo'), kind]),
     commit,
     url: text('ci.build.url'),
     builds: isNumber ? JSON.stringify([text('ci.system'), text('ci.build.type')]) : null,

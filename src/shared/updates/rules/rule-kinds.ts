@@ -136,6 +136,9 @@ export const ruleKinds = {
 export const retentionKinds = ['keep-versions', 'keep-events', 'keep-previews'] as const;
 export type RetentionKind = (typeof retentionKinds)[number];
 
+/** Kinds of rules that stop an update while it runs. */
+export const stoppingKinds = ['change-limit', 'protected-types', 'require-preview'] as const;
+
 export type RuleKindName = keyof typeof ruleKinds;
 export type RuleSettings<Kind extends RuleKindName> = Static<(typeof ruleKinds)[Kind]['settings']>;
 

@@ -8,11 +8,11 @@ export interface CiSearch {
 }
 
 /** The first one is the default. */
-export const ciViews = ['line', 'runs', 'refusals', 'drift'] as const;
+export const ciViews = ['queue', 'runs', 'refusals', 'drift'] as const;
 export type CiView = (typeof ciViews)[number];
 export const ciPeriods = [7, 30, 90] as const;
 export type CiDays = (typeof ciPeriods)[number];
-export const projectOrders = ['slowest', 'failures', 'line', 'runs'] as const;
+export const projectOrders = ['slowest', 'failures', 'queue', 'runs'] as const;
 export type ProjectOrder = (typeof projectOrders)[number];
 
 const maxChars = 200;
@@ -22,7 +22,7 @@ export function parseCiSearch(search: Readonly<Record<string, unknown>>): CiSear
   const text = (value: unknown): string | undefined =>
     typeof value === 'string' && value !== '' && value.length <= maxChars ? value : undefined;
   return {
-    view: ciViews.find((view) => view === search['view'] && view !== 'line'),
+    view: ciViews.find((view) => view === search['view'] && view !== 'queue'),
     days: ciPeriods.find((days) => String(days) === String(search['days']) && days !== 7),
     reason: text(search['reason']),
     project: text(search['project']),

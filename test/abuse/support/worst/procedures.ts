@@ -47,7 +47,7 @@ export const procedureSamples: Readonly<Record<string, Input>> = {
   'ci.statistics': { days: 90 },
   'ci.refusals': { days: 90 },
   'ci.drift': { days: 90 },
-  'ci.sendAway': { placeId: randomUUID() },
+  'ci.evict': { placeId: randomUUID() },
   'operator.health': {},
   'operator.queues': {},
   'operator.retryJob': { queue: 'small', id: randomUUID() },

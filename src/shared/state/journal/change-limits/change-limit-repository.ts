@@ -12,7 +12,7 @@ const KeyRow = Type.Object({ key: Type.String() });
 const UpdateLimitRow = Type.Object({
   limits: Nullable(Type.String()),
   changes: Type.Integer(),
-  stopReason: Nullable(Type.String()),
+  stopReason: Nullable(Type.Unsafe<Stop['reason']>(Type.String())),
   stopMessage: Nullable(Type.String()),
   stackId: Type.String(),
   baseCheckpointId: Nullable(Type.String()),

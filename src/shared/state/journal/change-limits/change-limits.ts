@@ -1,5 +1,6 @@
 import { ForbiddenError } from '../../../platform/errors/errors.ts';
 import { nameMatches } from '../../../stacks/name-pattern.ts';
+import type { stoppingKinds } from '../../../updates/rules/rule-kinds.ts';
 import { type ApplicableRule, describeScope, type UpdateRules } from '../../../updates/rules/update-rules.ts';
 import { urnKey } from '../../deployments/live-urns.ts';
 import type { BegunOperation } from './begin-entry.ts';
@@ -28,8 +29,8 @@ export interface ChangeLimits {
 
 /** Why an update may begin no more operations. */
 export interface Stop {
-  /** `drain`, or the kind of the rule that stopped it: for metrics and the audit log. */
-  readonly reason: string;
+  /** `drain`, or the kind of the rule that stopped it: for metrics, statistics and the audit log. */
+  readonly reason: 'drain' | (typeof stoppingKinds)[number];
   /** The message for the user who runs the update. */
   readonly message: string;
 }
