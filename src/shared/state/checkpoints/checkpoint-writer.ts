@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
 import { freeBuffer } from '../../platform/memory/free-buffer.ts';
 import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
+import type { DatabaseMemory } from '../../updates/database/database-memory.ts';
 import { type LeaseFence, LeaseLostError } from '../../updates/lease.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import { isActive } from '../../updates/update-state.ts';
@@ -16,7 +17,12 @@ import type { BodyBuffer } from '../documents/body-buffer.ts';
 import { type BodyEncoding, type ByteSource, bytesOf, inflate } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 import { saveDocument } from '../documents/save-document.ts';
-import type { CheckpointOrder, CheckpointRepository, NewCheckpoint } from './checkpoint-repository.ts';
+import type {
+  CheckpointOrder,
+  CheckpointRepository,
+  CommittedCheckpoint,
+  NewCheckpoint,
+} from './checkpoint-repository.ts';
 import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
 import { DeltaBases } from './delta-bases.ts';
 
@@ -74,6 +80,7 @@ const deltaAttempts = 3;
 export class CheckpointWriter {
   readonly #updates: UpdateRepository;
   readonly #checkpoints: CheckpointRepository;
+  readonly #databaseMemory: Pick<DatabaseMemory, 'beginWrite'>;
   readonly #documents: DocumentStore;
   readonly #verifier: DocumentVerifier;
   readonly #bodyBuffer: BodyBuffer;
@@ -83,6 +90,7 @@ export class CheckpointWriter {
   constructor(parts: {
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
+    databaseMemory: Pick<DatabaseMemory, 'beginWrite'>;
     documents: DocumentStore;
     verifier: DocumentVerifier;
     bodyBuffer: BodyBuffer;
@@ -90,6 +98,7 @@ export class CheckpointWriter {
   }) {
     this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
+    this.#databaseMemory = parts.databaseMemory;
     this.#documents = parts.documents;
     this.#verifier = parts.verifier;
     this.#bodyBuffer = parts.bodyBuffer;
@@ -131,8 +140,7 @@ export class CheckpointWriter {
     // It would otherwise stay in memory for as long as Postgres takes.
     write.free?.();
     const order: CheckpointOrder = { sequenceNumber, arrivalSequence, baseCheckpointId: null };
-    const id = await this.#checkpoints.commit(fence, state, order);
-    if (id === null) await this.#explainRejection(fence, order, 'conflict-is-final');
+    if (!(await this.#commit(fence, state, order))) await this.#explainRejection(fence, order, 'conflict-is-final');
   }
 
   async #writeDelta(fence: LeaseFence, delta: CheckpointDelta, maxBaseBytes?: number): Promise<void> {
@@ -179,10 +187,17 @@ export class CheckpointWriter {
     { sequenceNumber }: CheckpointDelta,
   ): Promise<boolean> {
     const order: CheckpointOrder = { sequenceNumber, arrivalSequence: null, baseCheckpointId };
-    const checkpointId = await this.#checkpoints.commit(fence, state, order);
-    if (checkpointId === null) return this.#explainRejection(fence, order, 'conflict-is-retried');
-    if (text) this.#bases.keep(fence.updateId, { checkpointId, text });
+    const written = await this.#commit(fence, state, order);
+    if (!written) return this.#explainRejection(fence, order, 'conflict-is-retried');
+    if (text) this.#bases.keep(fence.updateId, { checkpointId: written.id, text });
     return true;
+  }
+
+  async #commit(fence: LeaseFence, state: NewCheckpoint, order: CheckpointOrder): Promise<CommittedCheckpoint | null> {
+    const noteWrite = this.#databaseMemory.beginWrite();
+    const written = await this.#checkpoints.commit(fence, state, order);
+    if (written) noteWrite(written.position);
+    return written;
   }
 
   /** Stores the base with the edits applied, in one pass over the base. */
