@@ -61,6 +61,9 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	if err := releaseUploads(); err != nil {
+		return err
+	}
 	config := embedgw.Config{
 		RootUserAccess:    os.Getenv("ROOT_ACCESS_KEY"),
 		RootUserSecret:    os.Getenv("ROOT_SECRET_KEY"),

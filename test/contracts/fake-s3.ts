@@ -85,15 +85,17 @@ export function sendError(response: ServerResponse, status: number, code: string
   response.writeHead(status, { 'content-type': 'application/xml' }).end(response.req.method === 'HEAD' ? '' : body);
 }
 
-/** Answers a part of a put like a working server. */
-export function sendPutAnswer(response: ServerResponse, operation: Operation): void {
+/** Answers a part of a put like a working server, which then says that it keeps `keptBytes`. */
+export function sendPutAnswer(response: ServerResponse, operation: Operation, keptBytes = 6 * 1024 * 1024): void {
   const inside = '<Bucket>blobs</Bucket><Key>k</Key>';
   if (operation === 'Create') {
     response.end(`<InitiateMultipartUploadResult>${inside}<UploadId>u</UploadId></InitiateMultipartUploadResult>`);
   } else if (operation === 'Complete') {
     response.end(`<CompleteMultipartUploadResult>${inside}<ETag>"e"</ETag></CompleteMultipartUploadResult>`);
+  } else if (operation === 'Head') {
+    response.writeHead(200, { etag: '"e"', 'content-length': keptBytes }).end();
   } else {
-    response.writeHead(operation === 'GiveUp' ? 204 : 200, { etag: '"e"' }).end();
+    response.writeHead(operation === 'GiveUp' || operation === 'Delete' ? 204 : 200, { etag: '"e"' }).end();
   }
 }
 

@@ -262,4 +262,42 @@ describe('failing S3 puts', () => {
       BlobStoreUnavailableError,
     );
   });
+
+  it.each([
+    ['is short', 6 * mib - 1],
+    ['is empty', 0],
+    ['is too long', 12 * mib],
+  ])('an object that %s after it was acknowledged is an error, and is deleted', async (_label, keptBytes) => {
+    const { store, operations } = await start((response, operation) => sendPutAnswer(response, operation, keptBytes));
+    await expect(store.put('some/key', chunksOf(Buffer.alloc(6 * mib)))).rejects.toMatchObject({
+      name: 'BlobStoreUnavailableError',
+      fault: 'faulty',
+      status: 503,
+    });
+    expect(operations).toContain('Delete');
+  });
+
+  it.each<[string, Answer]>([
+    ['an empty answer', (response) => void response.writeHead(200).end()],
+    ['a page of a proxy', (response) => void response.end('<html><body>Sign in</body></html>')],
+  ])('%s to the last request is an error if there is no object', async (_label, answer) => {
+    const { store } = await start((response, operation, request, body) => {
+      if (operation === 'Head') sendError(response, 404, '');
+      else if (operation === 'Complete') return answer(response, operation, request, body);
+      else sendPutAnswer(response, operation);
+    });
+    await expect(store.put('some/key', chunksOf(Buffer.alloc(6 * mib)))).rejects.toBeInstanceOf(
+      BlobStoreUnavailableError,
+    );
+  });
+
+  it('an object that another put has replaced since stays', async () => {
+    const { store, operations } = await start((response, operation) =>
+      operation === 'Head'
+        ? void response.writeHead(200, { etag: '"f"', 'content-length': 1 }).end()
+        : sendPutAnswer(response, operation),
+    );
+    expect(await store.put('some/key', chunksOf(Buffer.alloc(6 * mib)))).toEqual({ storedBytes: 6 * mib });
+    expect(operations).not.toContain('Delete');
+  });
 });

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { RawClient, ResponseError, verbatimBody } from '../../bench/support/raw-client.ts';
+import { runHoldfast } from '../../testkit/admin-command.ts';
 import type { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 import { readRequestCounts } from '../../testkit/request-counts.ts';
@@ -542,6 +543,19 @@ describe('afterwards', () => {
     process.stderr.write(`objects whose row was swept before they arrived: ${adopted}\n`);
     expect(report).toEqual({ missing: [], orphans: [], released: [], idleRows: 0, unfinishedUploads: 0 });
   }, 480_000);
+
+  test('every document, journal and archive has its bytes and its hash', async () => {
+    const { bucket, endpoint, region, accessKeyId, secretAccessKey } = storm.cluster.s3Access;
+    const settings = {
+      HOLDFAST_S3_BUCKET: bucket,
+      HOLDFAST_S3_ENDPOINT: endpoint,
+      HOLDFAST_S3_REGION: region,
+      AWS_ACCESS_KEY_ID: accessKeyId,
+      AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    };
+    const printed = await runHoldfast(storm.cluster, settings, 'admin', 'fsck', '--all', '--json');
+    expect(JSON.parse(printed)).toMatchObject({ findings: [] });
+  });
 });
 
 function guardedPipelines(): GuardedPipeline[] {

@@ -19,7 +19,7 @@ import { join, leaveRunning } from '../support/lease-owners.ts';
 import { ok, startUpdate } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { append, complete, getUpdate } from '../support/update-calls.ts';
+import { append, complete, getUpdate, saveState } from '../support/update-calls.ts';
 
 // A copy of the data directory takes the place of the data: the same system identifier, timeline and ids as before.
 
@@ -133,4 +133,26 @@ test('a loss is noticed before new writes overtake it', async () => {
   expect(await losses(app)).toHaveLength(before + 1);
   await lookAtDatabase(app.context);
   expect((await getUpdate(app, member.owner, running)).status).toBe('cancelled');
+});
+
+test.each(['journal entries', 'a checkpoint'])('the loss of %s after the last look is noticed', async (lost) => {
+  await using app = await open();
+  watchConnections(app.context);
+  const member = await join(app);
+  const isJournal = lost === 'journal entries';
+  const running = await leaveRunning(app, member, isJournal);
+  const write = (name: string) =>
+    isJournal
+      ? append(app, running, creation(name === 'lost' ? 7 : 9, name, member.stack))
+      : saveState(app, running, 3, name);
+  await lookAtDatabase(app.context);
+  const copy = path.join(home, 'postgres', `copy-without-${isJournal}`);
+  await copyRunningPostgres(spec, copy);
+  await ok(write('lost'));
+  const before = (await losses(app)).length;
+
+  await restart(app, () => putBack(copy, spec.dataDir));
+  const refused = await write('late');
+  expect([refused.status, refused.json.message]).toEqual([403, expect.stringContaining('pulumi refresh')]);
+  expect(await losses(app)).toHaveLength(before + 1);
 });

@@ -27,13 +27,13 @@ export class SmallDisk implements Disposable {
     }
   }
 
-  /** Uses up the free space. */
-  fill(): void {
+  /** Uses up the free space except for `room` bytes. */
+  fill(room = 0): void {
     // Others may be writing meanwhile: it cannot be made smaller than its contents.
     for (let attempt = 1; ; attempt++) {
       const { bsize, blocks, bfree } = statfsSync(this.directory);
       try {
-        this.#resize(Math.max((blocks - bfree) * bsize, bsize) + (attempt > 20 ? mebibyte : 0));
+        this.#resize(Math.max((blocks - bfree) * bsize, bsize) + room + (attempt > 20 ? mebibyte : 0));
         return;
       } catch (error) {
         if (attempt > 40) throw error;

@@ -1,6 +1,15 @@
 import { Readable } from 'node:stream';
-import { AbortMultipartUploadCommand, type PutObjectCommandInput, type S3Client } from '@aws-sdk/client-s3';
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  type CompleteMultipartUploadCommandOutput,
+  DeleteObjectCommand,
+  HeadObjectCommand,
+  type PutObjectCommandInput,
+  type S3Client,
+} from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
+import { BlobStoreUnavailableError } from './blob-store.ts';
 import { PutBody } from './blob-streams.ts';
 import { toUnavailable } from './s3-errors.ts';
 
@@ -12,6 +21,9 @@ const concurrentParts = 2;
  * Stores `body` at `target`: with one PutObject if it fits into a part, otherwise as a multipart upload. Resolves with
  * the size in bytes. Rejects with the reason of `signal`, the body's own error or BlobStoreUnavailableError, after the
  * multipart upload was aborted.
+ *
+ * The signature of each request covers the SHA-256 of its bytes, but nothing covers that a server joins parts without
+ * loss: versitygw does not on a full disk. So the object's size is compared.
  *
  * `Upload.abort` is not used: it rejects before its cleanup, waits for a body that is itself waiting, and lets a
  * PutObject in flight complete and become visible.
@@ -28,7 +40,7 @@ export async function uploadToS3(
   signal?.addEventListener('abort', onAbort, { once: true });
   const chunks = new PutBody(body, stop.signal);
   const upload = new Upload({
-    client: stoppableClient(client, stop),
+    client: stoppableClient(client, stop, (etag) => assertWhole(client, target, { bytes: chunks.bytes, etag })),
     params: { ...target, Body: Readable.from(chunks, { highWaterMark: 1 }) },
     partSize: partBytes,
     queueSize: concurrentParts,
@@ -47,16 +59,40 @@ export async function uploadToS3(
   }
 }
 
+/** Throws BlobStoreUnavailableError, and deletes the object of this upload, unless it has as many bytes as were sent. */
+async function assertWhole(
+  client: S3Client,
+  { Bucket, Key }: Pick<PutObjectCommandInput, 'Bucket' | 'Key'>,
+  { bytes, etag }: { readonly bytes: number; readonly etag: string | undefined },
+): Promise<void> {
+  const { ContentLength, ETag } = await client.send(new HeadObjectCommand({ Bucket, Key }));
+  if (ContentLength === bytes) return;
+  // Replaced by another put since.
+  if (etag !== undefined && ETag !== undefined && bare(etag) !== bare(ETag)) return;
+  await client.send(new DeleteObjectCommand({ Bucket, Key }));
+  throw new BlobStoreUnavailableError('faulty', `blob store kept ${ContentLength} of ${bytes} bytes`);
+}
+
+const bare = (etag: string): string => etag.replaceAll('"', '');
+
 /**
  * Wraps `client`: after `stop` fires it sends nothing except the abort of the multipart upload, and a failed request
  * fires `stop`, so that no other part waits for a body that is itself waiting. Requests in flight are not cancelled:
- * S3 may store a part whose request was cut even after the upload was aborted.
+ * S3 may store a part whose request was cut even after the upload was aborted. A completed multipart upload is checked.
  */
-function stoppableClient(client: S3Client, stop: AbortController): S3Client {
+function stoppableClient(
+  client: S3Client,
+  stop: AbortController,
+  check: (etag: string | undefined) => Promise<void>,
+): S3Client {
   const send = async (command: Parameters<S3Client['send']>[0]): Promise<unknown> => {
     if (!(command instanceof AbortMultipartUploadCommand)) stop.signal.throwIfAborted();
     try {
-      return await client.send(command);
+      const answer = await client.send(command);
+      if (command instanceof CompleteMultipartUploadCommand) {
+        await check((answer as CompleteMultipartUploadCommandOutput).ETag);
+      }
+      return answer;
     } catch (error) {
       stop.abort(toUnavailable('put', error));
       throw error;

@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Bytes, Nullable } from '../../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../../updates/lease.ts';
@@ -22,6 +22,12 @@ const CheckpointRow = Type.Object({
 export type CheckpointRow = Row<typeof CheckpointRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
+const CommittedRow = Type.Object({
+  id: Type.String(),
+  /** See DatabaseMemory.beginWrite. */
+  position: Nullable(Type.Integer()),
+});
+export type CommittedCheckpoint = Row<typeof CommittedRow>;
 
 export interface NewCheckpoint {
   readonly document: StoredDocument;
@@ -71,8 +77,8 @@ export function createCheckpointRepository(db: Queryable) {
     (select key from blobs where key = ${blobKey}::text and pending_deletion_since is null for key share)`;
 
   // Statements for documents in the row and for blobs are two: with one for both, Postgres would plan those of rows each time.
-  const named = (name: string, { document: { blobKey } }: NewCheckpoint) => ({
-    statement: sql.prepared(blobKey === null ? name : `${name}_blob`, IdRow),
+  const named = <S extends TSchema>(name: string, { document: { blobKey } }: NewCheckpoint, row: S) => ({
+    statement: sql.prepared(blobKey === null ? name : `${name}_blob`, row),
     withBlob: blobKey === null ? sql.fragment`` : sql.fragment`blob as ${liveBlob(blobKey)},`,
     hasBlob: blobKey === null ? sql.fragment`` : sql.fragment`and exists (select 1 from blob)`,
   });
@@ -91,11 +97,15 @@ export function createCheckpointRepository(db: Queryable) {
     /**
      * Commits one write of a running update if its fence still holds: the lease is alive in the same epoch, the sequence number
      * is new, and the state is still the one that a delta was computed against. One statement; locks stack, update,
-     * checkpoint in this order. Returns the new checkpoint's id, or null if nothing was changed.
+     * checkpoint in this order. Returns null if nothing was changed.
      */
-    commit: async (fence: LeaseFence, checkpoint: NewCheckpoint, write: CheckpointOrder): Promise<string | null> => {
-      const { hasBlob, statement, withBlob } = named('checkpoints_commit', checkpoint);
-      const row = await db.maybeOne(statement`
+    commit: async (
+      fence: LeaseFence,
+      checkpoint: NewCheckpoint,
+      write: CheckpointOrder,
+    ): Promise<CommittedCheckpoint | null> => {
+      const { hasBlob, statement, withBlob } = named('checkpoints_commit', checkpoint, CommittedRow);
+      return db.maybeOne(statement`
         /* checkpoints.commit */
         with stack as (select id from stacks where id = ${fence.stackId} and deleted_at is null for update),
         ${withBlob}
@@ -125,8 +135,7 @@ export function createCheckpointRepository(db: Queryable) {
         superseded as (
           delete from checkpoints c using fenced f, written w where c.update_id = f.id and c.id <> w.id
         )
-        select id from written`);
-      return row?.id ?? null;
+        select id, write_position() as position from written`);
     },
 
     /**
@@ -145,7 +154,7 @@ export function createCheckpointRepository(db: Queryable) {
       },
       checkpoint: NewCheckpoint,
     ): Promise<string | null> => {
-      const { hasBlob, statement, withBlob } = named('checkpoints_commit_compaction', checkpoint);
+      const { hasBlob, statement, withBlob } = named('checkpoints_commit_compaction', checkpoint, IdRow);
       const row = await db.maybeOne(statement`
         /* checkpoints.commitCompaction */
         with stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),

@@ -2,6 +2,7 @@ import { type Static, type TObject, Type } from 'typebox';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../../platform/errors/errors.ts';
 import { freeBuffer } from '../../platform/memory/free-buffer.ts';
 import { inSlices, timeSliceBytes } from '../../platform/slices/slices.ts';
+import type { DatabaseMemory } from '../../updates/database/database-memory.ts';
 import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import { isActive } from '../../updates/update-state.ts';
@@ -13,7 +14,12 @@ import {
   inflate,
   type WriteBody,
 } from './body-buffer.ts';
-import type { CheckpointOrder, CheckpointRepository, NewCheckpoint } from './checkpoint-repository.ts';
+import type {
+  CheckpointOrder,
+  CheckpointRepository,
+  CommittedCheckpoint,
+  NewCheckpoint,
+} from './checkpoint-repository.ts';
 import { type CheckpointDelta, DeltaBases, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
 import { LateScan, type ScannedMember } from './deployment-scanner.ts';
 import type { DocumentStore } from './document-store.ts';
@@ -104,6 +110,7 @@ const deltaAttempts = 3;
 export class CheckpointWriter {
   readonly #updates: UpdateRepository;
   readonly #checkpoints: CheckpointRepository;
+  readonly #databaseMemory: Pick<DatabaseMemory, 'beginWrite'>;
   readonly #documents: DocumentStore;
   readonly #verifier: DocumentVerifier;
   readonly #bodyBuffer: BodyBuffer;
@@ -113,6 +120,7 @@ export class CheckpointWriter {
   constructor(parts: {
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
+    databaseMemory: Pick<DatabaseMemory, 'beginWrite'>;
     documents: DocumentStore;
     verifier: DocumentVerifier;
     bodyBuffer: BodyBuffer;
@@ -120,6 +128,7 @@ export class CheckpointWriter {
   }) {
     this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
+    this.#databaseMemory = parts.databaseMemory;
     this.#documents = parts.documents;
     this.#verifier = parts.verifier;
     this.#bodyBuffer = parts.bodyBuffer;
@@ -161,8 +170,7 @@ export class CheckpointWriter {
     // It would otherwise stay in memory for as long as Postgres takes.
     write.free?.();
     const order: CheckpointOrder = { sequenceNumber, arrivalSequence, baseCheckpointId: null };
-    const id = await this.#checkpoints.commit(fence, state, order);
-    if (id === null) await this.#explainRejection(fence, order, 'conflict-is-final');
+    if (!(await this.#commit(fence, state, order))) await this.#explainRejection(fence, order, 'conflict-is-final');
   }
 
   async #writeDelta(fence: LeaseFence, delta: CheckpointDelta, maxBaseBytes?: number): Promise<void> {
@@ -209,10 +217,17 @@ export class CheckpointWriter {
     { sequenceNumber }: CheckpointDelta,
   ): Promise<boolean> {
     const order: CheckpointOrder = { sequenceNumber, arrivalSequence: null, baseCheckpointId };
-    const checkpointId = await this.#checkpoints.commit(fence, state, order);
-    if (checkpointId === null) return this.#explainRejection(fence, order, 'conflict-is-retried');
-    if (text) this.#bases.keep(fence.updateId, { checkpointId, text });
+    const written = await this.#commit(fence, state, order);
+    if (!written) return this.#explainRejection(fence, order, 'conflict-is-retried');
+    if (text) this.#bases.keep(fence.updateId, { checkpointId: written.id, text });
     return true;
+  }
+
+  async #commit(fence: LeaseFence, state: NewCheckpoint, order: CheckpointOrder): Promise<CommittedCheckpoint | null> {
+    const noteWrite = this.#databaseMemory.beginWrite();
+    const written = await this.#checkpoints.commit(fence, state, order);
+    if (written) noteWrite(written.position);
+    return written;
   }
 
   /** Stores the base with the edits applied, in one pass over the base. */

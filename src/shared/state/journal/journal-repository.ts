@@ -11,7 +11,12 @@ const pageEntries = 1_000;
 const pageBytes = 2 * 1024 * 1024;
 
 const PageRow = Type.Object({ index: Nullable(Type.String()), text: Nullable(Type.String()) });
-const AppendedRow = Type.Object({ entryCount: Type.Integer(), added: Type.Integer() });
+const AppendedRow = Type.Object({
+  entryCount: Type.Integer(),
+  added: Type.Integer(),
+  /** See DatabaseMemory.beginWrite. */
+  position: Nullable(Type.Integer()),
+});
 export type Appended = Row<typeof AppendedRow>;
 
 /** The lease ended between the statements of one batch; rolls all of them back. */
@@ -54,7 +59,7 @@ export function createJournalRepository(db: Queryable) {
       )
       update journals j set entry_count = j.entry_count + (select count(*)::integer from added)
       from fenced f where j.update_id = f.id
-      returning j.entry_count as "entryCount", (select count(*)::integer from added) as added`);
+      returning j.entry_count as "entryCount", (select count(*)::integer from added) as added, write_position() as position`);
   };
 
   const repository = {
@@ -71,12 +76,13 @@ export function createJournalRepository(db: Queryable) {
       if (batches.length === 1) return insert(db, fence, entries, isChecked);
       try {
         return await db.transaction(async (tx) => {
-          const total = { entryCount: 0, added: 0 };
+          const total: Appended = { entryCount: 0, added: 0, position: null };
           for (const batch of batches) {
             const appended = await insert(tx, fence, batch, isChecked);
             if (!appended) throw new FenceError();
             total.entryCount = appended.entryCount;
             total.added += appended.added;
+            total.position = appended.position;
           }
           return total;
         });

@@ -1,4 +1,5 @@
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
+import type { DatabaseMemory } from '../../updates/database/database-memory.ts';
 import { LeaseFence, LeaseLostError } from '../../updates/lease.ts';
 import type { WriteBody } from '../checkpoints/body-buffer.ts';
 import { appendLimited, BeginRefusedError, type LimitParts } from './change-limits/limited-append.ts';
@@ -46,17 +47,20 @@ export const appendJournal = {
 /** Stores batches of journal entries. Splits them without parsing the entries. */
 export class JournalWriter {
   readonly #changeLimits: LimitParts;
+  readonly #databaseMemory: Pick<DatabaseMemory, 'beginWrite'>;
   readonly #journal: JournalRepository;
   readonly #backlog: JournalBacklog;
   readonly #metrics: Metrics;
 
   constructor(parts: {
     changeLimits: LimitParts;
+    databaseMemory: Pick<DatabaseMemory, 'beginWrite'>;
     journal: JournalRepository;
     backlog: JournalBacklog;
     metrics: Metrics;
   }) {
     this.#changeLimits = parts.changeLimits;
+    this.#databaseMemory = parts.databaseMemory;
     this.#journal = parts.journal;
     this.#backlog = parts.backlog;
     this.#metrics = parts.metrics;
@@ -69,17 +73,25 @@ export class JournalWriter {
    */
   async append(fence: LeaseFence, body: Buffer): Promise<Appended> {
     const entries = await splitJournalBatch(body);
-    const appended = (await this.#journal.append(fence, entries)) ?? (await this.#appendLimited(fence, entries));
+    const noteWrite = this.#databaseMemory.beginWrite();
+    const appended =
+      (await this.#journal.append(fence, entries)) ?? (await this.#appendLimited(fence, entries, noteWrite));
+    noteWrite(appended.position);
     return this.#note(fence, appended, body.length);
   }
 
-  async #appendLimited(fence: LeaseFence, entries: readonly BatchEntry[]): Promise<AppendedEntries> {
+  async #appendLimited(
+    fence: LeaseFence,
+    entries: readonly BatchEntry[],
+    noteWrite: (position: number | null) => void,
+  ): Promise<AppendedEntries> {
     const limited = entries.some(({ isBegin }) => isBegin)
       ? await appendLimited(this.#changeLimits, fence, entries)
       : null;
     if (!limited) throw new LeaseLostError();
     const { appended, refusal } = limited;
     if (!refusal) return appended;
+    noteWrite(appended.position);
     this.#metrics.batchesRefused.labels(refusal.reason).inc();
     throw new BeginRefusedError(refusal.message);
   }

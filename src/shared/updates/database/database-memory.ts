@@ -44,6 +44,19 @@ export class DatabaseMemory {
     this.#lostAt = lostAt;
   }
 
+  /**
+   * Call it before a write, and what it returns with the write's position when the write is committed: it was in the database that this
+   * process knew before, and a database without it is at an earlier point.
+   */
+  beginWrite(): (position: number | null) => void {
+    const losses = this.#seen?.losses;
+    return (position) => {
+      const seen = this.#seen;
+      if (!seen || seen.losses !== losses || seen.position === null || position === null) return;
+      this.#seen = { losses, position: Math.max(position, seen.position) };
+    };
+  }
+
   /** Leases were ended after a loss, and their updates are not cancelled yet. */
   noteLoss(): void {
     this.#hasLoss = true;
