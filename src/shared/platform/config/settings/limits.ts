@@ -44,7 +44,7 @@ export const limitsSettings = {
     'Requests of an organization per second and API process. Requests of running updates are never rejected.',
   ),
   HOLDFAST_JOB_CONCURRENCY: positive(
-    'Small jobs that a worker process runs at once; half as many large jobs run beside them.',
+    'Jobs of the small queue that a worker process runs at once; half as many of the large queue run beside them.',
     4,
     256,
   ),

@@ -20,7 +20,7 @@ export const storesSettings = {
     }),
   ),
   HOLDFAST_DATABASE_POOL_SIZE: positive(
-    'Maximum connections per process to Postgres, and as many to its replica.',
+    'Maximum connections to Postgres per process, and as many to its replica.',
     10,
     1000,
   ),
