@@ -10,13 +10,10 @@ import { EventWriter } from './events/event-writer.ts';
 import { NotificationSender } from './events/live/notification-sender.ts';
 import { EventsOfPreviews } from './events/previewed-changes.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
-import { holdRights } from './identity/locked-rights.ts';
-import { untilBlobStore } from './platform/blobs/blob-start.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
-import { type BlobStoreConfig, openBlobStore } from './platform/blobs/blob-stores.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
+import { openBlobs } from './platform/blobs/open-blobs.ts';
 import { createBlobPlaceRepository } from './platform/blobs/places/blob-place-repository.ts';
-import { parsePlace } from './platform/blobs/places/place-url.ts';
 import { PlacedBlobStore } from './platform/blobs/places/placed-blob-store.ts';
 import { createCopyQueueRepository } from './platform/blobs/second/copy-queue-repository.ts';
 import { MirroredBlobStore } from './platform/blobs/second/mirrored-blob-store.ts';
@@ -27,7 +24,6 @@ import { type Database, openDatabase } from './platform/db/database.ts';
 import { Lifecycle } from './platform/lifecycle/lifecycle.ts';
 import { createLogger, type Logger } from './platform/logger/logger.ts';
 import { Outgoing } from './platform/outgoing/outgoing.ts';
-import { ByteBudget } from './platform/payloads/byte-budget.ts';
 import { MemoryPayloadStore } from './platform/payloads/memory-payload-store.ts';
 import type { PayloadStore } from './platform/payloads/payload-store.ts';
 import { ReadOnlyMode } from './platform/read-only/read-only-mode.ts';
@@ -44,44 +40,18 @@ import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
-import { type BlobRepository, createBlobRepository } from './state/checkpoints/blob-repository.ts';
-import { BodyBuffer } from './state/checkpoints/body-buffer.ts';
-import { type CheckpointRepository, createCheckpointRepository } from './state/checkpoints/checkpoint-repository.ts';
-import { CheckpointWriter } from './state/checkpoints/checkpoint-writer.ts';
-import { type ChunkRepository, createChunkRepository } from './state/checkpoints/chunks/chunk-repository.ts';
-import {
-  createDocumentCheckRepository,
-  type DocumentCheckRepository,
-} from './state/checkpoints/document-check-repository.ts';
-import { DocumentRepair } from './state/checkpoints/document-repair.ts';
-import { DocumentStore } from './state/checkpoints/document-store.ts';
-import { DocumentVerifier } from './state/checkpoints/document-verifier.ts';
-import { DeploymentImporter } from './state/deployment-importer.ts';
 import { BaseUrns } from './state/journal/change-limits/base-urns.ts';
-import { type CompactionRepository, createCompactionRepository } from './state/journal/compaction-repository.ts';
-import { IncrementalCompaction } from './state/journal/incremental/incremental-compaction.ts';
 import { backlogSteps, JournalBacklog } from './state/journal/incremental/journal-backlog.ts';
-import { OpenReplays } from './state/journal/incremental/open-replays.ts';
-import { JournalCompactor } from './state/journal/journal-compactor.ts';
-import { createJournalRepository, type JournalRepository } from './state/journal/journal-repository.ts';
-import { createJournalSnapshotRepository } from './state/journal/journal-snapshot-repository.ts';
-import { JournalSnapshots } from './state/journal/journal-snapshots.ts';
 import { JournalWriter } from './state/journal/journal-writer.ts';
-import type { ReplayRunner } from './state/journal/replay/runner/replay-runner.ts';
-import { ThreadedReplayRunner } from './state/journal/replay/runner/threaded-replay-runner.ts';
-import { StackRenamer } from './state/stack-renamer.ts';
-import { StateReader } from './state/state-reader.ts';
+import { createStateParts, type StateOverrides, type StateParts } from './state/state-parts.ts';
 import { StatisticsRecorder } from './statistics/statistics-recorder.ts';
-import { AdmittedChanges } from './updates/admitted-changes.ts';
 import { DatabaseMemory } from './updates/database/database-memory.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
 import { WebhookSender } from './webhooks/webhook-sender.ts';
 
-const blobCheckMs = 5_000;
-
 /** Everything that both roles share, created once per process and passed explicitly. */
-export interface AppContext extends AsyncDisposable {
+export interface AppContext extends StateParts, AsyncDisposable {
   readonly config: Config;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -99,11 +69,6 @@ export interface AppContext extends AsyncDisposable {
   readonly stacks: StackRepository;
   readonly updates: UpdateRepository;
   readonly history: HistoryRepository;
-  readonly checkpoints: CheckpointRepository;
-  readonly blobRows: BlobRepository;
-  readonly chunks: ChunkRepository;
-  readonly journal: JournalRepository;
-  readonly compactions: CompactionRepository;
   readonly events: EventRepository;
   readonly eventSegments: EventSegments;
   readonly eventReader: EventReader;
@@ -111,21 +76,7 @@ export interface AppContext extends AsyncDisposable {
   readonly policyArchives: PolicyArchives;
   readonly encryptionKeys: EncryptionKeyRepository;
   readonly cipher: StackCipher;
-  readonly documents: DocumentStore;
-  readonly documentChecks: DocumentCheckRepository;
-  readonly journalSnapshots: JournalSnapshots;
-  readonly verifier: DocumentVerifier;
-  readonly states: StateReader;
   readonly indexer: StateIndexer;
-  readonly compactor: JournalCompactor;
-  readonly incrementalCompaction: IncrementalCompaction;
-  readonly writer: CheckpointWriter;
-  readonly bodyBuffer: BodyBuffer;
-  readonly changes: AdmittedChanges;
-  /** Memory that decompressed bodies take in this process. */
-  readonly bufferedBodyBytes: ByteBudget;
-  readonly importer: DeploymentImporter;
-  readonly renamer: StackRenamer;
   readonly journalWriter: JournalWriter;
   readonly eventWriter: EventWriter;
   /** Notifies all replicas, and so the open pages of users, of commits. */
@@ -140,12 +91,10 @@ export interface AppContext extends AsyncDisposable {
 }
 
 /** Parts that a caller such as a test provides itself. */
-export interface ContextOverrides {
+export interface ContextOverrides extends StateOverrides {
   readonly logger?: Logger;
   readonly blobs?: BlobStore;
   readonly payloads?: PayloadStore;
-  readonly largeReplays?: ReplayRunner;
-  readonly openReplays?: OpenReplays;
   readonly outgoing?: Outgoing;
   readonly fence?: WriteFence | undefined;
   /** Instead of the one of the master keys. Null, also where keys are needed: what is encrypted cannot be read. */
@@ -168,7 +117,7 @@ export async function createContext(
   const db = await openDatabase({ ...config.database, url: secrets.databaseUrl });
   lifecycle.onClose('stores', 'database', () => db.close());
   const notifications = new NotificationSender({ db, logger });
-  lifecycle.onClose('stores', 'live notices', () => notifications.close());
+  lifecycle.onClose('stores', 'notifications', () => notifications.close());
   const encryptionKeys = createEncryptionKeyRepository(db);
   const ringParts = { encryptionKeys, logger, masterKeyRows: createMasterKeyRepository(db) };
   const opening = overrides.ring === undefined ? openKeyRing(config, secrets.masterKeys, ringParts) : overrides.ring;
@@ -194,55 +143,16 @@ export async function createContext(
   const encryptedSecrets = new EncryptedSecrets(ring);
   const stacks = createStackRepository(db);
   const updates = createUpdateRepository(db);
-  const checkpoints = createCheckpointRepository(db);
-  const blobRows = createBlobRepository(db);
-  const journal = createJournalRepository(db);
-  const compactions = createCompactionRepository(db);
-  const encryption = { isOn: config.encryption.encryptsDocuments, keys: dataKeys };
-  const chunks = createChunkRepository(db);
-  const documents = new DocumentStore(blobs, { blobs: blobRows, chunks }, config.limits.inlineBytes, encryption);
-  const documentChecks = createDocumentCheckRepository(db);
-  const journalSnapshots = new JournalSnapshots({ rows: createJournalSnapshotRepository(db), documents, logger });
-  // The compactor needs the verifier; the verifier calls the compactor only once a document is damaged.
-  const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
-  const repair = new DocumentRepair({ documentChecks, checkpoints, documents, chunks, rebuild, logger });
-  const verifier = new DocumentVerifier({ documentChecks, checkpoints, documents, repair, logger });
-  const replayThread = new ThreadedReplayRunner();
-  lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
-  const openReplays = overrides.openReplays ?? new OpenReplays({ maxBytes: config.limits.openReplayBytes });
-  lifecycle.onClose('queues', 'open replays', async () => openReplays.close());
-  const compactor: JournalCompactor = new JournalCompactor({
-    updates,
-    checkpoints,
-    documents,
-    verifier,
-    journal,
-    journalSnapshots,
-    compactions,
-    largeReplays: overrides.largeReplays ?? replayThread,
-    openReplays,
-    graceSeconds: config.journalGraceSeconds,
-    logger,
-  });
-  const incrementalCompaction = new IncrementalCompaction((updateId) => compactor.advance(updateId), logger);
-  lifecycle.onClose('work', 'incremental compaction', () => incrementalCompaction.close());
+  const databaseMemory = new DatabaseMemory();
+  const foundation = { config, db, databaseMemory, lifecycle, logger, blobs, dataKeys, stacks, updates };
+  const state = createStateParts(foundation, overrides);
+  const { checkpoints, documents, verifier } = state;
   const events = createEventRepository(db);
   const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, logger });
   const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, logger });
-  const { maxBatchBytes, maxBodyBytes } = config.limits;
-  const changes = new AdmittedChanges(db, config.jobs.waitSeconds, holdRights);
-  const bufferedBodyBytes = new ByteBudget(config.limits.bufferedBodyBytes);
-  const bodyBuffer = new BodyBuffer(
-    Math.min(maxBatchBytes, maxBodyBytes),
-    bufferedBodyBytes,
-    // Bodies are smaller as received than when decompressed.
-    Math.ceil(config.limits.bufferedBodyBytes / 2),
-  );
-
   const payloads = overrides.payloads ?? new MemoryPayloadStore(config.limits.inFlight);
   lifecycle.onClose('queues', 'payload store', () => payloads.close());
   const readOnly = new ReadOnlyMode();
-  const databaseMemory = new DatabaseMemory();
   registerContextGauges(metrics, {
     config,
     db,
@@ -250,11 +160,7 @@ export async function createContext(
     readOnly,
     hasSecondStore: mirror !== null,
     payloads,
-    bufferedBodyBytes,
-    bodyBuffer,
-    compactions,
-    incrementalCompaction,
-    openReplays,
+    ...state,
   });
 
   const onRefused = (quota: QuotaName): void => metrics.quotaRejections.labels(quotaOptions[quota]).inc();
@@ -278,12 +184,8 @@ export async function createContext(
     identity: createIdentityRepository(db),
     stacks,
     updates,
+    ...state,
     history: createHistoryRepository(db),
-    checkpoints,
-    blobRows,
-    chunks,
-    journal,
-    compactions,
     events,
     eventSegments,
     eventReader,
@@ -291,36 +193,7 @@ export async function createContext(
     policyArchives,
     encryptionKeys,
     cipher: new StackCipher(dataKeys),
-    documents,
-    documentChecks,
-    journalSnapshots,
-    verifier,
-    compactor,
-    incrementalCompaction,
     indexer: new StateIndexer({ db, checkpoints, verifier }),
-    states: new StateReader({
-      stacks,
-      updates,
-      checkpoints,
-      verifier,
-      compactor,
-      compactions,
-      compactLarge: (updateId) => compactor.compact(updateId),
-    }),
-    writer: new CheckpointWriter({
-      updates,
-      checkpoints,
-      databaseMemory,
-      documents,
-      verifier,
-      bodyBuffer,
-      maxBodyBytes,
-    }),
-    bodyBuffer,
-    bufferedBodyBytes,
-    changes,
-    importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),
-    renamer: new StackRenamer({ changes, checkpoints, documents, verifier }),
     journalWriter: new JournalWriter({
       changeLimits: {
         db,
@@ -328,7 +201,7 @@ export async function createContext(
         previewed: new EventsOfPreviews({ events: eventReader }),
       },
       databaseMemory,
-      journal,
+      journal: state.journal,
       backlog: new JournalBacklog(...backlogSteps(config.redisUrl !== null)),
       metrics,
     }),
@@ -343,54 +216,4 @@ export async function createContext(
     fence: overrides.fence ?? null,
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };
-}
-
-/**
- * Opens the blob store, that of the settings or the one to which it was moved, and waits until it is available. A running process survives
- * an S3 outage, but one that cannot reach S3 at startup may be misconfigured.
- */
-export async function openBlobs({
-  config,
-  db,
-  logger,
-}: {
-  readonly config: Config;
-  readonly db: Database;
-  readonly logger: Logger;
-}): Promise<PlacedBlobStore> {
-  const own = await openBlobStore(config.blobs);
-  const placed = new PlacedBlobStore({ places: createBlobPlaceRepository(db), own, config: config.blobs });
-  try {
-    const row = await placed.read();
-    const open = () => placed.storeOf(row && { id: row.mainId, url: row.mainUrl });
-    await untilAvailable(row ? parsePlace(row.mainUrl, config.blobs) : config.blobs, open, { config, logger });
-    if (row && (await open()) !== own)
-      logger.warn({ place: row.mainUrl }, 'the blobs were moved, and the settings name another place: change them');
-  } catch (error) {
-    await placed.close();
-    throw error;
-  }
-  return placed;
-}
-
-/** Opens the blob store of the settings and waits until it is available, without a database that may say otherwise. */
-export async function openOwnBlobs(config: Config, logger: Logger): Promise<BlobStore> {
-  const store = await openBlobStore(config.blobs);
-  try {
-    await untilAvailable(config.blobs, async () => store, { config, logger });
-  } catch (error) {
-    await store.close();
-    throw error;
-  }
-  return store;
-}
-
-async function untilAvailable(
-  place: BlobStoreConfig,
-  open: () => Promise<BlobStore>,
-  { config, logger }: { readonly config: Config; readonly logger: Logger },
-): Promise<void> {
-  if (place.kind === 'files') await open();
-  else
-    await untilBlobStore(place, async () => (await open()).check(blobCheckMs), { waitMs: config.startWaitMs, logger });
 }

@@ -1,6 +1,6 @@
 import { createGrantRepository, type GrantRow } from '../../shared/access/grant-repository.ts';
 import { namesOf } from '../../shared/access/permissions.ts';
-import { type Role, rolePermissions, roles } from '../../shared/access/roles.ts';
+import { roles } from '../../shared/access/roles.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createTeamRepository, type TeamRow } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
@@ -14,42 +14,19 @@ import { assertFieldSize } from '../platform/http/field-size.ts';
 import type { Caller } from '../platform/http/request.ts';
 import { holdManagement } from './locked-access.ts';
 import { OrganizationNotVisibleError } from './organizations.ts';
-import { isRoleName, parseRoleDetails, type RoleDetails, writeRoleDetails } from './role-details.ts';
+import { isRoleName, parseRoleDetails } from './role-details.ts';
 import { builtInRole, findRole, isId, roleNotFound } from './role-references.ts';
 import { createRoleRepository, type RoleRow } from './role-repository.ts';
+import { builtInView, type Organization, ownView, type RoleView } from './role-view.ts';
 import type { CreateRoleRequest, UpdateRoleRequest } from './roles.schemas.ts';
 
 /** The CLI requests all of them at once. */
 const maxRoles = 200;
 
-/** A role of an organization, or a built-in one. */
-export interface RoleView {
-  readonly id: string;
-  readonly organizationId: string;
-  readonly name: string;
-  readonly description: string;
-  readonly builtIn: Role | null;
-  readonly details: RoleDetails;
-  readonly roleVersion: number;
-  readonly createdAt: Date;
-  readonly changedAt: Date;
-}
-
 interface TeamName {
   readonly organization: string;
   readonly team: string;
 }
-
-interface Organization {
-  readonly id: string;
-  readonly createdAt: Date;
-}
-
-const builtInDescriptions: Readonly<Record<Role, string>> = {
-  viewer: 'Built in: reads stacks and their secrets',
-  member: 'Built in: updates stacks, too',
-  admin: 'Built in: also deletes and manages stacks',
-};
 
 /** Roles: named permission sets that grants give to users, teams and tokens. */
 export class RoleService {
@@ -269,36 +246,6 @@ function nameTaken(name: string): ConflictError {
 
 function roleIdOf({ builtInRole: builtIn, roleId }: GrantRow): string | null {
   return roleId ?? builtIn;
-}
-
-function ownView(organization: Organization, row: RoleRow): RoleView {
-  const { changedAt, createdAt, description, id, name, roleVersion } = row;
-  const details = writeRoleDetails(row.permissions);
-  return {
-    id,
-    organizationId: organization.id,
-    name,
-    description,
-    builtIn: null,
-    details,
-    roleVersion,
-    createdAt,
-    changedAt,
-  };
-}
-
-function builtInView(organization: Organization, role: Role): RoleView {
-  return {
-    id: role,
-    organizationId: organization.id,
-    name: role,
-    description: builtInDescriptions[role],
-    builtIn: role,
-    details: writeRoleDetails(rolePermissions[role]),
-    roleVersion: 1,
-    createdAt: organization.createdAt,
-    changedAt: organization.createdAt,
-  };
 }
 
 async function getRole(db: Queryable, organization: Organization, id: string): Promise<RoleView> {

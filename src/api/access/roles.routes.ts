@@ -4,7 +4,8 @@ import { apiToken } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { OrganizationParams, TeamParams } from '../platform/protocol/core.ts';
 import { IfMatchHeaders } from '../platform/protocol/edits.ts';
-import { type RoleService, type RoleView, revisionOfRole } from './role-service.ts';
+import { type RoleService, revisionOfRole } from './role-service.ts';
+import type { RoleView } from './role-view.ts';
 import {
   CreateRoleRequest,
   DescribedRole,

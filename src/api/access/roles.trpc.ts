@@ -2,7 +2,8 @@ import { Type } from 'typebox';
 import { seenByField } from '../platform/edits/revisions.ts';
 import { input, Name, Revision, text } from './procedures/inputs.ts';
 import { organizationMutation, organizationProcedure, router } from './procedures/trpc.ts';
-import { type RoleService, type RoleView, revisionOfRole } from './role-service.ts';
+import { type RoleService, revisionOfRole } from './role-service.ts';
+import type { RoleView } from './role-view.ts';
 
 declare module './procedures/context.ts' {
   interface ProcedureServices {

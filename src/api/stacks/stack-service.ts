@@ -1,14 +1,8 @@
-import { hasPermission } from '../../shared/access/permissions.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import {
-  createIdentityRepository,
-  type IdentityRepository,
-  type LockedAccess,
-} from '../../shared/identity/identity-repository.ts';
-import { permissionsOn } from '../../shared/identity/locked-rights.ts';
+import { createIdentityRepository, type LockedAccess } from '../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
-import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { InvalidRequestError, } from '../../shared/platform/errors/errors.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import {
@@ -30,7 +24,7 @@ import { assertThawed } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { holdAccess } from '../access/locked-access.ts';
-import { assertPermission, missingPermission } from '../access/stack-access.ts';
+import { assertPermission } from '../access/stack-access.ts';
 import { assertMayChangeTags, assertMayFollow } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../platform/api-context.ts';
@@ -39,17 +33,9 @@ import type { Caller } from '../platform/http/request.ts';
 import { isRootOnly } from '../state/resources/root-only.ts';
 import { assertQueueTags } from '../updates/queue/queue-tags.ts';
 import { assertNotConsumed, awaitConsumers, warnOfConsumers } from '../updates/rules/consumers.ts';
+import { admitCreation, holdCreation, type NewStack } from './stack-creation.ts';
 import { readStackView, type StackView } from './stack-view.ts';
 import { editTag, type TagEdit } from './tag-edit.ts';
-
-export interface NewStack {
-  readonly ref: StackRef;
-  readonly tags: Tags;
-  /** Names of teams that may update the stack. */
-  readonly teams: readonly string[];
-  /** The initial deployment document, or null. */
-  readonly state: Buffer | null;
-}
 
 export interface StackListQuery {
   readonly organization: string | null;
@@ -90,7 +76,7 @@ export class StackService {
     const { ref } = stack;
     assertStackRef(ref);
     assertQueueTags(stack.tags);
-    await this.#admitCreation(caller, stack);
+    await admitCreation(this.#context, caller, stack);
     const { quotas } = this.#context;
     await quotas.assertMayKeepMore(ref.organization);
     const limits = await quotas.limitsOf(ref.organization);
@@ -274,18 +260,6 @@ export class StackService {
     const read = await states.readHead(ref);
     return read && (await isRootOnly(read.state.bytes)) ? read.state.checkpointId : null;
   }
-
-  async #admitCreation(caller: Caller, stack: NewStack): Promise<void> {
-    const { config, identity } = this.#context;
-    const { organization } = stack.ref;
-    if (caller.belongs) return assertMayCreate(caller, stack);
-    if (caller.userId === null || caller.isScoped) throw organizationNotFound(organization);
-    // Does not check whether it exists: non-members must not learn that.
-    if (config.organizationCreation === 'site-admin' && !caller.siteAdmin) {
-      throw organizationNotFound(organization, '; only site admins create organizations here');
-    }
-    if (await identity.findOrganization(organization)) await holdCreation(identity, caller, stack);
-  }
 }
 
 /** Throws if the locked stack has, or may have, resources other than its root. `rootOnly` is a checkpoint known to have none. */
@@ -294,23 +268,6 @@ async function assertEmpty(tx: Queryable, stack: StackRow, rootOnly: string | nu
   if (stack.checkpointId === rootOnly) return;
   const head = stack.checkpointId === null ? null : await createCheckpointRepository(tx).find(stack.checkpointId);
   if (head && head.resourceCount > 0) throw new InvalidRequestError('Bad Request: Stack still contains resources.');
-}
-
-function assertMayCreate(access: LockedAccess, { ref, tags }: NewStack): void {
-  const held = permissionsOn(access, { ...ref, tags });
-  if (!hasPermission(held, 'write')) throw missingPermission('write', held, ref);
-}
-
-/** In an organization that exists, perhaps only since another call of the caller. */
-async function holdCreation(identity: IdentityRepository, caller: Caller, stack: NewStack): Promise<LockedAccess> {
-  const access = await identity.holdAccess(caller.tokenId, stack.ref.organization);
-  if (!access) throw organizationNotFound(stack.ref.organization);
-  assertMayCreate(access, stack);
-  return access;
-}
-
-function organizationNotFound(organization: string, hint = ''): NotFoundError {
-  return new NotFoundError(`Organization '${organization}' not found, or you are not a member of it${hint}`);
 }
 
 function decodeContinuation(token: string): StackRef {

@@ -14,7 +14,7 @@ import {
   type LoggedDeliveryRow,
 } from '../../shared/webhooks/delivery-repository.ts';
 import { createWebhookEventRepository } from '../../shared/webhooks/event-repository.ts';
-import { checkSecret, checkWebhook, originOf } from '../../shared/webhooks/webhook.ts';
+import { originOf } from '../../shared/webhooks/webhook.ts';
 import {
   createWebhookRepository,
   type WebhookPlace,
@@ -27,8 +27,9 @@ import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { findLastEdit } from '../platform/edits/last-edit.ts';
-import { assertSeen, revisionOf, type SeenRevisions } from '../platform/edits/revisions.ts';
+import { assertSeen, type SeenRevisions } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
+import { changed, revisionOfWebhook, secretOf } from './webhook-edit.ts';
 import type { WebhookRequest } from './webhooks.schemas.ts';
 
 export type { DeliveryRow, LoggedDeliveryRow, WebhookRow };
@@ -38,8 +39,6 @@ export type WebhookOwner =
   | StackRef
   | { readonly organization: string; readonly project?: never; readonly stack?: never };
 
-/** What the CLI sends to remove a secret. */
-const removedSecret = '__remove-secret';
 const maxWebhooks = 100;
 const maxLogged = 100;
 
@@ -231,46 +230,6 @@ async function holdPlace(tx: Queryable, owner: WebhookOwner, caller: Caller): Pr
   if (!stack) throw stackNotFound(owner);
   assertPermission(access, stack, readTags(stack.tags), 'admin');
   return { organizationId: stack.organizationId, stackId: stack.id };
-}
-
-type Definition = Pick<WebhookRow, 'displayName' | 'url' | 'format' | 'isActive' | 'events' | 'groups'>;
-
-function changed(before: Definition, request: WebhookRequest): Definition {
-  // The CLI sends the whole webhook, without lists that are empty.
-  const isWhole = request.displayName != null && request.payloadUrl != null && request.active != null;
-  const listOf = (names: readonly string[] | null | undefined, known: readonly string[]): string[] =>
-    names === undefined && !isWhole ? [...known] : [...new Set(names ?? [])];
-  const after = {
-    displayName: request.displayName ?? before.displayName,
-    url: request.payloadUrl ?? before.url,
-    format: request.format || before.format,
-    isActive: request.active ?? before.isActive,
-    events: listOf(request.filters, before.events),
-    groups: listOf(request.groups, before.groups),
-  };
-  checkWebhook(after);
-  return after;
-}
-
-/** Undefined: as it is; null: none. */
-function secretOf({ secret }: WebhookRequest): string | null | undefined {
-  if (!secret) return undefined;
-  if (secret === removedSecret) return null;
-  checkSecret(secret);
-  return secret;
-}
-
-/** Revision of the fields that `update` sets, including the secret. */
-export function revisionOfWebhook({
-  displayName,
-  events,
-  format,
-  groups,
-  isActive,
-  encrypted,
-  url,
-}: WebhookRow): string {
-  return revisionOf({ displayName, events, format, groups, isActive, encrypted: encrypted?.toString('base64'), url });
 }
 
 function assertSeenWebhook(

@@ -6,8 +6,8 @@ import { apiToken, stackPath } from '../platform/http/paths.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { OrganizationParams, StackParams } from '../platform/protocol/core.ts';
 import { IfMatchHeaders } from '../platform/protocol/edits.ts';
-import type { WebhookService } from './webhook-service.ts';
-import { type DeliveryRow, revisionOfWebhook, type WebhookOwner, type WebhookRow } from './webhook-service.ts';
+import { revisionOfWebhook } from './webhook-edit.ts';
+import type { DeliveryRow, WebhookOwner, WebhookRow, WebhookService } from './webhook-service.ts';
 import {
   ListDeliveriesResponse,
   ListWebhooksResponse,

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { serverId } from '../../shared/audit/audit-repository.ts';
 import { verifyAudit } from '../../shared/audit/verify-audit.ts';
-import { openBlobs } from '../../shared/context.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';

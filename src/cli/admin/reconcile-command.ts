@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { openBlobs } from '../../shared/context.ts';
+import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
-import { openBlobs } from '../../shared/context.ts';
+import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createLogger } from '../../shared/platform/logger/logger.ts';

@@ -1,6 +1,6 @@
 import type { Manifest } from '../../shared/backup/manifest.ts';
 import { backUp } from '../../shared/backup/run-backup.ts';
-import { openBlobs } from '../../shared/context.ts';
+import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { BackupCall } from './backup-call.ts';
 import { Progress } from './progress.ts';
 

@@ -6,7 +6,7 @@ import type { Manifest } from '../../shared/backup/manifest.ts';
 import { createStackHeadRepository, type StackHeadRepository } from '../../shared/backup/stack-head-repository.ts';
 import { createTableCopyRepository, type TableCopyRepository } from '../../shared/backup/table-copy-repository.ts';
 import { findWrittenAfter, type WrittenStack } from '../../shared/backup/written-after.ts';
-import { openOwnBlobs } from '../../shared/context.ts';
+import { openOwnBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import { claimDataDir, masterKeysFile } from '../../shared/platform/config/data-dir.ts';
 import { openDatabase } from '../../shared/platform/db/database.ts';
 import { startEmbeddedPostgres } from '../../shared/platform/db/embedded-postgres.ts';

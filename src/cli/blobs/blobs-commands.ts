@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { openBlobs } from '../../shared/context.ts';
 import { beginMove, MoveError, type MoveParts, openMove } from '../../shared/moves/begin-move.ts';
 import { copyBlobs, verifyBlobs } from '../../shared/moves/compare-places.ts';
 import { finishMove, switchPlaces } from '../../shared/moves/end-move.ts';
+import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import { createBlobPlaceRepository } from '../../shared/platform/blobs/places/blob-place-repository.ts';
 import { formatPlace } from '../../shared/platform/blobs/places/place-url.ts';
 import type { Config } from '../../shared/platform/config/config.ts';

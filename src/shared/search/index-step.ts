@@ -1,7 +1,8 @@
 import type { StackRef } from '../stacks/names.ts';
+import type { ChangeKind, ResourceChange, VersionChanges } from './indexed-resource-repository.ts';
 import { PackedRows } from './packed-rows.ts';
 import { compareResources, digestOf, type ResourceFacts, readFacts, viewResource } from './resource-facts.ts';
-import type { ChangeKind, IndexStep, ResourceChange, VersionChanges } from './state-index-repository.ts';
+import type { IndexStep } from './state-index-repository.ts';
 
 /** Changed resources of a version whose texts are kept to be compared, in bytes; of others only the fact is recorded. */
 const maxKeptBytes = 32 * 1024 * 1024;

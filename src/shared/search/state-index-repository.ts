@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
+import { type Batches, replaceChanges, type VersionChanges, writeResources } from './indexed-resource-repository.ts';
 import type { ResourceFacts } from './resource-facts.ts';
 import { shortHashLength } from './resource-key.ts';
 
@@ -58,28 +59,6 @@ const TextRow = Type.Object({ text: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 
-export type ChangeKind = 'created' | 'updated' | 'replaced' | 'deleted';
-
-export interface ResourceChange {
-  readonly key: string;
-  readonly urn: string;
-  readonly type: string;
-  readonly change: ChangeKind;
-  /** Null if they were not compared. */
-  readonly paths: readonly string[] | null;
-  readonly pathCount: number;
-}
-
-/** Rows that are generated as they are read, a few hundred at a time. Can be read more than once. */
-interface Batches<T> {
-  batches(): Iterable<readonly T[]>;
-}
-
-/** The changes of a version. */
-export interface VersionChanges extends Batches<ResourceChange> {
-  readonly counts: Readonly<Record<ChangeKind, number>>;
-}
-
 /** One step of the index, from one state to the next. */
 export interface IndexStep {
   readonly state: IndexedState;
@@ -91,7 +70,6 @@ export interface IndexStep {
   readonly changes: VersionChanges | null;
 }
 
-const rowsPerStatement = 1_000;
 /** Time between the failure of an attempt and the next one: this long at first, then doubled up to an hour. */
 const retrySeconds = 30;
 
@@ -268,12 +246,9 @@ export function createStateIndexRepository(db: Queryable) {
      */
     write: async (stackId: string, edition: number, step: IndexStep): Promise<boolean> => {
       if (!(await fence(stackId, edition, step))) return false;
-      for (const rows of step.written.batches()) for (const batch of slices(rows)) await insertRows(db, stackId, batch);
-      for (const keys of slices(step.removed))
-        await db.query(sql.nothing`
-          /* stateIndex.deleteRows */
-          delete from stack_resources where stack_id = ${stackId} and key = any (${sql.array(keys, 'text')})`);
-      if (step.changes !== null) await insertChanges(db, stackId, step, step.changes);
+      await writeResources(db, stackId, step);
+      const { changes, resourceCount, state } = step;
+      if (changes !== null) await replaceChanges(db, stackId, { version: state.version, resourceCount, changes });
       return true;
     },
   };
@@ -306,65 +281,3 @@ const states = (stackId: string) => sql.fragment`
   from updates u left join journals j on j.update_id = u.id join stacks s on s.id = u.stack_id
   where u.stack_id = ${stackId} and u.stack_version is not null and u.exclusive and not u.dry_run and s.deleted_at is null
     and u.state_deleted_at is null`;
-
-async function insertRows(db: Queryable, stackId: string, rows: readonly ResourceFacts[]): Promise<void> {
-  const values = rows.map((row) => [
-    ...[row.key, row.digest, row.urn, row.type, row.name, row.place, row.parent, row.provider, row.providerVersion],
-    row.dependencies.join(','),
-    ...[row.isCustom, row.isExternal, row.isProtected, row.deletesFirst, row.isDeleted],
-    ...[row.inputsHash, row.outputsHash, row.reads],
-  ]);
-  const types = [...Array<'text'>(10).fill('text'), ...Array<'bool'>(5).fill('bool'), 'text', 'text', 'text'] as const;
-  await db.query(sql.command('state_index_insert_rows')`
-    /* stateIndex.insertRows */
-    insert into stack_resources (stack_id, key, digest, urn, type, name, place, parent, provider, provider_version, dependencies,
-      is_custom, is_external, is_protected, deletes_first, is_deleted, inputs_hash, outputs_hash, reads)
-    select ${stackId}::uuid, n.key, digest, urn, type, name, place, parent, provider, provider_version, string_to_array(dependencies, ','),
-      is_custom, is_external, is_protected, deletes_first, is_deleted, inputs_hash, outputs_hash, reads
-    from ${sql.unnest(values, [...types])} as n (key, digest, urn, type, name, place, parent, provider, provider_version, dependencies,
-      is_custom, is_external, is_protected, deletes_first, is_deleted, inputs_hash, outputs_hash, reads)
-    on conflict (stack_id, key) do update set digest = excluded.digest, urn = excluded.urn, type = excluded.type, name = excluded.name,
-      place = excluded.place, parent = excluded.parent, provider = excluded.provider, provider_version = excluded.provider_version,
-      dependencies = excluded.dependencies, is_custom = excluded.is_custom, is_external = excluded.is_external,
-      is_protected = excluded.is_protected, deletes_first = excluded.deletes_first, is_deleted = excluded.is_deleted,
-      inputs_hash = excluded.inputs_hash, outputs_hash = excluded.outputs_hash, reads = excluded.reads`);
-}
-
-/** Replaces the known changes of this version. */
-async function insertChanges(
-  db: Queryable,
-  stackId: string,
-  { resourceCount, state }: IndexStep,
-  changes: VersionChanges,
-): Promise<void> {
-  await db.query(sql.command('state_index_forget_changes')`
-    /* stateIndex.forgetChanges */ delete from version_changes where stack_id = ${stackId} and version = ${state.version}`);
-  await db.query(sql.command('state_index_insert_version')`
-    /* stateIndex.insertVersion */
-    insert into version_changes (stack_id, version, created, updated, replaced, deleted, resource_count)
-    values (${stackId}, ${state.version}, ${changes.counts.created}, ${changes.counts.updated}, ${changes.counts.replaced}, ${changes.counts.deleted}, ${resourceCount})`);
-  for (const rows of changes.batches())
-    for (const batch of slices(rows)) await insertChangesOf(db, stackId, state.version, batch);
-}
-
-async function insertChangesOf(
-  db: Queryable,
-  stackId: string,
-  version: number,
-  changes: readonly ResourceChange[],
-): Promise<void> {
-  const rows = changes.map(({ change, key, pathCount, paths, type, urn }) => [
-    ...[key, urn, type, change],
-    paths === null ? null : paths.join('\n'),
-    pathCount,
-  ]);
-  await db.query(sql.command('state_index_insert_changes')`
-    /* stateIndex.insertChanges */
-    insert into resource_changes (stack_id, version, key, urn, type, change, paths, path_count)
-    select ${stackId}::uuid, ${version}::integer, key, urn, type, change, string_to_array(paths, E'\n'), path_count
-    from ${sql.unnest(rows, ['text', 'text', 'text', 'text', 'text', 'int4'])} as n (key, urn, type, change, paths, path_count)`);
-}
-
-function* slices<T>(rows: readonly T[]): Generator<readonly T[]> {
-  for (let at = 0; at < rows.length; at += rowsPerStatement) yield rows.slice(at, at + rowsPerStatement);
-}

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { createUpdateQueueProcessRepository } from './update-queue-process-repository.ts';
 
 const PlaceRow = Type.Object({
   id: Type.String(),
@@ -45,9 +46,6 @@ export const rulesMessage = 'rules';
 export const heldMessage = 'held';
 /** On the same channel, before the id of a queue entry: a newer run has taken its position. */
 export const supersededMessage = 'superseded:';
-
-/** A process that died keeps the queue positions of its calls for this time, in seconds. */
-const keptAfterDeathSeconds = 10;
 
 /** The run of a waiting call, as far as newer runs may supersede it. */
 export interface WaitingRun {
@@ -97,6 +95,8 @@ export function createUpdateQueueRepository(db: Queryable) {
   const order = sql.fragment`not w.is_urgent, w.number`;
   const waited = sql.fragment`extract(epoch from clock_timestamp() - arrived_at)::float8 as "waitedSeconds"`;
   return {
+    ...createUpdateQueueProcessRepository(db),
+
     /** Joins the end of the queue, or takes the position of older runs of the same series. */
     join: async ({
       id,
@@ -246,16 +246,6 @@ export function createUpdateQueueRepository(db: Queryable) {
       return row?.waitedMs ?? null;
     },
 
-    /** Extends the wait of this process's calls by `seconds`. */
-    renewProcess: (processId: string, seconds: number) =>
-      db.query(sql.nothing`
-        /* updateQueue.renewProcess */
-        insert into update_queue_processes (id, alive_until) values (${processId}, clock_timestamp() + make_interval(secs => ${seconds}))
-        on conflict (id) do update set alive_until = excluded.alive_until`),
-
-    removeProcess: (processId: string) =>
-      db.query(sql.nothing`/* updateQueue.removeProcess */ delete from update_queue_processes where id = ${processId}`),
-
     /** The queue entries of this process whose turn it is, for these stacks. Needed where a notification was lost. */
     listNext: (processId: string, stackIds: readonly string[]) =>
       db.any(sql.rows(NextRow)`
@@ -278,32 +268,6 @@ export function createUpdateQueueRepository(db: Queryable) {
       db.query(sql.nothing`
         /* updateQueue.removeAbandoned */
         delete from update_queue_waiters where process_id = ${processId} and id = any (${sql.array([...ids], 'uuid')})`),
-
-    /**
-     * Shortens times that are too long because the clock was set back: a process that has died would block its queues until then. `alive`
-     * and `kept` are the longest valid times, in seconds.
-     */
-    clipTimes: async ({ alive, kept }: { readonly alive: number; readonly kept: number }): Promise<void> => {
-      await db.query(sql.nothing`
-        /* updateQueue.clipProcesses */
-        update update_queue_processes set alive_until = clock_timestamp() + make_interval(secs => ${alive})
-        where alive_until > clock_timestamp() + make_interval(secs => ${alive})`);
-      await db.query(sql.nothing`
-        /* updateQueue.clipKept */
-        update update_queue_waiters set kept_until = clock_timestamp() + make_interval(secs => ${kept})
-        where process_id is null and kept_until > clock_timestamp() + make_interval(secs => ${kept})`);
-    },
-
-    /** Removes queue entries that were not resumed in time, and processes that have ended. */
-    removeGone: () =>
-      db.query(sql.nothing`
-        /* updateQueue.removeGone */
-        with dead as (
-          delete from update_queue_processes where alive_until < clock_timestamp() - make_interval(secs => ${keptAfterDeathSeconds}) returning id)
-        delete from update_queue_waiters w
-        where w.process_id is null and w.kept_until <= clock_timestamp()
-          or w.process_id is not null and (w.process_id in (select id from dead)
-            or not exists (select 1 from update_queue_processes p where p.id = w.process_id))`),
 
     /** The update that holds the stack; null if none does. */
     findHolder: (stackId: string) =>

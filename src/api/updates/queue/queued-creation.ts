@@ -18,8 +18,9 @@ import type { CreatedUpdate, PreparedCreation } from '../update-creation.ts';
 import type { UpdateService } from '../update-service.ts';
 import { runView } from './run-view.ts';
 import { SupersededError } from './superseding.ts';
-import type { Place, UpdateQueue } from './update-queue.ts';
+import type { UpdateQueue } from './update-queue.ts';
 import { describeHolder, describeWait } from './update-queue-messages.ts';
+import type { Place } from './waiting-call.ts';
 
 /** The CLI follows this many redirects of a call. */
 const maxHops = 9;

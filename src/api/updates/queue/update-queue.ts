@@ -14,6 +14,7 @@ import {
   type WaitingRun,
 } from '../../../shared/updates/update-queue-repository.ts';
 import type { Limit } from '../rules/limit.ts';
+import { type Place, pause, type WaitingCall, type Wake } from './waiting-call.ts';
 
 /** How often this process renews its waiting calls, and checks for lost notifications, in ms. */
 const checkMs = 400;
@@ -28,9 +29,6 @@ const checksPerRemoval = 10;
 /** Checks from one look at limits to the next, where no update has ended. */
 const checksPerLimit = 5;
 
-/** Why a waiting call wakes up: it may be its turn, a newer run supersedes it, its time is over, its client is gone, or the process stops. */
-export type Wake = 'turn' | 'superseded' | 'over' | 'gone' | 'draining';
-
 /** The caller that takes a position. */
 interface Entering {
   readonly tokenId: string;
@@ -41,28 +39,6 @@ interface Entering {
   /** After this time, webhooks are notified that the call waits, in seconds. */
   readonly alertSeconds: number;
   readonly shown: RunView;
-}
-
-/** A position in the queue of a stack at which a call of this process waits. */
-export interface Place {
-  readonly id: string;
-  readonly stackId: string;
-  /** When it was taken, by `performance.now()`. */
-  readonly since: number;
-}
-
-interface WaitingCall extends Place {
-  /** It may be its turn, and it has not checked yet. */
-  isNext: boolean;
-  isSuperseded: boolean;
-  /** Webhooks were notified of its long wait. */
-  isLateNotified: boolean;
-  readonly alertSeconds: number;
-  /** A limit defers it: the database notifies of changes. */
-  isLimited: boolean;
-  /** A rule defers it: before this time by `performance.now()`, its turn alone is no reason to check again. */
-  deferredUntil: number;
-  wake: () => void;
 }
 
 /**
@@ -301,16 +277,4 @@ export class UpdateQueue {
     call.isNext = true;
     call.wake();
   }
-}
-
-/** Waits until the call is woken, for at most `ms`. */
-async function pause(call: WaitingCall, ms: number, gone: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const wake = (): void => resolve();
-  call.wake = wake;
-  const timer = setTimeout(wake, ms);
-  gone.addEventListener('abort', wake, { once: true });
-  await promise;
-  clearTimeout(timer);
-  gone.removeEventListener('abort', wake);
 }

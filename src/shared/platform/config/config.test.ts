@@ -118,6 +118,7 @@ test('a test starts a process with other values than the constants', () => {
   expect(parseConfig({}, tuningFrom('{"leaseSeconds":3600}')).leaseSeconds).toBe(3600);
   expect(tuningFrom(undefined)).toEqual({});
   expect(() => tuningFrom('{"leaseSeconds":"3600"}')).toThrow('HOLDFAST_TEST_TUNING');
+  expect(() => parseConfig({}, tuningFrom('{"leaseSecond":3600}'))).toThrow('leaseSecond');
 });
 
 test('accepts several master keys', () => {

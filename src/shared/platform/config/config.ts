@@ -84,7 +84,10 @@ export function parseConfig(
     throw new ConfigError(`Invalid settings:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
   }
   const settings = converted as Settings;
-  const config = toConfig(settings, { ...tuningOf(settings), ...tuning });
+  const usual = tuningOf(settings);
+  const unknown = Object.keys(tuning).find((name) => !Object.hasOwn(usual, name));
+  if (unknown !== undefined) throw new TypeError(`There is no value ${unknown} in tuning.ts`);
+  const config = toConfig(settings, { ...usual, ...tuning });
   return Object.freeze({ ...config, ignoredVariables: serviceLinks });
 }
 

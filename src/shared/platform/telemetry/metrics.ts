@@ -1,9 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { withTimeout } from '../timeout/with-timeout.ts';
-
-/** Time limit of a query, in ms: other metrics must not wait for a database that is down. */
-const queryLimitMs = 1_000;
-const noResponse = (): Error => new Error(`No response within ${queryLimitMs} ms`);
+import { gaugesOf } from './gauges.ts';
 
 /** Metrics of the process. Labels have few values. */
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -15,6 +11,7 @@ export function createMetrics() {
   const registers = [registry];
   return {
     registry,
+    ...gaugesOf(registers),
     buildInfo: new Gauge({
       name: 'holdfast_build_info',
       help: 'Always 1, with the role and the version of the process.',
@@ -264,73 +261,5 @@ export function createMetrics() {
       labelNames: ['name'],
       registers,
     }),
-    /** A gauge with one label, read when metrics are scraped. */
-    gaugeBy: (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>
-      new Gauge({
-        name,
-        help,
-        labelNames: [label],
-        registers,
-        collect() {
-          for (const [value, figure] of Object.entries(read())) this.set({ [label]: value }, figure);
-        },
-      }),
-    /**
-     * A gauge with one label that queries the database, at most every `everyMs`. It keeps its values meanwhile, and while the database
-     * does not answer quickly.
-     */
-    gaugeByQuery: (
-      name: string,
-      help: string,
-      label: string,
-      read: () => Promise<Readonly<Record<string, number>>>,
-      everyMs = 0,
-    ) => {
-      let readAt = Number.NEGATIVE_INFINITY;
-      return new Gauge({
-        name,
-        help,
-        labelNames: [label],
-        registers,
-        async collect() {
-          if (performance.now() - readAt < everyMs) return;
-          readAt = performance.now();
-          const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => ({}));
-          for (const [value, figure] of Object.entries(values)) this.set({ [label]: value }, figure);
-        },
-      });
-    },
-    /**
-     * A gauge with several labels that queries the database. As above, but series that are no longer returned
-     * disappear.
-     */
-    gaugeByLabels: <L extends string>(
-      name: string,
-      help: string,
-      labelNames: readonly L[],
-      read: () => Promise<readonly { readonly labels: Readonly<Record<L, string>>; readonly figure: number }[]>,
-    ) =>
-      new Gauge({
-        name,
-        help,
-        labelNames: [...labelNames],
-        registers,
-        async collect() {
-          const values = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
-          if (!values) return;
-          this.reset();
-          for (const { labels, figure } of values) this.set(labels, figure);
-        },
-      }),
-    /** A gauge read when metrics are scraped. */
-    gauge: (name: string, help: string, read: () => number) =>
-      new Gauge({
-        name,
-        help,
-        registers,
-        collect() {
-          this.set(read());
-        },
-      }),
   };
 }

@@ -1,0 +1,50 @@
+
+import { checkSecret, checkWebhook } from '../../shared/webhooks/webhook.ts';
+import type { WebhookRow } from '../../shared/webhooks/webhook-repository.ts';
+import { revisionOf } from '../platform/edits/revisions.ts';
+import type { WebhookRequest } from './webhooks.schemas.ts';
+
+/** What the CLI sends to remove a secret. */
+const removedSecret = '__remove-secret';
+
+/** The fields of a webhook that its owner sets, without its secret. */
+type Definition = Pick<WebhookRow, 'displayName' | 'url' | 'format' | 'isActive' | 'events' | 'groups'>;
+
+/** The webhook after a request. Throws InvalidRequestError. */
+export function changed(before: Definition, request: WebhookRequest): Definition {
+  // The CLI sends the whole webhook, without lists that are empty.
+  const isWhole = request.displayName != null && request.payloadUrl != null && request.active != null;
+  const listOf = (names: readonly string[] | null | undefined, known: readonly string[]): string[] =>
+    names === undefined && !isWhole ? [...known] : [...new Set(names ?? [])];
+  const after = {
+    displayName: request.displayName ?? before.displayName,
+    url: request.payloadUrl ?? before.url,
+    format: request.format || before.format,
+    isActive: request.active ?? before.isActive,
+    events: listOf(request.filters, before.events),
+    groups: listOf(request.groups, before.groups),
+  };
+  checkWebhook(after);
+  return after;
+}
+
+/** The secret after a request. Undefined: as it is; null: none. Throws InvalidRequestError. */
+export function secretOf({ secret }: WebhookRequest): string | null | undefined {
+  if (!secret) return undefined;
+  if (secret === removedSecret) return null;
+  checkSecret(secret);
+  return secret;
+}
+
+/** Revision of the fields that `update` sets, including the secret. */
+export function revisionOfWebhook({
+  displayName,
+  events,
+  format,
+  groups,
+  isActive,
+  encrypted,
+  url,
+}: WebhookRow): string {
+  return revisionOf({ displayName, events, format, groups, isActive, encrypted: encrypted?.toString('base64'), url });
+}

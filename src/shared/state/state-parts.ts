@@ -1,0 +1,135 @@
+import { holdRights } from '../identity/locked-rights.ts';
+import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import type { Config } from '../platform/config/config.ts';
+import type { Database } from '../platform/db/database.ts';
+import type { Lifecycle } from '../platform/lifecycle/lifecycle.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import { ByteBudget } from '../platform/payloads/byte-budget.ts';
+import type { DataKeys } from '../secrets/data-keys.ts';
+import type { StackRepository } from '../stacks/stack-repository.ts';
+import { AdmittedChanges } from '../updates/admitted-changes.ts';
+import type { DatabaseMemory } from '../updates/database/database-memory.ts';
+import type { UpdateRepository } from '../updates/update-repository.ts';
+import { createBlobRepository } from './checkpoints/blob-repository.ts';
+import { BodyBuffer } from './checkpoints/body-buffer.ts';
+import { createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
+import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
+import { createChunkRepository } from './checkpoints/chunks/chunk-repository.ts';
+import { createDocumentCheckRepository } from './checkpoints/document-check-repository.ts';
+import { DocumentRepair } from './checkpoints/document-repair.ts';
+import { DocumentStore } from './checkpoints/document-store.ts';
+import { DocumentVerifier } from './checkpoints/document-verifier.ts';
+import { DeploymentImporter } from './deployment-importer.ts';
+import { createCompactionRepository } from './journal/compaction-repository.ts';
+import { IncrementalCompaction } from './journal/incremental/incremental-compaction.ts';
+import { OpenReplays } from './journal/incremental/open-replays.ts';
+import { JournalCompactor } from './journal/journal-compactor.ts';
+import { createJournalRepository } from './journal/journal-repository.ts';
+import { createJournalSnapshotRepository } from './journal/journal-snapshot-repository.ts';
+import { JournalSnapshots } from './journal/journal-snapshots.ts';
+import type { ReplayRunner } from './journal/replay/runner/replay-runner.ts';
+import { ThreadedReplayRunner } from './journal/replay/runner/threaded-replay-runner.ts';
+import { StackRenamer } from './stack-renamer.ts';
+import { StateReader } from './state-reader.ts';
+
+/** What reads, writes, checks and repairs states in a process. */
+export type StateParts = Readonly<ReturnType<typeof createStateParts>>;
+
+/** Parts that a caller such as a test provides itself. */
+export interface StateOverrides {
+  readonly largeReplays?: ReplayRunner;
+  readonly openReplays?: OpenReplays;
+}
+
+interface Foundation {
+  readonly config: Config;
+  readonly db: Database;
+  readonly lifecycle: Lifecycle;
+  readonly logger: Logger;
+  readonly blobs: BlobStore;
+  readonly dataKeys: DataKeys;
+  readonly stacks: StackRepository;
+  readonly updates: UpdateRepository;
+  readonly databaseMemory: DatabaseMemory;
+}
+
+/** Creates the parts that work on states. `lifecycle` closes them. */
+export function createStateParts(
+  { blobs, config, dataKeys, databaseMemory, db, lifecycle, logger, stacks, updates }: Foundation,
+  overrides: StateOverrides,
+) {
+  const {
+    bufferedBodyBytes: maxBufferedBytes,
+    inlineBytes,
+    maxBatchBytes,
+    maxBodyBytes,
+    openReplayBytes,
+  } = config.limits;
+  const checkpoints = createCheckpointRepository(db);
+  const blobRows = createBlobRepository(db);
+  const journal = createJournalRepository(db);
+  const compactions = createCompactionRepository(db);
+  const chunks = createChunkRepository(db);
+  const encryption = { isOn: config.encryption.encryptsDocuments, keys: dataKeys };
+  const documents = new DocumentStore(blobs, { blobs: blobRows, chunks }, inlineBytes, encryption);
+  const documentChecks = createDocumentCheckRepository(db);
+  const journalSnapshots = new JournalSnapshots({ rows: createJournalSnapshotRepository(db), documents, logger });
+  // The compactor needs the verifier; the verifier calls the compactor only once a document is damaged.
+  const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
+  const repair = new DocumentRepair({ documentChecks, checkpoints, documents, chunks, rebuild, logger });
+  const verifier = new DocumentVerifier({ documentChecks, checkpoints, documents, repair, logger });
+  const replayThread = new ThreadedReplayRunner();
+  lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
+  const openReplays = overrides.openReplays ?? new OpenReplays({ maxBytes: openReplayBytes });
+  lifecycle.onClose('queues', 'open replays', async () => openReplays.close());
+  const compactor: JournalCompactor = new JournalCompactor({
+    updates,
+    checkpoints,
+    documents,
+    verifier,
+    journal,
+    journalSnapshots,
+    compactions,
+    largeReplays: overrides.largeReplays ?? replayThread,
+    openReplays,
+    graceSeconds: config.journalGraceSeconds,
+    logger,
+  });
+  const incrementalCompaction = new IncrementalCompaction((updateId) => compactor.advance(updateId), logger);
+  lifecycle.onClose('work', 'incremental compaction', () => incrementalCompaction.close());
+  const changes = new AdmittedChanges(db, config.jobs.waitSeconds, holdRights);
+  /** Memory that decompressed bodies take in this process. */
+  const bufferedBodyBytes = new ByteBudget(maxBufferedBytes);
+  const bodyBuffer = new BodyBuffer(
+    Math.min(maxBatchBytes, maxBodyBytes),
+    bufferedBodyBytes,
+    // Bodies are smaller as received than when decompressed.
+    Math.ceil(maxBufferedBytes / 2),
+  );
+  return {
+    checkpoints,
+    blobRows,
+    chunks,
+    journal,
+    compactions,
+    documents,
+    documentChecks,
+    journalSnapshots,
+    verifier,
+    openReplays,
+    compactor,
+    incrementalCompaction,
+    changes,
+    bufferedBodyBytes,
+    bodyBuffer,
+    states: new StateReader({
+      ...{ stacks, updates, checkpoints, verifier, compactor, compactions },
+      compactLarge: (updateId) => compactor.compact(updateId),
+    }),
+    writer: new CheckpointWriter({
+      ...{ updates, checkpoints, databaseMemory, documents, verifier, bodyBuffer, maxBodyBytes },
+    }),
+    importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),
+    renamer: new StackRenamer({ changes, checkpoints, documents, verifier }),
+  };
+}
