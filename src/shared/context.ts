@@ -1,6 +1,8 @@
 import { registerQuotaGauges, registerStorageGauge } from './access/quotas/quota-metrics.ts';
 import { Quotas } from './access/quotas/quota-service.ts';
 import { type QuotaName, quotaOptions } from './access/quotas/quotas.ts';
+import { serverSource } from './audit/audit-event.ts';
+import { createAuditRepository } from './audit/audit-repository.ts';
 import { registerContextGauges } from './context-metrics.ts';
 import { EventReader } from './events/event-reader.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
@@ -12,7 +14,7 @@ import { EventsOfPreviews } from './events/previewed-changes.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
 import { holdRights } from './identity/locked-rights.ts';
 import { untilBlobStore } from './platform/blobs/blob-start.ts';
-import type { BlobStore } from './platform/blobs/blob-store.ts';
+import { type BlobStore, BlobStoreUnavailableError } from './platform/blobs/blob-store.ts';
 import { type BlobStoreConfig, openBlobStore } from './platform/blobs/blob-stores.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
 import { createBlobPlaceRepository } from './platform/blobs/places/blob-place-repository.ts';
@@ -20,10 +22,11 @@ import { parsePlace } from './platform/blobs/places/place-url.ts';
 import { PlacedBlobStore } from './platform/blobs/places/placed-blob-store.ts';
 import { createCopyQueueRepository } from './platform/blobs/second/copy-queue-repository.ts';
 import { MirroredBlobStore } from './platform/blobs/second/mirrored-blob-store.ts';
-import { openSecondStore } from './platform/blobs/second/second-store.ts';
+import { openSecondStore, type SecondStore } from './platform/blobs/second/second-store.ts';
 import type { WriteFence } from './platform/claim/data-dir-claim.ts';
 import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
+import type { Queryable } from './platform/db/sql.ts';
 import { Lifecycle } from './platform/lifecycle/lifecycle.ts';
 import { createLogger, type Logger } from './platform/logger/logger.ts';
 import { Outgoing } from './platform/outgoing/outgoing.ts';
@@ -56,6 +59,7 @@ import {
 import { DocumentRepair } from './state/checkpoints/document-repair.ts';
 import { DocumentStore } from './state/checkpoints/document-store.ts';
 import { DocumentVerifier } from './state/checkpoints/document-verifier.ts';
+import { SecondCopies } from './state/checkpoints/second-copies.ts';
 import { DeploymentImporter } from './state/deployment-importer.ts';
 import { BaseUrns } from './state/journal/change-limits/base-urns.ts';
 import { type CompactionRepository, createCompactionRepository } from './state/journal/compaction-repository.ts';
@@ -92,6 +96,10 @@ export interface AppContext extends AsyncDisposable {
   readonly blobs: BlobStore;
   /** Both stores, each by itself; null: blobs are written to one store. */
   readonly mirror: { readonly main: BlobStore; readonly second: BlobStore } | null;
+  /** Mends one store from the other; null without a mirror. */
+  readonly copies: SecondCopies | null;
+  /** Adds to the audit log that another site has taken over. */
+  readonly recordReplaced: (tx: Queryable, details: Readonly<Record<string, unknown>>) => Promise<unknown>;
   /** The stores with the mark of the site. */
   readonly siteStores: readonly SiteStore[];
   readonly payloads: PayloadStore;
@@ -178,13 +186,16 @@ export async function createContext(
   });
   const dataKeys = new DataKeys(encryptionKeys, ring, config.encryption.dataKeySeconds);
   const places = createBlobPlaceRepository(db);
+  const second = await openSecondStore(config);
   const placed = overrides.blobs
     ? new PlacedBlobStore({ places, own: overrides.blobs, config: config.blobs })
-    : await openBlobs({ config, db, logger });
-  const second = await openSecondStore(config);
+    : await openBlobs({ config, db, logger, second });
   const mirror = second && !second.isReplicated ? { main: placed, second: second.store } : null;
   const queue = createCopyQueueRepository(db);
-  const blobs = new MeteredBlobStore(mirror ? new MirroredBlobStore({ ...mirror, queue }) : placed, metrics);
+  const blobs = new MeteredBlobStore(
+    mirror ? new MirroredBlobStore({ ...mirror, queue, isStrict: second?.isStrict === true }) : placed,
+    metrics,
+  );
   if (second && !mirror) lifecycle.onClose('stores', 'second store', () => second.store.close());
   const siteStores: SiteStore[] = [{ name: 'main', store: placed }];
   if (second) siteStores.push({ name: 'second', store: second.store });
@@ -200,13 +211,16 @@ export async function createContext(
   const compactions = createCompactionRepository(db);
   const encryption = { isOn: config.encryption.encryptsDocuments, keys: dataKeys };
   const chunks = createChunkRepository(db);
-  const documents = new DocumentStore(blobs, { blobs: blobRows, chunks }, config.limits.inlineBytes, encryption);
+  const documentsOver = (store: BlobStore): DocumentStore =>
+    new DocumentStore(store, { blobs: blobRows, chunks }, config.limits.inlineBytes, encryption);
+  const documents = documentsOver(blobs);
+  const copies = mirror && new SecondCopies({ ...mirror, documentsOver, logger });
   const documentChecks = createDocumentCheckRepository(db);
   const journalSnapshots = new JournalSnapshots({ rows: createJournalSnapshotRepository(db), documents, logger });
   // The compactor needs the verifier; the verifier calls the compactor only once a document is damaged.
   const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
   const repair = new DocumentRepair({ documentChecks, checkpoints, documents, chunks, rebuild, logger });
-  const verifier = new DocumentVerifier({ documentChecks, checkpoints, documents, repair, logger });
+  const verifier = new DocumentVerifier({ documentChecks, checkpoints, documents, copies, repair, logger });
   const replayThread = new ThreadedReplayRunner();
   lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
   const openReplays = overrides.openReplays ?? new OpenReplays({ maxBytes: config.limits.openReplayBytes });
@@ -227,8 +241,8 @@ export async function createContext(
   const incrementalCompaction = new IncrementalCompaction((updateId) => compactor.advance(updateId), logger);
   lifecycle.onClose('work', 'incremental compaction', () => incrementalCompaction.close());
   const events = createEventRepository(db);
-  const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, logger });
-  const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, logger });
+  const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, copies, logger });
+  const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, copies, logger });
   const { maxBatchBytes, maxBodyBytes } = config.limits;
   const changes = new AdmittedChanges(db, config.jobs.waitSeconds, holdRights);
   const bufferedBodyBytes = new ByteBudget(config.limits.bufferedBodyBytes);
@@ -273,7 +287,9 @@ export async function createContext(
     readOnly,
     blobs,
     mirror,
+    copies,
     siteStores,
+    recordReplaced,
     payloads,
     identity: createIdentityRepository(db),
     stacks,
@@ -345,25 +361,33 @@ export async function createContext(
   };
 }
 
+const recordReplaced: AppContext['recordReplaced'] = (tx, details) =>
+  createAuditRepository(tx).insert(serverSource, {
+    ...{ action: 'site.replace', outcome: 'refused', organization: null, object: 'installation', details },
+  });
+
 /**
  * Opens the blob store, that of the settings or the one to which it was moved, and waits until it is available. A running process survives
- * an S3 outage, but one that cannot reach S3 at startup may be misconfigured.
+ * an S3 outage, but one that cannot reach S3 at startup may be misconfigured, unless it reaches the `second` store.
  */
 export async function openBlobs({
   config,
   db,
   logger,
+  second = null,
 }: {
   readonly config: Config;
   readonly db: Database;
   readonly logger: Logger;
+  readonly second?: SecondStore | null;
 }): Promise<PlacedBlobStore> {
   const own = await openBlobStore(config.blobs);
   const placed = new PlacedBlobStore({ places: createBlobPlaceRepository(db), own, config: config.blobs });
   try {
     const row = await placed.read();
     const open = () => placed.storeOf(row && { id: row.mainId, url: row.mainUrl });
-    await untilAvailable(row ? parsePlace(row.mainUrl, config.blobs) : config.blobs, open, { config, logger });
+    const parts = { config, logger, second: second?.store ?? null };
+    await untilAvailable(row ? parsePlace(row.mainUrl, config.blobs) : config.blobs, open, parts);
     if (row && (await open()) !== own)
       logger.warn({ place: row.mainUrl }, 'the blobs were moved, and the settings name another place: change them');
   } catch (error) {
@@ -373,11 +397,28 @@ export async function openBlobs({
   return placed;
 }
 
+/** Opens the blob store with the second one, if there is one: reads come from there while the main one is away. */
+export async function openBothBlobs(parts: {
+  readonly config: Config;
+  readonly db: Database;
+  readonly logger: Logger;
+}): Promise<BlobStore> {
+  const second = await openSecondStore(parts.config);
+  try {
+    const main = await openBlobs({ ...parts, second });
+    if (second === null) return main;
+    return new MirroredBlobStore({ main, second: second.store, queue: createCopyQueueRepository(parts.db) });
+  } catch (error) {
+    await second?.store.close();
+    throw error;
+  }
+}
+
 /** Opens the blob store of the settings and waits until it is available, without a database that may say otherwise. */
 export async function openOwnBlobs(config: Config, logger: Logger): Promise<BlobStore> {
   const store = await openBlobStore(config.blobs);
   try {
-    await untilAvailable(config.blobs, async () => store, { config, logger });
+    await untilAvailable(config.blobs, async () => store, { config, logger, second: null });
   } catch (error) {
     await store.close();
     throw error;
@@ -388,9 +429,23 @@ export async function openOwnBlobs(config: Config, logger: Logger): Promise<Blob
 async function untilAvailable(
   place: BlobStoreConfig,
   open: () => Promise<BlobStore>,
-  { config, logger }: { readonly config: Config; readonly logger: Logger },
+  { config, logger, second }: { readonly config: Config; readonly logger: Logger; readonly second: BlobStore | null },
 ): Promise<void> {
-  if (place.kind === 'files') await open();
-  else
-    await untilBlobStore(place, async () => (await open()).check(blobCheckMs), { waitMs: config.startWaitMs, logger });
+  if (place.kind === 'files') {
+    await open();
+    return;
+  }
+  const attempt = async (): Promise<void> => {
+    try {
+      await (await open()).check(blobCheckMs);
+    } catch (error) {
+      if (second === null || !(error instanceof BlobStoreUnavailableError) || error.fault === 'misconfigured')
+        throw error;
+      await second.check(blobCheckMs).catch(() => {
+        throw error;
+      });
+      logger.warn({ err: error }, 'the blob store is away: blobs are read from the second one');
+    }
+  };
+  await untilBlobStore(place, attempt, { waitMs: config.startWaitMs, logger });
 }
