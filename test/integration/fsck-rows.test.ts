@@ -337,3 +337,50 @@ test('every kind of finding about rows has its damage; exactly these are found, 
     await sql('select 1 from policy_groups where is_default and organization_id in (select id from organizations)'),
   ).toHaveLength(3);
 });
+
+/** Tables without a foreign key: the kinds of findings about them, or why nothing is checked. The check of foreign keys covers the others. */
+const withoutForeignKey: Readonly<Record<string, FindingKind | `none: ${string}`>> = {
+  audit_batches: 'audit',
+  audit_chaining: 'audit',
+  audit_chains: 'audit',
+  audit_events: 'audit',
+  audit_secret_reads: 'secret-reads',
+  audit_sending: 'none: failures since the last success',
+  blob_copies_due: 'copy-queue',
+  blob_holds: 'blob-hold',
+  blob_places: 'blob-missing',
+  blobs: 'blob-unswept',
+  bundled_stacks: 'bundle-queue',
+  bundles: 'none: a setting; the worker compares it with the place',
+  exchanged_id_tokens: 'none: expires, and outlives its issuer',
+  failed_lookups: 'none: counters of minutes',
+  holdfast_migrations: 'none: compared at each start',
+  installation: 'none: single values, which the servers watch',
+  job_admissions: 'none: expires in hours',
+  job_results: 'none: expires in a day',
+  maintenance_runs: 'none: claims in the future count as none',
+  master_keys: 'master-key',
+  organizations: 'organization-rows',
+  processes: 'none: expires in an hour',
+  rate_counters: 'none: counters of minutes',
+  refused_runs: 'orphan',
+  sign_in_attempts: 'none: expires in a day',
+  sign_in_flows: 'none: expires in minutes',
+  sign_in_paces: 'none: expires in a day',
+  stack_changes: 'change-listing',
+  stack_days: 'day-counter',
+  stack_listings: 'listing',
+  state_index_due: 'claim',
+  update_approvals: 'approval',
+  update_queue_processes: 'none: alive for seconds',
+};
+
+test('every table has foreign keys or a check, or a reason to have none', async () => {
+  const tables = await sql(
+    `select c.relname as name from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
+       and not c.relispartition and not exists (
+         select 1 from pg_constraint k where k.conrelid = c.oid and k.contype = 'f')
+     order by 1`,
+  );
+  expect(Object.keys(withoutForeignKey)).toEqual(expect.arrayContaining(tables.map(({ name }) => name)));
+});

@@ -189,7 +189,7 @@ test('with a strict second store, a write that needs a blob is refused while tha
     for (let attempt = 0; attempt < 2; attempt++) {
       const refused = await saveState(old, update, 4);
       expect([refused.status, Number(refused.headers['retry-after'])]).toEqual([503, expect.any(Number)]);
-      expect(refused.json.message).toContain('The blob store of the second site is away');
+      expect(refused.json.message).toContain('The blob store of the second site is down');
     }
     const { text } = await ok(old.call('GET', `${stack.path}/export`, { auth: stack.auth }));
     expect(text).toContain('r2');

@@ -30,10 +30,10 @@ const bytesPerMs = 4096;
 const pauseMs = 10_000;
 const retryAfterSeconds = 10;
 
-/** The second store is away, and the settings refuse writes without it. What the main store has got is swept. */
+/** The second store is down, and the settings refuse writes without it. What the main store has got is swept. */
 class SecondStoreAwayError extends BlobStoreUnavailableError {
   constructor(options: ErrorOptions = {}) {
-    super('unreachable', 'The blob store of the second site is away; please retry', { retryAfterSeconds, ...options });
+    super('unreachable', 'The blob store of the second site is down; please retry', { retryAfterSeconds, ...options });
   }
 }
 
