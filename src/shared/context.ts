@@ -444,7 +444,7 @@ async function untilAvailable(
       await second.check(blobCheckMs).catch(() => {
         throw error;
       });
-      logger.warn({ err: error }, 'the blob store is away: blobs are read from the second one');
+      logger.warn({ err: error }, 'the blob store is down: blobs are read from the second one');
     }
   };
   await untilBlobStore(place, attempt, { waitMs: config.startWaitMs, logger });
