@@ -1,6 +1,8 @@
 import { registerQuotaGauges, registerStorageGauge } from './access/quotas/quota-metrics.ts';
 import { Quotas } from './access/quotas/quota-service.ts';
 import { type QuotaName, quotaOptions } from './access/quotas/quotas.ts';
+import { serverSource } from './audit/audit-event.ts';
+import { createAuditRepository } from './audit/audit-repository.ts';
 import { registerContextGauges } from './context-metrics.ts';
 import { EventReader } from './events/event-reader.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
@@ -21,6 +23,7 @@ import { openSecondStore } from './platform/blobs/second/second-store.ts';
 import type { WriteFence } from './platform/claim/data-dir-claim.ts';
 import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
+import type { Queryable } from './platform/db/sql.ts';
 import { Lifecycle } from './platform/lifecycle/lifecycle.ts';
 import { createLogger, type Logger } from './platform/logger/logger.ts';
 import { Outgoing } from './platform/outgoing/outgoing.ts';
@@ -62,6 +65,8 @@ export interface AppContext extends StateParts, AsyncDisposable {
   readonly blobs: BlobStore;
   /** Both stores, each by itself; null: blobs are written to one store. */
   readonly mirror: { readonly main: BlobStore; readonly second: BlobStore } | null;
+  /** Adds to the audit log that another site has taken over. */
+  readonly recordReplaced: (tx: Queryable, details: Readonly<Record<string, unknown>>) => Promise<unknown>;
   /** The stores with the mark of the site. */
   readonly siteStores: readonly SiteStore[];
   readonly payloads: PayloadStore;
@@ -127,13 +132,16 @@ export async function createContext(
   });
   const dataKeys = new DataKeys(encryptionKeys, ring, config.encryption.dataKeySeconds);
   const places = createBlobPlaceRepository(db);
+  const second = await openSecondStore(config);
   const placed = overrides.blobs
     ? new PlacedBlobStore({ places, own: overrides.blobs, config: config.blobs })
-    : await openBlobs({ config, db, logger });
-  const second = await openSecondStore(config);
+    : await openBlobs({ config, db, logger, second });
   const mirror = second && !second.isReplicated ? { main: placed, second: second.store } : null;
   const queue = createCopyQueueRepository(db);
-  const blobs = new MeteredBlobStore(mirror ? new MirroredBlobStore({ ...mirror, queue }) : placed, metrics);
+  const blobs = new MeteredBlobStore(
+    mirror ? new MirroredBlobStore({ ...mirror, queue, isStrict: second?.isStrict === true }) : placed,
+    metrics,
+  );
   if (second && !mirror) lifecycle.onClose('stores', 'second store', () => second.store.close());
   const siteStores: SiteStore[] = [{ name: 'main', store: placed }];
   if (second) siteStores.push({ name: 'second', store: second.store });
@@ -144,12 +152,12 @@ export async function createContext(
   const stacks = createStackRepository(db);
   const updates = createUpdateRepository(db);
   const databaseMemory = new DatabaseMemory();
-  const foundation = { config, db, databaseMemory, lifecycle, logger, blobs, dataKeys, stacks, updates };
+  const foundation = { config, db, databaseMemory, lifecycle, logger, blobs, mirror, dataKeys, stacks, updates };
   const state = createStateParts(foundation, overrides);
-  const { checkpoints, documents, verifier } = state;
+  const { checkpoints, copies, documents, verifier } = state;
   const events = createEventRepository(db);
-  const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, logger });
-  const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, logger });
+  const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, copies, logger });
+  const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, copies, logger });
   const payloads = overrides.payloads ?? new MemoryPayloadStore(config.limits.inFlight);
   lifecycle.onClose('queues', 'payload store', () => payloads.close());
   const readOnly = new ReadOnlyMode();
@@ -180,6 +188,7 @@ export async function createContext(
     blobs,
     mirror,
     siteStores,
+    recordReplaced,
     payloads,
     identity: createIdentityRepository(db),
     stacks,
@@ -217,3 +226,8 @@ export async function createContext(
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };
 }
+
+const recordReplaced: AppContext['recordReplaced'] = (tx, details) =>
+  createAuditRepository(tx).insert(serverSource, {
+    ...{ action: 'site.replace', outcome: 'refused', organization: null, object: 'installation', details },
+  });

@@ -1,14 +1,22 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import {
+  CreateBucketCommand,
+  DeleteObjectCommand,
+  GetObjectRetentionCommand,
+  ListObjectVersionsCommand,
+  PutObjectRetentionCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
 import { expect, test } from '@jest/globals';
 import { findBackups, pruneBackups } from '../../src/shared/backup/backup-list.ts';
 import { places } from '../../src/shared/backup/manifest.ts';
 import { backUp } from '../../src/shared/backup/run-backup.ts';
+import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import { once } from '../../src/shared/platform/blobs/blob-streams.ts';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
-import { damageEach, openPlain } from '../support/backup-damage.ts';
+import { damageEach, damageOf, openPlain } from '../support/backup-damage.ts';
 import { runBackup } from '../support/backups.ts';
 import { createEmptyDatabase } from '../support/empty-database.ts';
 import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
@@ -120,6 +128,40 @@ await describeOnS3('versitygw', (server) => {
     expect(pruned).toEqual({ backups: [], blobs: 0, locked: [expect.any(String), second.id] });
     expect(await findBackups(short)).toHaveLength(3);
     for (const each of [short, long, unlocked]) await each.close();
+    client.destroy();
+  }, 240_000);
+
+  test('a compliance lock cannot be shortened, and protects each object also from users who may bypass governance', async () => {
+    const { accessKeyId, endpoint, region, secretAccessKey } = server();
+    const credentials = { accessKeyId, secretAccessKey };
+    const client = new S3Client({ endpoint, region, credentials, forcePathStyle: true });
+    await client.send(new CreateBucketCommand({ Bucket: 'compliance', ObjectLockEnabledForBucket: true }));
+    await using app = await createTestApp();
+    const { blobs, db } = app.context;
+    await blobs.put('audit/some', once(Buffer.from('bytes')));
+    const target = new S3BlobStore({
+      ...{ endpoint, region, ...credentials, bucket: 'compliance', forcePathStyle: true, requestTimeoutMs: 10_000 },
+      lock: { mode: 'COMPLIANCE', days: 30 },
+    });
+    const { id } = await backUp({ blobs, db, recipients: [], target });
+    for (const key of [places.manifest(id), 'blobs/audit/some']) {
+      const object = { Bucket: 'compliance', Key: key };
+      const { Retention } = await client.send(new GetObjectRetentionCommand(object));
+      expect(Retention).toMatchObject({ Mode: 'COMPLIANCE' });
+      expect(Number(Retention?.RetainUntilDate)).toBeGreaterThan(Date.now() + 29 * 86_400_000);
+      const { Versions } = await client.send(new ListObjectVersionsCommand({ Bucket: 'compliance', Prefix: key }));
+      const version = { ...object, VersionId: Versions?.[0]?.VersionId, BypassGovernanceRetention: true };
+      await expect(client.send(new DeleteObjectCommand(version))).rejects.toMatchObject({
+        $metadata: { httpStatusCode: 403 },
+      });
+      const soon = { Mode: 'COMPLIANCE', RetainUntilDate: new Date(Date.now() + 86_400_000) } as const;
+      await expect(client.send(new PutObjectRetentionCommand({ ...version, Retention: soon }))).rejects.toMatchObject({
+        $metadata: { httpStatusCode: 403 },
+      });
+      expect(await readSmall(target, key)).not.toHaveLength(0);
+    }
+    expect(await damageOf(target)).toEqual([]);
+    await target.close();
     client.destroy();
   }, 240_000);
 });

@@ -2,14 +2,23 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { fsck } from '../../src/cli/fsck/fsck.ts';
+import { backUp } from '../../src/shared/backup/run-backup.ts';
+import { readSmall } from '../../src/shared/backup/stored-bytes.ts';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
+import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { lookAtSite } from '../../src/shared/platform/site/site-watch.ts';
 import { bytesOf } from '../../src/shared/state/checkpoints/body-buffer.ts';
 import { secondStoreTasks } from '../../src/workers/state/second-store.ts';
 import { sweepBlobs } from '../../src/workers/state/sweep-blobs.ts';
 import { runAdminWith } from '../support/admin.ts';
+import { insertEvents, pack, sampleEvent } from '../support/archived-events.ts';
+import { damageOf, openPlain } from '../support/backup-damage.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
+import { flipBit } from '../support/damage.ts';
 import { query } from '../support/database.ts';
+import { encodeAll, importVersions, makeDue } from '../support/encode-versions.ts';
+import { PolicyCalls, smallArchive } from '../support/policy-packs.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
 import { complete, saveState } from '../support/update-calls.ts';
@@ -32,13 +41,13 @@ afterEach(async () => {
 const dataDirOf = (name: 'old' | 'new'): string => path.join(folder, name);
 const secondStoreOf = (name: 'old' | 'new'): string => path.join(dataDirOf(name === 'old' ? 'new' : 'old'), 'blobs');
 
-const openSite = (name: 'old' | 'new', database: TestDatabase): Promise<TestApp> =>
+const openSite = (name: 'old' | 'new', database: TestDatabase, option = ''): Promise<TestApp> =>
   createTestApp({
     database,
     dataDir: dataDirOf(name),
     settings: {
       HOLDFAST_INLINE_BYTES: '1',
-      HOLDFAST_SECOND_STORE: secondStoreOf(name),
+      HOLDFAST_SECOND_STORE: secondStoreOf(name) + option,
       blobGraceSeconds: 1,
       HOLDFAST_BLOB_RETENTION_SECONDS: '1',
     },
@@ -94,6 +103,12 @@ test('a promoted site has every blob, and the old one refuses writes, also of ru
   expect(await sweepBlobs(old.context)).toBe(0);
   expect(await storedKeys(promoted)).toEqual(before);
   expect(JSON.parse((await runSite(old, 'old', 'status', '--json')).stdout).role).toBe('replaced');
+
+  const recorded = `select action, outcome from audit_events where action like 'site.%'`;
+  expect(await query(promoted, recorded)).toEqual([{ action: 'site.promote', outcome: 'done' }]);
+  expect(await query(old, recorded)).toEqual([{ action: 'site.replace', outcome: 'refused' }]);
+  expect((await runSite(promoted, 'new', 'demote', '--wait', '0')).code).toBe(0);
+  expect(await query(promoted, recorded)).toContainEqual({ action: 'site.demote', outcome: 'done' });
 
   // The old site is the right one again.
   expect((await runSite(old, 'old', 'promote', '--yes')).code).toBe(0);
@@ -163,4 +178,130 @@ test('a blob that is written again after its deletion stays in both stores', asy
   const [copy] = secondStoreTasks(old.context, mirror);
   await copy?.run(new AbortController().signal, { place: null, holder: 'test' });
   expect([await mirror.main.findAbsent([key]), await mirror.second.findAbsent([key])]).toEqual([[], []]);
+});
+
+test('with a strict second store, a write that needs a blob is refused while that store is away', async () => {
+  {
+    await using old = await openSite('old', oldDatabase, '?strict=true');
+    const stack = await writeState(old);
+    const update = await startUpdate(old, stack);
+    takeAway(secondStoreOf('old'));
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const refused = await saveState(old, update, 4);
+      expect([refused.status, Number(refused.headers['retry-after'])]).toEqual([503, expect.any(Number)]);
+      expect(refused.json.message).toContain('The blob store of the second site is down');
+    }
+    const { text } = await ok(old.call('GET', `${stack.path}/export`, { auth: stack.auth }));
+    expect(text).toContain('r2');
+    expect(text).not.toContain('r3');
+    expect(await query(old, `select key from blob_copies_due where not is_deletion`)).toEqual([]);
+  }
+  bringBack(secondStoreOf('old'));
+  await using again = await openSite('old', oldDatabase, '?strict=true');
+  await writeState(again);
+  // The object of the refused write is swept.
+  const used = await query<{ key: string }>(again, 'select key from blobs where unreferenced_since is null');
+  expect(used.length).toBeGreaterThan(1);
+  expect(await again.context.mirror?.second.findAbsent(used.map(({ key }) => key))).toEqual([]);
+});
+
+function takeAway(store: string): void {
+  renameSync(store, path.join(folder, 'away'));
+  writeFileSync(store, 'no folder');
+}
+
+function bringBack(store: string): void {
+  rmSync(store);
+  renameSync(path.join(folder, 'away'), store);
+}
+
+/** A stack with older versions in chunks, archived events and a policy pack, all in blobs. */
+async function writeEverything(app: TestApp): Promise<{ stack: TestStack; update: string }> {
+  const stack = await createStack(app);
+  await importVersions(app, stack, 3);
+  await makeDue(app, stack);
+  await encodeAll(app);
+  const update = await startUpdate(app, stack);
+  await ok(saveState(app, update, 3));
+  await ok(complete(app, update));
+  await insertEvents(app, update.id, [sampleEvent(1), sampleEvent(2)]);
+  await pack(app, update.id);
+  await new PolicyCalls(app, stack).publish({ archive: smallArchive });
+  return { stack, update: update.id };
+}
+
+async function readEverything(
+  app: TestApp,
+  { stack, update }: { readonly stack: TestStack; readonly update: string },
+): Promise<string[]> {
+  const { auth, path: at } = stack;
+  const states = [1, 2, 3, 4].map((version) => `${at}/export/${version}`);
+  const texts: string[] = [];
+  for (const url of [...states, `${at}/export`, `${at}/update/${update}/events`])
+    texts.push((await ok(app.call('GET', url, { auth }))).text);
+  const [archive] = await query(app, 'select id from policy_pack_versions');
+  const { bytes } = await app.context.policyArchives.open(String(archive?.['id']));
+  texts.push(Buffer.concat(await Array.fromAsync(bytes)).toString('hex'));
+  return texts;
+}
+
+test('while the first store is away, all reads and a backup go on from the second one', async () => {
+  await using old = await openSite('old', oldDatabase);
+  const written = await writeEverything(old);
+  const before = await readEverything(old, written);
+  const first = path.join(dataDirOf('old'), 'blobs');
+  takeAway(first);
+  expect(await readEverything(old, written)).toEqual(before);
+  const target = await FileBlobStore.open({ directory: path.join(folder, 'backups') });
+  await backUp({ blobs: old.context.blobs, db: old.context.db, recipients: [], target });
+  const { missingBlobs, blobs } = await openPlain(target);
+  expect([missingBlobs, blobs.count]).toEqual([[], expect.any(Number)]);
+  expect(blobs.count).toBeGreaterThan(5);
+  expect(await damageOf(target)).toEqual([]);
+  bringBack(first);
+});
+
+test('what the first store has damaged or lost is read from the second one, and mended', async () => {
+  await using old = await openSite('old', oldDatabase);
+  const { mirror } = old.context;
+  if (!mirror) throw new Error('there is no second store');
+  const written = await writeEverything(old);
+  const before = await readEverything(old, written);
+  const rows = await query<{ key: string }>(old, 'select key from blobs where unreferenced_since is null order by key');
+  const keys = rows.map(({ key }) => key);
+  expect(keys.length).toBeGreaterThan(5);
+  for (const [at, key] of keys.entries()) {
+    const bytes = await readSmall(mirror.main, key);
+    if (at % 3 === 2) await mirror.main.delete(key);
+    else await mirror.main.put(key, bytesOf(at % 3 === 0 ? flipBit(bytes, bytes.length >> 1, 2) : bytes.subarray(1))());
+  }
+  expect(await readEverything(old, written)).toEqual(before);
+  const [copy] = secondStoreTasks(old.context, mirror);
+  await copy?.run(new AbortController().signal, { place: null, holder: 'test' });
+  for (const key of keys) expect(await readSmall(mirror.main, key)).toEqual(await readSmall(mirror.second, key));
+  expect(await query(old, 'select 1 from checkpoints where damaged_at is not null')).toEqual([]);
+});
+
+test('fsck compares both stores, and repairs each from the other where a hash proves it', async () => {
+  await using old = await openSite('old', oldDatabase);
+  const { mirror } = old.context;
+  if (!mirror) throw new Error('there is no second store');
+  const written = await writeEverything(old);
+  const before = await readEverything(old, written);
+  const rows = await query<{ key: string }>(old, 'select key from blobs where unreferenced_since is null order by key');
+  const keys = rows.map(({ key }) => key);
+  const ways = ['damaged', 'lost'].flatMap((how) => [mirror.main, mirror.second].map((store) => ({ how, store })));
+  for (const [at, key] of keys.entries()) {
+    const { how, store } = ways[at % ways.length] as (typeof ways)[number];
+    if (how === 'lost') await store.delete(key);
+    else await store.put(key, bytesOf(flipBit(await readSmall(store, key), 9, 2))());
+  }
+  const run = async (fixes: boolean) => (await fsck(old.context, { fixes, sample: null, ring: null })).findings;
+  const kinds = (findings: Awaited<ReturnType<typeof run>>) =>
+    [...new Set(findings.filter(({ kind }) => kind.startsWith('copy-')).map(({ kind }) => kind))].sort();
+  expect(kinds(await run(false))).toEqual(['copy-differs', 'copy-missing']);
+  expect((await run(true)).filter(({ isFixed }) => !isFixed)).toEqual([]);
+  expect(await run(false)).toEqual([]);
+  for (const key of keys) expect(await readSmall(mirror.main, key)).toEqual(await readSmall(mirror.second, key));
+  expect(await readEverything(old, written)).toEqual(before);
 });

@@ -2,7 +2,6 @@ import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { checkSecrets, rewrapSecrets } from '../../src/cli/admin/rewrap-secrets.ts';
-import { createHeldOutgoingRepository } from '../../src/shared/platform/outgoing/held-outgoing-repository.ts';
 import { Outgoing } from '../../src/shared/platform/outgoing/outgoing.ts';
 import { EncryptedSecrets } from '../../src/shared/secrets/encrypted-secrets.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
@@ -57,7 +56,7 @@ async function runUpdate(kind = 'update', status = 'succeeded'): Promise<string>
 
 test('a restored database sends nothing until an operator says that it has taken over', async () => {
   await createHook(app, stack, 'organization', { payloadUrl: hookUrl() });
-  await createHeldOutgoingRepository(app.context.db).hold();
+  expect((await runAdminCommand(app, 'after-restore')).stdout).toContain('wait until `holdfast admin take-over`');
   await runUpdate();
   await deliverDue(app);
   expect([types(), await waiting()]).toEqual([[], 2]);

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { operatorSource } from '../../shared/audit/audit-event.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
+import { createHeldOutgoingRepository } from '../../shared/platform/outgoing/held-outgoing-repository.ts';
 import { endLeasesAfterLoss } from '../../shared/updates/database/database-watch.ts';
 import { endLostUpdates } from '../../shared/updates/lost-leases.ts';
 import type { OpenSession } from './admin-session.ts';
@@ -10,8 +11,17 @@ import { operator } from './operator.ts';
 export function addAfterRestoreCommand(admin: Command, open: OpenSession): void {
   admin
     .command('after-restore')
-    .description('end all running updates, because the restored database may lack their saved state')
-    .action(() => open().withDatabase(async (db) => console.log(endedText(await afterRestore(db)))));
+    .description(
+      'end all running updates, whose saved state the restored database may lack; webhooks wait for take-over',
+    )
+    .action(() =>
+      open().withDatabase(async (db) => {
+        // First: a server that runs sends nothing more meanwhile.
+        await createHeldOutgoingRepository(db).hold();
+        console.log(endedText(await afterRestore(db)));
+        console.log('Webhooks and audit events wait until `holdfast admin take-over`.');
+      }),
+    );
 }
 
 /** Ends all running updates. Returns how many. */

@@ -1,10 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
 import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { afterRestore, endedText } from './after-restore-command.ts';
+import { operator } from './operator.ts';
 import { recordReadOnly } from './read-only-commands.ts';
 import { describeSite, readSiteStatus, type SiteStatus } from './site-status.ts';
 import { takeOver } from './take-over-command.ts';
@@ -57,7 +61,9 @@ async function promote(open: OpenSession, options: Output & { readonly force?: t
         await createReadOnlyRepository(tx).switchOff();
         await recordReadOnly(tx, { isReadOnly: false });
       });
-    return { ...claimed, ended: await afterRestore(db) };
+    const ended = await afterRestore(db);
+    await recordSite(db, 'site.promote', { ...claimed, ended });
+    return { ...claimed, ended };
   });
   const missed = lacking.map(
     (name) =>
@@ -89,6 +95,7 @@ async function demote(open: OpenSession, options: Output & { readonly wait: numb
     await db.inTransaction(async (tx) => {
       await createReadOnlyRepository(tx).switchOn(demotedReason);
       await recordReadOnly(tx, { isReadOnly: true, reason: demotedReason });
+      await recordSite(tx, 'site.demote', {});
     });
     const until = performance.now() + options.wait * 1000;
     for (;;) {
@@ -105,6 +112,11 @@ async function demote(open: OpenSession, options: Output & { readonly wait: numb
     'This site is read-only, and no update runs. Once no standby and no blob is behind: stop the servers here, run',
     '`holdfast admin site promote --yes` at the other site, and make this Postgres its standby.',
   ]);
+}
+
+function recordSite(db: Queryable, action: 'site.promote' | 'site.demote', details: Readonly<Record<string, unknown>>) {
+  const event = { action, organization: null, object: 'installation', details };
+  return createAuditRepository(db).insert(operatorSource(operator()), event);
 }
 
 function parseSeconds(text: string): number {

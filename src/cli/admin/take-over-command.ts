@@ -33,8 +33,11 @@ export function addTakeOverCommand(admin: Command, open: OpenSession): void {
 }
 
 /** Makes this database the one that writes and owns the blob stores. Returns the stores that lack its mark. */
-export async function takeOver(db: Database, config: Config): Promise<{ readonly lacking: readonly string[] }> {
-  const { lacking } = await withSiteStores(db, config, (stores) => claimSite(db, stores));
+export async function takeOver(
+  db: Database,
+  config: Config,
+): Promise<{ readonly term: number; readonly lacking: readonly string[] }> {
+  const claimed = await withSiteStores(db, config, (stores) => claimSite(db, stores));
   const blobs = await openBlobs({ config, db, logger: createLogger({ level: 'warn' }, process.stderr) });
   try {
     await takeStore({ blobs, db });
@@ -51,5 +54,5 @@ export async function takeOver(db: Database, config: Config): Promise<{ readonly
     } as const;
     await createAuditRepository(tx).insert(operatorSource(operator()), event);
   });
-  return { lacking };
+  return claimed;
 }

@@ -1,6 +1,6 @@
 import type { Manifest } from '../../shared/backup/manifest.ts';
 import { backUp } from '../../shared/backup/run-backup.ts';
-import { openBlobs } from '../../shared/platform/blobs/open-blobs.ts';
+import { openBothBlobs } from '../../shared/platform/blobs/open-blobs.ts';
 import type { BackupCall } from './backup-call.ts';
 import { Progress } from './progress.ts';
 
@@ -13,7 +13,7 @@ interface CreateOptions {
 /** Backs up the running installation. Throws BackupError and BlobStoreUnavailableError. */
 export async function create({ session, target }: BackupCall, options: CreateOptions): Promise<Manifest> {
   return session.withDatabase(async (db) => {
-    const blobs = await openBlobs({ config: session.config, db, logger: session.logger });
+    const blobs = await openBothBlobs({ config: session.config, db, logger: session.logger });
     const progress = new Progress();
     try {
       return await backUp({

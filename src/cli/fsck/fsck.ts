@@ -1,9 +1,18 @@
 import type { AppContext } from '../../shared/context.ts';
+import { checkCopies } from './copy-checks.ts';
 import { checkHeads, checkStoredDocuments } from './document-checks.ts';
 import type { FsckReport } from './finding.ts';
 import { type FsckOptions, FsckRun } from './fsck-run.ts';
-import { checkRows } from './row-checks.ts';
+import { checkRows, checkTable } from './row-checks.ts';
+import { checkSchema } from './schema-checks.ts';
 import { checkAllKeys, checkAudit, checkBlobs, checkUsage } from './store-checks.ts';
+import { organizationChecks } from './tables/organization-check-repository.ts';
+import { queueChecks } from './tables/queue-check-repository.ts';
+import { stackChecks } from './tables/stack-check-repository.ts';
+import { updateChecks } from './tables/update-check-repository.ts';
+import { versionChecks } from './tables/version-check-repository.ts';
+
+const tableChecks = [...organizationChecks, ...stackChecks, ...updateChecks, ...versionChecks, ...queueChecks];
 
 /**
  * Checks what must always hold in database and blob store, while servers run. Changes nothing unless it `fixes`. A check that fails
@@ -13,8 +22,11 @@ export async function fsck(context: AppContext, options: FsckOptions): Promise<F
   const run = new FsckRun(context, options);
   for (const table of ['stacks', 'listings', 'changes', 'updates', 'journals', 'approvals'])
     await run.item('rows of', table, () => checkRows(run, table));
+  for (const check of tableChecks) await run.item('rows of', check.name, () => checkTable(run, check));
+  await run.item('schema', '', () => checkSchema(run));
   await run.item('keys', '', () => checkAllKeys(run, options.ring));
   await run.item('blobs', '', () => checkBlobs(run));
+  await run.item('second store', '', () => checkCopies(run));
   await run.item('documents', '', () => checkStoredDocuments(run));
   await run.item('heads', '', () => checkHeads(run));
   await run.item('audit log', '', () => checkAudit(run));

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, type SqlFragment, sql } from '../../shared/platform/db/sql.ts';
 
-const CheckedRow = Type.Object({
+export const CheckedRow = Type.Object({
   id: Type.String(),
   /** Name, where there is one. */
   object: Type.String(),
@@ -16,7 +16,7 @@ export type RowPage = (after: string | null, limit: number) => Promise<readonly 
 const active = sql.fragment`('not started', 'running')`;
 
 /** Joins the kinds whose condition holds. */
-function problems(...found: readonly (readonly [kind: string, condition: SqlFragment])[]): SqlFragment {
+export function problems(...found: readonly (readonly [kind: string, condition: SqlFragment])[]): SqlFragment {
   const each = found.map(([kind, condition]) => sql.fragment`case when ${condition} then ${kind}::text end`);
   return sql.fragment`concat_ws(' ', ${sql.join(each, sql.fragment`, `)}) as problems`;
 }

@@ -1,11 +1,13 @@
 import type { FindingKind } from './finding.ts';
 import type { FsckRun } from './fsck-run.ts';
-import { type CheckedRow, createRowCheckRepository } from './row-check-repository.ts';
+import { type CheckedRow, createRowCheckRepository, type RowPage } from './row-check-repository.ts';
 import { createRowRepairRepository } from './row-repair-repository.ts';
+import { createTableCheckRepository, type TableCheck } from './tables/table-check-repository.ts';
 
 const rowsPerPage = 500;
 
 type Repair = (run: FsckRun, row: CheckedRow) => Promise<unknown>;
+type Repairs = Partial<Record<FindingKind, Repair>>;
 
 /** A repair of rows in a transaction. */
 function inTransaction(
@@ -15,7 +17,7 @@ function inTransaction(
 }
 
 /** The repairs of kinds; rows of the others are left alone. */
-const repairs: Partial<Record<FindingKind, Repair>> = {
+const repairs: Repairs = {
   // The id of a row of the list is its key.
   listing: inTransaction((rows, { id }) => (id.startsWith('[') ? rows.unlist(id) : rows.list(id))),
   'change-listing': inTransaction((rows, { id }) => rows.noteChange(id)),
@@ -37,11 +39,31 @@ const repairs: Partial<Record<FindingKind, Repair>> = {
 export async function checkRows(run: FsckRun, table: string): Promise<void> {
   const list = createRowCheckRepository(run.context.db)[table];
   if (!list) throw new Error(`There is no check of ${table}`);
+  await checkPages(run, table, list, repairs);
+}
+
+/** The same for a check that has its own repairs. */
+export async function checkTable(run: FsckRun, check: TableCheck): Promise<void> {
+  const own = check.problems.flatMap(({ kind, repair }): [FindingKind, Repair][] =>
+    repair
+      ? [
+          [
+            kind,
+            ({ context: { db } }, { id }) =>
+              db.inTransaction((tx) => createTableCheckRepository(tx).repair(repair(id))),
+          ],
+        ]
+      : [],
+  );
+  await checkPages(run, check.name, createTableCheckRepository(run.context.db).page(check), Object.fromEntries(own));
+}
+
+async function checkPages(run: FsckRun, table: string, list: RowPage, repairs: Repairs): Promise<void> {
   for (let after: string | null = null; ; ) {
     const page: readonly CheckedRow[] = await list(after, rowsPerPage);
     run.step(table, page.length);
     const wrong = page.filter(({ problems }) => problems !== '');
-    const failures = run.fixes ? await repairRows(run, wrong) : new Map<string, string>();
+    const failures = run.fixes ? await repairRows(run, wrong, repairs) : new Map<string, string>();
     // What is still wrong was not repaired, whatever the repair has done.
     const rest = run.fixes && wrong.length > 0 ? await list(after, rowsPerPage) : page;
     const left = new Map(rest.map(({ id, problems }) => [id, problems.split(' ')]));
@@ -56,7 +78,7 @@ export async function checkRows(run: FsckRun, table: string): Promise<void> {
 }
 
 /** Returns the failures, by kind and id. */
-async function repairRows(run: FsckRun, wrong: readonly CheckedRow[]): Promise<Map<string, string>> {
+async function repairRows(run: FsckRun, wrong: readonly CheckedRow[], repairs: Repairs): Promise<Map<string, string>> {
   const failures = new Map<string, string>();
   for (const row of wrong)
     for (const kind of row.problems.split(' ') as FindingKind[])

@@ -1,4 +1,5 @@
 import { createQuotaRepository } from '../../shared/access/quotas/quota-repository.ts';
+import { createStorageRepository } from '../../shared/access/quotas/storage-repository.ts';
 import { serverId } from '../../shared/audit/audit-repository.ts';
 import { verifyAudit } from '../../shared/audit/verify-audit.ts';
 import { EncryptedSecrets } from '../../shared/secrets/encrypted-secrets.ts';
@@ -61,7 +62,7 @@ export async function checkAudit(run: FsckRun): Promise<void> {
     });
 }
 
-/** Compares the measured bytes of organizations with limits. */
+/** Compares the measured bytes of organizations with their rows. */
 export async function checkUsage(run: FsckRun): Promise<void> {
   const { config, db } = run.context;
   const quotas = createQuotaRepository(db);
@@ -69,4 +70,9 @@ export async function checkUsage(run: FsckRun): Promise<void> {
     if (run.fixes) await quotas.measure(id);
     run.report.add('usage', organization, { detail: `${measured} instead of ${kept}`, isFixed: run.fixes });
   }
+  const storage = createStorageRepository(db);
+  const wrong = await storage.listMismeasured();
+  if (run.fixes) for (const id of new Set(wrong.map((each) => each.id))) await storage.measure(id);
+  for (const { kept, kind, measured, organization } of wrong)
+    run.report.add('storage', organization, { detail: `${kind}: ${measured} instead of ${kept}`, isFixed: run.fixes });
 }

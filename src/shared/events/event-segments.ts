@@ -7,6 +7,7 @@ import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
 import { DamagedBytesError } from '../state/checkpoints/document-codec.ts';
 import { isDamage } from '../state/checkpoints/document-damage.ts';
 import type { DocumentStore, StoredDocument } from '../state/checkpoints/document-store.ts';
+import type { SecondCopies } from '../state/checkpoints/second-copies.ts';
 import { eventsOf } from './event-frame.ts';
 import type { EventSegmentRepository, SegmentRow, SequenceRange } from './event-segment-repository.ts';
 import { type Appetite, decodeFrame, type PlacedFrame, placeFrames, runLength } from './segment-frames.ts';
@@ -42,11 +43,18 @@ type SegmentPlace = Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | '
 export class EventSegments {
   readonly #rows: EventSegmentRepository;
   readonly #documents: DocumentStore;
+  readonly #copies: SecondCopies | null;
   readonly #logger: Logger;
 
-  constructor(parts: { rows: EventSegmentRepository; documents: DocumentStore; logger: Logger }) {
+  constructor(parts: {
+    rows: EventSegmentRepository;
+    documents: DocumentStore;
+    copies: SecondCopies | null;
+    logger: Logger;
+  }) {
     this.#rows = parts.rows;
     this.#documents = parts.documents;
+    this.#copies = parts.copies;
     this.#logger = parts.logger;
   }
 
@@ -88,14 +96,19 @@ export class EventSegments {
    * Reads the stored bytes frame by frame, as readers of events do. Throws DamagedBytesError unless it has the text with this index
    * and hash, what the blob store throws, and `signal`'s reason.
    */
-  async verify(place: SegmentPlace, { frames }: SegmentIndex, sha256: Buffer, signal?: AbortSignal): Promise<void> {
+  async verify(
+    place: SegmentPlace,
+    { frames }: SegmentIndex,
+    sha256: Buffer,
+    { documents = this.#documents, signal }: { documents?: DocumentStore; signal?: AbortSignal | undefined } = {},
+  ): Promise<void> {
     const whole = createHash('sha256');
     const slices = new Slices();
     let at = 0;
     // One by one: Node's decoder may stop after the first of several frames.
     for (const frame of frames) {
       signal?.throwIfAborted();
-      const text = decodeFrame(frame, await this.#documents.readRange(place, at, at + frame.stored));
+      const text = decodeFrame(frame, await documents.readRange(place, at, at + frame.stored));
       whole.update(text);
       await slices.spend(text.length);
       at += frame.stored;
@@ -114,19 +127,20 @@ export class EventSegments {
   }
 
   /** Reads a whole segment; marks and reports it if it is damaged. Throws what the blob store throws, and `signal`'s reason. */
-  async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'damaged' | 'gone'> {
+  async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'repaired' | 'damaged' | 'gone'> {
     const segment = await this.#rows.find(id);
     if (!segment) return 'gone';
     // Read again: one wrong read does not prove that the stored bytes are wrong.
     const damage = (await this.#findDamage(segment, signal)) && (await this.#findDamage(segment, signal));
-    if (damage) return (await this.#report(segment, damage)) ? 'damaged' : 'gone';
+    const isMended = damage !== null && (await this.#mend(segment));
+    if (damage && !isMended) return (await this.#report(segment, damage)) ? 'damaged' : 'gone';
     await this.#rows.markIntact(id);
-    return segment.damaged ? 'restored' : 'intact';
+    return isMended ? 'repaired' : segment.damaged ? 'restored' : 'intact';
   }
 
   async #findDamage(segment: SegmentRow, signal?: AbortSignal): Promise<Error | null> {
     try {
-      await this.verify(segment, parseIndex(segment.frames), segment.sha256, signal);
+      await this.verify(segment, parseIndex(segment.frames), segment.sha256, { signal });
       return null;
     } catch (error) {
       if (isDamage(error)) return error;
@@ -224,13 +238,21 @@ export class EventSegments {
         if (isAgain || !encoded) encoded = await this.#documents.readRange(segment, start, end);
         return decodeFrame(frame, encoded.subarray(frame.at - start, frame.at - start + frame.stored));
       };
-      const found = await text(false).catch((error: unknown) => {
+      const found = await text(false).catch(async (error: unknown) => {
         if (!isDamage(error)) throw error;
+        await this.#mend(segment);
         return text(true).catch((again: unknown) => this.#refuse(segment, again));
       });
       yield { frame, text: found };
       await slices.spend(found.length);
     }
+  }
+
+  /** Replaces the bytes in the main store by those in the second one, if these are right. */
+  async #mend(segment: SegmentRow): Promise<boolean> {
+    const index = parseIndex(segment.frames);
+    const read = (documents: DocumentStore) => this.verify(segment, index, segment.sha256, { documents });
+    return (await this.#copies?.mend(read)) === true;
   }
 
   async #refuse(segment: SegmentRow, damage: unknown): Promise<never> {

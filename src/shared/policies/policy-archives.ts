@@ -9,6 +9,7 @@ import type { Logger } from '../platform/logger/logger.ts';
 import type { CheckClaim } from '../state/checkpoints/check-claim.ts';
 import { findDamage, isDamage } from '../state/checkpoints/document-damage.ts';
 import type { DocumentStore } from '../state/checkpoints/document-store.ts';
+import type { SecondCopies } from '../state/checkpoints/second-copies.ts';
 import type { ArchiveRow, PolicyArchiveRepository } from './policy-archive-repository.ts';
 
 /** An archive holds a program of some files, without its dependencies. */
@@ -26,11 +27,18 @@ export class ArchiveDamagedError extends FaultError {
 export class PolicyArchives {
   readonly #rows: PolicyArchiveRepository;
   readonly #documents: DocumentStore;
+  readonly #copies: SecondCopies | null;
   readonly #logger: Logger;
 
-  constructor(parts: { rows: PolicyArchiveRepository; documents: DocumentStore; logger: Logger }) {
+  constructor(parts: {
+    rows: PolicyArchiveRepository;
+    documents: DocumentStore;
+    copies: SecondCopies | null;
+    logger: Logger;
+  }) {
     this.#rows = parts.rows;
     this.#documents = parts.documents;
+    this.#copies = parts.copies;
     this.#logger = parts.logger;
   }
 
@@ -54,8 +62,12 @@ export class PolicyArchives {
   ): Promise<{ readonly sizeBytes: number; readonly at: Date; readonly bytes: AsyncGenerator<Buffer> }> {
     const archive = await this.#rows.find(versionId);
     if (!archive?.isPublished) throw new NotFoundError('This version of the policy pack was removed');
-    const chunks = this.#documents.open(archive);
-    const first = await chunks.next().catch((error: unknown) => this.#refuse(archive, error));
+    let chunks = this.#documents.open(archive);
+    const first = await chunks.next().catch(async (error: unknown) => {
+      if (!isDamage(error) || !(await this.#mend(archive))) return this.#refuse(archive, error);
+      chunks = this.#documents.open(archive);
+      return chunks.next();
+    });
     const bytes = async function* (refuse: (error: unknown) => Promise<never>): AsyncGenerator<Buffer> {
       try {
         for (let next = first; !next.done; next = await chunks.next().catch(refuse)) yield next.value;
@@ -75,15 +87,16 @@ export class PolicyArchives {
   }
 
   /** Reads an archive back; marks and reports it if it is damaged. Throws what the blob store throws, and `signal`'s reason. */
-  async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'damaged' | 'gone'> {
+  async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'repaired' | 'damaged' | 'gone'> {
     const archive = await this.#rows.find(id);
     if (!archive) return 'gone';
     // Read again: one wrong read does not prove that the stored bytes are wrong.
     const damage =
       (await findDamage(this.#documents, archive, signal)) && (await findDamage(this.#documents, archive, signal));
-    if (damage) return (await this.#report(archive, damage)) ? 'damaged' : 'gone';
+    const isMended = damage !== null && (await this.#mend(archive));
+    if (damage && !isMended) return (await this.#report(archive, damage)) ? 'damaged' : 'gone';
     await this.#rows.markIntact(id);
-    return archive.isDamaged ? 'restored' : 'intact';
+    return isMended ? 'repaired' : archive.isDamaged ? 'restored' : 'intact';
   }
 
   /** See PolicyArchiveRepository. */
@@ -105,6 +118,14 @@ export class PolicyArchives {
   /** See PolicyArchiveRepository. */
   readStatistics() {
     return this.#rows.readStatistics();
+  }
+
+  /** Replaces the bytes in the main store by those in the second one, if these are right. */
+  async #mend(archive: ArchiveRow): Promise<boolean> {
+    const read = async (documents: DocumentStore): Promise<void> => {
+      for await (const _ of documents.open(archive));
+    };
+    return (await this.#copies?.mend(read)) === true;
   }
 
   async #refuse(archive: ArchiveRow, error: unknown): Promise<never> {

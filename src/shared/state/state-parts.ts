@@ -19,6 +19,7 @@ import { createDocumentCheckRepository } from './checkpoints/document-check-repo
 import { DocumentRepair } from './checkpoints/document-repair.ts';
 import { DocumentStore } from './checkpoints/document-store.ts';
 import { DocumentVerifier } from './checkpoints/document-verifier.ts';
+import { SecondCopies } from './checkpoints/second-copies.ts';
 import { DeploymentImporter } from './deployment-importer.ts';
 import { createCompactionRepository } from './journal/compaction-repository.ts';
 import { IncrementalCompaction } from './journal/incremental/incremental-compaction.ts';
@@ -47,6 +48,8 @@ interface Foundation {
   readonly lifecycle: Lifecycle;
   readonly logger: Logger;
   readonly blobs: BlobStore;
+  /** Both stores, each by itself; null: blobs are written to one store. */
+  readonly mirror: { readonly main: BlobStore; readonly second: BlobStore } | null;
   readonly dataKeys: DataKeys;
   readonly stacks: StackRepository;
   readonly updates: UpdateRepository;
@@ -55,7 +58,7 @@ interface Foundation {
 
 /** Creates the parts that work on states. `lifecycle` closes them. */
 export function createStateParts(
-  { blobs, config, dataKeys, databaseMemory, db, lifecycle, logger, stacks, updates }: Foundation,
+  { blobs, config, dataKeys, databaseMemory, db, lifecycle, logger, mirror, stacks, updates }: Foundation,
   overrides: StateOverrides,
 ) {
   const {
@@ -71,13 +74,16 @@ export function createStateParts(
   const compactions = createCompactionRepository(db);
   const chunks = createChunkRepository(db);
   const encryption = { isOn: config.encryption.encryptsDocuments, keys: dataKeys };
-  const documents = new DocumentStore(blobs, { blobs: blobRows, chunks }, inlineBytes, encryption);
+  const documentsOver = (store: BlobStore): DocumentStore =>
+    new DocumentStore(store, { blobs: blobRows, chunks }, inlineBytes, encryption);
+  const documents = documentsOver(blobs);
+  const copies = mirror && new SecondCopies({ ...mirror, documentsOver, logger });
   const documentChecks = createDocumentCheckRepository(db);
   const journalSnapshots = new JournalSnapshots({ rows: createJournalSnapshotRepository(db), documents, logger });
   // The compactor needs the verifier; the verifier calls the compactor only once a document is damaged.
   const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
   const repair = new DocumentRepair({ documentChecks, checkpoints, documents, chunks, rebuild, logger });
-  const verifier = new DocumentVerifier({ documentChecks, checkpoints, documents, repair, logger });
+  const verifier = new DocumentVerifier({ documentChecks, checkpoints, documents, copies, repair, logger });
   const replayThread = new ThreadedReplayRunner();
   lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
   const openReplays = overrides.openReplays ?? new OpenReplays({ maxBytes: openReplayBytes });
@@ -110,6 +116,8 @@ export function createStateParts(
     checkpoints,
     blobRows,
     chunks,
+    /** Mends one store from the other; null without a mirror. */
+    copies,
     journal,
     compactions,
     documents,

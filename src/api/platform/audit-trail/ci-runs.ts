@@ -73,6 +73,9 @@ const decisions: Readonly<Record<AuditAction, Decision>> = {
   'installation.repair': 'person',
   'installation.read-only': 'person',
   'installation.take-over': 'person',
+  'site.promote': 'person',
+  'site.demote': 'person',
+  'site.replace': 'person',
   // Pipelines create, update and remove stacks. Rules and grants protect their names and tags: see permissionsOn.
   'stack.create': 'run',
   'stack.delete': 'run',

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, type SqlFragment, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import type { QuotaOverrides } from './quotas.ts';
-import { storedSizes } from './storage-repository.ts';
+import { differs, isSettled, storedSizes } from './storage-repository.ts';
 
 const Limit = Nullable(Type.Integer());
 const OverridesRow = Type.Object({
@@ -143,8 +143,8 @@ export function createQuotaRepository(db: Queryable) {
     },
 
     /**
-     * Organizations whose kept bytes differ by over a tenth and a MiB from their last measurement, although none of their stacks has changed
-     * since. `all`: there is a limit for all organizations.
+     * Organizations whose kept bytes differ by over 2 % from their last measurement, although nothing has changed them since. `all`: there is
+     * a limit for all organizations.
      */
     listMismeasured: (all: boolean) =>
       db.any(sql.rows(MismeasuredRow)`
@@ -153,9 +153,8 @@ export function createQuotaRepository(db: Queryable) {
           select o.id, o.name as organization, w.kept_bytes::float8 as measured, (${keptBytes(sql.fragment`o.id`)})::float8 as kept
           from organization_usage w join organizations o on o.id = w.organization_id
           left join organization_quotas q on q.organization_id = o.id
-          where coalesce(q.kept_bytes > 0, ${all}) and ${updateCount} = 0
-            and not exists (select 1 from stack_changes c where c.organization_id = o.id and c.changed_at >= w.measured_at)) m
-        where abs(kept - measured) > greatest(1048576, kept / 10) order by organization`),
+          where coalesce(q.kept_bytes > 0, ${all}) and ${isSettled(sql.fragment`w.measured_at`)}) m
+        where ${differs(sql.fragment`measured`, sql.fragment`kept`)} order by organization`),
 
     /** Measures what the stacks of an organization keep. */
     measure: async (organizationId: string): Promise<void> => {

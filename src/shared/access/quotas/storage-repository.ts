@@ -23,6 +23,14 @@ const NewestRow = Type.Object({
   eventBytes: Type.Number(),
 });
 
+const MismeasuredRow = Type.Object({
+  id: Type.String(),
+  organization: Type.String(),
+  kind: Type.String(),
+  measured: Type.Number(),
+  kept: Type.Number(),
+});
+
 const DayRow = Type.Object({
   day: Type.String(),
   stateBytes: Type.Number(),
@@ -63,6 +71,17 @@ export function storedSizes(stacks: Fragment): Readonly<Record<'states' | 'journ
         where u.stack_id in (${stacks})), 0))`,
   };
 }
+
+/** Whether nothing has changed what the organization `o` keeps since it was measured, nor does in the background. */
+export const isSettled = (measuredAt: Fragment): Fragment => sql.fragment`(
+  not exists (select 1 from updates u where u.organization_id = o.id and u.status in ('not started', 'running'))
+  and not exists (
+    select 1 from stack_changes c where c.organization_id = o.id
+      and c.changed_at > ${measuredAt} - make_interval(secs => ${settlingSeconds}::int)))`;
+
+/** Whether a measurement is wrong by more than 2 % and a KiB. */
+export const differs = (measured: Fragment, kept: Fragment): Fragment =>
+  sql.fragment`abs(${kept} - ${measured}) > greatest(1024, ${kept} / 50)`;
 
 /** The bytes that organizations keep, measured soon after they change, and the size of the database itself. */
 export function createStorageRepository(db: Queryable) {
@@ -110,6 +129,22 @@ export function createStorageRepository(db: Queryable) {
         /* storage.deleteOld */
         delete from organization_storage where organization_id = ${organizationId}
           and day < (clock_timestamp() at time zone 'UTC')::date - ${keptDays}::int`);
+    },
+
+    /** Organizations whose last measurement is wrong in one kind, although nothing has changed what they keep since. */
+    listMismeasured: () => {
+      const { events, journals, states } = storedSizes(sql.fragment`
+        select s.id from stacks s join projects p on p.id = s.project_id where p.organization_id = o.id
+          and (s.deleted_at is null or s.restorable_until is not null)`);
+      return db.any(sql.rows(MismeasuredRow)`
+        /* storage.listMismeasured */
+        select o.id, o.name as organization, k.kind, k.measured::float8 as measured, k.kept::float8 as kept
+        from organizations o cross join lateral (
+          select * from organization_storage s where s.organization_id = o.id order by s.day desc limit 1) n
+        cross join lateral (values ('states', n.state_bytes, ${states}), ('journals', n.journal_bytes, ${journals}),
+          ('events', n.event_bytes, ${events})) k (kind, measured, kept)
+        where ${isSettled(sql.fragment`n.measured_at`)} and ${differs(sql.fragment`k.measured`, sql.fragment`k.kept`)}
+        order by o.name, k.kind`);
     },
 
     /** Organizations by what they keep, the most first. */

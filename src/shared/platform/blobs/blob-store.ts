@@ -1,4 +1,4 @@
-import { NotFoundError, UnavailableError } from '../errors/errors.ts';
+import { type AppErrorOptions, NotFoundError, UnavailableError } from '../errors/errors.ts';
 
 export interface BlobInfo {
   readonly key: string;
@@ -95,7 +95,7 @@ export class BlobStoreUnavailableError extends UnavailableError {
   override readonly code = 'blob-store-unavailable';
   readonly fault: BlobStoreFault;
 
-  constructor(fault: BlobStoreFault, message: string, options?: ErrorOptions) {
+  constructor(fault: BlobStoreFault, message: string, options?: AppErrorOptions) {
     super(message, options);
     this.fault = fault;
   }

@@ -2,33 +2,39 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../logger/logger.ts';
 import { untilBlobStore } from './blob-start.ts';
-import type { BlobStore } from './blob-store.ts';
+import { type BlobStore, BlobStoreUnavailableError } from './blob-store.ts';
 import { type BlobStoreConfig, openBlobStore } from './blob-stores.ts';
 import { createBlobPlaceRepository } from './places/blob-place-repository.ts';
 import { parsePlace } from './places/place-url.ts';
 import { PlacedBlobStore } from './places/placed-blob-store.ts';
+import { createCopyQueueRepository } from './second/copy-queue-repository.ts';
+import { MirroredBlobStore } from './second/mirrored-blob-store.ts';
+import { openSecondStore, type SecondStore } from './second/second-store.ts';
 
 const blobCheckMs = 5_000;
 
 /**
  * Opens the blob store, that of the settings or the one to which it was moved, and waits until it is available. A running process survives
- * an S3 outage, but one that cannot reach S3 at startup may be misconfigured.
+ * an S3 outage, but one that cannot reach S3 at startup may be misconfigured, unless it reaches the `second` store.
  */
 export async function openBlobs({
   config,
   db,
   logger,
+  second = null,
 }: {
   readonly config: Config;
   readonly db: Database;
   readonly logger: Logger;
+  readonly second?: SecondStore | null;
 }): Promise<PlacedBlobStore> {
   const own = await openBlobStore(config.blobs);
   const placed = new PlacedBlobStore({ places: createBlobPlaceRepository(db), own, config: config.blobs });
   try {
     const row = await placed.read();
     const open = () => placed.storeOf(row && { id: row.mainId, url: row.mainUrl });
-    await untilAvailable(row ? parsePlace(row.mainUrl, config.blobs) : config.blobs, open, { config, logger });
+    const parts = { config, logger, second: second?.store ?? null };
+    await untilAvailable(row ? parsePlace(row.mainUrl, config.blobs) : config.blobs, open, parts);
     if (row && (await open()) !== own)
       logger.warn({ place: row.mainUrl }, 'the blobs were moved, and the settings name another place: change them');
   } catch (error) {
@@ -38,11 +44,28 @@ export async function openBlobs({
   return placed;
 }
 
+/** Opens the blob store with the second one, if there is one: reads come from there while the main one is away. */
+export async function openBothBlobs(parts: {
+  readonly config: Config;
+  readonly db: Database;
+  readonly logger: Logger;
+}): Promise<BlobStore> {
+  const second = await openSecondStore(parts.config);
+  try {
+    const main = await openBlobs({ ...parts, second });
+    if (second === null) return main;
+    return new MirroredBlobStore({ main, second: second.store, queue: createCopyQueueRepository(parts.db) });
+  } catch (error) {
+    await second?.store.close();
+    throw error;
+  }
+}
+
 /** Opens the blob store of the settings and waits until it is available, without a database that may say otherwise. */
 export async function openOwnBlobs(config: Config, logger: Logger): Promise<BlobStore> {
   const store = await openBlobStore(config.blobs);
   try {
-    await untilAvailable(config.blobs, async () => store, { config, logger });
+    await untilAvailable(config.blobs, async () => store, { config, logger, second: null });
   } catch (error) {
     await store.close();
     throw error;
@@ -53,9 +76,23 @@ export async function openOwnBlobs(config: Config, logger: Logger): Promise<Blob
 async function untilAvailable(
   place: BlobStoreConfig,
   open: () => Promise<BlobStore>,
-  { config, logger }: { readonly config: Config; readonly logger: Logger },
+  { config, logger, second }: { readonly config: Config; readonly logger: Logger; readonly second: BlobStore | null },
 ): Promise<void> {
-  if (place.kind === 'files') await open();
-  else
-    await untilBlobStore(place, async () => (await open()).check(blobCheckMs), { waitMs: config.startWaitMs, logger });
+  if (place.kind === 'files') {
+    await open();
+    return;
+  }
+  const attempt = async (): Promise<void> => {
+    try {
+      await (await open()).check(blobCheckMs);
+    } catch (error) {
+      if (second === null || !(error instanceof BlobStoreUnavailableError) || error.fault === 'misconfigured')
+        throw error;
+      await second.check(blobCheckMs).catch(() => {
+        throw error;
+      });
+      logger.warn({ err: error }, 'the blob store is down: blobs are read from the second one');
+    }
+  };
+  await untilBlobStore(place, attempt, { waitMs: config.startWaitMs, logger });
 }

@@ -7,10 +7,12 @@ import { isForeign, readMarks, type SiteStore, writeMark } from './site-mark.ts'
 import { createSiteRepository } from './site-repository.ts';
 
 interface Parts {
-  readonly db: Queryable;
+  readonly db: Database;
   readonly logger: Logger;
   readonly readOnly: ReadOnlyMode;
   readonly siteStores: readonly SiteStore[];
+  /** Records in the transaction that another site has taken over. */
+  readonly recordReplaced: (tx: Queryable, details: Readonly<Record<string, unknown>>) => Promise<unknown>;
 }
 
 const lookEveryMs = 5_000;
@@ -19,9 +21,7 @@ const lookEveryMs = 5_000;
  * Checks now, then every five seconds, whether another site was promoted. If so, this one refuses all writes, those of running updates
  * included, until an operator promotes it.
  */
-export async function startSiteWatch(
-  parts: Parts & { readonly db: Database; readonly lifecycle: Lifecycle },
-): Promise<void> {
+export async function startSiteWatch(parts: Parts & { readonly lifecycle: Lifecycle }): Promise<void> {
   const { lifecycle, logger } = parts;
   await lookAtSite(parts);
   let looking: Promise<unknown> | null = null;
@@ -43,7 +43,7 @@ export async function startSiteWatch(
  * Compares the marks of the stores with the database. Returns false if another site was promoted. A store that cannot be read says nothing.
  * Writes the mark of this site to stores that lack it, such as one that was away during the promotion.
  */
-export async function lookAtSite({ db, logger, readOnly, siteStores }: Parts): Promise<boolean> {
+export async function lookAtSite({ db, logger, readOnly, recordReplaced, siteStores }: Parts): Promise<boolean> {
   const sites = createSiteRepository(db);
   const own = await sites.read();
   const { fencedSince, id, installation, term } = own;
@@ -54,7 +54,11 @@ export async function lookAtSite({ db, logger, readOnly, siteStores }: Parts): P
   const marks = await readMarks(siteStores, installation);
   const foreign = marks.find(({ mark }) => isForeign(own, mark));
   if (foreign) {
-    const isNoted = await sites.fence(own);
+    const isNoted = await db.inTransaction(async (tx) => {
+      if (!(await createSiteRepository(tx).fence(own))) return false;
+      await recordReplaced(tx, { term, by: foreign.mark?.term });
+      return true;
+    });
     const now = await sites.read();
     // Promoted meanwhile: the mark may be its own.
     if (!now.fencedSince) return true;

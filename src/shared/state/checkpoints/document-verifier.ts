@@ -8,6 +8,7 @@ import type { EncodedDocument } from './document-codec.ts';
 import { findDamage, isDamage } from './document-damage.ts';
 import type { DocumentRepair } from './document-repair.ts';
 import { DocumentMissingError, type DocumentStore } from './document-store.ts';
+import type { SecondCopies } from './second-copies.ts';
 
 /** Result of a check. `restored`: the document was damaged, and its bytes are now correct again. */
 export type CheckOutcome = 'intact' | 'restored' | 'repaired' | 'damaged' | 'gone';
@@ -39,6 +40,7 @@ export class DocumentVerifier {
   readonly #checks: DocumentCheckRepository;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
+  readonly #copies: SecondCopies | null;
   readonly #repair: DocumentRepair;
   readonly #logger: Logger;
 
@@ -46,12 +48,14 @@ export class DocumentVerifier {
     documentChecks: DocumentCheckRepository;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
+    copies: SecondCopies | null;
     repair: DocumentRepair;
     logger: Logger;
   }) {
     this.#checks = parts.documentChecks;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
+    this.#copies = parts.copies;
     this.#repair = parts.repair;
     this.#logger = parts.logger;
   }
@@ -126,6 +130,10 @@ export class DocumentVerifier {
         await this.#checks.markIntact(checkpoint);
         return checkpoint.damaged ? 'restored' : 'intact';
       }
+      if (await this.#copies?.mend((documents) => drain(documents.open(checkpoint)))) {
+        await this.#checks.markIntact(checkpoint);
+        return 'repaired';
+      }
       const quarantined = await this.#checks.quarantine(checkpoint);
       // Superseded, or repaired by another process, while it was read.
       if (!quarantined) continue;
@@ -162,4 +170,8 @@ export class DocumentVerifier {
     if (isNew) this.#logger.error(facts, 'stored document is damaged');
     else this.#logger.warn(facts, 'stored document is still damaged');
   }
+}
+
+async function drain(bytes: AsyncIterable<Buffer>): Promise<void> {
+  for await (const _ of bytes);
 }

@@ -1,30 +1,57 @@
-import { BlobNotFoundError, type BlobPage, type BlobRange, type BlobStat, type BlobStore } from '../blob-store.ts';
+import {
+  BlobNotFoundError,
+  type BlobPage,
+  type BlobRange,
+  type BlobStat,
+  type BlobStore,
+  BlobStoreUnavailableError,
+} from '../blob-store.ts';
 import { readBlob } from '../places/placed-blob-store.ts';
 import type { CopyQueueRepository } from './copy-queue-repository.ts';
+
+/** Notes blobs to be copied or deleted later. */
+interface CopyQueue {
+  add(...args: Parameters<CopyQueueRepository['add']>): Promise<unknown>;
+  addAll(keys: readonly string[]): Promise<unknown>;
+}
 
 interface Parts {
   readonly main: BlobStore;
   readonly second: BlobStore;
-  readonly queue: Pick<CopyQueueRepository, 'add'>;
+  readonly queue: CopyQueue;
+  /** A write fails unless its blob is in both stores. */
+  readonly isStrict?: boolean;
 }
 
 /** A write waits for the second store for this time, and one second more per 4 MiB. */
 const patienceMs = 10_000;
 const bytesPerMs = 4096;
-/** After a failure, writes do not try the second store for this time. */
+/** After a failure, writes do not try the second store for this time, and reads begin in the one that did not fail. */
 const pauseMs = 10_000;
+const retryAfterSeconds = 10;
+
+/** The second store is down, and the settings refuse writes without it. What the main store has got is swept. */
+class SecondStoreAwayError extends BlobStoreUnavailableError {
+  constructor(options: ErrorOptions = {}) {
+    super('unreachable', 'The blob store of the second site is down; please retry', { retryAfterSeconds, ...options });
+  }
+}
 
 /**
  * Writes each blob to both stores before the call returns. If the second one fails, the call notes the blob in the database instead, and a
- * task copies it later: the installation goes on while the other site is down. Reads what the main store lacks from the second one.
+ * task copies it later: the installation goes on while the other site is down. Reads come from the second one while the main one is down or
+ * lacks the blob, which the task then copies back.
  */
 export class MirroredBlobStore implements BlobStore {
   readonly #main: BlobStore;
   readonly #second: BlobStore;
   readonly #queue: Parts['queue'];
+  readonly #isStrict: boolean;
   #pausedUntil = 0;
+  #mainPausedUntil = 0;
 
-  constructor({ main, queue, second }: Parts) {
+  constructor({ isStrict = false, main, queue, second }: Parts) {
+    this.#isStrict = isStrict;
     this.#main = main;
     this.#second = second;
     this.#queue = queue;
@@ -35,6 +62,7 @@ export class MirroredBlobStore implements BlobStore {
     body: AsyncIterable<Buffer>,
     options: { signal?: AbortSignal } = {},
   ): Promise<{ storedBytes: number }> {
+    if (this.#isStrict && performance.now() < this.#pausedUntil) throw new SecondStoreAwayError();
     const stored = await this.#main.put(key, body, options);
     const { storedBytes: bytes } = stored;
     await this.#inSecond(key, { bytes, isDeletion: false }, async () => {
@@ -45,20 +73,36 @@ export class MirroredBlobStore implements BlobStore {
   }
 
   async open(key: string, options: { signal?: AbortSignal; range?: BlobRange } = {}): Promise<AsyncIterable<Buffer>> {
+    if (performance.now() < this.#mainPausedUntil) {
+      const found = await this.#second.open(key, options).catch(() => null);
+      if (found !== null) return found;
+    }
     try {
       return await this.#main.open(key, options);
     } catch (error) {
       // Only the main store decides that there is no such blob.
       if (options.signal?.aborted) throw error;
-      return await this.#second.open(key, options).catch(() => {
+      this.#noteFault(error);
+      const found = await this.#second.open(key, options).catch(() => {
         throw error;
       });
+      // A blob that is being deleted may be noted, too: the deletion of its other copy ends that.
+      if (error instanceof BlobNotFoundError) await this.#queue.addAll([key]).catch(() => {});
+      return found;
     }
   }
 
   async stat(key: string): Promise<BlobStat | null> {
-    const found = await this.#main.stat(key);
-    return found ?? (await this.#second.stat(key).catch(() => null));
+    try {
+      const found = await this.#main.stat(key);
+      return found ?? (await this.#second.stat(key).catch(() => null));
+    } catch (error) {
+      this.#noteFault(error);
+      // Without the main store, nobody knows that there is no such blob.
+      const found = await this.#second.stat(key).catch(() => null);
+      if (found === null) throw error;
+      return found;
+    }
   }
 
   async delete(key: string): Promise<void> {
@@ -66,8 +110,15 @@ export class MirroredBlobStore implements BlobStore {
     await this.#inSecond(key, { bytes: 0, isDeletion: true }, () => this.#second.delete(key));
   }
 
-  list(prefix: string, after?: string): Promise<BlobPage> {
-    return this.#main.list(prefix, after);
+  async list(prefix: string, after?: string): Promise<BlobPage> {
+    try {
+      return await this.#main.list(prefix, after);
+    } catch (error) {
+      this.#noteFault(error);
+      return await this.#second.list(prefix, after).catch(() => {
+        throw error;
+      });
+    }
   }
 
   async findAbsent(keys: readonly string[]): Promise<string[]> {
@@ -88,6 +139,10 @@ export class MirroredBlobStore implements BlobStore {
     await Promise.all([this.#main.close(), this.#second.close()]);
   }
 
+  #noteFault(error: unknown): void {
+    if (error instanceof BlobStoreUnavailableError) this.#mainPausedUntil = performance.now() + pauseMs;
+  }
+
   async #inSecond(
     key: string,
     work: { readonly bytes: number; readonly isDeletion: boolean },
@@ -97,8 +152,9 @@ export class MirroredBlobStore implements BlobStore {
       try {
         await run();
         return;
-      } catch {
+      } catch (error) {
         this.#pausedUntil = performance.now() + pauseMs;
+        if (this.#isStrict && !work.isDeletion) throw new SecondStoreAwayError({ cause: error });
       }
     }
     await this.#queue.add(key, work);

@@ -35,7 +35,7 @@ export const storesSettings = {
   HOLDFAST_SECOND_STORE: Type.Optional(
     Type.String({
       description:
-        'Blob store of a [second site](backup.md#a-second-site): a folder or `s3://bucket/prefix`; `?replicated=true` if the bucket replicates itself.',
+        'Blob store of a [second site](backup.md#a-second-site): a folder or `s3://bucket/prefix`; `?replicated=true` if the bucket replicates itself, `?strict=true` if a write must be in both stores.',
       pattern: '^(s3://[^/\\s]+\\S*|(?![A-Za-z0-9+.-]+://).+)$',
       form: 'a folder or s3://bucket/prefix',
     }),
