@@ -87,7 +87,7 @@ test('a run is shown with its source, user and counts, and each stack with what 
   expect((await source.run('--verify', '--stack', 'proj/good')).code).toBe(1);
   const seen = await source.read('list');
   expect(seen.items.map(({ kind }: { kind: string }) => kind)).toEqual(['verify', 'import']);
-  expect(seen.items[0]).toMatchObject({ noted: 1, verified: null });
+  expect(seen.items[0]).toMatchObject({ stacks: 1, noted: 1, verified: null });
   expect(await source.read('get', { id })).toMatchObject({
     verified: { at: seen.items[0].endedAt, stacks: 1, differentStacks: 1 },
   });

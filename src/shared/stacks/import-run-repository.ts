@@ -16,7 +16,7 @@ const RunRow = Type.Object({
   by: Type.String(),
   startedAt: Timestamp,
   endedAt: Nullable(Timestamp),
-  /** With versions or previews, and those with notes, or in quarantine. */
+  /** That were compared, or of which something came or was deleted; those with notes, and in quarantine. */
   stacks: Type.Integer(),
   versions: Type.Integer(),
   previews: Type.Integer(),
@@ -64,7 +64,7 @@ export function createImportRunRepository(db: Queryable) {
     from import_run_stacks t`;
   const listed = (where: ReturnType<typeof sql.fragment>, limit: number) => sql.fragment`
     select r.id, r.number, r.kind, r.source, r.run_by as by, r.started_at as "startedAt", r.ended_at as "endedAt",
-      c.stacks, c.versions, c.previews, c.noted, c.quarantined,
+      case r.kind when 'verify' then c.all else c.stacks end as stacks, c.versions, c.previews, c.noted, c.quarantined,
       v.ended_at as "verifiedAt", w.all as "verifiedStacks", w.noted as "differentStacks"
     from (
       select i.* from import_runs i join organizations o on o.id = i.organization_id where ${where} order by i.number desc limit ${limit}) r

@@ -27,7 +27,7 @@ export function sourceOf({ sourceKind }: Pick<ImportRun, 'sourceKind'>): string 
 export function countsOf({ previews, stacks, versions }: Pick<ImportRun, 'previews' | 'stacks' | 'versions'>): string {
   return [
     counted(stacks, 'stack'),
-    counted(versions, 'version'),
+    ...(versions > 0 || stacks === 0 ? [counted(versions, 'version')] : []),
     ...(previews > 0 ? [counted(previews, 'preview')] : []),
   ].join(', ');
 }
