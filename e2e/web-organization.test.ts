@@ -1,7 +1,9 @@
-import { readFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { runAdmin } from '../testkit/admin-command.ts';
+import { runAdmin, runHoldfast } from '../testkit/admin-command.ts';
 import type { TestBrowser } from '../testkit/chromium.ts';
 import type { OwnHoldfastServer } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
@@ -11,7 +13,7 @@ import { filePage, findBarriers, findFlaws } from '../testkit/web-session.ts';
 
 const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
 const organization = 'dev-org';
-const pages = ['members', 'teams', 'teams/red', 'roles', 'tokens', 'trust-policies', 'audit'].map(
+const pages = ['members', 'teams', 'teams/red', 'roles', 'tokens', 'trust-policies', 'audit', 'imports'].map(
   (page) => `/${organization}/~/${page}`,
 );
 const accessTab = `/${organization}/web/prod?tab=access`;
@@ -21,6 +23,21 @@ async function call(server: OwnHoldfastServer, procedure: string, input: object)
   const body = JSON.stringify({ organization, ...input });
   const response = await fetch(`${server.url}/trpc/${procedure}`, { method: 'POST', headers, body });
   if (!response.ok) throw new Error(`${procedure}: ${response.status} ${await response.text()}`);
+}
+
+/** A folder of the CLI's own backend: with a stack, and one whose state the CLI refuses. */
+async function writeStacks(folder: string): Promise<void> {
+  const stacks = join(folder, '.pulumi/stacks/shop');
+  await mkdir(stacks, { recursive: true });
+  await writeFile(join(folder, '.pulumi/meta.yaml'), 'version: 1\n');
+  for (const name of ['good', 'refused']) {
+    const urn = (type: string) => `urn:pulumi:${name}::shop::${type}::a`;
+    const root = { urn: urn('pulumi:pulumi:Stack'), custom: false, type: 'pulumi:pulumi:Stack' };
+    const stash = { urn: urn('a:b:C'), custom: true, id: 'a', type: 'a:b:C', parent: root.urn };
+    const resources = name === 'good' ? [root, stash] : [stash, root];
+    const latest = { manifest: { time: '2026-01-01T00:00:00Z', magic: '', version: '' }, resources };
+    await writeFile(join(stacks, `${name}.json`), JSON.stringify({ version: 3, checkpoint: { latest } }));
+  }
 }
 
 /** The status of a call with a token. */
@@ -181,6 +198,28 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     ]);
     const text = await readFile(await download.path(), 'utf8');
     expect(text).toMatch(/^number,timestamp.*\r\n\d+,.*member\.add.*zoe/);
+  });
+
+  test('imports are listed with what came and what did not, and whether it was compared', async () => {
+    await open('imports');
+    await page.getByRole('heading', { name: 'Nothing was imported' }).waitFor();
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-web-import-'));
+    await writeStacks(folder);
+    const words = ['import', '--from', `file://${folder}`, '--organization', organization];
+    await runHoldfast(server, {}, ...words, '--apply');
+    await open('imports');
+    await row(folder).getByText('2 stacks, 2 versions').waitFor();
+    await row(folder).getByText('not verified').waitFor();
+    await runHoldfast(server, {}, ...words, '--verify');
+    await rm(folder, { recursive: true });
+    await page.reload();
+    await row(folder).getByText('verified: 2 stacks').waitFor();
+    await row(folder).getByRole('link', { name: 'Import' }).click();
+    await row('shop/refused').getByText('The CLI refuses its newest state: urn:pulumi:refused').waitFor();
+    await row('shop/good').getByText('nothing', { exact: true }).waitFor();
+    pages.push(new URL(page.url()).pathname);
+    await page.getByRole('link', { name: 'shop/good' }).click();
+    await page.waitForURL(/dev-org\/shop\/good$/);
   });
 
   test('names and descriptions are text', async () => {

@@ -17,6 +17,7 @@ import { referencesRouter } from './search/references.trpc.ts';
 import { searchRouter } from './search/search.trpc.ts';
 import { secretsRouter } from './secrets/secrets.trpc.ts';
 import { deletedStacksRouter } from './stacks/deleted-stacks.trpc.ts';
+import { importsRouter } from './stacks/imports.trpc.ts';
 import { stacksRouter } from './stacks/stacks.trpc.ts';
 import { resourcesRouter } from './state/resources.trpc.ts';
 import { retentionRouter } from './state/retention.trpc.ts';
@@ -35,6 +36,7 @@ export const appRouter = router({
   me: meRouter,
   stacks: stacksRouter,
   deletedStacks: deletedStacksRouter,
+  imports: importsRouter,
   updates: mergeRouters(updatesRouter, eventsRouter, statisticsRouter),
   resources: resourcesRouter,
   search: searchRouter,

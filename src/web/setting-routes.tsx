@@ -60,5 +60,29 @@ const deletedStacks = createRoute({
   staticData: { crumb: 'Deleted stacks' },
 });
 
+const imports = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/imports',
+  component: lazyRouteComponent(() => import('./stacks/imports/imports-page.tsx'), 'ImportsPage'),
+  staticData: { crumb: 'Imports' },
+});
+
+const importRun = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/imports/$run',
+  component: lazyRouteComponent(() => import('./stacks/imports/import-page.tsx'), 'ImportPage'),
+  staticData: { crumb: 'Import' },
+});
+
 /** Pages of an organization's settings. */
-export const settingRoutes = [rules, approvals, policies, webhooks, webhook, limits, deletedStacks] as const;
+export const settingRoutes = [
+  rules,
+  approvals,
+  policies,
+  webhooks,
+  webhook,
+  limits,
+  imports,
+  importRun,
+  deletedStacks,
+] as const;

@@ -138,6 +138,8 @@ const byId: Record<string, (id: string) => object> = {
   'rules.remove': (ruleId) => ({ ruleId }),
   'approvals.give': (approvalId) => ({ approvalId, reason: 'seen' }),
   'approvals.withdraw': (approvalId) => ({ approvalId }),
+  'imports.get': (id) => ({ id }),
+  'imports.stacks': (id) => ({ id }),
   'deletedStacks.restore': (id) => ({ id }),
   'deletedStacks.purge': (id) => ({ id }),
   'webhooks.delivery': (deliveryId) => ({ webhook: 'hook', deliveryId }),

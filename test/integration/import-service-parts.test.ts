@@ -3,9 +3,7 @@ import { query } from '../support/database.ts';
 import { base64, encrypt, runUpdate, stateWith, testEnds } from '../support/import-ends.ts';
 import { runImport } from '../support/import-run.ts';
 import { type SourceFront, sendJson, startFront } from '../support/source-front.ts';
-import { ok, startUpdate } from '../support/state.ts';
-import { complete } from '../support/update-calls.ts';
-import { createHook } from '../support/webhooks.ts';
+import { ok } from '../support/state.ts';
 
 const { source, target, organization } = testEnds();
 
@@ -35,40 +33,6 @@ test('events of updates come as the engine sent them, and verify counts them', a
   expect((await ends.run('--verify')).code).toBe(0);
   await query(target, 'delete from engine_events where sequence = 1');
   expect((await ends.run('--verify')).text).toContain('version 1 has another number of events');
-});
-
-test('webhooks, drift and statistics report no update that an import has copied, but the next import of a state', async () => {
-  const ends = await organization('quiet');
-  const dev = await ends.createStack('dev');
-  await runUpdate(source, dev, stateWith(dev, await encrypt(source, dev, '"a"'), 1));
-  const body = (await ok(source.call('GET', `${dev.path}/export`, { auth: ends.auth }))).json;
-  await ok(source.call('POST', `${dev.path}/import`, { auth: ends.auth, body }));
-  await ok(complete(source, await startUpdate(source, dev, { kind: 'refresh' })));
-  const here = { ...dev, auth: ends.authHere };
-  await createHook(target, here, 'organization', { payloadUrl: 'https://chat.example/hook' });
-  expect((await ends.run('--apply')).text).toBe('Imported 3 versions of 1 stack into quiet.\n');
-  const { updates } = await ends.here('proj/dev/updates');
-  expect(updates.map(({ kind }: { kind: string }) => kind)).toEqual(['refresh', 'import', 'update']);
-  const told = async () => {
-    const rows = await query<{ event: string }>(
-      target,
-      `select event from webhook_events where organization = 'quiet' order by occurred_at`,
-    );
-    return rows.map(({ event }) => event);
-  };
-  expect(await told()).toEqual(['stack_created']);
-  const counted = await query(
-    target,
-    `select (select count(*)::int from drift_runs r where r.stack_id = s.id) as drift,
-       (select count(*)::int from stack_days d where d.stack_id = s.id) as days
-     from stacks s join updates u on u.stack_id = s.id where u.message = 'change'
-       and u.organization_id = (select id from organizations where name = 'quiet')`,
-  );
-  expect(counted).toEqual([{ drift: 0, days: 0 }]);
-  await ok(
-    target.call('POST', `${dev.path}/import`, { auth: ends.authHere, body: await ends.here('proj/dev/export') }),
-  );
-  expect(await told()).toEqual(['stack_created', 'import_succeeded']);
 });
 
 test('a state that the CLI refuses comes in quarantine, until a later pass brings one that it accepts', async () => {

@@ -46,7 +46,7 @@ test('stacks of another server come with versions, history, tags, and secrets un
   );
   expect(plan.text).toContain('Secrets stay encrypted as they are, by passphrase (1 stack)');
   expect(await query(target, 'select 1 from imported_versions')).toEqual([]);
-  expect((await ends.run('--apply')).text).toBe('Imported 4 versions of 2 stacks into whole.\n');
+  expect((await ends.run('--apply')).text).toBe('Imported 4 versions and 1 preview of 2 stacks into whole.\n');
 
   expect((await ends.here('proj/dev')).tags).toEqual({ team: 'core', 'pulumi:project': 'proj' });
   const [there, here] = await Promise.all([
@@ -86,7 +86,9 @@ test('stacks of another server come with versions, history, tags, and secrets un
   // What the service has no key for stays, byte for byte.
   expect(await ends.here('proj/kept/export')).toEqual(stateWith(kept, 'v1:AAAA:BBBB', 1, passphrase));
 
-  expect((await ends.run('--verify')).text).toMatch(/^Compared 3 stacks and 4 versions, .* no differences\.\n$/);
+  expect((await ends.run('--verify')).text).toMatch(
+    /^Compared 3 stacks, 4 versions and 1 preview, .* no differences\.\n$/,
+  );
   await query(target, `update updates set message = 'another' where message = 'second'`);
   const verified = await ends.run('--verify');
   expect([verified.code, verified.stdout]).toEqual([1, expect.stringContaining('version 2 has another message')]);

@@ -155,7 +155,7 @@ describe('a page of the history reads what it returns', () => {
     ['the continuation of a long answer', { before: 5_000, offset: 0 }],
   ])('%s', async (_, place) => {
     const plan = await planOf(client, (db) =>
-      createHistoryRepository(db).list(deepStack, { ...place, previews: false }, page),
+      createHistoryRepository(db).list(deepStack, { ...place, shown: 'updates' }, page),
     );
     expect(plan.returned).toBe(50);
     // Rows that a page number skips are counted in the index: many to a page of it.

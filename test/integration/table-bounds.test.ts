@@ -54,6 +54,8 @@ const proofs: Readonly<Record<string, Proof>> = {
   former_stack_names: cascade,
   stacks: ['quotas', 'stacks: no more than allowed'],
   bundles: setUp,
+  import_runs: ['import-runs', 'an organization keeps its newest 200 runs'],
+  import_run_stacks: ['import-runs', 'an organization keeps its newest 200 runs'],
   bundled_stacks: ['bundle', 'a stack that was renamed is at its new place only, and a deleted one at none'],
   projects: ['retention', 'projects without stacks are deleted'],
   update_approvals: retention('update_approvals'),

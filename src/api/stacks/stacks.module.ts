@@ -3,6 +3,7 @@ import type { ApiContext } from '../platform/api-context.ts';
 import type { RouteScope } from '../platform/http/route-scope.ts';
 import { registerDeletedStackRoutes } from './deleted-stacks.routes.ts';
 import { DeletedStacks } from './deleted-stacks.ts';
+import { ImportRuns } from './import-runs.ts';
 import { StackQueries } from './stack-queries.ts';
 import { StackRenaming } from './stack-renaming.ts';
 import { StackService } from './stack-service.ts';
@@ -14,6 +15,7 @@ export function createStackServices(context: ApiContext, reclaim: Reclaim) {
     stacks: new StackService(context, reclaim),
     stackQueries: new StackQueries(context),
     deletedStacks: new DeletedStacks(context),
+    importRuns: new ImportRuns(context),
     renaming: new StackRenaming(context, reclaim),
   };
 }

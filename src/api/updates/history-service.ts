@@ -1,7 +1,11 @@
 import type { Replica } from '../../shared/platform/db/replica/replica.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
-import { createHistoryRepository, type HistoryRepository } from '../../shared/updates/history-repository.ts';
+import {
+  createHistoryRepository,
+  type HistoryRepository,
+  type ShownUpdates,
+} from '../../shared/updates/history-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { chunkBytes, jsonString } from '../platform/http/streamed-response.ts';
 import { updateNotFound } from './update-errors.ts';
@@ -26,17 +30,14 @@ export class HistoryService {
   async *json(
     stackId: string,
     page: { readonly limit: number; readonly offset: number } | null,
-    shown: { readonly previews: boolean },
+    shown: ShownUpdates,
   ): AsyncGenerator<string> {
     yield* historyJson(createHistoryRepository(await this.#beginRead()), stackId, page, shown);
   }
 
   /** The newest update as JSON; null if there is none yet. */
-  async latestJson(
-    stackId: string,
-    { previews }: { readonly previews: boolean },
-  ): Promise<AsyncGenerator<string> | null> {
-    const newest = { before: null, offset: 0, previews };
+  async latestJson(stackId: string, shown: ShownUpdates): Promise<AsyncGenerator<string> | null> {
+    const newest = { before: null, offset: 0, shown };
     const history = createHistoryRepository(await this.#beginRead());
     const [latest] = await history.list(stackId, newest, { limit: 1, maxBytes: chunkBytes, wholeBytes });
     return latest ? updateInfoJson(history, latest) : null;

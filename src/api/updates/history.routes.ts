@@ -4,7 +4,7 @@ import type { RouteScope } from '../platform/http/route-scope.ts';
 import { sendChunks } from '../platform/http/streamed-response.ts';
 import { StackParams } from '../platform/protocol/core.ts';
 import type { HistoryService } from './history-service.ts';
-import { showsPreviews } from './updates.mappers.ts';
+import { shownUpdates } from './updates.mappers.ts';
 import { HistoryQuery, HistoryResponse, LatestUpdateResponse, PreviewListResponse } from './updates.schemas.ts';
 
 /** What the routes call. */
@@ -33,12 +33,7 @@ function listUpdates(app: RouteScope, { history, stacks }: Services): void {
     async ({ params, query, dialect }, reply) => {
       const page = readPage(query);
       const stackId = (await stacks.get(params)).id;
-      const response = async function* (): AsyncGenerator<string> {
-        yield '{"updates":[';
-        yield* history.json(stackId, page, { previews: showsPreviews(dialect) });
-        yield ']}';
-      };
-      return sendChunks(reply, response());
+      return sendChunks(reply, listJson(history.json(stackId, page, shownUpdates(dialect))));
     },
   );
 }
@@ -52,7 +47,7 @@ function getLatestUpdate(app: RouteScope, { history, stacks }: Services): void {
     },
     async ({ params, dialect }, reply) => {
       const { id } = await stacks.get(params);
-      const latest = await history.latestJson(id, { previews: showsPreviews(dialect) });
+      const latest = await history.latestJson(id, shownUpdates(dialect));
       if (!latest) throw new NotFoundError('The stack has not been updated yet');
       const response = async function* (): AsyncGenerator<string> {
         yield '{"info":';
@@ -71,18 +66,25 @@ function listLatestPreviews(app: RouteScope, { history, stacks }: Services): voi
       config,
       schema: {
         ...common,
-        summary: 'List the most recent previews',
+        summary: 'List the most recent previews; with `output-type=service`, as histories list updates',
         querystring: HistoryQuery,
         response: { 200: PreviewListResponse },
       },
     },
-    async ({ params, query }) => {
+    async ({ params, query }, reply) => {
       const page = readPage(query) ?? { limit: 1, offset: 0 };
       const { id } = await stacks.get(params);
+      if (query['output-type'] === 'service') return sendChunks(reply, listJson(history.json(id, page, 'previews')));
       const previews = await history.listLatestPreviews(id, page);
       return { updates: previews.map((updateID) => ({ updateID })) };
     },
   );
+}
+
+async function* listJson(updates: AsyncIterable<string>): AsyncGenerator<string> {
+  yield '{"updates":[';
+  yield* updates;
+  yield ']}';
 }
 
 /** Reads `pageSize` and `page` (from 1). Without `pageSize`, the first page contains everything (null). */

@@ -1,5 +1,10 @@
 import { textInChunks } from '../../shared/platform/db/text-chunks.ts';
-import type { HistoryRepository, UpdateInfoRow, UpdateText } from '../../shared/updates/history-repository.ts';
+import type {
+  HistoryRepository,
+  ShownUpdates,
+  UpdateInfoRow,
+  UpdateText,
+} from '../../shared/updates/history-repository.ts';
 import { chunkBytes, jsonString } from '../platform/http/streamed-response.ts';
 import { unixSeconds } from '../platform/http/unix-seconds.ts';
 import { historyResult } from './updates.mappers.ts';
@@ -15,7 +20,7 @@ export async function* historyJson(
   history: HistoryRepository,
   stackId: string,
   page: { readonly limit: number; readonly offset: number } | null,
-  { previews }: { readonly previews: boolean },
+  shown: ShownUpdates,
 ): AsyncGenerator<string> {
   let before: number | null = null;
   let remaining = page?.limit ?? Number.POSITIVE_INFINITY;
@@ -24,7 +29,7 @@ export async function* historyJson(
     const limit = Math.min(remaining, rowsAtOnce);
     const rows: readonly UpdateInfoRow[] = await history.list(
       stackId,
-      { before, offset, previews },
+      { before, offset, shown },
       { limit, maxBytes: chunkBytes, wholeBytes },
     );
     for (const row of rows) {

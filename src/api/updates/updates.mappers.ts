@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type { UpdateInfoRow } from '../../shared/updates/history-repository.ts';
+import type { ShownUpdates, UpdateInfoRow } from '../../shared/updates/history-repository.ts';
 import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
 import type { Dialect } from '../platform/http/request.ts';
 import { unixSeconds } from '../platform/http/unix-seconds.ts';
@@ -77,8 +77,8 @@ export function updateResponse(
 }
 
 /** In the contract's dialect, histories include all updates. */
-export function showsPreviews(dialect: Dialect): boolean {
-  return dialect === 'contract';
+export function shownUpdates(dialect: Dialect): ShownUpdates {
+  return dialect === 'contract' ? 'all' : 'updates';
 }
 
 /** The result as histories name it; they have no value for cancelled. */

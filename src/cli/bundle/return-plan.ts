@@ -99,7 +99,7 @@ async function toPlan(
   const recorded = last ? ((await readSourceFacts(last.state))?.sha256 ?? null) : null;
   const hasUnrecordedState = facts !== null && facts.sha256 !== recorded;
   return {
-    ...{ content, entries, hasUnrecordedState, fault: facts?.fault ?? null },
+    ...{ content, entries, previews: [], hasUnrecordedState, fault: facts?.fault ?? null },
     tags: await readSourceTags(content, project),
     head: here && { stackId: here.id, stackVersion: here.stackVersion },
     planned: {
@@ -109,7 +109,7 @@ async function toPlan(
         stack,
         action: here ? 'continue' : 'create',
         ...{ notes: [], quarantine: null },
-        imported: 0,
+        ...{ previews: 0, imported: 0 },
         bytes: state.bytes,
       },
       versions: entries.length,

@@ -10,6 +10,7 @@ import { Progress } from '../backup/progress.ts';
 import type { CommandRun } from '../command-run.ts';
 import { FolderSource } from './folder-source.ts';
 import { isSelected, messageOf, type PlannedStack, planStack, type StackPlan } from './import-plan.ts';
+import { beginRun } from './import-run.ts';
 import { mapSource, type StackMapping, toMapping } from './mapped-source.ts';
 import { collect, forEachStack, toCount } from './moving-options.ts';
 import { alignColumns, counted, formatBytes } from './moving-report.ts';
@@ -137,45 +138,67 @@ async function importAll(call: ImportCall, plans: readonly StackPlan[]): Promise
   const importer = new StackImporter({ ...call, from: call.source.place });
   const total = plans.reduce((sum, { planned }) => sum + planned.versions, 0);
   const progress = new Progress();
+  const run = await beginRun(call.context.db, call.organization.id, { kind: 'import', place: call.source.place });
   let done = 0;
-  const results = await forEachStack(plans, options.parallel, null, async (plan) => {
+  const importOne = async (plan: StackPlan) => {
     const { source: stack, action, notes, quarantine } = plan.planned;
-    if (action === 'leave out') return { stack, versions: 0, leftOut: notes, quarantine };
+    if (action === 'leave out') return { stack, versions: 0, previews: 0, leftOut: notes, quarantine };
     try {
-      const { leftOut, versions } = await importer.import(plan, () => progress.report('versions', ++done, total));
-      return { stack, versions, leftOut: [...notes, ...leftOut], quarantine };
+      const { leftOut, previews, versions } = await importer.import(plan, () =>
+        progress.report('versions', ++done, total),
+      );
+      return { stack, versions, previews, leftOut: [...notes, ...leftOut], quarantine };
     } catch (error) {
-      return { stack, versions: 0, leftOut: [`interrupted: ${messageOf(error)}`], quarantine };
+      return { stack, versions: 0, previews: 0, leftOut: [`interrupted: ${messageOf(error)}`], quarantine };
     }
+  };
+  const results = await forEachStack(plans, options.parallel, null, async (plan) => {
+    const result = await importOne(plan);
+    if (plan.planned.action !== 'none' || result.leftOut.length > 0)
+      await run.note({
+        ...plan.planned,
+        ...result,
+        name: result.stack,
+        stack: plan.planned.stack,
+        notes: result.leftOut,
+      });
+    return result;
   });
+  await run.end();
   const versions = results.reduce((sum, result) => sum + result.versions, 0);
   const incomplete = results.filter(({ leftOut }) => leftOut.length > 0);
-  const changed = results.filter((result) => result.versions > 0).length;
+  const previews = results.reduce((sum, result) => sum + result.previews, 0);
+  const changed = results.filter((result) => result.versions + result.previews > 0).length;
   const lines = [
     ...plans.flatMap(({ planned: { action, quarantine, source } }) =>
       quarantine === null || action === 'leave out' ? [] : [`${source}: ${inQuarantine(quarantine)}`],
     ),
     ...incomplete.flatMap(({ leftOut, stack }) => leftOut.map((reason) => `${stack}: ${reason}`)),
-    `Imported ${counted(versions, 'version')} of ${counted(changed, 'stack')} into ${options.organization}.`,
+    `Imported ${countedAll({ versions, previews })} of ${counted(changed, 'stack')} into ${options.organization}.`,
     ...(incomplete.length === 0 ? [] : [`${counted(incomplete.length, 'stack')} not, or not completely: see above.`]),
   ];
   console.log(options.json ? JSON.stringify({ stacks: results }) : lines.join('\n'));
   return incomplete.length === 0;
 }
 
-async function verify({ context, options, stacks }: ImportCall): Promise<boolean> {
-  const results = await forEachStack(stacks, options.parallel, 'verified stacks', (stack) =>
-    verifyStack({ context, organization: options.organization }, stack),
-  );
+async function verify({ context, options, organization, source, stacks }: ImportCall): Promise<boolean> {
+  const run = await beginRun(context.db, organization.id, { kind: 'verify', place: source.place });
+  const results = await forEachStack(stacks, options.parallel, 'verified stacks', async (stack) => {
+    const result = await verifyStack({ context, organization: options.organization }, stack);
+    await run.note({ ...stack, ...notRead, ...result, notes: result.problems });
+    return result;
+  });
+  await run.end();
   const different = results.filter(({ problems }) => problems.length > 0);
-  const [versions, bytes] = [
-    results.reduce((sum, result) => sum + result.versions, 0),
-    results.reduce((sum, result) => sum + result.bytes, 0),
-  ];
+  const sum = (of: 'versions' | 'previews' | 'bytes'): number => results.reduce((total, each) => total + each[of], 0);
+  const compared = `${counted(results.length, 'stack')}${sum('previews') > 0 ? ',' : ' and'} ${countedAll({
+    versions: sum('versions'),
+    previews: sum('previews'),
+  })}`;
   const lines = [
     ...results.flatMap(({ leftOut, source }) => leftOut.map((reason) => `${source}: left out: ${reason}`)),
     ...results.flatMap(({ problems, source }) => problems.map((problem) => `${source}: ${problem}`)),
-    `Compared ${counted(results.length, 'stack')} and ${counted(versions, 'version')}, ${formatBytes(bytes)} of states: ${
+    `Compared ${compared}, ${formatBytes(sum('bytes'))} of states: ${
       different.length === 0 ? 'no differences' : `${counted(different.length, 'stack')} with differences`
     }.`,
   ];
@@ -183,11 +206,19 @@ async function verify({ context, options, stacks }: ImportCall): Promise<boolean
   return different.length === 0;
 }
 
-async function rollBack({ context, options, source, stacks }: ImportCall): Promise<boolean> {
+async function rollBack({ context, options, organization, source, stacks }: ImportCall): Promise<boolean> {
   const parts = { context, organization: options.organization, from: source.place };
-  const results = await forEachStack(stacks, options.parallel, 'stacks', (stack) =>
-    rollBackStack(parts, stack, { apply: options.apply === true }),
-  );
+  const run = options.apply
+    ? await beginRun(context.db, organization.id, { kind: 'rollback', place: source.place })
+    : null;
+  const results = await forEachStack(stacks, options.parallel, 'stacks', async (stack) => {
+    const result = await rollBackStack(parts, stack, { apply: options.apply === true });
+    const versions = result.action === 'delete' ? result.versions : 0;
+    const notes = result.reason === null ? [] : [result.reason];
+    if (result.action !== 'none') await run?.note({ ...stack, ...notRead, versions, notes });
+    return result;
+  });
+  await run?.end();
   const deleted = results.filter(({ action }) => action === 'delete');
   const kept = results.filter(({ action }) => action === 'keep');
   const versions = deleted.reduce((sum, result) => sum + result.versions, 0);
@@ -209,21 +240,27 @@ function describePlan({ organization, stacks, strays }: PlanFile, url: string | 
     [...(quarantine === null ? [] : [inQuarantine(quarantine)]), ...notes].join('; '),
   ]);
   const totals = stacks.reduce(
-    (sum, each) => ({ versions: sum.versions + each.versions, bytes: sum.bytes + each.bytes }),
-    {
-      versions: 0,
-      bytes: 0,
-    },
+    (sum, { bytes, previews, versions }) => ({
+      ...{ versions: sum.versions + versions, previews: sum.previews + previews, bytes: sum.bytes + bytes },
+    }),
+    { versions: 0, previews: 0, bytes: 0 },
   );
   const count = (action: PlannedStack['action']): number => stacks.filter((each) => each.action === action).length;
   return [
     ...alignColumns([['STACK', 'ACTION', 'VERSIONS', 'SIZE', 'SECRETS', 'NOTES'], ...rows]),
     ...strays.map((name) => `${name} is left out: it is not in the layout of this folder (pulumi state upgrade)`),
     `${organization}: ${count('create')} to create, ${count('continue')} to continue, ${count('none')} complete, ` +
-      `${count('leave out')} left out; ${counted(totals.versions, 'version')}, ${formatBytes(totals.bytes)}.`,
+      `${count('leave out')} left out; ${countedAll(totals)}, ${formatBytes(totals.bytes)}.`,
     ...describeSecrets(stacks, url),
     'Nothing was changed. Import with --apply.',
   ].join('\n');
+}
+
+/** What only an import reads of a stack. */
+const notRead = { previews: 0, secretsProvider: null, quarantine: null };
+
+function countedAll({ previews, versions }: { readonly versions: number; readonly previews: number }): string {
+  return counted(versions, 'version') + (previews > 0 ? ` and ${counted(previews, 'preview')}` : '');
 }
 
 function inQuarantine(reason: string): string {

@@ -4,8 +4,9 @@ import { nameMatches } from '../../shared/stacks/name-pattern.ts';
 import { isSegmentName, type StackRef } from '../../shared/stacks/names.ts';
 import { quarantineTag, withQuarantine } from '../../shared/stacks/quarantine.ts';
 import { parseTags, readTags, type Tags } from '../../shared/stacks/tags.ts';
+import { createImportedPreviewRepository } from './imported-preview-repository.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
-import type { SourceContent, SourceEntry, SourceStack, SourceState } from './moving-source.ts';
+import type { SourceContent, SourceEntry, SourcePreview, SourceStack, SourceState } from './moving-source.ts';
 import { retryBroken } from './service-client.ts';
 import { readStateFacts, type StateFacts } from './state-facts.ts';
 
@@ -22,8 +23,9 @@ export interface PlannedStack {
   readonly notes: readonly string[];
   /** Why the CLI refuses its newest state, which is imported nevertheless; null if it does not. */
   readonly quarantine: string | null;
-  /** Versions to import, and those that are here. */
+  /** Versions and previews to import, and versions that are here. */
   readonly versions: number;
+  readonly previews: number;
   readonly imported: number;
   /** Size of the states to read, as stored in the source. Estimated from the newest state if the source does not say. */
   readonly bytes: number;
@@ -38,6 +40,8 @@ export interface StackPlan {
   readonly content: SourceContent | null;
   /** Versions of the history that are not here. */
   readonly entries: readonly SourceEntry[];
+  /** Previews that have never come. */
+  readonly previews: readonly SourcePreview[];
   /** Whether the newest state of the source is in none of its history's entries. */
   readonly hasUnrecordedState: boolean;
   readonly tags: Tags;
@@ -78,6 +82,7 @@ export async function planStack(parts: PlanParts, source: SourceStack): Promise<
   const entries = fault === null ? (content?.history ?? []).slice(here?.known ?? 0) : [];
   const hasUnrecordedState = fault === null && content !== null && (await isUnrecorded(content, facts, entries, here));
   const versions = entries.length + (hasUnrecordedState ? 1 : 0);
+  const previews = fault === null ? await newPreviews(parts.context, content?.previews ?? [], here?.head) : [];
   const sizeOf = ({ bytes }: SourceState): number => bytes ?? facts?.bytes ?? 0;
   const bytes =
     entries.reduce((sum, { state }) => sum + sizeOf(state), 0) +
@@ -86,14 +91,24 @@ export async function planStack(parts: PlanParts, source: SourceStack): Promise<
   // A state that is not read again keeps its mark.
   const quarantine = facts === null ? (here?.quarantine ?? null) : facts.fault;
   const planned: PlannedStack = {
-    ...{ source: source.name, project, stack: source.stack, notes, versions, bytes, quarantine },
-    action: fault !== null ? 'leave out' : !here?.head ? 'create' : versions > 0 ? 'continue' : 'none',
+    ...{
+      source: source.name,
+      project,
+      stack: source.stack,
+      notes,
+      versions,
+      previews: previews.length,
+      bytes,
+      quarantine,
+    },
+    action:
+      fault !== null ? 'leave out' : !here?.head ? 'create' : versions + previews.length > 0 ? 'continue' : 'none',
     imported: here?.imported ?? 0,
     resources: facts?.resources ?? 0,
     secretsProvider: facts?.secretsProvider ?? null,
   };
   const marked = withQuarantine(tags, quarantine);
-  return { planned, content, entries, hasUnrecordedState, tags: marked, head: here?.head ?? null };
+  return { planned, content, entries, previews, hasUnrecordedState, tags: marked, head: here?.head ?? null };
 }
 
 const noFacts = { facts: null, fault: null };
@@ -155,6 +170,17 @@ async function newestHash(entries: readonly SourceEntry[], headHash: string | nu
     }
   }
   return headHash;
+}
+
+/** Those that have never come: what retention has deleted stays away. */
+async function newPreviews(
+  { db }: AppContext,
+  previews: readonly SourcePreview[],
+  head: StackPlan['head'] | undefined,
+): Promise<readonly SourcePreview[]> {
+  if (!head || previews.length === 0) return previews;
+  const known = await createImportedPreviewRepository(db).listEntries(head.stackId);
+  return previews.filter(({ id }) => !known.has(id));
 }
 
 /** What of the stack is here. */

@@ -24,6 +24,14 @@ export interface SourceEntry {
   readonly events: (() => AsyncIterable<Buffer>) | null;
 }
 
+/** A preview in the history of a stack. */
+export interface SourcePreview extends Pick<SourceEntry, 'id' | 'info' | 'events'> {
+  /** The version that it started from; null if the source does not say. */
+  readonly baseVersion: number | null;
+  /** The first update that began later; null if none did. */
+  readonly before: string | null;
+}
+
 /** What the source has of a stack. */
 export interface SourceContent {
   /** The newest state. */
@@ -32,6 +40,8 @@ export interface SourceContent {
   readonly mayHaveUnrecordedState: boolean;
   /** Oldest first. */
   readonly history: readonly SourceEntry[];
+  /** Ended previews, oldest first; none if the source keeps none. */
+  readonly previews?: readonly SourcePreview[];
   /** What of the stack cannot be imported. */
   readonly notes: readonly string[];
   /** Why the stack cannot be imported now; null if it can. */

@@ -6,6 +6,9 @@ import { shortReason, unreachableReason } from '../../shared/platform/kms/kms-re
 /** The source refuses the call, and would refuse it again. */
 export class SourceRefusedError extends MovingError {}
 
+/** The source has nothing at the path. */
+export class SourceLacksError extends MovingError {}
+
 /** The source does not answer, or accepts no calls with this token: nothing is wrong with what was asked for. */
 export class SourceUnavailableError extends MovingError {}
 
@@ -161,7 +164,7 @@ export class ServiceClient {
           `The token in PULUMI_ACCESS_TOKEN does not permit ${method} ${path} ${because}`,
         );
       case 404:
-        return new MovingError(`${origin} does not have ${path} ${because}`);
+        return new SourceLacksError(`${origin} does not have ${path} ${because}`);
       case 400:
       case 422:
         return new SourceRefusedError(`${origin} refuses ${method} ${path} ${because}`);

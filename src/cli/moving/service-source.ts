@@ -1,13 +1,11 @@
-import { gunzipSync, gzipSync } from 'node:zlib';
 import type { Static, TSchema } from 'typebox';
 import { MovingError } from '../../shared/diy/diy-layout.ts';
 import { readServiceInfo } from '../../shared/diy/history-info.ts';
 import type { MovingSource, SourceContent, SourceEntry, SourceStack } from './moving-source.ts';
 import { answers, type ListedUpdate, readAnswer } from './service-answers.ts';
 import { type Call, ServiceClient, SourceRefusedError } from './service-client.ts';
+import { PackedPage, pageSize, readPreviews } from './service-previews.ts';
 
-/** Updates of one call. */
-const pageSize = 100;
 /** As the CLI asks for (pkg/resource/stack/secrets.go). */
 const maxCiphertexts = 1000;
 
@@ -55,7 +53,7 @@ export class ServiceSource implements MovingSource {
 
   async #open(project: string, stack: string): Promise<SourceContent> {
     const path = `/api/stacks/${[this.#organization, project, stack].map(encodeURIComponent).join('/')}`;
-    const { isBusy, updates, withoutState } = await this.#readHistory(path);
+    const { isBusy, previews, updates, withoutState } = await this.#readHistory(path);
     const newest = updates.at(-1);
     const notes = isBusy ? ['an update of it runs in the source, and comes with the next pass'] : [];
     if (withoutState > 0) notes.push(`without ${withoutState} updates, whose states the source lacks`);
@@ -65,7 +63,7 @@ export class ServiceSource implements MovingSource {
         modifiedAt: new Date(),
       },
       mayHaveUnrecordedState: newest === undefined,
-      ...{ history: updates, notes, fault: null, isBusy },
+      ...{ history: updates, previews, notes, fault: null, isBusy },
       tags: async () => (await this.#read(answers.stack, path)).tags ?? {},
       decrypt: (ciphertexts) => this.#decrypt(path, ciphertexts),
     };
@@ -74,7 +72,7 @@ export class ServiceSource implements MovingSource {
   /** Ended updates, oldest first. */
   async #readHistory(path: string) {
     // An update that comes meanwhile moves others to the next page.
-    const found = new Map<number, SourceEntry>();
+    const found = new Map<number, SourceEntry & { readonly startTime: number }>();
     let isBusy = false;
     let withoutState = 0;
     for (let number = 1; ; number++) {
@@ -82,15 +80,15 @@ export class ServiceSource implements MovingSource {
       const { updates = [] } = await this.#read(answers.updates, call);
       const page = new PackedPage(updates);
       for (const [at, update] of updates.entries()) {
-        const { kind, result, startTime } = update.info ?? update;
+        const { kind = '', result, startTime = 0 } = update.info ?? update;
         const stackVersion = update.version ?? update.info?.version ?? 0;
-        if (kind === 'preview' || kind === 'Ppreview') continue;
+        if (/^(preview$|P)/.test(kind)) continue;
         if (result === 'in-progress' || result === 'not-started') isBusy = true;
         else if (update.stateDeletedAt !== undefined) withoutState++;
         else if (stackVersion > 0)
           // An update that never began is listed with the version before it, which the older one has.
           found.set(stackVersion, {
-            ...{ id: `${stackVersion}@${startTime ?? 0}`, stackVersion },
+            ...{ id: `${stackVersion}@${startTime}`, stackVersion, startTime },
             state: this.#stateAt(`${path}/export/${stackVersion}`),
             info: async () => readServiceInfo(page.at(at)),
             events: this.#eventsOf(path, update),
@@ -99,7 +97,9 @@ export class ServiceSource implements MovingSource {
       if (updates.length < pageSize) break;
     }
     const updates = [...found].sort(([a], [b]) => a - b).map(([, entry]) => entry);
-    return { updates, isBusy, withoutState };
+    const eventsOf = (update: ListedUpdate) => this.#eventsOf(path, update);
+    const previews = await readPreviews({ client: this.#client, path, eventsOf }, updates);
+    return { updates, previews, isBusy, withoutState };
   }
 
   #stateAt(path: string) {
@@ -150,23 +150,6 @@ export class ServiceSource implements MovingSource {
       const first = await this.#decryptBatch(path, ciphertexts.slice(0, middle));
       return [...first, ...(await this.#decryptBatch(path, ciphertexts.slice(middle)))];
     }
-  }
-}
-
-/** A page of updates, which may be large, until its entries are imported. */
-class PackedPage {
-  readonly #bytes: Buffer;
-  #open: WeakRef<readonly ListedUpdate[]> | null = null;
-
-  constructor(updates: readonly ListedUpdate[]) {
-    this.#bytes = gzipSync(JSON.stringify(updates), { level: 1 });
-  }
-
-  at(index: number): ListedUpdate {
-    const known = this.#open?.deref();
-    const updates = known ?? (JSON.parse(gunzipSync(this.#bytes).toString('utf8')) as readonly ListedUpdate[]);
-    if (known === undefined) this.#open = new WeakRef(updates);
-    return updates[index] as ListedUpdate;
   }
 }
 

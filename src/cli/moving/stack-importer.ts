@@ -3,10 +3,10 @@ import { ciRunOf, operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { MovingError } from '../../shared/diy/diy-layout.ts';
-import { type HistoryInfo, storedOutcome } from '../../shared/diy/history-info.ts';
+import { type HistoryInfo, storedOutcome, unrecordedInfo } from '../../shared/diy/history-info.ts';
 import type { EngineEventText } from '../../shared/events/event-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { InvalidRequestError, UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { UnavailableError } from '../../shared/platform/errors/errors.ts';
 import { ReadOnlyError } from '../../shared/platform/read-only/read-only-mode.ts';
 import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
@@ -21,7 +21,9 @@ import { messageOf, type StackPlan } from './import-plan.ts';
 import { createImportedVersionRepository } from './imported-version-repository.ts';
 import { counted } from './moving-report.ts';
 import type { SourceContent, SourceEntry, SourceState } from './moving-source.ts';
+import { insertPreview, type PreparedPreview, placePreviews } from './preview-importer.ts';
 import { retryBroken, SourceUnavailableError } from './service-client.ts';
+import { isDamage } from './source-damage.ts';
 import { readEvents } from './source-events.ts';
 import { StackSecrets } from './stack-secrets.ts';
 
@@ -69,9 +71,12 @@ interface PreparedVersion {
   readonly events: readonly EngineEventText[];
 }
 
+type Prepared = PreparedVersion | PreparedPreview;
+
 /** What was done with a stack. */
 export interface ImportedStack {
   readonly versions: number;
+  readonly previews: number;
   /** Entries that were left out, with the reason. */
   readonly leftOut: readonly string[];
 }
@@ -89,7 +94,7 @@ export class StackImporter {
 
   /** `onVersion` is called for each entry that was read. Throws MovingError if the stack here has changed since the plan. */
   async import(
-    { content, entries, hasUnrecordedState, head, planned, tags }: StackPlan,
+    { content, entries, hasUnrecordedState, head, planned, previews, tags }: StackPlan,
     onVersion: () => void,
   ): Promise<ImportedStack> {
     if (content === null) throw new MovingError('it could not be read');
@@ -101,37 +106,50 @@ export class StackImporter {
     if (content.decrypt !== null && head === null) target.head = await this.#commit(target, []);
     const secrets = arrival ?? this.#secretsOf(content, ref, target.head);
     const maxHeld = content.decrypt === null ? maxHeldVersions : maxHeldOfService;
-    let held: PreparedVersion[] = [];
+    let held: Prepared[] = [];
     let heldBytes = 0;
-    let versions = 0;
-    const hold = async (version: PreparedVersion): Promise<void> => {
-      held.push(version);
-      heldBytes += version.state?.document.inlineBytes?.length ?? 0;
-      heldBytes += version.events.reduce((sum, { text }) => sum + text.length, 0);
-      versions++;
+    const done = { versions: 0, previews: 0 };
+    const hold = async (prepared: Prepared): Promise<void> => {
+      held.push(prepared);
+      if (isVersion(prepared)) heldBytes += prepared.state?.document.inlineBytes?.length ?? 0;
+      heldBytes += prepared.events.reduce((sum, { text }) => sum + text.length, 0);
+      done[isVersion(prepared) ? 'versions' : 'previews']++;
       if (heldBytes < maxHeldBytes && held.length < maxHeld) return;
       target.head = await this.#commit(target, held);
       [held, heldBytes] = [[], 0];
     };
-    for (const entry of entries) {
+    const take = async (name: string, prepare: (name: string) => Promise<Prepared>): Promise<void> => {
       try {
-        await hold(await this.#prepare(entry, secrets, leftOut));
+        await hold(await prepare(name));
       } catch (error) {
         if (!isDamage(error)) throw error;
-        leftOut.push(`${entry.state.name}: ${messageOf(error)}`);
+        leftOut.push(`${name}: ${messageOf(error)}`);
       }
       const kept = secrets?.takeKept() ?? 0;
-      if (kept > 0) leftOut.push(`${entry.state.name}: the source could not decrypt ${counted(kept, 'secret')}`);
+      if (kept > 0) leftOut.push(`${name}: the source could not decrypt ${counted(kept, 'secret')}`);
+    };
+    for (const { entry, previews: earlier } of placePreviews(entries, previews)) {
+      for (const each of earlier)
+        await take(`preview ${each.id}`, async (name) => ({
+          baseVersion: each.baseVersion,
+          ...(await this.#read(each, name, secrets, leftOut)),
+        }));
+      if (entry === null) break;
+      await take(entry.state.name, async (name) => ({
+        stackVersion: entry.stackVersion,
+        ...(await this.#read(entry, name, secrets, leftOut)),
+        state: await this.#store(entry.state, secrets),
+      }));
       onVersion();
     }
     if (hasUnrecordedState) {
-      const info = unrecorded(content.state.modifiedAt);
+      const info = unrecordedInfo(content.state.modifiedAt);
       const state = await this.#store(content.state, secrets);
       await hold({ entry: '', stackVersion: null, info, state, events: [] });
       onVersion();
     }
     if (held.length > 0 || target.head === null || planned.action === 'none') await this.#commit(target, held);
-    return { versions, leftOut };
+    return { ...done, leftOut };
   }
 
   #secretsOf({ decrypt }: SourceContent, ref: StackRef, head: StackPlan['head']): StackSecrets | null {
@@ -145,20 +163,25 @@ export class StackImporter {
     });
   }
 
-  async #prepare(entry: SourceEntry, secrets: Arrival | null, leftOut: string[]): Promise<PreparedVersion> {
-    const read = await entry.info();
+  /** All that an update or a preview has except a state. */
+  async #read(
+    { events, id, info }: Pick<SourceEntry, 'events' | 'id' | 'info'>,
+    name: string,
+    secrets: Arrival | null,
+    leftOut: string[],
+  ) {
+    const read = await info();
     const config = secrets === null ? read.config : await secrets.config(read.config);
-    const state = await this.#store(entry.state, secrets);
-    const events = entry.events === null ? [] : await this.#eventsOf(entry.events, entry, leftOut);
-    return { entry: entry.id, stackVersion: entry.stackVersion, info: { ...read, config }, state, events };
+    const found = events === null ? [] : await this.#eventsOf(events, name, leftOut);
+    return { entry: id, info: { ...read, config }, events: found };
   }
 
-  async #eventsOf(read: NonNullable<SourceEntry['events']>, { state }: SourceEntry, leftOut: string[]) {
+  async #eventsOf(read: NonNullable<SourceEntry['events']>, name: string, leftOut: string[]) {
     try {
       return await readEvents(read, this.#parts.context.config.limits.maxEventBytes);
     } catch (error) {
       if (error instanceof SourceUnavailableError || !isDamage(error)) throw error;
-      leftOut.push(`${state.name}: without its events: ${messageOf(error)}`);
+      leftOut.push(`${name}: without its events: ${messageOf(error)}`);
       return [];
     }
   }
@@ -187,7 +210,7 @@ export class StackImporter {
 
   async #commit(
     { head, ref, tags }: { ref: StackRef; tags: string; head: StackPlan['head'] },
-    versions: readonly PreparedVersion[],
+    prepared: readonly Prepared[],
   ): Promise<NonNullable<StackPlan['head']>> {
     const { context, organization } = this.#parts;
     // Before the transaction, because other stacks of the project would wait for its end.
@@ -199,13 +222,14 @@ export class StackImporter {
       if (!stack || stack.stackVersion !== (head?.stackVersion ?? 0) || stack.activeUpdateId !== null)
         throw new MovingError(`${formatStackRef(ref)} was changed here during the import: plan it again`);
       if (stack.tags !== tags) await stacks.setTags(stack.id, tags);
-      if (versions.length === 0) return { stackId: stack.id, stackVersion: stack.stackVersion };
-      const stackVersion = await this.#insertVersions(tx, stack, versions);
+      if (prepared.length === 0) return { stackId: stack.id, stackVersion: stack.stackVersion };
+      const { previews, stackVersion } = await this.#insert(tx, stack, prepared);
+      const versions = prepared.filter(isVersion);
       const entry = versions.at(-1)?.entry || null;
       await this.#parts.onCommit?.(tx, { stackId: stack.id, stackVersion, entry });
       await createAuditRepository(tx).insert(operatorSource(operator()), {
         ...{ action: 'stack.import', organization: organization.name, object: formatStackRef(ref) },
-        details: { stackId: stack.id, stackVersion, versions: versions.length, from: this.#parts.from },
+        details: { stackId: stack.id, stackVersion, versions: versions.length, previews, from: this.#parts.from },
       });
       return { stackId: stack.id, stackVersion };
     });
@@ -222,14 +246,20 @@ export class StackImporter {
     return stacks.lockById(id);
   }
 
-  async #insertVersions(tx: Queryable, stack: StackRow, versions: readonly PreparedVersion[]): Promise<number> {
+  async #insert(tx: Queryable, stack: StackRow, prepared: readonly Prepared[]) {
     const [rows, checkpoints, stacks] = [
       createImportedVersionRepository(tx),
       createCheckpointRepository(tx),
       createStackRepository(tx),
     ];
     let { checkpointId, stackVersion } = stack;
-    for (const { entry, events, info, state, stackVersion: number } of versions) {
+    let previews = 0;
+    for (const each of prepared) {
+      if (!isVersion(each)) {
+        if (await insertPreview(tx, { id: stack.id, stackVersion, checkpointId }, each)) previews++;
+        continue;
+      }
+      const { entry, events, info, state, stackVersion: number } = each;
       const id = randomUUID();
       stackVersion = Math.max(stackVersion + 1, number ?? 0);
       const startedAt = new Date((info.startTime || info.endTime) * 1000);
@@ -247,8 +277,12 @@ export class StackImporter {
     }
     await stacks.setHead(stack.id, checkpointId);
     await stacks.publishVersion(stack.id, stackVersion);
-    return stackVersion;
+    return { previews, stackVersion };
   }
+}
+
+function isVersion(prepared: Prepared): prepared is PreparedVersion {
+  return 'state' in prepared;
 }
 
 /** Throws ReadOnlyError: what comes in while the database is being moved would be lost. */
@@ -257,27 +291,7 @@ export async function assertWritable(db: Queryable): Promise<void> {
   if (mode) throw new ReadOnlyError(mode);
 }
 
-/** A state that `pulumi state` or `pulumi stack import` has written: the CLI's own backend keeps no update of it. */
-function unrecorded(at: Date): HistoryInfo {
-  const seconds = Math.floor(at.getTime() / 1000);
-  return {
-    ...{ kind: 'import', startTime: seconds, endTime: seconds, result: 'succeeded' },
-    message: 'State that the history of the source does not have',
-    ...{ environment: '{}', config: '{}', resourceChanges: '{}' },
-  };
-}
-
 /** The address that the CLI finds in states, where it decrypts their secrets. */
 export function serverUrl({ publicUrl }: { readonly publicUrl: string }): string {
   return publicUrl.replace(/\/+$/, '');
-}
-
-function isDamage(error: unknown): boolean {
-  if (error instanceof SourceUnavailableError) return false;
-  return (
-    error instanceof InvalidRequestError ||
-    error instanceof MovingError ||
-    error instanceof SyntaxError ||
-    /^Z_|^ERR_ZSTD|^ZSTD/.test(String((error as { code?: unknown }).code))
-  );
 }

@@ -8,6 +8,8 @@ import type { SourceContent, SourceEntry, SourceStack, SourceState } from './mov
 import { retryBroken, SourceUnavailableError } from './service-client.ts';
 import { countEvents } from './source-events.ts';
 import { type Decrypt, hashDecrypted, hashDecryptedConfig } from './stack-secrets.ts';
+import { countStoredEvents } from './stored-events.ts';
+import { verifyPreviews } from './verify-previews.ts';
 
 const pageRows = 100;
 
@@ -15,6 +17,7 @@ const pageRows = 100;
 export interface StackVerification {
   readonly source: string;
   readonly versions: number;
+  readonly previews: number;
   /** States that were read at both ends, in bytes. */
   readonly bytes: number;
   /** A line for each difference. */
@@ -34,7 +37,7 @@ export async function verifyStack(
   const { db, stacks } = context;
   const problems: string[] = [];
   const leftOut: string[] = [];
-  const result = { source: source.name, versions: 0, bytes: 0, problems, leftOut };
+  const result = { source: source.name, versions: 0, previews: 0, bytes: 0, problems, leftOut };
   const content = await source.open().catch((error: unknown) => {
     problems.push(`it cannot be read: ${messageOf(error)}`);
     return null;
@@ -68,6 +71,9 @@ export async function verifyStack(
     if (problem === null) result.versions++;
     else (isLeftOut ? leftOut : problems).push(problem);
   }
+  const previews = await verifyPreviews({ context, content, stackId: stack.id });
+  result.previews = previews.equal;
+  problems.push(...previews.problems);
   for (const entry of rows.keys()) if (entry !== '') problems.push(`the source has no entry ${entry}`);
   const headHash = await createImportedVersionRepository(db).findHeadHash(stack.id);
   const expectedHash = isService ? newestRow?.sha256 : newest?.sha256;
@@ -137,22 +143,6 @@ async function verifyEntry(
   } catch (error) {
     const isLeftOut = row === undefined && !(error instanceof SourceUnavailableError);
     return found(`${row ? `version ${row.stackVersion}` : `entry ${id}`}: ${messageOf(error)}`, isLeftOut);
-  }
-}
-
-async function countStoredEvents({ eventReader }: AppContext, { id }: ImportedVersionRow): Promise<number> {
-  let count = 0;
-  let beyond = -1;
-  const owner = { id, mayHaveRows: true };
-  const page = { events: 500, bytes: 1024 * 1024 };
-  for (;;) {
-    const before = count;
-    const selection = { beyond, newestFirst: false, urn: null, types: null };
-    for await (const batch of eventReader.read(owner, selection, page)) {
-      count += batch.length;
-      beyond = batch.at(-1)?.sequence ?? beyond;
-    }
-    if (count === before) return count;
   }
 }
 

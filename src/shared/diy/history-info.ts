@@ -68,9 +68,31 @@ export function readHistoryInfo(name: string, text: string): HistoryInfo {
 }
 
 /** The kind and the status with which the service keeps the update. */
-export function storedOutcome({ kind, result }: HistoryInfo): { kind: string; status: 'succeeded' | 'failed' } {
+export function storedOutcome({ kind, result }: Pick<HistoryInfo, 'kind' | 'result'>): {
+  kind: string;
+  status: 'succeeded' | 'failed';
+} {
   const kinds = new Map([...['update', 'refresh', 'destroy', 'import', 'rename'].map((each) => [each, each] as const)]);
   return { kind: kinds.get(kind) ?? 'update', status: result === 'succeeded' ? 'succeeded' : 'failed' };
+}
+
+/** The same of a preview, whose kind the service may write with a P, as in `Pupdate`. */
+export function storedPreview({ kind, result }: Pick<HistoryInfo, 'kind' | 'result'>): {
+  kind: string;
+  status: 'succeeded' | 'failed';
+} {
+  if (kind === 'preview' || kind === 'Ppreview') return { ...storedOutcome({ kind, result }), kind: 'preview' };
+  return storedOutcome({ kind: kind.replace(/^P/, ''), result });
+}
+
+/** A state that `pulumi state` or `pulumi stack import` has written: the CLI's own backend keeps no update of it. */
+export function unrecordedInfo(at: Date): HistoryInfo {
+  const seconds = Math.floor(at.getTime() / 1000);
+  return {
+    ...{ kind: 'import', startTime: seconds, endTime: seconds, result: 'succeeded' },
+    message: 'State that the history of the source does not have',
+    ...{ environment: '{}', config: '{}', resourceChanges: '{}' },
+  };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { type Queryable, type Row, type SqlFragment, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import type { StackRef } from '../stacks/names.ts';
 import type { UpdateKind, UpdateStatus } from './update-state.ts';
@@ -50,6 +50,15 @@ const textColumns = {
   resourceChanges: sql.fragment`resource_changes`,
 } as const;
 
+/** Which updates a history has. */
+export type ShownUpdates = 'all' | 'updates' | 'previews';
+
+const condition: Readonly<Record<ShownUpdates, SqlFragment>> = {
+  all: sql.fragment`true`,
+  updates: sql.fragment`not u.dry_run and u.kind <> 'preview'`,
+  previews: sql.fragment`(u.dry_run or u.kind = 'preview')`,
+};
+
 /** Size of a row without its texts, in bytes. */
 const rowBytes = 500;
 
@@ -79,17 +88,16 @@ export function createHistoryRepository(db: Queryable) {
 
   return {
     /**
-     * A stack's history, newest first: updates before number `before`, without the first `offset` of them; as many as `limit` and
+     * A stack's history, newest first: of the `shown` updates, those before number `before`, without the first `offset` of them; as many as `limit` and
      * `maxBytes` allow, but at least one if there is any. Texts above `wholeBytes` are null.
      */
     list: (
       stackId: string,
-      { before, offset, previews }: { before: number | null; offset: number; previews: boolean },
+      { before, offset, shown: kinds }: { before: number | null; offset: number; shown: ShownUpdates },
       { limit, maxBytes, wholeBytes }: { limit: number; maxBytes: number; wholeBytes: number },
     ) => {
       const listed = sql.fragment`
-        u.stack_id = ${stackId} ${previews ? sql.fragment`` : sql.fragment`and not u.dry_run and u.kind <> 'preview'`}
-        and (${before}::bigint is null or u.number < ${before}::bigint)`;
+        u.stack_id = ${stackId} and ${condition[kinds]} and (${before}::bigint is null or u.number < ${before}::bigint)`;
       // The rows before the page are counted in the index alone.
       const page =
         offset === 0

@@ -9,12 +9,16 @@ interface Product {
 
 const stack = '/api/stacks/[^/]+/[^/]+/[^/]+';
 
-const product = (paths: string, message: string): Product => ({ paths: new RegExp(`^(?:${paths})(?:/|$)`), message });
+/** `isWhole`: not the paths below. */
+const product = (paths: string, message: string, isWhole = false): Product => ({
+  paths: new RegExp(`^(?:${paths})${isWhole ? '$' : '(?:/|$)'}`),
+  message,
+});
 
 const notProvided = (name: string, hint: string): string =>
   `${name} another product of Pulumi, which this server does not provide. ${hint}`;
 
-/** Paths that the CLI calls for other products, and what to do without them. */
+/** Paths that the CLI calls for other products, or for what this server does otherwise, and what to do instead. */
 const products: readonly Product[] = [
   product(
     '/api/(?:esc|preview/environments|change-requests)',
@@ -40,7 +44,7 @@ const products: readonly Product[] = [
   product('/api/(?:ai|preview/agents)', notProvided('Pulumi Neo (Copilot) is', 'The other commands do not need it.')),
   product('/api/preview/insights', notProvided('Pulumi Insights is', '`pulumi stack` shows the resources of a stack.')),
   product(
-    '/api/orgs/[^/]+/policyresults',
+    '/api/orgs/[^/]+/(?:policyresults|policy/exceptions)',
     notProvided(
       'The record of policy issues is',
       'Required policy packs (`pulumi policy enable`) stop an update and are shown in its events.',
@@ -67,6 +71,28 @@ const products: readonly Product[] = [
     'This server does not import teams from GitHub. Create a team here (`POST /api/orgs/ORG/teams/pulumi`).',
   ),
   product('/api/log-encryption-session', notProvided('Log sharing is', 'The CLI keeps its logs on your machine.')),
+  product(
+    '/api/orgs/[^/]+/auditlogs/v2',
+    'This server lists the audit log at another address, which older versions of the CLI call: GET /api/orgs/ORG/auditlogs. The page Audit log of the organization has all of it.',
+  ),
+  product(
+    `/api/orgs/[^/]+/policygroups/[^/]+/(?:batch|stacks|accounts)|/api/orgs/[^/]+/policypacks/[^/]+/versions/[^/]+|${stack}/policygroups`,
+    'This server does not have this call about policies. The page Policies of the organization shows policy packs and groups, and changes them.',
+  ),
+  product(
+    `${stack}/begin-update`,
+    'This server does not announce begin-update. Create the update, and start it, with two calls.',
+  ),
+  product(`${stack}/outputs`, 'This server does not announce stack-outputs. Outputs are in the exported state.'),
+  product(
+    `${stack}/(?:logs|updates/(?!latest(?:/|$))[^/]+|[^/]+/[^/]+/events)`,
+    'This server has neither logs of resources nor the files of programs, and takes events in batches only.',
+  ),
+  product(
+    '/api/stacks/[^/]+',
+    'Stacks are created and listed elsewhere: POST /api/stacks/ORG/PROJECT, GET /api/user/stacks?organization=ORG.',
+    true,
+  ),
   product(`${stack}/config`, `Nothing was changed: ${noRemoteConfig}.`),
 ];
 

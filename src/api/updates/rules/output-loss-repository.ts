@@ -75,12 +75,14 @@ export function createOutputLossRepository(db: Queryable) {
             select id, number, status, kind, base_stack_version, commit_id, requested_by, token_id from updates
             where stack_id = ${update.stackId} and (dry_run or kind = 'preview') order by number desc limit ${searchedPreviews}) p
           left join output_losses l on l.update_id = p.id
-          where p.status = 'succeeded' and p.kind in ('update', 'preview') and ${
-            update.commit === null
-              ? sql.fragment`p.base_stack_version = ${update.stackVersion}
+          where p.status = 'succeeded' and p.kind in ('update', 'preview')
+            -- An imported one says nothing about outputs.
+            and not exists (select 1 from imported_previews i where i.update_id = p.id) and ${
+              update.commit === null
+                ? sql.fragment`p.base_stack_version = ${update.stackVersion}
                 and (p.requested_by = ${update.userId}::uuid or p.token_id = ${update.tokenId}::uuid)`
-              : sql.fragment`p.commit_id = ${update.commit}`
-          }
+                : sql.fragment`p.commit_id = ${update.commit}`
+            }
           order by p.number desc limit 1`),
       ),
   };

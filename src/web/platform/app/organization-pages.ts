@@ -20,6 +20,7 @@ const pages: readonly OrganizationPage[] = [
   { name: 'Webhooks', group: 'Updates', link: { to: '/$organization/~/webhooks' }, isForAdmins: true },
   { name: 'Audit log', group: 'Records', link: { to: '/$organization/~/audit' }, isForAdmins: true },
   { name: 'Limits', group: 'Records', link: { to: '/$organization/~/limits' }, isForAdmins: true },
+  { name: 'Imports', group: 'Records', link: { to: '/$organization/~/imports' }, isForAdmins: true },
   { name: 'Deleted stacks', group: 'Records', link: { to: '/$organization/~/deleted-stacks' }, isForAdmins: true },
 ];
 

@@ -1,0 +1,37 @@
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { createImportRunRepository } from '../../shared/stacks/import-run-repository.ts';
+import type { ApiContext } from '../platform/api-context.ts';
+
+/** Runs of `holdfast import` into an organization. */
+export class ImportRuns {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** The newest first, and where to continue if there are more. */
+  async list(organization: string, before: number | null, limit: number) {
+    const rows = await this.#rows().list(organization, before, limit + 1);
+    const items = rows.slice(0, limit);
+    return { items, next: rows.length > limit ? (items.at(-1)?.number ?? null) : null };
+  }
+
+  /** Throws NotFoundError. */
+  async get(organization: string, id: string) {
+    const run = await this.#rows().find(organization, id);
+    if (!run) throw new NotFoundError('There is no such import');
+    return run;
+  }
+
+  /** The stacks of a run by name, and where to continue if there are more. */
+  async listStacks(organization: string, id: string, after: string | null, limit: number) {
+    const rows = await this.#rows().listStacks(organization, id, after ?? '', limit + 1);
+    const items = rows.slice(0, limit);
+    return { items, next: rows.length > limit ? (items.at(-1)?.name ?? null) : null };
+  }
+
+  #rows() {
+    return createImportRunRepository(this.#context.db);
+  }
+}

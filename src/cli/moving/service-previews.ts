@@ -1,0 +1,75 @@
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { readServiceInfo } from '../../shared/diy/history-info.ts';
+import type { SourceEntry, SourcePreview } from './moving-source.ts';
+import { answers, type ListedUpdate, readAnswer } from './service-answers.ts';
+import { type ServiceClient, SourceLacksError } from './service-client.ts';
+
+/** Updates of one call. */
+export const pageSize = 100;
+
+/** A page of updates, which may be large, until its entries are imported. */
+export class PackedPage {
+  readonly #bytes: Buffer;
+  #open: WeakRef<readonly ListedUpdate[]> | null = null;
+
+  constructor(updates: readonly ListedUpdate[]) {
+    this.#bytes = gzipSync(JSON.stringify(updates), { level: 1 });
+  }
+
+  at(index: number): ListedUpdate {
+    const known = this.#open?.deref();
+    const updates = known ?? (JSON.parse(gunzipSync(this.#bytes).toString('utf8')) as readonly ListedUpdate[]);
+    if (known === undefined) this.#open = new WeakRef(updates);
+    return updates[index] as ListedUpdate;
+  }
+}
+
+/** The ended previews of a stack, oldest first; none if the service does not list them. `updates` are oldest first. */
+export async function readPreviews(
+  { client, eventsOf, path }: PreviewParts,
+  updates: readonly { readonly id: string; readonly startTime: number }[],
+): Promise<SourcePreview[]> {
+  // A preview that comes meanwhile moves others to the next page.
+  const found = new Map<string, Omit<SourcePreview, 'before'> & { readonly startTime: number }>();
+  for (let number = 1; ; number++) {
+    const call = `${path}/updates/latest/previews?output-type=service&asc=false&pageSize=${pageSize}&page=${number}`;
+    const listed = await listPage(client, call);
+    const page = new PackedPage(listed);
+    for (const [at, update] of listed.entries()) {
+      const { kind, result, startTime, version } = update.info ?? update;
+      const id = update.updateID;
+      // Some services list nothing but ids.
+      if (!id || !kind || !startTime || result === 'in-progress' || result === 'not-started') continue;
+      found.set(id, {
+        ...{ id, startTime, baseVersion: update.version ?? version ?? null },
+        info: async () => readServiceInfo(page.at(at)),
+        events: eventsOf(update),
+      });
+    }
+    if (listed.length < pageSize) break;
+  }
+  let next = 0;
+  return [...found.values()]
+    .reverse()
+    .sort((a, b) => a.startTime - b.startTime)
+    .map((preview) => {
+      while (next < updates.length && (updates[next]?.startTime ?? 0) <= preview.startTime) next++;
+      return { ...preview, before: updates[next]?.id ?? null };
+    });
+}
+
+interface PreviewParts {
+  readonly client: ServiceClient;
+  /** Of the stack. */
+  readonly path: string;
+  readonly eventsOf: (update: ListedUpdate) => SourceEntry['events'];
+}
+
+async function listPage(client: ServiceClient, call: string): Promise<readonly ListedUpdate[]> {
+  try {
+    return readAnswer(answers.updates, await client.json(call), `${client.origin}${call}`).updates ?? [];
+  } catch (error) {
+    if (error instanceof SourceLacksError) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,62 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { PackageOpen } from 'lucide-react';
+import type { ImportRun } from '../../platform/app/contract.ts';
+import { Problem, useProblem } from '../../platform/app/problem-pages.tsx';
+import { every, trpc } from '../../platform/app/trpc.ts';
+import { Code } from '../../platform/ui/code.tsx';
+import { Empty } from '../../platform/ui/empty.tsx';
+import { Page } from '../../platform/ui/page.tsx';
+import { pagedList } from '../../platform/ui/paged-list.ts';
+import { type Column, Table } from '../../platform/ui/table.tsx';
+import { Time } from '../../platform/ui/time.tsx';
+import { countsOf, kindOf } from './import-labels.ts';
+import styles from './imports.module.css';
+import { RunBadges } from './run-badges.tsx';
+
+const route = getRouteApi('/$organization/~/imports');
+const pollMs = 15_000;
+
+/** What operators have imported, for admins of the organization. */
+export function ImportsPage() {
+  const { organization } = route.useParams();
+  const query = useInfiniteQuery(
+    trpc.imports.list.infiniteQueryOptions(
+      { organization },
+      { getNextPageParam: ({ next }) => next, refetchInterval: every(pollMs) },
+    ),
+  );
+  const problem = useProblem(query);
+  if (problem) return <Problem {...problem} />;
+  const columns: Column<ImportRun>[] = [
+    {
+      name: 'Run',
+      isTitle: true,
+      cell: (run) => (
+        <Link to="/$organization/~/imports/$run" params={{ organization, run: run.id }}>
+          {kindOf(run)} <Time at={run.startedAt} />
+        </Link>
+      ),
+    },
+    { name: 'Source', cell: ({ source }) => <span className={styles['source']}>{source}</span> },
+    { name: 'What', cell: countsOf },
+    { name: 'Result', cell: (run) => <RunBadges run={run} /> },
+    { name: 'By', isMinor: true, cell: ({ by }) => by },
+  ];
+  return (
+    <Page title="Imports" lead="Runs of holdfast import: what came from another backend, and what was left out.">
+      <Table
+        {...pagedList(query)}
+        label="Imports"
+        columns={columns}
+        keyOf={({ id }) => id}
+        empty={
+          <Empty title="Nothing was imported" icon={<PackageOpen size={20} />}>
+            <p>An operator imports stacks with their history:</p>
+            <Code>{`holdfast import --from https://api.pulumi.com --organization ${organization}`}</Code>
+          </Empty>
+        }
+      />
+    </Page>
+  );
+}
