@@ -1,4 +1,4 @@
-import { type Role, rolePermissions, } from '../../shared/access/roles.ts';
+import { type Role, rolePermissions } from '../../shared/access/roles.ts';
 import { type RoleDetails, writeRoleDetails } from './role-details.ts';
 import type { RoleRow } from './role-repository.ts';
 

@@ -2,7 +2,7 @@ import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository, type LockedAccess } from '../../shared/identity/identity-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
-import { InvalidRequestError, } from '../../shared/platform/errors/errors.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import {

@@ -5,9 +5,8 @@ import { decodeCursor, defaultPage, encodeCursor, Name, page, Revision, text } f
 import type { AuditTrail } from '../platform/audit-trail/audit-trail.ts';
 import { seenByField } from '../platform/edits/revisions.ts';
 import type { Caller } from '../platform/http/request.ts';
-import type { WebhookService } from './webhook-service.ts';
 import { revisionOfWebhook } from './webhook-edit.ts';
-import type { DeliveryRow, LoggedDeliveryRow, WebhookOwner, WebhookRow } from './webhook-service.ts';
+import type { DeliveryRow, LoggedDeliveryRow, WebhookOwner, WebhookRow, WebhookService } from './webhook-service.ts';
 
 /** What the routes call. */
 export interface Services {

@@ -1,4 +1,3 @@
-
 import { checkSecret, checkWebhook } from '../../shared/webhooks/webhook.ts';
 import type { WebhookRow } from '../../shared/webhooks/webhook-repository.ts';
 import { revisionOf } from '../platform/edits/revisions.ts';
