@@ -109,12 +109,15 @@ await describeOnRedis((server) => {
 
     it('is notified again after the subscription was cut', async () => {
       await using proxy = await openTcpProxy(server().url);
-      const { dispatcher, subscriber } = await api({ url: proxy.url.replace(/\/$/, '') });
+      const { dispatcher, producer, subscriber } = await api({ url: proxy.url.replace(/\/$/, '') });
       worker(async () => {});
       await dispatcher.run(compactionJob());
+      // A call while the producer is away fails at once.
+      const connections = [producer, subscriber];
+      const isCut = Promise.all(connections.map((each) => new Promise<void>((resolve) => each.once('close', resolve))));
       proxy.cut();
-      await until(() => subscriber.status !== 'ready', 'cut');
-      await until(() => subscriber.status === 'ready', 'there again');
+      await isCut;
+      await until(() => connections.every(({ status }) => status === 'ready'), 'both are there again');
       // A call without a notification asks for its job result after a second.
       await until(async () => (await timed(() => dispatcher.run(compactionJob()))).ms < 900, 'notified by a message');
     });
