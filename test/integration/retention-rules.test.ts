@@ -14,6 +14,7 @@ import {
   stateOf,
   versionsOf,
 } from '../support/encode-versions.ts';
+import { ask } from '../support/procedures.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { complete } from '../support/update-calls.ts';
@@ -361,6 +362,9 @@ describe('a legal hold', () => {
     await query(app, `update stacks set restorable_until = now() - interval '1 day' where id = $1`, [row?.id]);
     await createStackDeletion(app.context)();
     await query(app, `update stacks set restorable_until = now() + interval '1 day' where id = $1`, [row?.id]);
+    const { organization } = stack;
+    const { data } = await ask(app, stack.auth.slice('token '.length), 'deletedStacks.list', { organization });
+    expect(data.items).toMatchObject([{ id: row?.id, isHeld: true }]);
     const path = `/api/orgs/${stack.organization}/deleted-stacks/${row?.id}`;
     const purged = await app.call('DELETE', path, { auth: stack.auth });
     expect([purged.status, purged.json.message]).toEqual([409, expect.stringContaining('under a legal hold')]);

@@ -108,5 +108,7 @@ function shown(row: RestorableStackRow) {
     restorableUntil: row.restorableUntil?.toISOString() ?? row.deletedAt.toISOString(),
     /** Whether another stack now has its name, so that it needs a new one. */
     isNameTaken: row.isNameTaken,
+    /** Under a legal hold: it is not deleted then. */
+    isHeld: row.isHeld,
   };
 }

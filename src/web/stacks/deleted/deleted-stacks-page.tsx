@@ -44,7 +44,10 @@ export function DeletedStacksPage() {
         </span>
       ),
     },
-    { name: 'Can be restored until', cell: ({ restorableUntil }) => <Time at={restorableUntil} /> },
+    {
+      name: 'Can be restored until',
+      cell: ({ isHeld, restorableUntil }) => (isHeld ? 'no end: legal hold' : <Time at={restorableUntil} />),
+    },
     { name: 'Resources', isMinor: true, cell: ({ resourceCount }) => resourceCount },
     {
       name: 'Actions',
