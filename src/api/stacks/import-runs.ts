@@ -1,5 +1,5 @@
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { createImportRunRepository } from '../../shared/stacks/import-run-repository.ts';
+import { createImportRunRepository, type ImportRunRow } from '../../shared/stacks/import-run-repository.ts';
 import type { ApiContext } from '../platform/api-context.ts';
 
 /** Runs of `holdfast import` into an organization. */
@@ -14,24 +14,49 @@ export class ImportRuns {
   async list(organization: string, before: number | null, limit: number) {
     const rows = await this.#rows().list(organization, before, limit + 1);
     const items = rows.slice(0, limit);
-    return { items, next: rows.length > limit ? (items.at(-1)?.number ?? null) : null };
+    return { items: items.map(shown), next: rows.length > limit ? (items.at(-1)?.number ?? null) : null };
   }
 
   /** Throws NotFoundError. */
   async get(organization: string, id: string) {
     const run = await this.#rows().find(organization, id);
     if (!run) throw new NotFoundError('There is no such import');
-    return run;
+    return shown(run);
   }
 
   /** The stacks of a run by name, and where to continue if there are more. */
   async listStacks(organization: string, id: string, after: string | null, limit: number) {
     const rows = await this.#rows().listStacks(organization, id, after ?? '', limit + 1);
     const items = rows.slice(0, limit);
-    return { items, next: rows.length > limit ? (items.at(-1)?.name ?? null) : null };
+    return {
+      items: items.map(({ notes, ...item }) => ({ ...item, notes: JSON.parse(notes) as string[] })),
+      next: rows.length > limit ? (items.at(-1)?.name ?? null) : null,
+    };
   }
 
   #rows() {
     return createImportRunRepository(this.#context.db);
   }
+}
+
+function shown({ differentStacks, endedAt, number: _, startedAt, verifiedAt, verifiedStacks, ...run }: ImportRunRow) {
+  return {
+    ...run,
+    startedAt: startedAt.toISOString(),
+    endedAt: endedAt?.toISOString() ?? null,
+    sourceKind: sourceKindOf(run.source),
+    /** Null: it was not compared with its source since. */
+    verified: verifiedAt && {
+      at: verifiedAt.toISOString(),
+      stacks: verifiedStacks ?? 0,
+      differentStacks: differentStacks ?? 0,
+    },
+  };
+}
+
+/** What the address of a source names. */
+function sourceKindOf(source: string): 'service' | 'bucket' | 'archive' | 'folder' {
+  if (/^https?:/i.test(source)) return 'service';
+  if (/^s3:/i.test(source)) return 'bucket';
+  return /^archive:|\.(tar|zip|zst|t?gz)$/i.test(source) ? 'archive' : 'folder';
 }
