@@ -5,6 +5,7 @@ import { createEventServices } from './events/events.module.ts';
 import { createIdentityServices } from './identity/identity.module.ts';
 import { OperatorQueries } from './operator/operator-queries.ts';
 import type { ApiContext } from './platform/api-context.ts';
+import { ProofStream } from './platform/http/proof-stream.ts';
 import { OrganizationRates } from './platform/rates/organization-rates.ts';
 import { createPolicyServices } from './policies/policies.module.ts';
 import { createSearchServices } from './search/search.module.ts';
@@ -25,6 +26,7 @@ export function createServices(context: ApiContext) {
   const state = createStateServices(context, reclaim);
   return {
     ...{ queries, bodyBuffer, config, health, metrics, quotas, rates, readOnly, scans },
+    proof: new ProofStream(context),
     organizationRates: new OrganizationRates(context),
     operatorQueries: new OperatorQueries(context),
     ...createAuditServices(context),

@@ -1,8 +1,10 @@
-import { Command, CommanderError } from 'commander';
+import { Argument, type Command, CommanderError } from 'commander';
 import { type Config, holdfastVersion, loadConfig } from '../shared/platform/config/config.ts';
 import { loadSettingsFile } from '../shared/platform/config/settings-file.ts';
 import { AppError, OperatorError } from '../shared/platform/errors/errors.ts';
 import type { CommandRun } from './command-run.ts';
+import { type Shell, shells } from './completion/completion-scripts.ts';
+import { GuidingCommand } from './guiding-command.ts';
 import { checkHealth } from './healthz.ts';
 
 /** Width of a help text that is not printed to a terminal. */
@@ -44,8 +46,29 @@ function runWith(config: Config, words: readonly string[]): Promise<number | und
   return runCommandLine(words, () => config);
 }
 
+/** Adds what is below a command, by its name; it is loaded when the command runs. */
+const parts: Readonly<Record<string, (command: Command, run: CommandRun) => Promise<void>>> = {
+  admin: async (command, run) => (await import('./admin/admin-commands.ts')).addAdminCommands(command, run),
+  backup: async (command, run) => (await import('./backup/backup-commands.ts')).addBackupCommands(command, run),
+  blobs: async (command, run) => (await import('./blobs/blobs-commands.ts')).addBlobsCommands(command, run),
+  bundle: async (command, run) => (await import('./bundle/bundle-commands.ts')).addBundleCommands(command, run),
+  doctor: async (command, run) => (await import('./doctor/doctor-command.ts')).addDoctorOptions(command, run),
+  export: async (command, run) => (await import('./moving/export-commands.ts')).addExportOptions(command, run),
+  import: async (command, run) => (await import('./moving/import-commands.ts')).addImportOptions(command, run),
+  setup: async (command) => (await import('./setup/setup-command.ts')).addSetupOptions(command, runWith),
+  'support-bundle': async (command, run) =>
+    (await import('./support/support-bundle-command.ts')).addSupportBundleOptions(command, run),
+};
+
+/** The program with everything below its commands. */
+export async function createWholeProgram(run: CommandRun): Promise<Command> {
+  const program = createProgram(run);
+  for (const command of program.commands) await parts[command.name()]?.(command, run);
+  return program;
+}
+
 function createProgram(run: CommandRun): Command {
-  const program = new Command('holdfast')
+  const program = new GuidingCommand('holdfast')
     .description(`Holdfast ${holdfastVersion}: state backend for the Pulumi CLI`)
     .usage('<command>')
     .version(holdfastVersion, '--version', 'print the version')
@@ -54,7 +77,6 @@ function createProgram(run: CommandRun): Command {
     // Commands may have options of the same names.
     .enablePositionalOptions()
     .exitOverride()
-    .showHelpAfterError()
     .configureOutput({
       writeOut: (text) => console.log(text.trimEnd()),
       writeErr: (text) => console.error(text.trimEnd()),
@@ -82,6 +104,14 @@ function createProgram(run: CommandRun): Command {
   program
     .command('setup')
     .description('write a file of settings: ask at a terminal, otherwise take options and the environment');
+  program
+    .command('doctor')
+    .description('check settings, stores, keys, disk and public URL; exits with 1 if something fails');
+  program
+    .command('support-bundle')
+    .description(
+      'write a file for somebody who is to help: versions, settings, findings of the doctor, without secrets',
+    );
   program
     .command('create-bucket')
     .description('create the bucket HOLDFAST_S3_BUCKET if it does not exist')
@@ -118,15 +148,15 @@ function createProgram(run: CommandRun): Command {
     .command('bundle')
     .description('show how far the break-glass bundle is behind, and import what was done in it')
     .usage('<command>');
-  program.hook('preSubcommand', async (_, command) => {
-    if (command.name() === 'backup') (await import('./backup/backup-commands.ts')).addBackupCommands(command, run);
-    if (command.name() === 'blobs') (await import('./blobs/blobs-commands.ts')).addBlobsCommands(command, run);
-    if (command.name() === 'admin') (await import('./admin/admin-commands.ts')).addAdminCommands(command, run);
-    if (command.name() === 'bundle') (await import('./bundle/bundle-commands.ts')).addBundleCommands(command, run);
-    if (command.name() === 'import') (await import('./moving/import-commands.ts')).addImportOptions(command, run);
-    if (command.name() === 'export') (await import('./moving/export-commands.ts')).addExportOptions(command, run);
-    if (command.name() === 'setup') (await import('./setup/setup-command.ts')).addSetupOptions(command, runWith);
-  });
+  program
+    .command('completion')
+    .description('print a script with which a shell completes these commands')
+    .addArgument(new Argument('<shell>').choices(shells))
+    .action(async (shell: Shell) => {
+      const { completionScript } = await import('./completion/completion-scripts.ts');
+      console.log(completionScript(await createWholeProgram(run), shell));
+    });
+  program.hook('preSubcommand', (_, command) => parts[command.name()]?.(command, run));
   return program;
 }
 

@@ -26,6 +26,7 @@ export type Answer = (
 
 export interface FakeS3 {
   readonly store: S3BlobStore;
+  readonly url: string;
   /** Every complete request, in order. */
   readonly operations: Operation[];
   close(): Promise<void>;
@@ -47,8 +48,9 @@ export async function startFakeS3(answer: Answer, options: Partial<S3Options> = 
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
   const store = new S3BlobStore({
-    endpoint: `http://127.0.0.1:${port}`,
+    endpoint: url,
     bucket: 'blobs',
     region: 'us-east-1',
     forcePathStyle: true,
@@ -60,6 +62,7 @@ export async function startFakeS3(answer: Answer, options: Partial<S3Options> = 
   });
   return {
     store,
+    url,
     operations,
     async close() {
       await store.close();

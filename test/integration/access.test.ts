@@ -15,6 +15,7 @@ const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
 /** Who may call each route. The first test fails for a route that is missing here. */
 const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' | 'admin' | 'provider' | 'lease'> = {
   'GET /healthz': 'public',
+  'GET /healthz/stream': 'public',
   'GET /readyz': 'public',
   'GET /metrics': 'public',
   'GET /api/capabilities': 'public',

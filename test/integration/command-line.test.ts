@@ -1,8 +1,11 @@
+import { execFile, spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
-import { expect, jest, test } from '@jest/globals';
+import { promisify } from 'node:util';
+import { describe, expect, jest, test } from '@jest/globals';
 import { Command } from 'commander';
 import { addAdminCommands } from '../../src/cli/admin/admin-commands.ts';
-import { runCommandLine } from '../../src/cli/command-line.ts';
+import { createWholeProgram, runCommandLine } from '../../src/cli/command-line.ts';
+import { shells } from '../../src/cli/completion/completion-scripts.ts';
 import { holdfastVersion } from '../../src/shared/platform/config/config.ts';
 import { startCommand } from '../support/command.ts';
 
@@ -78,7 +81,7 @@ test.each(commands)('admin $name accepts only its own options and has a help tex
   }
 });
 
-test('the list of commands is printed on demand, and on stderr when the command is missing or unknown', async () => {
+test('the list of commands is printed on demand, and on stderr when the command is missing', async () => {
   for (const words of [['--help'], ['-h'], ['help']])
     expect(await run(...words)).toMatchObject({ code: 0, stdout: expect.stringContaining('  create-bucket  ') });
   for (const words of [
@@ -90,8 +93,90 @@ test('the list of commands is printed on demand, and on stderr when the command 
       code: 0,
       stdout: expect.stringContaining('  set-site-admin <login>  '),
     });
-  for (const words of [[], ['bogus']])
-    expect(await run(...words)).toMatchObject({ code: 2, stderr: expect.stringContaining('  create-bucket  ') });
+  expect(await run()).toMatchObject({ code: 2, stderr: expect.stringContaining('  create-bucket  ') });
   expect(await run('admin')).toMatchObject({ code: 2, stderr: expect.stringContaining('  set-site-admin <login>  ') });
   expect(await run('--version')).toMatchObject({ code: 0, stdout: `${holdfastVersion}\n` });
+});
+
+/** Every command with its words, as declared. */
+async function walk(): Promise<{ words: string[]; command: Command }[]> {
+  const below = (words: string[], command: Command): { words: string[]; command: Command }[] => [
+    { words, command },
+    ...command.commands.flatMap((each) => below([...words, each.name()], each)),
+  ];
+  return below([], await createWholeProgram({ loadConfig: noConfig, exitCode: 0 }));
+}
+
+/** A short answer to wrong words. */
+function expectGuidance(
+  { code, stderr, stdout }: Awaited<ReturnType<typeof run>>,
+  what: string,
+  words: string[],
+): void {
+  const name = ['holdfast', ...words].join(' ');
+  expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(what)]);
+  expect(stderr).toMatch(/^holdfast: /);
+  expect(stderr).toContain(`\nUsage: ${name}`);
+  expect(stderr).toContain(`\nMore:  ${name} --help\n`);
+  expect(stderr.trim().split('\n').length).toBeLessThanOrEqual(4);
+}
+
+test('every command answers wrong words with a suggestion and a few lines', async () => {
+  const all = await walk();
+  expect(all.length).toBeGreaterThan(80);
+  let values = 0;
+  for (const { command, words } of all) {
+    const required = command.registeredArguments.filter((each) => each.required).map(() => 'x');
+    const mandatory = command.options.flatMap(({ long, mandatory }) => (mandatory ? [long as string, '1'] : []));
+    expectGuidance(await run(...words, ...mandatory, '--bogus-option'), "unknown option '--bogus-option'", words);
+    const [misspelt] = command.options.filter(({ long }) => (long ?? '').length > 5);
+    if (misspelt?.long)
+      expectGuidance(await run(...words, ...mandatory, `${misspelt.long}x`), `(Did you mean ${misspelt.long}?)`, words);
+    const [child] = command.commands;
+    if (child) expectGuidance(await run(...words, `${child.name()}x`), `(Did you mean `, words);
+    else if (!command.registeredArguments.some(({ variadic }) => variadic)) {
+      const valid = command.registeredArguments.map(({ argChoices }) => argChoices?.[0] ?? 'acme/shop/prod');
+      expectGuidance(await run(...words, ...valid, 'x', ...mandatory), 'too many arguments', words);
+    }
+    if (required.length > 0) expectGuidance(await run(...words, ...mandatory), 'missing required argument', words);
+    for (const { long, parseArg } of command.options) {
+      if (!parseArg || !long) continue;
+      const answer = await run(...words, long, '?');
+      if (answer.stderr.includes('is invalid')) {
+        expectGuidance(answer, `argument '?' is invalid`, words);
+        values++;
+      }
+    }
+  }
+  expect(values).toBeGreaterThan(5);
+});
+
+describe('holdfast completion', () => {
+  test('bash completes commands and options at every place', async () => {
+    const { code, stdout: script } = await run('completion', 'bash');
+    expect(code).toBe(0);
+    const asked = (await walk()).filter(({ words }) => words.at(-1) !== 'help');
+    // One process for all: each line has what it completes to.
+    const questions = asked.map(({ words }) => {
+      const line = ['holdfast', ...words, ''].map((word) => `'${word}'`).join(' ');
+      return `COMP_WORDS=(${line}); COMP_CWORD=${words.length + 1}; _holdfast; echo "\${COMPREPLY[*]}"`;
+    });
+    const { stdout } = await promisify(execFile)('bash', ['-c', `${script}\n${questions.join('\n')}`]);
+    const answers = stdout.split('\n').map((line) => line.split(' '));
+    for (const [at, { command }] of asked.entries()) {
+      const names = [...command.commands.map((each) => each.name()), ...command.options.map(({ long }) => long)];
+      expect(answers[at]).toEqual(expect.arrayContaining(names));
+    }
+  });
+
+  test.each(shells)('%s can read its script, if it is here', async (shell) => {
+    const { code, stdout: script } = await run('completion', shell);
+    expect([code, script.includes('--organization') || script.includes('-l organization')]).toEqual([0, true]);
+    const parsed = spawnSync(shell, ['-n'], { input: script, encoding: 'utf8' });
+    expect(parsed.error ? 'not here' : parsed.stderr).toBe(parsed.error ? 'not here' : '');
+  });
+
+  test('another shell is refused', async () => {
+    expectGuidance(await run('completion', 'tcsh'), 'Allowed choices are bash, zsh, fish.', ['completion']);
+  });
 });

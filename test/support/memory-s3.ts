@@ -1,18 +1,27 @@
 import type { ServerResponse } from 'node:http';
-import { type Answer, type FakeS3, type Operation, sendError, startFakeS3 } from '../contracts/fake-s3.ts';
+import {
+  type Answer,
+  type FakeS3,
+  type Operation,
+  sendError,
+  sendPutAnswer,
+  startFakeS3,
+} from '../contracts/fake-s3.ts';
 
 /** Answers one request instead of the server. */
 export type Fault = (response: ServerResponse, operation: Operation, stored: Buffer | undefined) => void;
 
-/** A working S3 server that keeps objects of one part in memory, and a store that uses it without retries. */
+/** A working S3 server that keeps objects in memory, with one upload of parts for each key at a time, and a store that uses it without retries. */
 export interface MemoryS3 extends Pick<FakeS3, 'store' | 'close'> {
   readonly objects: Map<string, Buffer>;
+  readonly url: string;
   /** Decides about each request, by its operation and key. */
   fault: (operation: Operation, key: string) => Fault | undefined;
 }
 
 export async function startMemoryS3(secretAccessKey: string): Promise<MemoryS3> {
   const objects = new Map<string, Buffer>();
+  const parts = new Map<string, Buffer[]>();
   const answer: Answer = (response, operation, request, body) => {
     const url = new URL(request.url ?? '/', 'http://fake');
     const key = decodeURIComponent(url.pathname.replace(/^\/blobs\/?/, ''));
@@ -22,6 +31,12 @@ export async function startMemoryS3(secretAccessKey: string): Promise<MemoryS3> 
     if (operation === 'Put') {
       objects.set(key, body);
       response.writeHead(200, { etag: '"e"' }).end();
+    } else if (['Create', 'Part', 'Complete', 'GiveUp'].includes(operation)) {
+      if (operation === 'Create') parts.set(key, []);
+      const sent = parts.get(key) ?? [];
+      if (operation === 'Part') sent[Number(url.searchParams.get('partNumber')) - 1] = body;
+      if (operation === 'Complete') objects.set(key, Buffer.concat(sent));
+      sendPutAnswer(response, operation);
     } else if (operation === 'Delete') {
       objects.delete(key);
       response.writeHead(204).end();
@@ -47,7 +62,7 @@ export async function startMemoryS3(secretAccessKey: string): Promise<MemoryS3> 
       sendError(response, 501, 'NotImplemented');
     }
   };
-  const { store, close } = await startFakeS3(answer, { secretAccessKey });
-  const s3: MemoryS3 = { store, close, objects, fault: () => undefined };
+  const { store, close, url } = await startFakeS3(answer, { secretAccessKey });
+  const s3: MemoryS3 = { store, close, objects, url, fault: () => undefined };
   return s3;
 }

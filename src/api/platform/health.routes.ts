@@ -1,25 +1,30 @@
+import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
 import type { Config } from '../../shared/platform/config/config.ts';
+import { proofPath } from '../../shared/platform/site/installation-proof.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import type { ProcessHealth } from '../../shared/platform/telemetry/status-server.ts';
+import type { ProofStream } from './http/proof-stream.ts';
 
 /** What the routes call. */
 export interface Services {
   readonly config: Config;
   readonly health: ProcessHealth;
   readonly metrics: Metrics;
+  readonly proof: ProofStream;
 }
 
 const Status = Type.Object({ status: Type.String() }, { additionalProperties: true });
 const described = { responses: { 200: Status, 503: Status } };
 const tags = ['health'];
+const Nonce = Type.Object({ nonce: Type.String({ pattern: '^[0-9a-f]{32}$' }) });
 
 /**
  * Probes, outside the protocol: no Accept version and no token. They return only the information that a proxy needs. Details and metrics are for
  * the management listener; they are available here only if no separate one is configured.
  */
-export function registerHealthRoutes(app: FastifyInstance, { config, health, metrics }: Services): void {
+export function registerHealthRoutes(app: FastifyInstance, { config, health, metrics, proof }: Services): void {
   const isManagement = config.managementListen === null;
   const summaries = {
     healthz: 'Check the health of the server and its database',
@@ -35,6 +40,25 @@ export function registerHealthRoutes(app: FastifyInstance, { config, health, met
       },
     );
   }
+  app.get<{ Querystring: Type.Static<typeof Nonce> }>(
+    proofPath,
+    {
+      config: {
+        rate: 'repeated',
+        described: { responses: { 200: Type.String() }, produces: ['text/event-stream'], errorStatuses: [400] },
+      },
+      schema: { summary: 'Prove which installation answers, in a stream of two events', tags, querystring: Nonce },
+    },
+    async ({ query }, reply) => {
+      const events = proof.events(query.nonce);
+      const first = await events.next();
+      const all = async function* (): AsyncGenerator<string> {
+        yield first.value as string;
+        yield* events;
+      };
+      return reply.type('text/event-stream').send(Readable.from(all(), { highWaterMark: 1 }));
+    },
+  );
   if (!isManagement) return;
   app.get(
     '/metrics',

@@ -3,6 +3,7 @@ import { type AppContext, type ContextOverrides, createContext } from '../../sha
 import { NotificationSender } from '../../shared/events/live/notification-sender.ts';
 import { type Config, ConfigError } from '../../shared/platform/config/config.ts';
 import { readMasterKeys } from '../../shared/platform/config/data-dir.ts';
+import { acceptingAny } from '../../shared/platform/db/accepting-any.ts';
 import { type Database, openDatabase } from '../../shared/platform/db/database.ts';
 import { readRunningUrl } from '../../shared/platform/db/embedded-postgres.ts';
 import { assertMigrated } from '../../shared/platform/db/migrate.ts';
@@ -89,12 +90,6 @@ export class AdminSession {
     await assertMigrated({ ...this.startWait, url, connectMs: database.connectTimeoutMs });
     return url;
   }
-}
-
-/** The URL, with servers that accept no writes. */
-function acceptingAny(url: string): string {
-  const rest = url.replace(/([?&])target_session_attrs=[^&]*&?/, '$1').replace(/[?&]$/, '');
-  return `${rest}${rest.includes('?') ? '&' : '?'}target_session_attrs=any`;
 }
 
 /** Opens the session of a command. Called only when the command runs, so that its help does not need the settings. */

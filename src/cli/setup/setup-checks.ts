@@ -9,7 +9,8 @@ import { withPostgresAtStart } from '../../shared/platform/db/postgres-start.ts'
 import type { StartWait } from '../../shared/platform/lifecycle/start-wait.ts';
 import type { SystemUser } from '../../shared/platform/processes/system-user.ts';
 
-const minPostgres = 150_000;
+/** `server_version_num` of the oldest Postgres. */
+export const minPostgres = 150_000;
 const checkMs = 10_000;
 
 /** Creates the data directory if needed. Throws ConfigError if the service, which runs as `account`, cannot write to it. */

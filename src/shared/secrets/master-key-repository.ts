@@ -13,6 +13,7 @@ const MasterKeyRow = Type.Object({
 export type MasterKeyRow = Row<typeof MasterKeyRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
+const NewestRow = Type.Object({ masterKeyId: Type.String(), stackId: Nullable(Type.String()), wrappedKey: Bytes });
 const UseRow = Type.Object({ stackId: Nullable(Type.String()), wrappedKey: Bytes });
 
 export type MasterKeyRepository = ReturnType<typeof createMasterKeyRepository>;
@@ -53,5 +54,12 @@ export function createMasterKeyRepository(db: Queryable) {
         /* masterKeys.listUses */
         select stack_id as "stackId", wrapped_key as "wrappedKey" from encryption_keys
         where master_key_id = ${id} limit ${limit}`),
+
+    /** The newest data keys. Reads the whole table. */
+    listNewestUses: (limit: number) =>
+      db.any(sql.rows(NewestRow)`
+        /* masterKeys.listNewestUses */
+        select master_key_id as "masterKeyId", stack_id as "stackId", wrapped_key as "wrappedKey" from encryption_keys
+        order by created_at desc limit ${limit}`),
   };
 }

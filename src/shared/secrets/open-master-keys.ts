@@ -43,7 +43,7 @@ export interface MasterKeyParts {
 export async function openMasterKeys(text: string, parts: MasterKeyParts): Promise<OpenedMasterKeys> {
   const keys = new Map<string, Buffer>();
   const wrapped: WrappedMasterKey[] = [];
-  const access: KmsAccess = { readVaultToken: () => readVaultToken(parts.config), timeoutMs: requestMs };
+  const access = kmsAccess(parts.config);
   for (const { bytes, id, kms } of parseMasterKeys(text)) {
     if (kms === null) {
       keys.set(id, bytes);
@@ -56,6 +56,11 @@ export async function openMasterKeys(text: string, parts: MasterKeyParts): Promi
   const ring = new KeyRing(keys, new Map(wrapped.map(({ canary, id }) => [id, canary])));
   for (const id of keys.keys()) await repeatAtStart(() => checkCanary(ring, id, parts.rows), parts.wait);
   return { ring, wrapped };
+}
+
+/** How this process reaches the KMS of a key. */
+export function kmsAccess(config: MasterKeyParts['config']): KmsAccess {
+  return { readVaultToken: () => readVaultToken(config), timeoutMs: requestMs };
 }
 
 /** The context for which a KMS wraps a master key. */

@@ -5,6 +5,7 @@
 const operationIds: Readonly<Record<string, string>> = {
   'GET /healthz': 'GetHealth',
   'GET /readyz': 'GetReadiness',
+  'GET /healthz/stream': 'ProveInstallation',
   'GET /metrics': 'GetMetrics',
   'GET /admin/queues': 'ShowQueues',
   'GET /sign-in': 'ShowSignIn',

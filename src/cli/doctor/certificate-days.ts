@@ -1,0 +1,12 @@
+import { fail, type Outcome, ok, warn } from './check.ts';
+
+const warnDays = 14;
+
+/** Says how long a certificate is valid. `what` begins a sentence. */
+export function leftOf(expiry: Date, what: string): Outcome {
+  const days = Math.floor((expiry.getTime() - Date.now()) / 86_400_000);
+  const mend = 'Somebody must renew the certificate, or mend what renews it.';
+  if (days < 0) return fail(`${what} has expired on ${expiry.toISOString()}.`, mend);
+  const seen = `${what} is valid for ${days} more days.`;
+  return days < warnDays ? warn(seen, mend) : ok(seen);
+}

@@ -1,0 +1,67 @@
+import { Type } from 'typebox';
+import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
+import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
+
+/** How long one check may take, in ms. They run at the same time, and all of `holdfast doctor` may take ten seconds. */
+export const checkMs = 7_000;
+
+/** What one check has found. */
+export const Finding = Type.Object({
+  name: Type.String(),
+  status: Type.Union([Type.Literal('ok'), Type.Literal('warn'), Type.Literal('fail')]),
+  /** One sentence without secrets. */
+  seen: Type.String(),
+  /** What to do, in one sentence; null: nothing. */
+  mend: Nullable(Type.String()),
+});
+export type Finding = Type.Static<typeof Finding>;
+
+/** What a check returns. Null: what it tests is not needed here, or another check has failed that it depends on. */
+export type Outcome = Omit<Finding, 'name'> | null;
+
+/** A check by its name, which never changes its meaning. */
+export interface Check {
+  readonly name: string;
+  readonly run: () => Promise<Outcome>;
+}
+
+export const ok = (seen: string): Outcome => ({ status: 'ok', seen, mend: null });
+export const warn = (seen: string, mend: string): Outcome => ({ status: 'warn', seen, mend });
+export const fail = (seen: string, mend: string): Outcome => ({ status: 'fail', seen, mend });
+
+/** Runs all checks at the same time. One that does not end, or throws, has failed. */
+export async function runChecks(checks: readonly Check[], limitMs: number): Promise<Finding[]> {
+  const findings = await Promise.all(
+    checks.map(async ({ name, run }): Promise<Finding | null> => {
+      const outcome = await withTimeout(run(), limitMs, () => new LateError(limitMs)).catch((error: unknown) =>
+        fail(
+          sentenceOf(error),
+          error instanceof LateError
+            ? 'Something on the way must answer again: a host, a network, a firewall or a disk.'
+            : 'The message says what must change.',
+        ),
+      );
+      return outcome && { name, ...outcome };
+    }),
+  );
+  return findings.filter((finding) => finding !== null);
+}
+
+class LateError extends Error {
+  constructor(limitMs: number) {
+    super(`There was no answer within ${limitMs / 1000} s.`);
+  }
+}
+
+/** The messages of an error and its causes, each once. */
+export function sentenceOf(error: unknown): string {
+  const messages: string[] = [];
+  let current = error as { message?: unknown; code?: unknown; cause?: unknown; errors?: unknown[] } | undefined;
+  for (let depth = 0; depth < 4 && typeof current === 'object' && current !== null; depth++) {
+    const { message, code, errors } = current;
+    const text = String(message || (errors?.[0] as Error | undefined)?.message || code || current).split('\n')[0];
+    if (text && !messages.some((each) => each.includes(text))) messages.push(text);
+    current = current.cause as typeof current;
+  }
+  return messages.join(': ') || String(error);
+}

@@ -1,0 +1,209 @@
+import { AppRoleError, assertGranted } from '../../shared/platform/db/app-role.ts';
+import { type Database, openDatabase } from '../../shared/platform/db/database.ts';
+import { migrationNames } from '../../shared/platform/db/migrate.ts';
+import {
+  readPrimaryPosition,
+  readReplicaPosition,
+  unfitness,
+} from '../../shared/platform/db/replica/replica-position.ts';
+import { refusedParameter } from '../../shared/platform/db/sqlstate.ts';
+import { createReadOnlyRepository } from '../../shared/platform/read-only/read-only-repository.ts';
+import { createSiteRepository } from '../../shared/platform/site/site-repository.ts';
+import { tlsFaultOf } from '../../shared/platform/tls/trust.ts';
+import { createMasterKeyRepository } from '../../shared/secrets/master-key-repository.ts';
+import { tryMasterKeys } from '../../shared/secrets/try-master-keys.ts';
+import { minPostgres } from '../setup/setup-checks.ts';
+import { type Check, fail, type Outcome, ok, sentenceOf, warn } from './check.ts';
+import { createDatabaseFactsRepository } from './database-facts-repository.ts';
+import type { Visit } from './visit.ts';
+
+/** Connections that each process opens besides its pool. */
+const extraConnections = 2;
+const okClockMs = 5_000;
+const maxClockMs = 60_000;
+
+/** The checks of Postgres, and of what is in the database. All but the first have nothing to say unless it can be reached. */
+export function databaseChecks(visit: Visit): Check[] {
+  const { config } = visit;
+  const within = (work: (db: Database) => Promise<Outcome>) => async (): Promise<Outcome> => {
+    const db = await visit.database();
+    return db && work(db);
+  };
+  const migrated = (work: (db: Database) => Promise<Outcome>) => async (): Promise<Outcome> => {
+    const db = await visit.migrated();
+    return db && work(db);
+  };
+  return [
+    { name: 'database', run: () => reach(visit) },
+    { name: 'database-migrations', run: within(checkMigrations) },
+    { name: 'database-privileges', run: within(checkPrivileges) },
+    { name: 'database-connections', run: within((db) => checkConnections(db, config.database.poolSize)) },
+    { name: 'database-durability', run: within(checkDurability) },
+    { name: 'database-replica', run: within((db) => checkReplica(db, visit)) },
+    { name: 'clock', run: within(checkClock) },
+    { name: 'master-keys', run: migrated((db) => checkKeys(db, visit)) },
+    { name: 'read-only', run: migrated(checkReadOnly) },
+    { name: 'site', run: migrated(checkSite) },
+  ];
+}
+
+async function reach(visit: Visit): Promise<Outcome> {
+  const { config } = visit;
+  try {
+    const db = await visit.opened();
+    if (db === null)
+      return warn('The embedded database does not run.', '`holdfast server` starts it; run the doctor again then.');
+    const { version, versionNumber } = await createDatabaseFactsRepository(db).read();
+    const { isStandby } = await createSiteRepository(db).postgres();
+    if (versionNumber < minPostgres)
+      return fail(`Postgres ${version} is too old.`, `Holdfast needs Postgres ${minPostgres / 10_000} or later.`);
+    if (isStandby)
+      return fail(
+        'Postgres is a standby, which accepts no writes.',
+        'HOLDFAST_DATABASE_URL must name the primary too, or the standby must be promoted.',
+      );
+    return ok(`Postgres ${version} answers${config.database.url === null ? ' (embedded)' : ''}.`);
+  } catch (error) {
+    return fail(sentenceOf(error), mendOf(error));
+  }
+}
+
+const mends: Readonly<Record<string, string>> = {
+  '28P01': 'HOLDFAST_DATABASE_URL must have the right user and password.',
+  '28000': 'pg_hba.conf must let this user in, with or without TLS as HOLDFAST_DATABASE_URL says.',
+  '3D000': 'Somebody must create the database; `holdfast migrate` fills it.',
+  '53300': 'Postgres needs a larger max_connections, or the processes a smaller HOLDFAST_DATABASE_POOL_SIZE.',
+  ECONNREFUSED: 'Postgres must run and listen on the host and port of HOLDFAST_DATABASE_URL.',
+  ENOTFOUND: 'HOLDFAST_DATABASE_URL must name a host that the DNS knows.',
+};
+
+function mendOf(error: unknown): string {
+  if (tlsFaultOf(error) !== null)
+    return 'HOLDFAST_CA_FILE, or sslrootcert in the URL, must name the authority of the certificate of Postgres.';
+  const parameter = refusedParameter(error);
+  if (parameter !== null) return `PgBouncer needs ${parameter} in ignore_startup_parameters: see docs/deploy.md.`;
+  let current = error as { code?: unknown; cause?: unknown } | undefined;
+  for (let depth = 0; depth < 8 && typeof current === 'object' && current !== null; depth++) {
+    const mend = mends[String(current.code)];
+    if (mend !== undefined) return mend;
+    current = current.cause as typeof current;
+  }
+  return 'Postgres must be reachable from here as HOLDFAST_DATABASE_URL says.';
+}
+
+async function checkMigrations(db: Database): Promise<Outcome> {
+  const applied = await createDatabaseFactsRepository(db).listMigrations();
+  const known = migrationNames();
+  const pending = known.filter((name) => !applied.includes(name));
+  const newer = applied.filter((name) => !known.includes(name));
+  if (pending.length > 0)
+    return fail(
+      `The database lacks ${pending.length} of ${known.length} migrations, from ${pending[0]} on.`,
+      '`holdfast migrate` applies them.',
+    );
+  return newer.length > 0
+    ? warn(`The database has ${newer.length} migrations of a newer release.`, 'All processes should run that release.')
+    : ok(`All ${known.length} migrations are applied.`);
+}
+
+async function checkPrivileges(db: Database): Promise<Outcome> {
+  const session = await db.openSession();
+  try {
+    await assertGranted(session.client);
+    return ok('The database user has all rights that it needs.');
+  } catch (error) {
+    if (!(error instanceof AppRoleError)) throw error;
+    const [seen = '', mend = ''] = error.message.split(/(?<=\)\.) /);
+    return fail(seen, mend);
+  } finally {
+    await session.end();
+  }
+}
+
+async function checkConnections(db: Database, poolSize: number): Promise<Outcome> {
+  const { sessions, slots } = await createDatabaseFactsRepository(db).read();
+  const seen = `${sessions} of ${slots} connections are in use; each process opens up to ${poolSize + extraConnections}.`;
+  return slots - sessions < poolSize + extraConnections
+    ? warn(seen, 'Postgres needs a larger max_connections, or the processes a smaller HOLDFAST_DATABASE_POOL_SIZE.')
+    : ok(seen);
+}
+
+async function checkDurability(db: Database): Promise<Outcome> {
+  const { fsync, fullPageWrites, synchronousCommit } = await createDatabaseFactsRepository(db).read();
+  const seen = `fsync=${fsync}, full_page_writes=${fullPageWrites}, synchronous_commit=${synchronousCommit}.`;
+  return fsync === 'off' || fullPageWrites === 'off' || synchronousCommit === 'off'
+    ? fail(seen, 'Postgres must have all three on: a power failure loses acknowledged states otherwise.')
+    : ok(seen);
+}
+
+async function checkReplica(db: Database, { closing, config, limits }: Visit): Promise<Outcome> {
+  const { replicaUrl, ...others } = config.database;
+  if (replicaUrl === null) return null;
+  try {
+    const replica = await openDatabase({
+      ...{ ...others, ...limits, url: replicaUrl, poolSize: 1 },
+      setting: 'HOLDFAST_DATABASE_REPLICA_URL',
+    });
+    closing(() => replica.close());
+    const [least, position] = [await readPrimaryPosition(db), await readReplicaPosition(replica)];
+    const why = unfitness(position, least);
+    if (why !== null)
+      return fail(
+        `The replica cannot serve reads: it is ${why}.`,
+        'HOLDFAST_DATABASE_REPLICA_URL must name a streaming standby of the primary.',
+      );
+    return ok(`The replica follows, ${Math.max(0, least.flushed - position.replayed)} bytes behind.`);
+  } catch (error) {
+    return warn(
+      `The replica cannot be used: ${sentenceOf(error)}`,
+      'HOLDFAST_DATABASE_REPLICA_URL must lead to a replica; the primary serves all reads meanwhile.',
+    );
+  }
+}
+
+async function checkClock(db: Database): Promise<Outcome> {
+  const sent = Date.now();
+  const there = await createDatabaseFactsRepository(db).readClock();
+  const answered = Date.now();
+  // The clock was read at some time between these two.
+  const offMs = Math.max(0, sent - there, there - answered);
+  const seen = `This machine and Postgres differ by ${(offMs / 1000).toFixed(1)} s.`;
+  if (offMs <= okClockMs) return ok(seen);
+  const mend = 'NTP must set the clocks of all machines.';
+  return offMs > maxClockMs ? fail(seen, mend) : warn(seen, mend);
+}
+
+async function checkKeys(db: Database, { config, masterKeys }: Visit): Promise<Outcome> {
+  if (masterKeys === null)
+    return warn(
+      'There are no master keys here.',
+      'HOLDFAST_MASTER_KEYS must be set for `holdfast api`, and for `server` with HOLDFAST_DATABASE_URL.',
+    );
+  const { faults, ids, opened } = await tryMasterKeys(masterKeys, { config, rows: createMasterKeyRepository(db) });
+  if (faults.length > 0)
+    return fail(
+      faults.slice(0, 3).join('; '),
+      'HOLDFAST_MASTER_KEYS must have the keys with which the secrets were encrypted; `holdfast admin check-keys` lists the stacks.',
+    );
+  return ok(`The keys ${ids.join(', ')} open the newest ${opened} data keys.`);
+}
+
+async function checkReadOnly(db: Database): Promise<Outcome> {
+  const { mode } = await createReadOnlyRepository(db).find();
+  return mode === null
+    ? ok('The installation accepts writes.')
+    : warn(
+        `The installation is read-only since ${mode.since.toISOString()}: ${mode.reason}`,
+        '`holdfast admin read-only off` ends that.',
+      );
+}
+
+async function checkSite(db: Database): Promise<Outcome> {
+  const { fencedSince, term } = await createSiteRepository(db).read();
+  return fencedSince === null
+    ? ok(`This site is the one that writes, term ${term}.`)
+    : fail(
+        `Another site has replaced this one at ${fencedSince.toISOString()}: the servers refuse writes.`,
+        'Clients must use the other site; if this is the right one, run `holdfast admin site promote --yes`.',
+      );
+}

@@ -1,0 +1,23 @@
+import type { Command } from 'commander';
+import type { CommandRun } from '../command-run.ts';
+import type { Finding } from './check.ts';
+import { runDoctor } from './run-doctor.ts';
+
+const marks = { ok: 'ok  ', warn: 'WARN', fail: 'FAIL' } as const;
+
+/** Adds options and action to `holdfast doctor`. */
+export function addDoctorOptions(command: Command, run: CommandRun): void {
+  command.option('--json', 'print one JSON document').action(async ({ json }: { json?: true }) => {
+    const findings = await runDoctor(() => run.loadConfig());
+    console.log(json ? JSON.stringify({ findings }) : linesOf(findings).join('\n'));
+    if (findings.some(({ status }) => status === 'fail')) run.exitCode = 1;
+  });
+}
+
+function linesOf(findings: readonly Finding[]): string[] {
+  const width = Math.max(...findings.map(({ name }) => name.length));
+  return findings.flatMap(({ mend, name, seen, status }) => [
+    `${marks[status]}  ${name.padEnd(width)}  ${seen}`,
+    ...(mend === null ? [] : [`      ${' '.repeat(width)}  → ${mend}`]),
+  ]);
+}

@@ -1,0 +1,131 @@
+import { spawnSync } from 'node:child_process';
+import { randomBytes, X509Certificate } from 'node:crypto';
+import { constants } from 'node:fs';
+import { access, open, readFile, rm, stat, statfs } from 'node:fs/promises';
+import path from 'node:path';
+import { createSecureContext } from 'node:tls';
+import type { Config } from '../../shared/platform/config/config.ts';
+import { masterKeysFile } from '../../shared/platform/config/data-dir.ts';
+import { listExposures } from '../../shared/platform/config/exposure.ts';
+import { leftOf } from './certificate-days.ts';
+import { type Check, fail, type Outcome, ok, warn } from './check.ts';
+
+const neededNode = 24;
+const warnFreeBytes = 1024 ** 3;
+const failFreeBytes = 64 * 1024 ** 2;
+const tmpfs = 0x01021994;
+
+/** What is tested without any other process. */
+export function machineChecks(config: Config): Check[] {
+  const checks: Check[] = [
+    { name: 'settings', run: async () => checkSettings(config) },
+    { name: 'node', run: async () => checkNode() },
+  ];
+  const { front, dataDir } = config;
+  if (front.tls !== null) {
+    const files = front.tls;
+    checks.push({ name: 'tls-files', run: () => checkTlsFiles(files) });
+  }
+  // A process of a cluster has nothing there.
+  const isUsed = config.database.url === null || config.blobs.kind === 'files' || config.secrets.masterKeys === null;
+  if (isUsed)
+    checks.push(
+      { name: 'data-directory', run: () => checkDataDirectory(dataDir) },
+      { name: 'disk', run: () => checkDisk(dataDir) },
+    );
+  return checks;
+}
+
+function checkSettings(config: Config): Outcome {
+  const [exposure] = listExposures(config);
+  if (exposure === undefined) return ok('The settings are valid.');
+  const [seen = '', mend] = exposure.split('; ');
+  return warn(`${seen}.`, mend ? `To mend it, ${mend}.` : 'Others should not reach it.');
+}
+
+function checkNode(): Outcome {
+  const { node } = process.versions;
+  return Number(node.split('.')[0]) < neededNode
+    ? fail(`Node ${node} runs this.`, `Holdfast needs Node ${neededNode} or later.`)
+    : ok(`Node ${node}.`);
+}
+
+async function checkTlsFiles({ certFile, keyFile }: { certFile: string; keyFile: string }): Promise<Outcome> {
+  const mend =
+    'HOLDFAST_TLS_CERT_FILE and HOLDFAST_TLS_KEY_FILE must name a valid pair that the user of the server can read.';
+  try {
+    const [cert, key] = [await readFile(certFile, 'utf8'), await readFile(keyFile, 'utf8')];
+    createSecureContext({ cert, key });
+    return leftOf(new Date(new X509Certificate(cert).validTo), `The certificate in ${certFile}`);
+  } catch (error) {
+    return fail(`The certificate cannot be used: ${(error as Error).message}`, mend);
+  }
+}
+
+async function checkDataDirectory(directory: string): Promise<Outcome> {
+  const found = await stat(directory).catch(({ code }: NodeJS.ErrnoException) => ({ code }));
+  if ('code' in found)
+    return found.code === 'ENOENT'
+      ? warn(`${directory} does not exist.`, 'The first start creates it; HOLDFAST_DATA_DIR must be right.')
+      : fail(
+          `${directory} cannot be used: ${found.code}`,
+          'HOLDFAST_DATA_DIR must name a directory that the server can use.',
+        );
+  if (!found.isDirectory()) return fail(`${directory} is a file.`, 'HOLDFAST_DATA_DIR must name a directory.');
+  if (!(await mayWrite(directory, found)))
+    return fail(
+      `${directory} cannot be written.`,
+      'The user of the server must own the directory and be allowed to write to it.',
+    );
+  if ((found.mode & 0o022) !== 0)
+    return warn(`${directory} can be written by other users.`, `\`chmod go-w ${directory}\` closes it.`);
+  for (const file of [
+    masterKeysFile(directory),
+    path.join(directory, 'first-token'),
+    path.join(directory, 'postgres', 'password'),
+  ]) {
+    const secret = await stat(file).catch(() => null);
+    if (secret && (secret.mode & 0o077) !== 0)
+      return warn(`${file} can be read by other users.`, `\`chmod 600 ${file}\` closes it.`);
+  }
+  return ok(`${directory} and the secrets in it belong to their users alone.`);
+}
+
+/** As root, whether the owner may: the server runs as that user. */
+async function mayWrite(
+  directory: string,
+  { gid, uid }: { readonly gid: number; readonly uid: number },
+): Promise<boolean> {
+  if (process.geteuid?.() === 0 && uid !== 0) return spawnSync('test', ['-w', directory], { uid, gid }).status === 0;
+  return access(directory, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function checkDisk(directory: string): Promise<Outcome> {
+  const found = await statfs(directory).catch(() => null);
+  if (found === null) return null;
+  const free = found.bavail * found.bsize;
+  const seen = `${(free / 1024 ** 3).toFixed(1)} GiB are free at ${directory}.`;
+  if (free < failFreeBytes) return fail(seen, 'Somebody must make space there.');
+  const probe = path.join(directory, `.doctor-${randomBytes(6).toString('hex')}`);
+  try {
+    const file = await open(probe, 'wx', 0o600);
+    try {
+      await file.write(randomBytes(4_096));
+      await file.sync();
+    } finally {
+      await file.close();
+      await rm(probe, { force: true });
+    }
+  } catch (error) {
+    return fail(
+      `A file at ${directory} cannot be synced: ${(error as Error).message}`,
+      'The volume must be writable, and keep what fsync wrote.',
+    );
+  }
+  if (found.type === tmpfs)
+    return warn(`${directory} is in memory (tmpfs).`, 'The directory must be on a disk: a restart loses it otherwise.');
+  return free < warnFreeBytes ? warn(seen, 'Somebody should make space there.') : ok(seen);
+}

@@ -1,0 +1,34 @@
+import { type Config, ConfigError } from '../../shared/platform/config/config.ts';
+import { OperatorError } from '../../shared/platform/errors/errors.ts';
+import { Redactor } from '../redaction/redactor.ts';
+import { type Check, checkMs, type Finding, runChecks } from './check.ts';
+import { databaseChecks } from './database-checks.ts';
+import { machineChecks } from './machine-checks.ts';
+import { publicUrlChecks } from './public-url-checks.ts';
+import { redisChecks } from './redis-checks.ts';
+import { storeChecks } from './store-checks.ts';
+import { Visit } from './visit.ts';
+
+/** Runs all checks that apply to the settings. Invalid settings are a finding, too. Never throws for what it finds. */
+export async function runDoctor(load: () => Config, limitMs = checkMs): Promise<Finding[]> {
+  let config: Config;
+  try {
+    config = load();
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    const seen = error.message.replace(/^Invalid settings:\n\s*/, '').replaceAll(/\n\s*/g, ' ');
+    const mend =
+      error instanceof ConfigError ? 'docs/settings.md says what each setting may be.' : 'The file must be usable.';
+    return [{ name: 'settings', status: 'fail', seen: new Redactor().sentence(seen), mend }];
+  }
+  await using visit = new Visit(config, limitMs);
+  const checks: Check[] = [
+    ...machineChecks(config),
+    ...databaseChecks(visit),
+    ...redisChecks(visit),
+    ...storeChecks(visit),
+    ...publicUrlChecks(visit),
+  ];
+  const redactor = new Redactor(undefined, [visit.masterKeys]);
+  return (await runChecks(checks, limitMs)).map((finding) => ({ ...finding, seen: redactor.sentence(finding.seen) }));
+}

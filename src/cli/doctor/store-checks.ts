@@ -1,0 +1,139 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { openTarget } from '../../shared/backup/backup-target.ts';
+import {
+  type BlobStore,
+  type BlobStoreFault,
+  BlobStoreUnavailableError,
+} from '../../shared/platform/blobs/blob-store.ts';
+import { type BlobStoreConfig, openBlobStore } from '../../shared/platform/blobs/blob-stores.ts';
+import { createBlobPlaceRepository } from '../../shared/platform/blobs/places/blob-place-repository.ts';
+import { formatPlace, parsePlace } from '../../shared/platform/blobs/places/place-url.ts';
+import { type Check, fail, type Outcome, ok, sentenceOf, warn } from './check.ts';
+import type { Visit } from './visit.ts';
+
+/** Objects of the doctor; one that was killed leaves some. */
+const folder = 'doctor/';
+const leftoverMs = 60 * 60 * 1000;
+const smallBytes = 1_024;
+/** Larger than a part of an upload to S3. */
+const largeBytes = 5 * 1024 * 1024 + 1;
+
+/** The checks of the blob store, and of the second store and the place of backups if they are set. */
+export function storeChecks(visit: Visit): Check[] {
+  const { backup, blobs, secondStore } = visit.config;
+  const checks: Check[] = [
+    { name: 'blob-store', run: () => tryStore(visit, blobs, openBlobStore) },
+    { name: 'blob-place', run: () => checkPlace(visit) },
+  ];
+  if (secondStore !== null)
+    checks.push({ name: 'second-store', run: () => tryStore(visit, parsePlace(secondStore, blobs), openBlobStore) });
+  const { to } = backup;
+  if (to !== null) {
+    // What is written with a lock could not be deleted.
+    const place = to.replace(/([?&])lock=[^&]*&?/, '$1').replace(/[?&]$/, '');
+    const open = () => openTarget(place, visit.config);
+    checks.push({ name: 'backup-target', run: () => tryStore(visit, parsePlace(place, blobs), open) });
+  }
+  return checks;
+}
+
+async function tryStore(
+  visit: Visit,
+  place: BlobStoreConfig,
+  open: (place: BlobStoreConfig) => Promise<BlobStore>,
+): Promise<Outcome> {
+  const where = place.kind === 's3' ? `Bucket ${place.bucket}` : place.directory;
+  // A server creates it, with its own user as the owner.
+  if (place.kind === 'files' && !existsSync(path.join(place.directory, 'blobs')))
+    return existsSync(path.resolve(place.directory, '..'))
+      ? ok(`${where} does not exist yet: the first use creates it.`)
+      : warn(
+          `${where} does not exist, nor the folder that it belongs in.`,
+          `Somebody must create or mount that folder.`,
+        );
+  let doing = 'opening';
+  try {
+    const store = await open(place);
+    visit.closing(() => store.close());
+    for (const [what, bytes] of [
+      ['small', randomBytes(smallBytes)],
+      ['multipart', randomBytes(largeBytes)],
+    ] as const) {
+      const key = `${folder}${randomBytes(8).toString('hex')}`;
+      doing = `writing (${what})`;
+      await store.put(key, chunksOf(bytes));
+      doing = `reading (${what})`;
+      const read = createHash('sha256');
+      for await (const chunk of await store.open(key)) read.update(chunk);
+      if (read.digest('hex') !== createHash('sha256').update(bytes).digest('hex'))
+        return fail(
+          `${where} returns other bytes than were written (${what}).`,
+          'Another store must be used: states would be lost.',
+        );
+      const stat = await store.stat(key);
+      if (stat?.storedBytes !== bytes.length)
+        return fail(
+          `${where} reports the size ${stat?.storedBytes} of ${bytes.length} bytes.`,
+          'The store, or a proxy before it, must not change objects.',
+        );
+      doing = 'listing';
+      const { blobs } = await store.list(folder);
+      if (!blobs.some((blob) => blob.key === key))
+        return fail(`${where} does not list what was just written.`, 'The store must list consistently.');
+      doing = 'deleting';
+      await store.delete(key);
+      if ((await store.stat(key)) !== null)
+        return fail(`${where} still has what was deleted.`, 'The store must delete consistently.');
+      const old = blobs.filter(({ modifiedAt }) => modifiedAt.getTime() < Date.now() - leftoverMs);
+      for (const leftover of old) await store.delete(leftover.key);
+    }
+    return ok(`${where} stores, returns, lists and deletes objects.`);
+  } catch (error) {
+    const fault = error instanceof BlobStoreUnavailableError ? error.fault : null;
+    return fail(
+      `${where}, ${doing}: ${reasonOf(error)}`,
+      fault ? mends[fault] : 'The settings must name a usable place.',
+    );
+  }
+}
+
+const mends: Readonly<Record<BlobStoreFault, string>> = {
+  denied: 'The credentials, or the system user, must be allowed to read, write, delete and list there.',
+  full: 'Somebody must make space there.',
+  misconfigured: 'The bucket must exist (`holdfast create-bucket`), and endpoint, region and path style must be right.',
+  throttled: 'The store must accept more requests.',
+  timeout: 'The store must answer: a host, a network or a firewall on the way does not.',
+  unreachable: 'The store must run and listen where HOLDFAST_S3_ENDPOINT says.',
+  faulty: 'The log of the store says why it fails.',
+};
+
+/** S3 says only in the cause whether it is the key, the signature or the policy. */
+function reasonOf(error: unknown): string {
+  const { cause, message } = error as Error & { readonly cause?: { readonly message?: unknown } };
+  const said = String(cause?.message ?? '').split('\n')[0] ?? '';
+  const detail = said === '' || message.includes(said) ? '' : `: ${said}`;
+  return error instanceof BlobStoreUnavailableError ? `${message}${detail}` : sentenceOf(error);
+}
+
+async function checkPlace(visit: Visit): Promise<Outcome> {
+  const db = await visit.migrated();
+  const row = db && (await createBlobPlaceRepository(db).find());
+  if (!row) return null;
+  const own = formatPlace(visit.config.blobs);
+  if (formatPlace(parsePlace(row.mainUrl, visit.config.blobs)) !== own)
+    return warn(
+      `The blobs are at ${row.mainUrl}, and the settings say ${own}.`,
+      'The settings should name where the blobs are.',
+    );
+  return ok(
+    row.phase === 'copying'
+      ? `The blobs are being copied to ${row.otherUrl}.`
+      : 'The blobs are where the settings say.',
+  );
+}
+
+async function* chunksOf(bytes: Buffer): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536);
+}

@@ -1,0 +1,118 @@
+import { open } from 'node:fs/promises';
+import { release } from 'node:os';
+import { type Config, holdfastVersion } from '../../shared/platform/config/config.ts';
+import { Settings, secretSettings } from '../../shared/platform/config/settings.ts';
+import { type GivenSettings, settingsOfEnvironment } from '../../shared/platform/config/settings-file.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { createProcessRepository } from '../../shared/platform/processes/process-repository.ts';
+import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
+import { checkMs, sentenceOf } from '../doctor/check.ts';
+import { createDatabaseFactsRepository } from '../doctor/database-facts-repository.ts';
+import { runDoctor } from '../doctor/run-doctor.ts';
+import { Visit } from '../doctor/visit.ts';
+import { Redactor } from '../redaction/redactor.ts';
+
+/** Of the end of a log file. */
+const maxLogBytes = 1024 * 1024;
+const maxRows = 100;
+
+/** What was collected, without secrets. Parts that could not be had say why. */
+export type SupportBundle = Readonly<Record<string, unknown>>;
+
+/**
+ * Collects what somebody needs who is to find out what is wrong here: versions, settings, what the doctor finds, and what database and
+ * server say about their work. Contains no states, and no secret that is known or looks like one.
+ */
+export async function collectSupportBundle(
+  load: () => Config,
+  { logFile = null, settings = settingsOfEnvironment() }: { logFile?: string | null; settings?: GivenSettings } = {},
+): Promise<SupportBundle> {
+  const [findings, log, parts] = await Promise.all([
+    had(() => runDoctor(load)),
+    logFile === null ? null : had(() => readEnd(logFile)),
+    had(() => readParts(load)),
+  ]);
+  const { masterKeys = null, ...read } = parts as { masterKeys?: string | null };
+  const redactor = new Redactor(settings, [masterKeys]);
+  const { arch, platform, versions } = process;
+  return {
+    kind: 'holdfast.support-bundle',
+    version: 1,
+    createdAt: new Date().toISOString(),
+    versions: { holdfast: holdfastVersion, node: versions.node, platform, arch, system: release() },
+    settings: shownSettings(settings, redactor),
+    doctor: findings,
+    ...(redactor.data(read) as object),
+    log: redactor.data(log),
+  };
+}
+
+/** Which settings are set, and the values of those that are no secret. */
+function shownSettings(settings: GivenSettings, redactor: Redactor): Readonly<Record<string, string>> {
+  const known: readonly string[] = Object.keys(Settings.properties);
+  const secret: readonly string[] = secretSettings;
+  return Object.fromEntries(
+    Object.entries(settings)
+      .filter(([name]) => known.includes(name))
+      .map(([name, value]) => [name, secret.includes(name) ? '[set]' : redactor.sentence(value)]),
+  );
+}
+
+async function readParts(load: () => Config): Promise<object> {
+  const config = load();
+  await using visit = new Visit(config, checkMs);
+  const db = await visit.database();
+  const [metrics, ...rest] = await Promise.all([
+    had(() => readMetrics(config)),
+    ...(db === null ? [] : databaseParts(db).map(async ([name, read]) => [name, await had(read)] as const)),
+  ]);
+  return { masterKeys: visit.masterKeys, database: Object.fromEntries(rest), metrics };
+}
+
+function databaseParts(db: Database): [string, () => Promise<unknown>][] {
+  const facts = createDatabaseFactsRepository(db);
+  return [
+    ['postgres', () => facts.read()],
+    ['migrations', () => facts.listMigrations()],
+    ['sessions', () => facts.listSessions(maxRows)],
+    ['jobs', () => facts.countJobs()],
+    ['slowStatements', () => facts.listSlowStatements(maxRows)],
+    ['tables', () => facts.listTables(maxRows)],
+    ['processes', () => createProcessRepository(db).list(maxRows)],
+    ['tasks', () => createRunRepository(db).list()],
+  ];
+}
+
+/** From the listener of the server with these settings, if it runs here. */
+async function readMetrics({ front, listen, managementListen }: Config): Promise<readonly string[]> {
+  const { host, port } = managementListen ?? listen;
+  const here = host === '0.0.0.0' ? '127.0.0.1' : host.includes(':') ? `[${host === '::' ? '::1' : host}]` : host;
+  const scheme = managementListen === null && front.tls !== null ? 'https' : 'http';
+  const response = await fetch(`${scheme}://${here}:${port}/metrics`, { signal: AbortSignal.timeout(checkMs) });
+  if (!response.ok) throw new Error(`the server answers ${response.status}`);
+  return (await response.text()).split('\n');
+}
+
+async function readEnd(file: string): Promise<readonly string[]> {
+  const handle = await open(file, 'r');
+  try {
+    const { size } = await handle.stat();
+    const start = Math.max(0, size - maxLogBytes);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.min(size, maxLogBytes)), { position: start });
+    const lines = buffer.subarray(0, bytesRead).toString().split('\n');
+    // A line without its beginning may have a secret that is not recognized any more.
+    return start > 0 ? lines.slice(1) : lines;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The result, or why there is none. */
+async function had(work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return await withTimeout(work(), 2 * checkMs, () => new Error('no answer'));
+  } catch (error) {
+    return { missing: sentenceOf(error) };
+  }
+}
