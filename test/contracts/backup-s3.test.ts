@@ -5,7 +5,6 @@ import {
   CreateBucketCommand,
   DeleteObjectCommand,
   GetObjectRetentionCommand,
-  ListObjectVersionsCommand,
   PutObjectRetentionCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
@@ -149,15 +148,18 @@ await describeOnS3('versitygw', (server) => {
       const { Retention } = await client.send(new GetObjectRetentionCommand(object));
       expect(Retention).toMatchObject({ Mode: 'COMPLIANCE' });
       expect(Number(Retention?.RetainUntilDate)).toBeGreaterThan(Date.now() + 29 * 86_400_000);
-      const { Versions } = await client.send(new ListObjectVersionsCommand({ Bucket: 'compliance', Prefix: key }));
-      const version = { ...object, VersionId: Versions?.[0]?.VersionId, BypassGovernanceRetention: true };
-      await expect(client.send(new DeleteObjectCommand(version))).rejects.toMatchObject({
-        $metadata: { httpStatusCode: 403 },
-      });
-      const soon = { Mode: 'COMPLIANCE', RetainUntilDate: new Date(Date.now() + 86_400_000) } as const;
-      await expect(client.send(new PutObjectRetentionCommand({ ...version, Retention: soon }))).rejects.toMatchObject({
-        $metadata: { httpStatusCode: 403 },
-      });
+      // The bucket of this server keeps no versions: on AWS, a delete marker would hide the version that stays.
+      const bypassing = { ...object, BypassGovernanceRetention: true };
+      const soon = new Date(Date.now() + 86_400_000);
+      for (const command of [
+        new DeleteObjectCommand(bypassing),
+        new PutObjectRetentionCommand({ ...bypassing, Retention: { Mode: 'COMPLIANCE', RetainUntilDate: soon } }),
+        new PutObjectRetentionCommand({
+          ...bypassing,
+          Retention: { Mode: 'GOVERNANCE', RetainUntilDate: Retention?.RetainUntilDate },
+        }),
+      ])
+        await expect(client.send(command as DeleteObjectCommand)).rejects.toMatchObject({ name: 'AccessDenied' });
       expect(await readSmall(target, key)).not.toHaveLength(0);
     }
     expect(await damageOf(target)).toEqual([]);
