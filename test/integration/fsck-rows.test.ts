@@ -63,6 +63,14 @@ beforeAll(async () => {
      where o.name = $1`,
     [stack.organization],
   );
+  // No day counts updates that ended elsewhere.
+  await sql(
+    `with copied as (
+       insert into updates (stack_id, kind, dry_run, exclusive, status, expires_at, started_at, ended_at, events_archived)
+       values ($1, 'preview', true, false, 'succeeded', now(), now(), now(), true) returning id)
+     insert into imported_previews select $1, 'entry', id from copied`,
+    [id],
+  );
   running = await startUpdate(app, stack, { journal: true });
   await ok(append(app, running, creation(1, 'running', stack)));
   const [organization] = await sql('select id from organizations where name = $1', [idle.organization]);

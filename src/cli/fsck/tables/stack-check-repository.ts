@@ -24,6 +24,7 @@ const days = (stackId: SqlFragment, organizationId: SqlFragment): SqlFragment =>
         greatest(0, floor(1000 * extract(epoch from u.ended_at - u.started_at)))::bigint as lasted) k
     where u.stack_id = ${stackId} and u.status not in ${active} and u.started_at is not null and u.ended_at >= ${oldest}
       and u.kind not in ('import', 'rename') and not exists (select 1 from imported_versions i where i.update_id = u.id)
+      and not exists (select 1 from imported_previews i where i.update_id = u.id)
     group by 1
   ) c full join (
     select * from stack_days k where k.stack_id = ${stackId} and k.organization_id = ${organizationId} and k.day >= ${oldest}
