@@ -41,7 +41,6 @@ const StackRow = Type.Object({
   notes: Type.String(),
   isHere: Type.Boolean(),
 });
-export type ImportRunStackRow = Row<typeof StackRow>;
 
 /** What a run has done with a stack. */
 export interface ImportRunStack {
