@@ -3,7 +3,7 @@ import { Nullable } from '../../shared/platform/schema/standard-schema.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 
 /** How long one check may take, in ms. They run at the same time, and all of `holdfast doctor` may take ten seconds. */
-export const checkMs = 7_000;
+export const checkMs = 6_000;
 
 /** What one check has found. */
 export const Finding = Type.Object({

@@ -9,7 +9,9 @@ const marks = { ok: 'ok  ', warn: 'WARN', fail: 'FAIL' } as const;
 export function addDoctorOptions(command: Command, run: CommandRun): void {
   command.option('--json', 'print one JSON document').action(async ({ json }: { json?: true }) => {
     const findings = await runDoctor(() => run.loadConfig());
-    console.log(json ? JSON.stringify({ findings }) : linesOf(findings).join('\n'));
+    console.log(
+      json ? JSON.stringify({ kind: 'holdfast.doctor', version: 1, findings }) : linesOf(findings).join('\n'),
+    );
     if (findings.some(({ status }) => status === 'fail')) run.exitCode = 1;
   });
 }

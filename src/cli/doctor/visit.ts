@@ -8,7 +8,9 @@ import { migrationNames } from '../../shared/platform/db/migrate.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 import { createDatabaseFactsRepository } from './database-facts-repository.ts';
 
-const closeMs = 1_000;
+const closeMs = 500;
+/** A database that hangs must be noticed while there is time to leave out what depends on it. */
+const databaseShare = 0.6;
 
 /** What the checks of one run share. What several need is opened once, by the first. */
 export class Visit implements AsyncDisposable {
@@ -24,7 +26,8 @@ export class Visit implements AsyncDisposable {
 
   constructor(config: Config, limitMs: number) {
     this.config = config;
-    this.limits = { connectTimeoutMs: limitMs, statementTimeoutMs: limitMs };
+    const storeMs = limitMs * databaseShare;
+    this.limits = { connectTimeoutMs: storeMs, statementTimeoutMs: storeMs };
     this.masterKeys = config.secrets.masterKeys ?? readMasterKeysIfAllowed(config.dataDir);
   }
 
