@@ -2,9 +2,6 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createChangeLimitRepository } from '../../src/shared/state/journal/change-limits/change-limit-repository.ts';
-import { splitJournalBatch } from '../../src/shared/state/journal/journal-batch.ts';
-import { createJournalRepository } from '../../src/shared/state/journal/journal-repository.ts';
-import type { LeaseFence } from '../../src/shared/updates/lease.ts';
 import { changeBefore, withLateChanges } from '../support/both-ways/late-changes.ts';
 import { creation } from '../support/journal-entries.ts';
 import { renew } from '../support/lease-owners.ts';
@@ -30,12 +27,10 @@ afterAll(async () => {
 type Changes = Readonly<Record<string, readonly [change: string, undo: string, status: number]>>;
 
 const ofLease: Changes = {
-  // Its holder is admitted again, in the new epoch.
   'another epoch': ['epoch = epoch + 1', 'epoch = epoch', 403],
   ended: [`status = 'failed'`, `status = 'running'`, 403],
   expired: [
     `expires_at = clock_timestamp() - interval '1 second'`,
-    // A renewal extends that.
     `expires_at = clock_timestamp() + interval '4 minutes'`,
     403,
   ],
@@ -82,12 +77,11 @@ const writes: Readonly<Record<string, Write>> = {
     call: (update) => saveDelta(update),
   },
   'batch of journal entries': {
-    changes: ofLease,
+    changes: ofJournal,
     withJournal: true,
     call: (update, stack) => append(app, update, creation(1, 'a', stack)),
   },
-  'statement that appends journal entries': { changes: ofJournal, withJournal: true, call: appendEntries },
-  'statement that locks a journal': { changes: ofJournal, withJournal: true, call: lockJournal },
+  'batch of journal entries with change limits': { changes: ofJournal, withJournal: true, call: lockJournal },
   'batch of events': { changes: ofLease, call: (update) => sendEvent(update, { stdoutEvent: { message: 'a' } }) },
   'batch of events with a summary': {
     changes: ofLease,
@@ -109,10 +103,17 @@ test.each(Object.entries(writes))('a %s checks each condition when it commits', 
       await set(update, change);
       before = await rowsOf(update);
     };
-    const response = await withLateChanges(() => changeBefore(update.id, late, () => write.call(update, stack)));
-    found[name] = { status: response.status, rows: await rowsOf(update) };
-    expected[name] = { status, rows: before };
+    const answer = await withLateChanges(() =>
+      changeBefore(update.id, late, async () => {
+        const response = await write.call(update, stack);
+        return { status: response.status, isLate: before !== null };
+      }),
+    );
+    found[name] = { ...answer, rows: await rowsOf(update) };
+    expected[name] = { status, isLate: true, rows: before };
     await set(update, undo);
+    // The next call is admitted as before, and not by what the last one has left in memory.
+    await ok(renew(app, update, stack));
   }
   expect(found).toEqual(expected);
   const before = await rowsOf(update);
@@ -139,25 +140,13 @@ function sendEvent(update: RunningUpdate, event: object) {
   return app.call('POST', `${update.path}/events/batch`, { auth: update.lease, body });
 }
 
-/** Without the route, which knows from the start of the update whether there is a journal. */
-async function appendEntries(update: RunningUpdate, stack: TestStack): Promise<{ readonly status: number }> {
-  const fence = await fenceOf(update);
-  const entries = await splitJournalBatch(Buffer.from(JSON.stringify({ entries: creation(1, 'a', stack) })));
-  return { status: (await createJournalRepository(app.context.db).append(fence, entries)) ? 204 : 403 };
-}
-
 /** Without the append that follows in the same transaction, which has a fence of its own. */
-async function lockJournal(update: RunningUpdate): Promise<{ readonly status: number }> {
-  const fence = await fenceOf(update);
-  const changeLimits = createChangeLimitRepository(app.context.db);
-  if (!(await changeLimits.lockJournal(fence))) return { status: 403 };
-  await changeLimits.enforce(update.id);
-  return { status: 204 };
-}
-
-async function fenceOf({ id: updateId }: RunningUpdate): Promise<LeaseFence> {
+async function lockJournal({ id: updateId }: RunningUpdate): Promise<{ readonly status: number }> {
   const { rows } = await client.query('select epoch, stack_id as "stackId" from updates where id = $1', [updateId]);
-  return { updateId, ...rows[0] };
+  const changeLimits = createChangeLimitRepository(app.context.db);
+  if (!(await changeLimits.lockJournal({ updateId, ...rows[0] }))) return { status: 403 };
+  await changeLimits.enforce(updateId);
+  return { status: 204 };
 }
 
 const set = (update: RunningUpdate, change: string) =>
