@@ -119,6 +119,15 @@ test('a repeat changes nothing, and a wrong one neither', async () => {
   expect(await exported(stack)).toBe(textOf('d'));
 });
 
+test('a late repeat that happens to fit the kept text changes nothing', async () => {
+  const { stack, update, text } = await written();
+  const back = () => delta(app, update, replacing(text, 'a'), textOf('a'), 3);
+  await ok(back());
+  await ok(delta(app, update, replacing(textOf('a'), 'b'), textOf('b'), 4));
+  await ok(back());
+  expect(await exported(stack)).toBe(textOf('b'));
+});
+
 test('after its lease has ended, a delta to the kept text is not accepted', async () => {
   const { stack, update, text } = await written();
   await ok(cancel(other, stack, update));
