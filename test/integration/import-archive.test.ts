@@ -10,6 +10,7 @@ import { archiveEnds } from '../support/archive-ends.ts';
 import { query } from '../support/database.ts';
 import { base64, encrypt, runUpdate, stateWith } from '../support/import-ends.ts';
 import { targetUrl } from '../support/import-run.ts';
+import { ask } from '../support/procedures.ts';
 import { ok, startUpdate, type TestStack } from '../support/state.ts';
 import { until } from '../support/until.ts';
 import { complete } from '../support/update-calls.ts';
@@ -119,6 +120,21 @@ test('an archive brings all versions to another server, with secrets under its k
   ]);
   expect(await ends.here('proj/kept/export')).toEqual(stateWith(kept, 'v1:AAAA:BBBB', 1, passphrase));
   expect(await ends.here('proj/initial/export')).toEqual(initial);
+
+  // Where other updates have the ids, links to the old ones find the new ones.
+  const token = await target.createUser('copied', 'admin');
+  expect((await ends.import('--organization', 'copied', '--apply')).text).toContain('Imported 5 versions and 1 preview');
+  const auth = `token ${token}`;
+  const [first] = await query<{ id: string }>(source, `select id from updates where message = 'first'`);
+  const link = `/api/stacks/copied/proj/dev/update/${first?.id}/events`;
+  expect((await ok(target.call('GET', link, { auth }))).json.events).toHaveLength(2);
+  const ref = { organization: 'copied', project: 'proj', stack: 'dev' };
+  const found = await ask(target, token, 'updates.get', { ...ref, updateId: first?.id });
+  expect(found).toMatchObject({ message: 'first', version: 1, updateId: expect.not.stringMatching(first?.id as string) });
+  const previewId = (await query<{ id: string }>(source, `select id from updates where kind = 'preview'`))[0]?.id;
+  expect(await ask(target, token, 'updates.get', { ...ref, updateId: previewId })).toMatchObject({
+    dryRun: true,
+  });
 
   // Both ends go on where they were, and what has not changed is not written again.
   const written = await stat(

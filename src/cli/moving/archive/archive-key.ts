@@ -3,7 +3,7 @@ import { sealTo, unsealWith } from '../../../shared/backup/sealing.ts';
 import { MovingError } from '../../../shared/diy/diy-layout.ts';
 import { PassphraseCrypter } from '../../../shared/diy/passphrase-crypter.ts';
 import { decryptWith, encryptWith } from '../../../shared/secrets/key-ring.ts';
-import { bytesOf } from '../../../shared/state/documents/byte-source.ts';
+import { bytesOf } from '../../../shared/state/checkpoints/body-buffer.ts';
 import type { SealedKey } from './archive-layout.ts';
 
 const keyBytes = 32;
