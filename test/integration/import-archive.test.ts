@@ -123,7 +123,9 @@ test('an archive brings all versions to another server, with secrets under its k
 
   // Where other updates have the ids, links to the old ones find the new ones.
   const token = await target.createUser('copied', 'admin');
-  expect((await ends.import('--organization', 'copied', '--apply')).text).toContain('Imported 5 versions and 1 preview');
+  expect((await ends.import('--organization', 'copied', '--apply')).text).toContain(
+    'Imported 5 versions and 1 preview',
+  );
   const auth = `token ${token}`;
   const [first] = await query<{ id: string }>(source, `select id from updates where message = 'first'`);
   const link = `/api/stacks/copied/proj/dev/update/${first?.id}/events`;
@@ -133,7 +135,9 @@ test('an archive brings all versions to another server, with secrets under its k
   expect(found.data).toMatchObject({ message: 'first', version: 1 });
   expect(found.data.updateId).not.toBe(first?.id);
   const previewId = (await query<{ id: string }>(source, `select id from updates where kind = 'preview'`))[0]?.id;
-  expect((await ask(target, token, 'updates.get', { ...ref, updateId: previewId })).data).toMatchObject({ dryRun: true });
+  expect((await ask(target, token, 'updates.get', { ...ref, updateId: previewId })).data).toMatchObject({
+    dryRun: true,
+  });
 
   // Both ends go on where they were, and what has not changed is not written again.
   const written = await stat(
